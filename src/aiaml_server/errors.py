@@ -1,0 +1,94 @@
+"""What can go wrong, and what to do about it.
+
+    AiamlError
+    ├── InvalidInput      the caller gave a wrong value: `field`, `reason`
+    ├── InvalidSetting    an environment variable is wrong: `variable`, `reason`
+    ├── MalformedFile     a file is no memory: `problems`; it is left as it is
+    └── StoreError        the disk refused: `path`, `cause`; nothing was half done
+
+Each carries its data and, as `str()`, one sentence for a person. They are translated once, at the
+edges: the tools turn them into the specification's error shapes, the command line into exit codes.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Sequence
+
+
+class AiamlError(Exception):
+    """Root of everything this package raises on purpose."""
+
+
+class InvalidInput(AiamlError):  # noqa: N818 (the words a reader looks for)
+    """A value that cannot be used; nothing was changed.
+
+    Attributes:
+        field: the parameter's name.
+        reason: what would be right.
+    """
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(f"{field}: {reason}")
+        self.field = field
+        self.reason = reason
+
+
+class InvalidSetting(AiamlError):  # noqa: N818
+    """An environment variable that cannot be used; the server does not start.
+
+    Attributes:
+        variable: the variable's name.
+        reason: what would be right.
+    """
+
+    def __init__(self, variable: str, reason: str) -> None:
+        super().__init__(f"{variable} {reason}")
+        self.variable = variable
+        self.reason = reason
+
+
+class MalformedFile(AiamlError):  # noqa: N818
+    """A file that is no memory. Readers skip it, name it once, and never rewrite it.
+
+    Attributes:
+        problems: everything that is wrong with it, not only the first.
+    """
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = tuple(problems)
+
+
+class StoreError(AiamlError):
+    """The disk refused. What was begun has been undone; trying again later is right.
+
+    Attributes:
+        path: where.
+        cause: the system's own error.
+    """
+
+    def __init__(self, doing: str, path: str | os.PathLike[str], cause: OSError) -> None:
+        super().__init__(f"cannot {doing} {os.fspath(path)}: {_in_words(cause)}")
+        self.path = path
+        self.cause = cause
+
+
+_WORDS = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the disk quota is used up",
+    errno.EFBIG: "the system does not allow a file of this size",
+    errno.EROFS: "the disk is read-only",
+    errno.EACCES: "permission denied",
+    errno.EPERM: "the system does not permit it",
+    errno.ENOTDIR: "part of the path is a file, not a directory",
+    errno.EEXIST: "it exists and is not a directory",
+    errno.EIO: "the disk reported an input/output error",
+    errno.EMFILE: "this process has too many files open",
+    errno.ENFILE: "the system has too many files open",
+}
+
+
+def _in_words(cause: OSError) -> str:
+    return _WORDS.get(cause.errno or 0) or (cause.strerror or str(cause)).lower()
