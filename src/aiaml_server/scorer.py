@@ -1,0 +1,90 @@
+r"""The specification's relevance formula, literally: the definition that the index is judged by.
+
+The four fields are the topics joined by single spaces, the content, the user and the agent, all in
+lower case. A keyword scores, in each field, the number of times it occurs (`str.count`) plus the
+number of matches of `\b` + the keyword, escaped + `\b`. An occurrence in the topics counts twice:
+
+    score = 2 x topics + content + user + agent + whole words in all four
+
+A memory's score is the sum over the keywords.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from .memory import Memory, instant
+
+MAX_HITS = 25
+
+Fields = tuple[tuple[int, str], ...]
+
+
+@dataclass(frozen=True)
+class Hit:
+    """One memory that matches.
+
+    Attributes:
+        file_name: the file that holds it.
+        id: the memory's id.
+        timestamp: as its file states it.
+        relevance_score: the sum over the keywords, above 0.
+        matching_keywords: those that occur in it, in the order of the question.
+    """
+
+    file_name: str
+    id: str
+    timestamp: str
+    relevance_score: int
+    matching_keywords: tuple[str, ...]
+
+
+def clean(keywords: Iterable[str]) -> list[str]:
+    """Lower-case and strip the keywords; drop empties and repeats, keep the order."""
+    return list(dict.fromkeys(word for word in (raw.lower().strip() for raw in keywords) if word))
+
+
+def fields(memory: Memory) -> Fields:
+    """Return the text that is searched, in lower case, and the weight of an occurrence in it."""
+    topics = " ".join(memory.topics)
+    texts = ((2, topics), (1, memory.content), (1, memory.user), (1, memory.agent))
+    return tuple((weight, text.lower()) for weight, text in texts)
+
+
+def score(searched: Fields, keyword: str) -> int:
+    """Score one cleaned keyword."""
+    total = 0
+    for weight, text in searched:
+        if count := text.count(keyword):  # without one, no whole word matches either
+            total += weight * count + len(re.findall(rf"\b{re.escape(keyword)}\b", text))
+    return total
+
+
+def hit(file_name: str, memory: Memory, keywords: Sequence[str]) -> Hit | None:
+    """Score a memory for cleaned keywords; None when none of them occurs in it."""
+    searched = fields(memory)
+    scores = {keyword: value for keyword in keywords if (value := score(searched, keyword))}
+    if not scores:
+        return None
+    return Hit(file_name, memory.id, memory.timestamp, sum(scores.values()), tuple(scores))
+
+
+def rank(memories: Iterable[tuple[str, Memory]], keywords: Iterable[str]) -> list[Hit]:
+    """Return the best hits among (file name, memory) pairs: the literal answer to `think`.
+
+    By score, then newest first (a timestamp that names no moment last), then by file name from the
+    end of the alphabet, so that two answers to the same question are the same.
+    """
+    cleaned = clean(keywords)
+    hits = [found for name, memory in memories if (found := hit(name, memory, cleaned))]
+    hits.sort(key=lambda found: found.file_name, reverse=True)
+    hits.sort(key=lambda found: (-found.relevance_score, newest_first(found.timestamp)))
+    return hits[:MAX_HITS]
+
+
+def newest_first(timestamp: str) -> float:
+    """Sort key: the later the moment the smaller, and infinite without a moment."""
+    moment = instant(timestamp)
+    return float("inf") if moment is None else -moment
