@@ -1,0 +1,49 @@
+"""The verbs: remember, think, recall; and opening and closing the house."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from .index import Index
+from .memory import Memory
+from .scorer import Hit
+from .settings import Settings
+from .store import Store
+
+
+class MemoryBank:
+    """All memories of one base directory. Every method is safe to call from any thread."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.store = Store(settings.base)
+        self.index = Index(self.store)
+
+    def remember(self, agent: str, user: str, topics: Sequence[str], content: str) -> Memory:
+        """Store a memory; on return it is whole and durable on disk.
+
+        Raises:
+            InvalidInput: a value is not what it must be; nothing was written.
+            StoreError: the disk refused; nothing was left behind.
+        """
+        return self.store.add(Memory.new(agent, user, topics, content))
+
+    def think(self, keywords: Iterable[str]) -> list[Hit]:
+        """Return the at most 25 memories that match best; `scorer` defines the order.
+
+        Raises:
+            StoreError: the directory cannot be read.
+        """
+        return self.index.think(keywords)
+
+    def recall(self, memory_ids: Iterable[str]) -> dict[str, list[Memory]]:
+        """Return for each id, in the order asked and once, every memory that carries it.
+
+        An id that no memory carries has an empty list. Several can carry one only after two
+        machines that drew the same id were joined, or a person copied a file.
+
+        Raises:
+            StoreError: the directory cannot be read.
+        """
+        wanted = list(dict.fromkeys(memory_ids))
+        found = self.index.recall(set(wanted)) if wanted else {}
+        return {memory_id: found.get(memory_id, []) for memory_id in wanted}

@@ -1,0 +1,162 @@
+"""Two promises: whole files (`write_atomic`) and one writer at a time (`Lock`)."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+log = logging.getLogger(__name__)
+
+TEMPORARY = ".tmp"  # ends the name of a file that is still being written
+_POLL_SECONDS = 0.002
+
+
+def make_directory(path: Path) -> None:
+    """Create `path` and what is missing above it, for the owner alone (0700), and durably.
+
+    An existing directory is left as it is.
+
+    Raises:
+        OSError: it cannot be created, or something else has its name.
+    """
+    try:
+        path.mkdir(mode=0o700)
+    except FileNotFoundError:
+        make_directory(path.parent)
+        make_directory(path)
+    except FileExistsError:
+        if not path.is_dir():
+            raise
+    else:
+        sync_directory(path.parent)
+
+
+def write_atomic(path: Path, data: bytes) -> None:
+    """Put `data` under the new name `path` (mode 0600), whole and durable, or leave nothing.
+
+    The bytes go to a hidden temporary file beside it, are synced, take the name by a rename, and
+    the directory is synced: the order that Maildir and git use. After a kill in between, a
+    temporary file may stay; no reader takes it for a memory.
+
+    Raises:
+        OSError: the disk refused; neither the name nor the temporary file is there.
+    """
+    current = path.with_name(f".{path.name}{TEMPORARY}")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(current, flags, 0o600)
+    try:
+        with open(descriptor, "wb") as stream:  # noqa: PTH123 (a descriptor, not a path)
+            stream.write(data)
+            stream.flush()
+            _sync(stream.fileno())
+        _rename(current, path)
+        current = path
+        sync_directory(path.parent)
+    except BaseException:
+        with suppress(OSError):
+            current.unlink()
+        raise
+
+
+def sync_directory(path: Path) -> None:
+    """Make the names in `path` durable, where the platform can (Windows cannot)."""
+    if sys.platform == "win32":
+        return
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a file system without the notion
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def _sync(descriptor: int) -> None:
+    if sys.platform == "darwin":  # there, fsync leaves the bytes in the drive's cache
+        import fcntl  # noqa: PLC0415
+
+        with suppress(OSError):
+            fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+            return
+    os.fsync(descriptor)
+
+
+def _rename(source: Path, target: Path) -> None:
+    for attempt in range(10):
+        try:
+            source.rename(target)
+        except PermissionError:
+            # On Windows a virus scanner may hold a new file for a moment.
+            if sys.platform != "win32" or attempt == 9:
+                raise
+            time.sleep(0.02)
+        else:
+            return
+
+
+class Lock:
+    """An advisory lock on a file, across the threads and processes of this machine.
+
+    The system releases it when its holder dies, so there are no stale ones.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._thread = threading.Lock()
+
+    @contextmanager
+    def held(self, seconds: float) -> Iterator[bool]:
+        """Hold the lock inside the `with`; the value says whether it was to be had.
+
+        It is not when another holder keeps it for `seconds`, and on a file system that cannot
+        lock. Neither is an error here: the caller knows what it can do without.
+        """
+        deadline = time.monotonic() + seconds
+        if not self._thread.acquire(timeout=seconds):
+            yield False
+            return
+        try:
+            with _locked_file(self._path, deadline) as held:
+                yield held
+        finally:
+            self._thread.release()
+
+
+@contextmanager
+def _locked_file(path: Path, deadline: float) -> Iterator[bool]:
+    import portalocker  # noqa: PLC0415 (20 ms that a server which never writes does not pay)
+
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        log.warning("Cannot open the lock file %s: %s", path, error.strerror)
+        yield False
+        return
+    with open(descriptor, "r+b", buffering=0) as stream:  # noqa: PTH123 (a descriptor)
+        while True:
+            try:
+                portalocker.lock(stream, portalocker.LOCK_EX | portalocker.LOCK_NB)
+            except portalocker.AlreadyLocked:
+                if time.monotonic() >= deadline:
+                    yield False
+                    return
+                time.sleep(_POLL_SECONDS)
+            except portalocker.LockException as error:
+                log.warning("Cannot lock %s: %s", path, error)
+                yield False
+                return
+            else:
+                break
+        try:
+            yield True
+        finally:
+            with suppress(portalocker.LockException):  # closing the file releases it as well
+                portalocker.unlock(stream)

@@ -1,0 +1,171 @@
+"""The directory of memories: allocate an id, add, read, scan. The files are the only truth."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from .errors import MalformedFile, StoreError
+from .files import TEMPORARY, Lock, make_directory, write_atomic
+from .memory import Memory, format, parse
+
+log = logging.getLogger(__name__)
+
+SUFFIX = ".md"
+MAX_FILE = 4 * 1024 * 1024  # bytes; four times the largest memory that can be remembered
+LOCK_SECONDS = 5.0
+_LEFTOVER_SECONDS = 3600.0
+
+
+class Store:
+    """The memories in `<base>/files/`. Safe to use from any thread and any number of processes."""
+
+    def __init__(self, base: Path) -> None:
+        self.base = base
+        self.directory = base / "files"
+        self._lock = Lock(base / ".lock")
+        self._ids: set[str] = set()  # of the files in the directory when its stamp was _stamp
+        self._stamp = -1
+        self._reported: dict[str, int] = {}
+
+    # --- writing ------------------------------------------------------------------------------
+
+    def add(self, memory: Memory) -> Memory:
+        """Store a new memory; return it under the id that it was given.
+
+        On return it is whole and durable on disk. The id is unique in the directory: it is drawn
+        again while a file has it, under a lock that processes share. Should a neighbour keep the
+        lock (stopped in the middle of a write) or the file system have none, the memory is stored
+        without it after `LOCK_SECONDS`: a write is never refused for it.
+
+        Raises:
+            StoreError: the disk refused; nothing was left behind.
+        """
+        try:
+            make_directory(self.base)
+            make_directory(self.directory)
+        except OSError as error:
+            raise StoreError("create", error.filename or self.directory, error) from error
+        try:
+            with self._lock.held(LOCK_SECONDS) as held:
+                if not held:
+                    log.warning("Storing a memory without the lock on %s: not to be had", self.base)
+                return self._add(memory, held=held)
+        except OSError as error:
+            raise StoreError("write in", self.directory, error) from error
+
+    def _add(self, memory: Memory, *, held: bool) -> Memory:
+        if not held or self._directory_stamp() != self._stamp:
+            self._list_ids()
+        while memory.id in self._ids:
+            memory = memory.with_new_id()
+        write_atomic(self.directory / memory.file_name, format(memory).encode())
+        if held:
+            self._ids.add(memory.id)
+            self._stamp = self._directory_stamp()
+        return memory
+
+    def _directory_stamp(self) -> int:
+        return self.directory.stat().st_mtime_ns
+
+    def _list_ids(self) -> None:
+        """Take the ids from the file names, and remove what writers long dead have left."""
+        names = os.listdir(self.directory)  # noqa: PTH208 (names, not paths)
+        self._ids = {name.removesuffix(SUFFIX).rpartition("_")[2] for name in names}
+        for name in names:
+            if name.startswith(".") and name.endswith(TEMPORARY):
+                self._remove_leftover(self.directory / name)
+
+    @staticmethod
+    def _remove_leftover(path: Path) -> None:
+        with suppress(OSError):
+            if time.time() - path.lstat().st_mtime > _LEFTOVER_SECONDS:
+                path.unlink()
+                log.info("Removed %s, left by a writer that died", path)
+
+    # --- reading ------------------------------------------------------------------------------
+
+    def names(self) -> list[str]:
+        """Return the names that a memory may stand under: `*.md`, none that is hidden.
+
+        Raises:
+            StoreError: there is something, but it cannot be listed.
+        """
+        try:
+            names = os.listdir(self.directory)  # noqa: PTH208
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise StoreError("read", self.directory, error) from error
+        return [name for name in names if name.endswith(SUFFIX) and name[0] != "."]
+
+    def read(self, name: str) -> Memory:
+        """Return the memory in the file `name`.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            MalformedFile: the file is no memory.
+            StoreError: no file can be opened now.
+        """
+        return parse(_text(self.directory / name))
+
+    def scan(self) -> Iterator[tuple[str, Memory]]:
+        """Read every memory. What is no memory is skipped, and named once in the log.
+
+        Raises:
+            StoreError: the directory cannot be listed.
+        """
+        for name in self.names():
+            try:
+                yield name, self.read(name)
+            except FileNotFoundError:
+                continue  # deleted since it was listed
+            except MalformedFile as error:
+                self._report(name, error)
+
+    def _report(self, name: str, error: MalformedFile) -> None:
+        try:
+            stamp = (self.directory / name).lstat().st_mtime_ns
+        except OSError:
+            return
+        if self._reported.get(name) != stamp:
+            self._reported[name] = stamp
+            log.warning("Skipped %s: %s", self.directory / name, error)
+
+
+def _text(path: Path) -> str:
+    """Read a regular file as UTF-8, without following a link or waiting for a pipe."""
+    try:
+        _check_regular(path.lstat())
+        flags = os.O_RDONLY
+        for extra in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):
+            flags |= getattr(os, extra, 0)
+        descriptor = os.open(path, flags)
+        with open(descriptor, "rb") as stream:  # noqa: PTH123 (a descriptor)
+            _check_regular(os.fstat(descriptor))
+            return stream.read(MAX_FILE).decode("utf-8")
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):  # our trouble, not the file's
+            raise StoreError("read", path, error) from error
+        raise MalformedFile(
+            [f"it cannot be read: {(error.strerror or str(error)).lower()}"]
+        ) from error
+    except UnicodeDecodeError as error:
+        raise MalformedFile([f"byte {error.start} is not UTF-8"]) from error
+
+
+def _check_regular(status: os.stat_result) -> None:
+    if stat.S_ISLNK(status.st_mode):
+        raise MalformedFile(["it is a symbolic link"])
+    if not stat.S_ISREG(status.st_mode):
+        raise MalformedFile(["it is not a regular file"])
+    if status.st_size > MAX_FILE:
+        raise MalformedFile([f"it is larger than {MAX_FILE // 1024 // 1024} MiB"])
