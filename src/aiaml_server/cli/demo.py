@@ -1,0 +1,103 @@
+"""`demo`: a memory is remembered, found and recalled, by a real client from a real server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from mcp import Client, StdioServerParameters
+
+from aiaml_server import __version__
+
+MEMORY: dict[str, Any] = {
+    "agent": "claude",
+    "user": "marco",
+    "topics": ["food", "preferences", "restaurant"],
+    "content": "Marco is vegetarian, lives in San Francisco and likes small, quiet restaurants.",
+}
+KEYWORDS = ["dinner", "restaurant", "food", "eat", "vegetarian", "diet", "marco"]
+
+
+def demo() -> int:
+    """Play the three tools once against a server of its own; return the exit code."""
+    started = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="aiaml-demo-") as base:
+        asyncio.run(_play(Path(base)))
+    print(f"\nDone in {time.perf_counter() - started:.1f} s; the throw-away directory is gone.\n")
+    print(_how_to_connect())
+    return 0
+
+
+async def _play(base: Path) -> None:
+    server = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "aiaml_server"],
+        env={**os.environ, "AIAML_MEMORY_DIR": str(base)},
+    )
+    async with Client(server) as client:
+        tools = ", ".join(tool.name for tool in (await client.list_tools()).tools)
+        print(f"Connected to a server of version {__version__} with the tools {tools}.")
+        print("\nToday, one agent remembers:")
+        stored = await _call(client, "remember", MEMORY)
+        print("\nNext week, another agent is asked for a place for dinner, and thinks first:")
+        found = await _call(client, "think", {"keywords": KEYWORDS})
+        print("\nThen it recalls what it found:")
+        await _call(client, "recall", {"memory_ids": [hit["id"] for hit in found]})
+    (path,) = (base / "files").glob(f"*_{stored['memory_id']}.md")
+    print(f"\nAll there is on disk is files/{path.name}:\n")
+    print(_indented(path.read_text(encoding="utf-8")))
+
+
+async def _call(client: Client, tool: str, arguments: dict[str, Any]) -> Any:
+    given = ", ".join(f"{key}={json.dumps(value)}" for key, value in arguments.items())
+    print(_indented(f"{tool}({given})"))
+    result = await client.call_tool(tool, arguments)
+    value = json.loads(result.content[0].text)  # type: ignore[union-attr]
+    print(_indented(f"-> {json.dumps(value)}"))
+    if result.is_error:
+        raise SystemExit(1)
+    return value
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}".rstrip() for line in text.rstrip("\n").split("\n"))
+
+
+def _command() -> list[str]:
+    """Return what starts this installation from any working directory."""
+    if launcher := os.environ.get("AIAML_LAUNCHER"):  # run_server.sh says how it was started
+        return [launcher]
+    if (uv := os.environ.get("UV")) and any(
+        part.endswith("-v0") for part in Path(sys.prefix).parts
+    ):
+        return [str(Path(uv).with_stem("uvx")), "aiaml-server"]  # uvx: this environment will go
+    script = Path(sys.argv[0])
+    if script.stem == "aiaml-server" and script.is_absolute():
+        return [str(script)]
+    return [sys.executable, "-m", "aiaml_server"]
+
+
+def _how_to_connect() -> str:
+    """Show the entry for a client's configuration that starts this very installation."""
+    command = _command()
+    entry: dict[str, Any] = {"command": command[0]}
+    if command[1:]:
+        entry["args"] = command[1:]
+    config = json.dumps({"mcpServers": {"aiaml": entry}}, indent=2)
+    return f"""\
+To connect a client, put this into its configuration (Claude Desktop: claude_desktop_config.json,
+Cursor: ~/.cursor/mcp.json, Gemini CLI: ~/.gemini/settings.json) and start it anew:
+
+{_indented(config)}
+
+Claude Code does it itself:
+
+  claude mcp add --scope user aiaml -- {" ".join(command)}
+
+VS Code, Codex and more are in the README."""
