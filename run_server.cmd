@@ -1,0 +1,25 @@
+@echo off
+rem The Windows twin of run_server.sh. Only the protocol may reach stdout.
+setlocal
+set "HERE=%~dp0"
+if not defined AIAML_MEMORY_DIR set "AIAML_MEMORY_DIR=%HERE%memory"
+set "AIAML_LAUNCHER=%HERE%run_server.cmd"
+set "VENV=%HERE%.venv"
+if exist "%VENV%\.ready" goto serve
+
+echo Setting up the server in %VENV%; this is done once. 1>&2
+where uv >nul 2>nul
+if errorlevel 1 goto with_pip
+if not exist "%VENV%\Scripts\python.exe" uv venv --quiet --python ">=3.10" "%VENV%" 1>&2 || exit /b 1
+uv pip install --quiet --compile-bytecode --python "%VENV%\Scripts\python.exe" --editable "%HERE%." 1>&2 || exit /b 1
+goto ready
+
+:with_pip
+py -3 -m venv "%VENV%" 1>&2 || python -m venv "%VENV%" 1>&2 || exit /b 1
+"%VENV%\Scripts\python.exe" -m pip install --quiet --disable-pip-version-check --editable "%HERE%." 1>&2 || exit /b 1
+
+:ready
+type nul > "%VENV%\.ready"
+
+:serve
+"%VENV%\Scripts\python.exe" -m aiaml_server %*

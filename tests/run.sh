@@ -1,0 +1,72 @@
+#!/bin/sh
+# Installs what the tests need, then runs ruff, mypy and pytest; ends with pytest's closing line.
+#
+#   tests/run.sh [--all] [--lowest] [pytest arguments]
+#
+#   --all     on every Python from 3.10 that is found, one after the other
+#   --lowest  with the oldest versions of the dependencies that pyproject.toml allows
+set -eu
+
+here=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
+cd "$here"
+all='' resolution=highest
+while [ $# -gt 0 ]; do
+    case $1 in
+    --all) all=yes ;;
+    --lowest) resolution=lowest-direct ;;
+    *) break ;;
+    esac
+    shift
+done
+
+version_of() {
+    "$1" -c 'import sys; v = sys.version_info; print(f"{v[0]}.{v[1]}" if v >= (3, 10) else "")' 2>/dev/null || true
+}
+
+# Every interpreter that could be meant, the one called python3 first.
+candidates() {
+    command -v python3 python || true
+    for minor in 10 11 12 13 14; do
+        command -v "python3.$minor" || true
+        for path in "${PYENV_ROOT:-$HOME/.pyenv}/versions/3.$minor".*/bin/python; do
+            if [ -x "$path" ]; then echo "$path"; fi
+        done
+    done
+}
+
+seen=''
+list='' # the interpreters to test on, one for each version
+for python in $(candidates); do
+    version=$(version_of "$python")
+    case " $seen " in *" ${version:-none} "*) continue ;; esac
+    if [ -z "$version" ]; then continue; fi
+    seen="$seen $version"
+    list="$list $python"
+    if [ -z "$all" ]; then break; fi
+done
+if [ -z "$list" ]; then
+    echo "tests/run.sh: Python 3.10 or newer is needed, and not on the PATH" >&2
+    exit 1
+fi
+
+# uv comes from the package index too, so that Python is all that must be there before.
+prepare() { # interpreter, environment
+    [ -x "$2/bin/python" ] || "$1" -m venv "$2"
+    "$2/bin/python" -m pip install --quiet --disable-pip-version-check 'uv>=0.8'
+    "$2/bin/uv" pip install --quiet --compile-bytecode --python "$2/bin/python" \
+        --resolution "$resolution" --editable . --group dev
+}
+
+for python in $list; do
+    version=$(version_of "$python")
+    environment=$here/.cache/test-$version-$resolution
+    echo "== Python $version, $resolution versions"
+    prepare "$python" "$environment"
+    PATH=$environment/bin:$PATH
+    if [ "$resolution" = highest ]; then
+        ruff check --quiet
+        ruff format --quiet --check
+        mypy
+    fi
+    python -m pytest "$@"
+done
