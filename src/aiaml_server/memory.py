@@ -302,7 +302,8 @@ def _load_yaml(text: str) -> object:
 # --- time -------------------------------------------------------------------------------------
 
 _ISO = re.compile(
-    r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(?:[.,](\d{1,9}))?[ ]?(Z|z|[+-]\d\d(?::?\d\d)?)?"
+    r"(\d{4}-\d\d-\d\d)"
+    r"(?:[T ](\d\d:\d\d)(:\d\d)?(?:[.,](\d{1,9}))?[ ]?(Z|z|[+-]\d\d(?::?\d\d)?)?)?"
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -310,8 +311,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 def instant(timestamp: str) -> int | None:
     """Return the moment that an ISO 8601 text names, in microseconds since 1970 (UTC).
 
-    A text without an offset is local time; one that names no moment gives None. The same texts are
-    understood on every Python (`datetime.fromisoformat` takes more of them with each version).
+    A text without an offset is local time, a date without a time its first moment; a text that
+    names no moment gives None. The same texts are understood on every Python
+    (`datetime.fromisoformat` takes more of them with each version).
     """
     match = _ISO.fullmatch(timestamp.strip())
     if not match:
@@ -323,7 +325,11 @@ def instant(timestamp: str) -> int | None:
         zone = f"{offset[0]}{digits[:2]}:{digits[2:]}"
     micros = (fraction or "").ljust(6, "0")[:6]
     try:
-        moment = datetime.fromisoformat(f"{day}T{minute}{second or ':00'}.{micros}{zone}")
-        return (moment.astimezone(timezone.utc) - _EPOCH) // timedelta(microseconds=1)
+        moment = datetime.fromisoformat(
+            f"{day}T{minute or '00:00'}{second or ':00'}.{micros}{zone}"
+        )
+        if moment.tzinfo is None:
+            moment = moment.astimezone(timezone.utc)
+        return (moment - _EPOCH) // timedelta(microseconds=1)
     except (ValueError, OverflowError, OSError):
         return None
