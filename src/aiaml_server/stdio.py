@@ -21,7 +21,13 @@ from typing import Any
 import anyio
 from mcp.server.lowlevel import Server
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
-from mcp.types import JSONRPCError, JSONRPCMessage, JSONRPCRequest, JSONRPCResponse
+from mcp.types import (
+    JSONRPCError,
+    JSONRPCMessage,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+)
 from mcp.types import jsonrpc_message_adapter as messages
 
 from .wire import Wire
@@ -135,13 +141,21 @@ class Incoming(_Stream):
 
 
 def _message(text: str) -> JSONRPCMessage:
+    """Read one line.
+
+    Raises:
+        ValueError: it is no message.
+    """
     try:
-        return messages.validate_json(text, by_name=False)
+        message = messages.validate_json(text, by_name=False)
     except ValueError:
         if "\\ud" not in text.lower():
             raise
         repaired = whole(json.dumps(_loads(text), ensure_ascii=False))
-        return messages.validate_json(repaired, by_name=False)
+        message = messages.validate_json(repaired, by_name=False)
+    if isinstance(message, JSONRPCNotification) and "id" in _loads(text):
+        raise ValueError("a request whose id is neither text nor a whole number")
+    return message
 
 
 def _loads(text: str) -> Any:

@@ -1,0 +1,127 @@
+"""The command line and the settings, as a person meets them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from aiaml_server import InvalidSetting, Settings, __version__
+from client import SERVER
+
+
+def run(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run the command with an empty input."""
+    return subprocess.run(
+        [*SERVER, *words],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env={**os.environ, **env},
+    )
+
+
+def test_help_names_every_variable_and_exit_code() -> None:
+    """What can be set is said where a person looks first."""
+    done = run("--help")
+    assert done.returncode == 0
+    for word in ("demo", "AIAML_MEMORY_DIR", "AIAML_LOG_LEVEL", "130"):
+        assert word in done.stdout
+
+
+def test_version_is_the_package_s() -> None:
+    """One number, in one place."""
+    assert run("--version").stdout == f"aiaml-server {__version__}\n"
+
+
+def test_an_unknown_word_is_named() -> None:
+    """Usage errors go to stderr, exit with 2 and point to the help."""
+    done = run("serv")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "aiaml-server: unknown argument 'serv'; `aiaml-server --help` lists what there is\n"
+    )
+
+
+BAD = {
+    "AIAML_MEMORY_DIR": {
+        "memory": "must be an absolute path",
+        "./memory": "must be an absolute path",
+        "${HOME}/memory": "must be an absolute path",
+        "~no_such_person/memory": "there is no such home directory",
+    },
+    "AIAML_LOG_LEVEL": {
+        "verbose": "must be one of DEBUG, INFO, WARNING, ERROR, CRITICAL",
+        "10": "must be one of",
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"), [(name, value) for name in BAD for value in BAD[name]]
+)
+def test_a_bad_setting_is_a_sentence(variable: str, value: str, tmp_path: Path) -> None:
+    """It names the variable, the value and what would be right; nothing is created."""
+    done = run(**{"HOME": str(tmp_path), variable: value})
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"aiaml-server: {variable} is {value!r}")
+    assert BAD[variable][value] in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_settings_have_defaults() -> None:
+    """Nothing must be set; an empty variable counts as not set."""
+    for environ in ({}, {"AIAML_MEMORY_DIR": "", "AIAML_LOG_LEVEL": ""}):
+        assert Settings.from_environ(environ) == Settings(Path.home() / ".aiaml", "WARNING")
+
+
+def test_settings_are_read() -> None:
+    """Home directories are expanded, levels may be written in any case."""
+    settings = Settings.from_environ({"AIAML_MEMORY_DIR": "~/m", "AIAML_LOG_LEVEL": "debug"})
+    assert settings == Settings(Path.home() / "m", "DEBUG")
+
+
+def test_a_nul_in_a_path_is_refused() -> None:
+    """No system takes it."""
+    with pytest.raises(InvalidSetting):
+        Settings.from_environ({"AIAML_MEMORY_DIR": "/a\0b"})
+
+
+def test_the_demo_shows_the_whole_way() -> None:
+    """Three calls, the file, and how to connect; the exit code is 0 and nothing stays behind."""
+    done = run("demo")
+    assert (done.returncode, done.stderr) == (0, "")
+    for shown in ("remember(", "think(", "recall(", "Memory stored successfully", "topics: [food"):
+        assert shown in done.stdout
+    assert '"mcpServers"' in done.stdout
+    assert str(Path(sys.executable)) in done.stdout
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a pseudo-terminal is POSIX")
+def test_on_a_terminal_it_says_what_it_waits_for(tmp_path: Path) -> None:
+    """Two or three lines on stderr, and Ctrl-C ends it."""
+    import pty
+
+    controller, terminal = pty.openpty()
+    with subprocess.Popen(
+        SERVER,
+        stdin=terminal,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "AIAML_MEMORY_DIR": str(tmp_path)},
+        start_new_session=True,
+    ) as server:
+        os.close(terminal)
+        assert server.stderr and server.stdout
+        said = [server.stderr.readline() for _ in range(3)]
+        assert b"waiting for an MCP client" in said[0]
+        assert b"aiaml-server demo" in said[1]
+        os.close(controller)  # the terminal is closed
+        assert server.wait(20) == 0
+        assert (server.stdout.read(), server.stderr.read()) == (b"", b"")

@@ -1,0 +1,93 @@
+"""Imports go one way: what docs/architecture.md allows is all that the modules do."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "src" / "aiaml_server"
+
+
+def allowed() -> dict[str, set[str]]:
+    """Read the table: module -> the modules of this package that it may import."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([\w/]+)(?:\.py)?/?` \|.*\| ([^|]*) \|$", text, re.MULTILINE)
+    return {name.rstrip("/"): set(re.findall(r"`(\w+)`", imports)) for name, imports in rows}
+
+
+def imported(path: Path) -> set[str]:
+    """Return the modules of this package that a file names in any import, also inside functions."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            module = (node.module or "").removeprefix("aiaml_server").strip(".")
+            if node.level or (node.module or "").startswith("aiaml_server"):
+                names |= {module.split(".")[0]} if module else {alias.name for alias in node.names}
+        elif isinstance(node, ast.Import):
+            names |= {
+                a.name.split(".")[1] for a in node.names if a.name.startswith("aiaml_server.")
+            }
+    return names
+
+
+def modules() -> dict[str, list[Path]]:
+    """Return each module of the package, or subpackage, and its files."""
+    found: dict[str, list[Path]] = {}
+    for path in PACKAGE.rglob("*.py"):
+        found.setdefault(path.relative_to(PACKAGE).parts[0].removesuffix(".py"), []).append(path)
+    found.pop("__init__")
+    found.pop("__main__")
+    return found
+
+
+def test_the_table_lists_every_module() -> None:
+    """No module without a row, no row without a module."""
+    assert set(allowed()) == set(modules())
+
+
+@pytest.mark.parametrize("module", sorted(modules()))
+def test_a_module_imports_only_what_the_table_allows(module: str) -> None:
+    """An arrow that the house does not have fails here."""
+    own = {path.stem for path in modules()[module]} | {module, "__version__"}
+    names = set().union(*map(imported, modules()[module])) - own
+    assert names <= allowed()[module]
+
+
+def test_the_arrows_have_no_cycle() -> None:
+    """The table itself can be walked from the leaves up."""
+    table = allowed()
+    while table:
+        leaves = {name for name, imports in table.items() if not imports & set(table)}
+        assert leaves, f"a cycle among {sorted(table)}"
+        table = {name: imports for name, imports in table.items() if name not in leaves}
+
+
+HEAVY = ("mcp", "pydantic", "anyio", "git", "yaml", "portalocker", "rich", "typer", "sqlite3")
+
+
+@pytest.mark.parametrize("module", ["aiaml_server", "aiaml_server.cli"])
+def test_the_light_modules_import_nothing_heavy(module: str) -> None:
+    """The bank and the command line start without the SDK, and without what few paths need."""
+    script = f"import sys, {module}; print([m for m in {HEAVY} if m in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
+
+
+def test_serving_imports_nothing_that_only_a_few_paths_need() -> None:
+    """Git, YAML and locks are paid for by those who use them."""
+    script = (
+        "import sys, aiaml_server.server; "
+        "print([m for m in ('git', 'yaml', 'portalocker') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"

@@ -1,0 +1,150 @@
+"""What is published: the wheel, its ways to start, and documents that say what is so."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from aiaml_server import __version__, cli, settings
+from client import Client
+
+ROOT = Path(__file__).parent.parent
+UV = str(Path(sys.executable).with_name("uv" + (".exe" if os.name == "nt" else "")))
+TOP_LEVEL = {
+    "pyproject.toml",
+    "README.md",
+    "LICENSE",
+    "CHANGELOG.md",
+    "src",
+    "tests",
+    "benchmarks",
+    "docs",
+    "memory",
+    "run_server.sh",
+    "run_server.cmd",
+}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the wheel as a release does."""
+    out = tmp_path_factory.mktemp("dist")
+    build = [UV, "build", "--quiet", "--wheel", "--out-dir", str(out), str(ROOT)]
+    subprocess.run(build, check=True, timeout=300)
+    (path,) = out.glob("*.whl")
+    return path
+
+
+def test_the_wheel_holds_the_package_and_its_facts(wheel: Path) -> None:
+    """Types, licence and bounded dependencies travel with it; tests do not."""
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        (metadata,) = [name for name in names if name.endswith("/METADATA")]
+        facts = archive.read(metadata).decode()
+    assert wheel.name == f"aiaml_server-{__version__}-py3-none-any.whl"
+    assert "aiaml_server/py.typed" in names
+    assert any(name.endswith("/LICENSE") for name in names)
+    assert {name.split("/")[0].split("-")[0] for name in names} == {"aiaml_server"}
+    assert "License-Expression: MIT" in facts
+    assert "Requires-Python: >=3.10" in facts
+    required = re.findall(r"^Requires-Dist: (.*)$", facts, re.MULTILINE)
+    assert any(requirement.startswith("mcp[cli]") for requirement in required)
+    for requirement in required:
+        assert ">=" in requirement and ",<" in requirement.replace("<", ",<", 1), requirement
+
+
+def test_uvx_runs_the_wheel(wheel: Path, tmp_path: Path) -> None:
+    """`uvx --from <the wheel> aiaml-server` serves."""
+    command = [UV, "tool", "run", "--quiet", "--python", sys.executable, "--from", str(wheel)]
+    with Client(tmp_path, command=[*command, "aiaml-server"]) as client:
+        assert client.remember("x")["memory_id"]
+        assert client.close() == 0
+
+
+def test_an_installed_wheel_has_its_command(wheel: Path, tmp_path: Path) -> None:
+    """A pip- or pipx-style install puts `aiaml-server` into the environment, and it serves."""
+    environment = tmp_path / "environment"
+    subprocess.run(
+        [UV, "venv", "--quiet", "--python", sys.executable, str(environment)], check=True
+    )
+    scripts = environment / ("Scripts" if os.name == "nt" else "bin")
+    install = [UV, "pip", "install", "--quiet", "--python", str(scripts / "python"), str(wheel)]
+    subprocess.run(install, check=True, timeout=300)
+    with Client(tmp_path / "base", command=[str(scripts / "aiaml-server")]) as client:
+        assert client.remember("x")["memory_id"]
+    demo = subprocess.run(
+        [scripts / "aiaml-server", "demo"], capture_output=True, text=True, check=True
+    )
+    config = json.loads(demo.stdout[demo.stdout.index('  {\n    "mcpServers"') :].split("\n\n")[0])
+    assert config["mcpServers"]["aiaml"] == {"command": str(scripts / "aiaml-server")}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="run_server.cmd is its twin on Windows")
+def test_the_script_serves_the_checkout(tmp_path: Path) -> None:
+    """`./run_server.sh` works from any directory, with nothing but the protocol on stdout."""
+    script = ROOT / "run_server.sh"
+    with Client(tmp_path, command=[str(script)]) as client:
+        assert client.call("think", keywords=["x"]) == []
+        assert client.close() == 0
+    text = script.read_text()
+    assert "AIAML_MEMORY_DIR=${AIAML_MEMORY_DIR:-$here/memory}" in text
+
+
+def test_the_top_level_is_tidy() -> None:
+    """Nothing lies at the top of the repository that has no reason to."""
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    found = {line.split("/")[0] for line in listed.stdout.splitlines()}
+    assert {name for name in found if not name.startswith(".")} <= TOP_LEVEL
+
+
+def readme() -> str:
+    """Return the README."""
+    return (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_readme_is_short_and_names_its_two_commands() -> None:
+    """A person reads it in minutes."""
+    assert readme().count("\n") < 150
+    assert "./run_server.sh demo" in readme()
+    assert "./tests/run.sh" in readme()
+
+
+def test_documents_and_program_name_the_same_variables() -> None:
+    """Every variable in the documents exists, and the reverse."""
+    source = (ROOT / "src" / "aiaml_server" / "settings.py").read_text(encoding="utf-8")
+    real = set(re.findall(r'"(AIAML_\w+)"', source))
+    assert set(re.findall(r"AIAML_\w+", readme())) == real
+    assert set(re.findall(r"AIAML_\w+", cli.USAGE)) == real
+    assert set(settings.LOG_LEVELS) <= set(re.findall(r"\w+", cli.USAGE))
+
+
+def test_links_in_documents_lead_somewhere() -> None:
+    """A relative link names a file that exists."""
+    for document in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
+        for target in re.findall(
+            r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text(encoding="utf-8")
+        ):
+            assert (document.parent / target).exists(), f"{document.name}: {target}"
+
+
+def test_configuration_examples_in_the_readme_parse() -> None:
+    """What a person copies is valid JSON."""
+    blocks = re.findall(r"```json\n(.*?)```", readme(), re.DOTALL)
+    assert blocks
+    for block in blocks:
+        assert "aiaml" in json.dumps(json.loads(block))
+
+
+def test_the_changelog_has_the_current_version() -> None:
+    """A release is described before it is made."""
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.search(rf"^## \[(Unreleased|{re.escape(__version__)})\]", changelog, re.MULTILINE)

@@ -1,0 +1,298 @@
+"""The life of the process: what it answers, what reaches stdout, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from client import NOTE, SERVER, Client
+
+posix = pytest.mark.skipif(os.name != "posix", reason="Windows has no such signals")
+
+INITIALIZE = {
+    "id": 0,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "t", "version": "1"},
+    },
+}
+MODERN = {  # what every request carries since 2026-07-28, instead of a handshake
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+def line(message: dict[str, Any]) -> str:
+    """Return a message as the wire carries it."""
+    return json.dumps({"jsonrpc": "2.0", **message}) + "\n"
+
+
+def tool_call(number: int, tool: str, **arguments: Any) -> str:
+    """Return a call in the handshake era."""
+    params = {"name": tool, "arguments": arguments}
+    return line({"id": number, "method": "tools/call", "params": params})
+
+
+def talk(base: Path, *lines: str | bytes, command: tuple[str, ...] = SERVER, **env: str) -> Any:
+    """Start the server, send everything at once, close its input, wait for its end.
+
+    Returns the finished process, after checking that its stdout holds nothing but messages.
+    """
+    sent = b"".join(each if isinstance(each, bytes) else each.encode() for each in lines)
+    done = subprocess.run(
+        command,
+        input=sent,
+        capture_output=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "AIAML_MEMORY_DIR": str(base), "AIAML_ENABLE_SYNC": "false", **env},
+    )
+    done.answers = [json.loads(each) for each in done.stdout.splitlines()]  # type: ignore[attr-defined]
+    assert all(answer["jsonrpc"] == "2.0" for answer in done.answers)  # type: ignore[attr-defined]
+    return done
+
+
+@pytest.mark.parametrize("count", [1, 5, 200])
+def test_every_request_before_the_end_of_input_is_answered(tmp_path: Path, count: int) -> None:
+    """A client may send and close; nothing it asked is lost."""
+    calls = [tool_call(n, "remember", **NOTE, content=f"x{n}") for n in range(1, count + 1)]
+    done = talk(tmp_path, line(INITIALIZE), *calls)
+    assert {answer["id"] for answer in done.answers if "result" in answer} == set(range(count + 1))
+    assert len(list((tmp_path / "files").glob("*.md"))) == count
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_the_same_holds_without_a_handshake(tmp_path: Path) -> None:
+    """The era since 2026-07-28: every request stands alone."""
+    call = {"name": "think", "arguments": {"keywords": ["x"]}, "_meta": MODERN}
+    lines = [line({"id": n, "method": "tools/call", "params": call}) for n in range(50)]
+    done = talk(tmp_path, *lines)
+    assert {answer["id"] for answer in done.answers if "result" in answer} == set(range(50))
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_the_last_line_needs_no_end(tmp_path: Path) -> None:
+    """A request that the end of input cuts off behind its last brace is a request."""
+    done = talk(tmp_path, line(INITIALIZE), tool_call(1, "think", keywords=["x"]).rstrip("\n"))
+    assert sorted(answer["id"] for answer in done.answers) == [0, 1]
+
+
+def test_a_cancelled_request_holds_nothing_up(tmp_path: Path) -> None:
+    """What the client no longer wants is not waited for, nor answered twice."""
+    cancel = {"method": "notifications/cancelled", "params": {"requestId": 1}}
+    started = time.monotonic()
+    done = talk(
+        tmp_path,
+        line(INITIALIZE),
+        tool_call(1, "think", keywords=["x"]),
+        line(cancel),
+        tool_call(2, "think"),
+    )
+    assert time.monotonic() - started < 9
+    assert [a["id"] for a in done.answers].count(2) == 1
+    assert [a["id"] for a in done.answers].count(1) <= 1
+    assert done.returncode == 0
+
+
+BAD_LINES = {
+    "not JSON": (b"garbage\n", -32700, None),
+    "half a message": (b'{"jsonrpc":"2.0","id":\n', -32700, None),
+    "nested without end": (b"[" * 200_000 + b"\n", -32700, None),
+    "a batch": (b"[1, 2]\n", -32600, None),
+    "no message": (b'{"id": 7, "x": 1}\n', -32600, 7),
+    "an id that is an object": (b'{"jsonrpc":"2.0","id":{},"method":"ping"}\n', -32600, None),
+    "an id that is null": (b'{"jsonrpc":"2.0","id":null,"method":"ping"}\n', -32600, None),
+}
+
+
+@pytest.mark.parametrize("case", BAD_LINES)
+def test_a_line_that_is_no_message_is_answered(tmp_path: Path, case: str) -> None:
+    """The client is told, and the conversation goes on."""
+    bad, code, request_id = BAD_LINES[case]
+    done = talk(tmp_path, line(INITIALIZE), bad, tool_call(1, "think", keywords=["x"]))
+    (refusal,) = [answer for answer in done.answers if "error" in answer]
+    assert (refusal["error"]["code"], refusal["id"]) == (code, request_id)
+    assert sorted(a["id"] for a in done.answers if "result" in a) == [0, 1]
+    assert done.returncode == 0
+
+
+def test_odd_but_readable_lines_are_read(tmp_path: Path) -> None:
+    """Byte order mark, CRLF, empty lines, invalid UTF-8, half surrogate pairs: no obstacle."""
+    done = talk(
+        tmp_path,
+        b"\xef\xbb\xbf" + line(INITIALIZE).replace("\n", "\r\n").encode(),
+        b"\n  \r\n",
+        tool_call(1, "remember", **NOTE, content="pair \ud83d\ude00, half \ud800, CAF\xc9"),
+        tool_call(2, "remember", **NOTE, content="CAF-").encode().replace(b"CAF-", b"CAF\xc9"),
+    )
+    assert sorted(a["id"] for a in done.answers if "result" in a) == [0, 1, 2]
+    texts = sorted(path.read_text("utf-8") for path in (tmp_path / "files").glob("*.md"))
+    assert any("pair \U0001f600, half \ufffd, CAF\xc9" in text for text in texts)
+    assert any("CAF\ufffd" in text for text in texts)
+
+
+def test_twenty_megabytes_in_a_line_are_no_crash(tmp_path: Path) -> None:
+    """Too much is refused in the usual shape."""
+    call = tool_call(1, "remember", **NOTE, content="x" * 20_000_000)
+    done = talk(tmp_path, line(INITIALIZE), call)
+    (answer,) = [answer for answer in done.answers if answer["id"] == 1]
+    assert "Error storing memory: content: must be" in answer["result"]["content"][0]["text"]
+
+
+NOISE = """
+import os, subprocess, sys
+print("printed while importing")
+import aiaml_server.bank
+original = aiaml_server.bank.MemoryBank.think
+def think(self, keywords):
+    print("printed, unflushed")
+    os.write(1, b"written to the descriptor\\n")
+    child = [sys.executable, "-c", "import sys; print('child read', repr(sys.stdin.read()))"]
+    subprocess.run(child, check=True)
+    if "crash" in keywords:
+        raise RuntimeError("secret detail")
+    return original(self, keywords)
+aiaml_server.bank.MemoryBank.think = think
+from aiaml_server.cli import main
+sys.exit(main([]))
+"""
+
+
+def test_nothing_but_the_protocol_reaches_stdout(tmp_path: Path) -> None:
+    """Neither prints nor children of a tool touch the wire, on either pipe."""
+    noisy = (sys.executable, "-c", NOISE.replace('print("printed while importing")\n', ""))
+    calls = [tool_call(n, "think", keywords=["x"]) for n in range(1, 4)]
+    done = talk(tmp_path, line(INITIALIZE), *calls, command=noisy)
+    assert sorted(answer["id"] for answer in done.answers) == [0, 1, 2, 3]
+    for noise in (b"printed, unflushed", b"written to the descriptor", b"child read ''"):
+        assert done.stderr.count(noise) == 3
+
+
+def test_a_crash_is_an_answer_and_a_traceback_in_the_log(tmp_path: Path) -> None:
+    """The agent gets the tool's shape without inner details; the log has them."""
+    noisy = (sys.executable, "-c", NOISE.replace('print("printed while importing")\n', ""))
+    lines = [tool_call(1, "think", keywords=["crash"]), tool_call(2, "think", keywords=["x"])]
+    done = talk(tmp_path, line(INITIALIZE), *lines, command=noisy)
+    answers = {answer["id"]: answer["result"] for answer in done.answers}
+    (failure,) = json.loads(answers[1]["content"][0]["text"])
+    assert failure["error"].startswith("Search failed: an internal error")
+    assert answers[1]["isError"] is True
+    assert answers[2]["isError"] is False
+    assert b"RuntimeError: secret detail" in done.stderr
+    assert b"secret" not in done.stdout
+
+
+def test_idle_it_ends_at_once_when_the_client_leaves(tmp_path: Path) -> None:
+    """End of input: exit code 0, well under a second, nothing in the log."""
+    with Client(tmp_path) as client:
+        started = time.monotonic()
+        assert client.close() == 0
+        assert time.monotonic() - started < 1
+        assert client.log() == ""
+
+
+@posix
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 0), ("SIGHUP", 0)])
+def test_signals_end_it_through_the_same_clean_path(tmp_path: Path, name: str, code: int) -> None:
+    """Once is enough, on a quiet input; no traceback."""
+    with Client(tmp_path) as client:
+        client.remember("x")
+        started = time.monotonic()
+        client.process.send_signal(getattr(signal, name))
+        assert client.process.wait(10) == code
+        assert time.monotonic() - started < 1
+        assert client.log() == ""
+
+
+@posix
+def test_a_signal_before_the_handshake_ends_it_too(tmp_path: Path) -> None:
+    """A client that never speaks leaves no orphan."""
+    env = {**os.environ, "AIAML_MEMORY_DIR": str(tmp_path)}
+    with subprocess.Popen(SERVER, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=env) as server:
+        assert server.stdin
+        server.stdin.write(b"\n")
+        server.stdin.flush()
+        time.sleep(2)
+        server.terminate()
+        assert server.wait(10) == 0
+        server.stdin.close()
+
+
+@posix
+def test_a_client_that_stops_reading_ends_it(tmp_path: Path) -> None:
+    """When nobody takes the answers, the process goes, quietly."""
+    read, write = os.pipe()
+    env = {**os.environ, "AIAML_MEMORY_DIR": str(tmp_path)}
+    with subprocess.Popen(
+        SERVER, stdin=subprocess.PIPE, stdout=write, stderr=subprocess.PIPE, env=env
+    ) as server:
+        os.close(write)
+        os.close(read)
+        assert server.stdin and server.stderr
+        server.stdin.write(line(INITIALIZE).encode())
+        server.stdin.flush()
+        assert server.wait(20) == 0
+        assert server.stderr.read() == b""
+
+
+@posix
+def test_a_client_that_is_killed_leaves_no_orphan(tmp_path: Path) -> None:
+    """The server goes when the process that started it is gone."""
+    script = (
+        "import subprocess, sys, time\n"
+        "server = subprocess.Popen([sys.executable, '-m', 'aiaml_server'], stdin=subprocess.PIPE)\n"
+        "print(server.pid, flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    env = {**os.environ, "AIAML_MEMORY_DIR": str(tmp_path)}
+    client = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, env=env)
+    assert client.stdout
+    pid = int(client.stdout.readline())
+    client.kill()
+    client.wait()
+    client.stdout.close()
+    deadline = time.monotonic() + 20
+    while _alive(pid):
+        assert time.monotonic() < deadline, "the server outlived its client"
+        time.sleep(0.05)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    state = Path(f"/proc/{pid}/stat")
+    return not (state.exists() and state.read_text().rpartition(")")[2].split()[0] == "Z")
+
+
+def test_answers_that_nobody_reads_yet_do_not_block_the_reading(tmp_path: Path) -> None:
+    """A client may write 300 calls before it reads the first answer."""
+    with Client(tmp_path) as client:
+        client.remember("x" * 500_000)
+        (hit,) = client.call("think", keywords=["x"])
+        requests = [client.start("recall", memory_ids=[hit["id"]]) for _ in range(40)]
+        requests += [client.start("think", keywords=["y" * 20_000]) for _ in range(260)]
+        for request in requests:
+            assert client.value(request) is not None
+
+
+def test_closed_pipes_are_a_sentence() -> None:
+    """Started without a standard input, it says so instead of a traceback."""
+    script = f"import os, subprocess, sys; os.close(0); os.execv(sys.executable, {list(SERVER)!r})"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, check=False, timeout=60, text=True
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("aiaml-server: standard input or output is closed")

@@ -1,0 +1,150 @@
+"""The directory: what is a memory in it, and what is skipped, named once and left alone."""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from aiaml_server import MalformedFile, MemoryBank, Settings
+from aiaml_server.memory import Memory, format  # noqa: A004
+from aiaml_server.store import MAX_FILE, Store
+
+posix = pytest.mark.skipif(os.name != "posix", reason="Windows has no such files")
+
+GOOD = format(Memory("a1b2c3d4", "2026-01-01T00:00:00+00:00", "claude", "marco", ("x",), "needle"))
+
+
+@pytest.fixture
+def bank(tmp_path: Path) -> MemoryBank:
+    """Open an empty bank whose `files/` exists."""
+    (tmp_path / "files").mkdir()
+    return MemoryBank(Settings(base=tmp_path))
+
+
+def plant(bank: MemoryBank, name: str, data: bytes = GOOD.encode()) -> Path:
+    """Put a file into the store by hand."""
+    path = bank.store.directory / name
+    path.write_bytes(data)
+    return path
+
+
+def found(bank: MemoryBank) -> list[str]:
+    """Return the names of the files in which the needle is found."""
+    return sorted(hit.file_name for hit in bank.think(["needle"]))
+
+
+def test_any_visible_md_file_is_read(bank: MemoryBank) -> None:
+    """The name of a file by other hands does not matter, as long as it ends in .md."""
+    for name in ("20260101_000000_a1b2c3d4.md", "notes from today.md", "é中🙂.md", "-rf.md"):
+        plant(bank, name)
+    for name in (".hidden.md", "._apple.md", ".x.md.tmp", "note.txt", "note.md~", "NOTE.MD", "md"):
+        plant(bank, name)
+    (bank.store.directory / "directory").mkdir()
+    plant(bank, "directory/deeper.md")
+    assert found(bank) == sorted(
+        ["20260101_000000_a1b2c3d4.md", "notes from today.md", "é中🙂.md", "-rf.md"]
+    )
+
+
+MALFORMED = {
+    "empty": (b"", "the first line is not ---"),
+    "only frontmatter, unclosed": (GOOD.split("\n---", 1)[0].encode(), "no second line ---"),
+    "invalid UTF-8": (GOOD.encode() + b"\xff", f"byte {len(GOOD.encode())} is not UTF-8"),
+    "UTF-16": (GOOD.encode("utf-16"), "byte 0 is not UTF-8"),
+    "a missing field": (GOOD.replace("user", "usr").encode(), "no field 'user'"),
+    "too large": (GOOD.encode() + b"x" * MAX_FILE, "it is larger than 4 MiB"),
+}
+
+
+@pytest.mark.parametrize("case", MALFORMED)
+def test_a_malformed_file_is_skipped_named_once_and_left_alone(
+    bank: MemoryBank, caplog: pytest.LogCaptureFixture, case: str
+) -> None:
+    """Searching goes on, the log says which file and why, and the file stays as it is."""
+    data, reason = MALFORMED[case]
+    path = plant(bank, "bad.md", data)
+    plant(bank, "good.md")
+    for _ in range(3):
+        assert found(bank) == ["good.md"]
+    (record,) = caplog.records
+    assert record.levelno == logging.WARNING
+    assert str(path) in record.getMessage() and reason in record.getMessage()
+    assert path.read_bytes() == data
+
+    plant(bank, "bad.md", data + b" ")  # changed and still bad: named again
+    os.utime(path, (1, 1))
+    assert found(bank) == ["good.md"]
+    assert len(caplog.records) == 2
+
+
+def test_a_large_file_within_the_limit_is_read(bank: MemoryBank) -> None:
+    """Four mebibytes are still a memory."""
+    plant(bank, "large.md", GOOD.encode().ljust(MAX_FILE, b"."))
+    assert found(bank) == ["large.md"]
+
+
+@posix
+def test_nothing_but_regular_files_is_opened(bank: MemoryBank, tmp_path: Path) -> None:
+    """Links, also to memories, pipes, devices and directories are skipped without a wait."""
+    outside = tmp_path / "outside.md"
+    outside.write_text(GOOD)
+    directory = bank.store.directory
+    plant(bank, "good.md")
+    (directory / "link.md").symlink_to(outside)
+    (directory / "inside.md").symlink_to("good.md")
+    (directory / "loop.md").symlink_to("loop.md")
+    (directory / "dangling.md").symlink_to("nothing.md")
+    (directory / "device.md").symlink_to("/dev/zero")
+    (directory / "directory.md").mkdir()
+    os.mkfifo(directory / "pipe.md")
+    results: list[list[str]] = []
+    thread = threading.Thread(target=lambda: results.append(found(bank)), daemon=True)
+    thread.start()
+    thread.join(10)
+    assert results == [["good.md"]]
+    with pytest.raises(MalformedFile, match="symbolic link"):
+        bank.store.read("link.md")
+
+
+@posix
+@pytest.mark.skipif(os.name == "posix" and os.geteuid() == 0, reason="root may read everything")
+def test_a_file_without_permission_is_skipped(bank: MemoryBank) -> None:
+    """One unreadable file hides no other."""
+    plant(bank, "good.md")
+    plant(bank, "secret.md").chmod(0)
+    assert found(bank) == ["good.md"]
+
+
+def test_the_missing_directory_is_an_empty_store(tmp_path: Path) -> None:
+    """Before the first memory nothing exists, and nothing is created by asking."""
+    bank = MemoryBank(Settings(base=tmp_path / "not" / "yet"))
+    assert bank.think(["x"]) == []
+    assert bank.recall(["a1b2c3d4"]) == {"a1b2c3d4": []}
+    assert list(tmp_path.iterdir()) == []
+
+
+@posix
+def test_what_is_created_is_for_its_owner_alone(tmp_path: Path) -> None:
+    """Every directory that has to be made is 0700, every memory 0600."""
+    base = tmp_path / "a" / "b"
+    MemoryBank(Settings(base=base)).remember("claude", "marco", ["x"], "y")
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (base, *base.rglob("*"))}
+    assert {mode for name, mode in modes.items() if name.endswith(".md")} == {0o600}
+    assert (modes["b"], modes["files"]) == (0o700, 0o700)
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o700
+
+
+def test_a_memory_added_by_hand_makes_its_id_taken(tmp_path: Path) -> None:
+    """An id is unique among the names in the directory, whoever put them there."""
+    store = Store(tmp_path)
+    first = store.add(Memory.new("claude", "marco", ["x"], "one"))
+    name = f"20200101_000000_{first.id}.md"
+    (store.directory / first.file_name).rename(store.directory / name)
+    second = store.add(Memory("".join(first.id), first.timestamp, "a", "b", ("c",), "two"))
+    assert second.id != first.id
+    assert sorted(store.names()) == sorted([name, second.file_name])
