@@ -6,6 +6,7 @@ import json
 import re
 import time
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -111,6 +112,7 @@ def test_every_reader_sees_the_same_fields(memory: Memory) -> None:
     specified.pop("verbatim", None)
     assert specified == ours
 
+    loaded: dict[str, Any]
     for loaded in (yaml.safe_load(text.split("---\n", 2)[1]), frontmatter.loads(text).metadata):
         verbatim = loaded.pop("verbatim", False)
         assert verbatim is (memory.content != memory.content.strip())
@@ -170,7 +172,7 @@ def test_unknown_keys_survive() -> None:
     assert format(memory) == text
 
 
-READ = {
+READ: dict[str, tuple[str, dict[str, Any]]] = {
     "CRLF line ends": (
         f"---\n{HEAD}---\n\nBody\nmore\n".replace("\n", "\r\n"),
         {"content": "Body\r\nmore"},
@@ -237,9 +239,8 @@ READ = {
 def test_files_by_other_hands_are_read(case: str) -> None:
     """What people and other programs write is understood, as docs/format.md lists it."""
     text, different = READ[case]
-    expected = {"id": "a1b2c3d4", "timestamp": MOMENT, "agent": "claude", "user": "marco"}
-    expected |= {"topics": ("p", "q"), "content": "Body"} | different  # type: ignore[dict-item]
-    assert parse(text) == Memory(**expected)  # type: ignore[arg-type]
+    expected = Memory("a1b2c3d4", MOMENT, "claude", "marco", ("p", "q"), "Body")
+    assert parse(text) == replace(expected, **different)
     assert parse(format(parse(text))) == parse(text)
 
 

@@ -247,7 +247,7 @@ async def test_lists_in_strings_of_json_are_accepted(client: Client) -> None:
 
 
 TOO_LONG = "x" * 201
-BAD = {
+BAD: dict[str, list[Any]] = {
     "agent": [
         None,
         5,
