@@ -112,8 +112,9 @@ def test_every_reader_sees_the_same_fields(memory: Memory) -> None:
     specified.pop("verbatim", None)
     assert specified == ours
 
-    loaded: dict[str, Any]
-    for loaded in (yaml.safe_load(text.split("---\n", 2)[1]), frontmatter.loads(text).metadata):
+    head: dict[str, Any] = yaml.safe_load(text.split("---\n", 2)[1])
+    front: dict[str, Any] = dict(frontmatter.loads(text).metadata)
+    for loaded in (head, front):
         verbatim = loaded.pop("verbatim", False)
         assert verbatim is (memory.content != memory.content.strip())
         assert loaded.pop("timestamp").isoformat(timespec="microseconds") == memory.timestamp
