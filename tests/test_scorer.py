@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aiaml_server.memory import Memory
-from aiaml_server.scorer import MAX_HITS, clean, hit, rank
+from aiaml_server.scorer import MAX_HITS, clean, fields, hit, rank
 
 
 def memory(
@@ -25,7 +25,7 @@ def memory(
 
 def score(of: Memory, *keywords: str) -> int:
     """Score the memory for all keywords together."""
-    found = hit("x.md", of, clean(keywords))
+    found = hit("x.md", of.id, of.timestamp, fields(of), clean(keywords))
     return found.relevance_score if found else 0
 
 
@@ -95,13 +95,14 @@ def test_the_score_is_the_formula(
     """The sum of the specification, written down once more, gives the same number."""
     expected, matching = 0, []
     for keyword in dict.fromkeys(k.lower().strip() for k in keywords if k.strip()):
-        fields = [" ".join(topics).lower(), content.lower(), user.lower(), agent.lower()]
-        in_topics, in_content, in_user, in_agent = (text.count(keyword) for text in fields)
-        exact = sum(len(re.findall(r"\b" + re.escape(keyword) + r"\b", text)) for text in fields)
+        lowered = [" ".join(topics).lower(), content.lower(), user.lower(), agent.lower()]
+        in_topics, in_content, in_user, in_agent = (text.count(keyword) for text in lowered)
+        exact = sum(len(re.findall(r"\b" + re.escape(keyword) + r"\b", text)) for text in lowered)
         score = (in_topics * 2) + in_content + in_user + in_agent + exact
         expected += score
         matching += [keyword] if score else []
-    found = hit("x.md", memory(content, tuple(topics), user, agent), clean(keywords))
+    of = memory(content, tuple(topics), user, agent)
+    found = hit("x.md", of.id, of.timestamp, fields(of), clean(keywords))
     assert (found.relevance_score if found else 0) == expected
     assert (list(found.matching_keywords) if found else []) == matching
 

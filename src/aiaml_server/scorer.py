@@ -62,13 +62,14 @@ def score(searched: Fields, keyword: str) -> int:
     return total
 
 
-def hit(file_name: str, memory: Memory, keywords: Sequence[str]) -> Hit | None:
+def hit(
+    file_name: str, memory_id: str, timestamp: str, searched: Fields, keywords: Sequence[str]
+) -> Hit | None:
     """Score a memory for cleaned keywords; None when none of them occurs in it."""
-    searched = fields(memory)
     scores = {keyword: value for keyword in keywords if (value := score(searched, keyword))}
     if not scores:
         return None
-    return Hit(file_name, memory.id, memory.timestamp, sum(scores.values()), tuple(scores))
+    return Hit(file_name, memory_id, timestamp, sum(scores.values()), tuple(scores))
 
 
 def rank(memories: Iterable[tuple[str, Memory]], keywords: Iterable[str]) -> list[Hit]:
@@ -78,10 +79,14 @@ def rank(memories: Iterable[tuple[str, Memory]], keywords: Iterable[str]) -> lis
     end of the alphabet, so that two answers to the same question are the same.
     """
     cleaned = clean(keywords)
-    hits = [found for name, memory in memories if (found := hit(name, memory, cleaned))]
-    hits.sort(key=lambda found: found.file_name, reverse=True)
-    hits.sort(key=lambda found: (-found.relevance_score, newest_first(found.timestamp)))
-    return hits[:MAX_HITS]
+    hits = (hit(name, m.id, m.timestamp, fields(m), cleaned) for name, m in memories)
+    return ordered(found for found in hits if found)[:MAX_HITS]
+
+
+def ordered(hits: Iterable[Hit]) -> list[Hit]:
+    """Sort hits as an answer has them."""
+    by_name = sorted(hits, key=lambda found: found.file_name, reverse=True)
+    return sorted(by_name, key=lambda f: (-f.relevance_score, newest_first(f.timestamp)))
 
 
 def newest_first(timestamp: str) -> float:
