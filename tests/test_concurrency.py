@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -66,6 +67,23 @@ def test_no_id_is_given_twice_even_when_most_are_taken(tmp_path: Path) -> None:
     assert len(ids) == len(set(ids)) == 225
     assert set(memories(tmp_path)) == set(ids)
     assert leftovers(tmp_path) == []
+
+
+def test_an_id_that_a_neighbour_took_in_the_same_clock_tick_is_not_given_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The directory's own time does not tell of a second change within one tick."""
+    from uuid import UUID
+
+    draws = iter([0xABCDEF01, 0xABCDEF02, 0xABCDEF03])
+    monkeypatch.setattr("uuid.uuid4", lambda: UUID(int=next(draws) << 96))
+    bank = MemoryBank(Settings(tmp_path))
+    directory = tmp_path / "files"
+    bank.remember("claude", "marco", ["tests"], "ours")
+    tick = directory.stat().st_mtime_ns
+    (directory / "20200101_000000_abcdef02.md").write_text("a neighbour's")
+    os.utime(directory, ns=(tick, tick))
+    assert bank.remember("claude", "marco", ["tests"], "ours again").id == "abcdef03"
 
 
 # --- a neighbour in trouble ---------------------------------------------------------------------
