@@ -132,6 +132,48 @@ def test_remember_syncs_the_names_of_directories_that_it_creates(tmp_path: Path)
 # --- a fault in every system call ---------------------------------------------------------------
 
 
+def calls_on_the_store(bank: subprocess.Popen[str], tmp_path: Path) -> list[tuple[str, int]]:
+    """Return (name, which of that name) for each call that the first `remember` makes."""
+    base, log = tmp_path / "base-counted", tmp_path / "log-counted"
+    with strace.attached(bank.pid, log, "-e", "trace=%file,%desc"):
+        assert "id" in ask(bank, base, "counted")
+    above, below = re.escape(str(tmp_path)), re.escape(str(base))
+    touches = re.compile(f'(?:^|, )"(?:{above}"|{below})|<(?:{above}>|{below}[/>])')
+    seen: dict[str, int] = {}
+    found = []
+    for call in strace.calls(log):
+        seen[call.name] = seen.get(call.name, 0) + 1
+        if touches.search(call.text):
+            found.append((call.name, seen[call.name]))
+    assert {name for name, _ in found} > {"fsync", "write", "close"}
+    return found
+
+
+MUST_NOT_FAIL = re.compile("mkdir.*|write|fsync|rename.*")
+
+
+@strace.needed
+@pytest.mark.parametrize("cause", ["EIO", "ENOSPC"])
+def test_a_fault_in_any_system_call_leaves_a_whole_memory_or_none(
+    tmp_path: Path, cause: str
+) -> None:
+    """Each call of a `remember` fails in turn: it is stored and said so, or neither."""
+    with bank_process() as bank:
+        for name, which in calls_on_the_store(bank, tmp_path):
+            base, log = tmp_path / f"base-{name}-{which}", tmp_path / f"log-{name}-{which}"
+            fault = f"inject={name}:error={cause}:when={which}"
+            with strace.attached(bank.pid, log, "-e", f"trace={name}", "-e", fault):
+                answer = ask(bank, base, "the fault")
+            assert "(INJECTED)" in log.read_text()
+            place = f"{name} number {which}: {answer}"
+            stored = ["the fault"] if "id" in answer else []
+            assert contents(base) == stored, place
+            assert leftovers(base) == [], place
+            assert "error" in answer or not MUST_NOT_FAIL.fullmatch(name), place
+            assert "id" in ask(bank, base, "the next"), place
+            assert contents(base) == sorted([*stored, "the next"]), place
+
+
 @strace.needed
 def test_a_failed_sync_is_answered_as_an_error_in_words(tmp_path: Path) -> None:
     """First the rename fails, then the directory's sync after it; the server goes on."""
