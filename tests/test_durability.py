@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 import strace
-from aiaml_server import MemoryBank, Settings
+from aiaml_server import MemoryBank, Settings, StoreError
 from client import SERVER, Client, ask, bank_process
 from disk import contents, leftovers, memories
 
@@ -188,6 +188,27 @@ def test_a_failed_sync_is_answered_as_an_error_in_words(tmp_path: Path) -> None:
         assert_refuses(client, base, "the disk reported an input/output error")
         assert_remembers(client, base)
     assert log.read_text().count("(INJECTED)") == 2
+
+
+@strace.needed
+def test_a_directory_whose_name_could_not_be_synced_is_made_again(tmp_path: Path) -> None:
+    """The next memory does not rest on a directory that a power cut could take away."""
+    base, log = tmp_path / "base", tmp_path / "log"
+    fault = ("-e", "trace=fsync", "-e", "inject=fsync:error=EIO:when=1")
+    with bank_process() as bank:
+        with strace.attached(bank.pid, log, *fault):
+            assert "error" in ask(bank, base, "first")
+        with strace.attached(bank.pid, log, "-e", "trace=fsync"):
+            assert "id" in ask(bank, base, "second")
+    assert named(strace.calls(log), "fsync", f"<{tmp_path}>)")
+
+
+@linux
+def test_a_place_that_takes_no_directory_is_refused_in_words() -> None:
+    """What the system calls missing, although all above it is there, is not tried for ever."""
+    bank = MemoryBank(Settings(Path("/proc/aiaml/base")))
+    with pytest.raises(StoreError, match="cannot create /proc/aiaml: no such file"):
+        bank.remember("claude", "marco", ["tests"], "nowhere")
 
 
 # --- killed -------------------------------------------------------------------------------------

@@ -28,15 +28,27 @@ def make_directory(path: Path) -> None:
         OSError: it cannot be created, or something else has its name.
     """
     try:
-        path.mkdir(mode=0o700)
+        _make_one(path)
     except FileNotFoundError:
+        if path.parent == path:
+            raise
         make_directory(path.parent)
-        make_directory(path)
+        _make_one(path)  # once more and no oftener: /proc says so of every new name in it
+
+
+def _make_one(path: Path) -> None:
+    try:
+        path.mkdir(mode=0o700)
     except FileExistsError:
         if not path.is_dir():
             raise
-    else:
+        return
+    try:
         sync_directory(path.parent)
+    except OSError:
+        with suppress(OSError):  # left there, it would be taken for a durable one next time
+            path.rmdir()
+        raise
 
 
 def write_atomic(path: Path, data: bytes) -> None:
