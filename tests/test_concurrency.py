@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -14,8 +15,9 @@ from pathlib import Path
 
 import pytest
 
+import strace
 from aiaml_server import Memory, MemoryBank, Settings
-from client import Client, bank_process
+from client import Client, ask, bank_process
 from disk import contents, leftovers, memories
 
 SOON = 10.0  # seconds within which a neighbour in trouble may not keep an answer back
@@ -128,6 +130,33 @@ def test_a_stopped_neighbour_keeps_no_answer_back(tmp_path: Path) -> None:
         assert client.log().count("without the lock") == warnings
     assert len(contents(tmp_path)) == 21
     assert leftovers(tmp_path) == []
+
+
+@strace.needed
+def test_a_neighbour_stopped_in_its_write_delays_ours_and_loses_nothing(tmp_path: Path) -> None:
+    """Stopped between the sync and the rename, it goes on later: both memories are there."""
+    if sys.platform == "win32":
+        pytest.skip("Windows has no SIGCONT")
+    base, log = tmp_path / "base", tmp_path / "log"
+    (base / "files").mkdir(parents=True)
+    stop = ("-e", "trace=fsync", "-e", "inject=fsync:signal=STOP:when=1")
+    with (
+        Client(base) as client,
+        bank_process() as neighbour,
+        strace.attached(neighbour.pid, log, *stop),
+        ThreadPoolExecutor(1) as thread,
+    ):
+        theirs = thread.submit(ask, neighbour, base, "theirs")
+        while "stopped by SIGSTOP" not in log.read_text():
+            assert not theirs.done()
+        started = time.monotonic()
+        assert client.remember("ours")["memory_id"]
+        assert time.monotonic() - started < SOON
+        assert contents(base) == ["ours"]
+        neighbour.send_signal(signal.SIGCONT)
+        assert theirs.result()["id"]
+    assert contents(base) == ["ours", "theirs"]
+    assert leftovers(base) == []
 
 
 def test_a_lock_that_cannot_be_had_refuses_no_memory(tmp_path: Path) -> None:
