@@ -149,6 +149,7 @@ def test_a_neighbour_stopped_in_its_write_delays_ours_and_loses_nothing(tmp_path
         theirs = thread.submit(ask, neighbour, base, "theirs")
         while "stopped by SIGSTOP" not in log.read_text():
             assert not theirs.done()
+            time.sleep(0.01)
         started = time.monotonic()
         assert client.remember("ours")["memory_id"]
         assert time.monotonic() - started < SOON
