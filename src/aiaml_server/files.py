@@ -154,8 +154,10 @@ def _locked_file(path: Path, deadline: float) -> Iterator[bool]:
         yield False
         return
     stream = open(descriptor, "r+b", buffering=0)  # noqa: PTH123, SIM115 (closed below)
+    held = False
     try:
-        yield (held := _acquire(stream, path, deadline))
+        held = _acquire(stream, path, deadline)
+        yield held
     finally:
         # What was done under the lock stands, whatever becomes of the lock.
         with suppress(OSError, portalocker.LockException):
