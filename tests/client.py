@@ -1,4 +1,4 @@
-"""The smallest MCP client: JSON lines over the two pipes of a real server process."""
+"""Real processes: an MCP server behind the smallest client, and a bank without a server."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
@@ -17,6 +17,7 @@ from typing import IO, Any
 from typing_extensions import Self
 
 SERVER = (sys.executable, "-m", "aiaml_server")
+BANK = (sys.executable, str(Path(__file__).with_name("bank_process.py")))
 PROTOCOL = "2025-11-25"
 SECONDS = 60.0  # how long any answer may take on a busy machine before a test gives up
 NOTE = {"agent": "claude", "user": "marco", "topics": ["tests"]}
@@ -179,3 +180,25 @@ class Client:
         message = json.loads(line)
         if "method" not in message:
             self._answers[message["id"]] = message
+
+
+@contextmanager
+def bank_process(*words: str, umask: int = -1) -> Iterator[subprocess.Popen[str]]:
+    """Start a bank in a process of its own: see `bank_process.py`."""
+    command = [*BANK, *words]
+    with subprocess.Popen(command, stdin=-1, stdout=-1, text=True, umask=umask) as process:
+        try:
+            assert process.stdout
+            assert process.stdout.readline() == "ready\n"
+            yield process
+        finally:
+            process.kill()
+
+
+def ask(bank: subprocess.Popen[str], base: Path, content: str) -> dict[str, str]:
+    """Let the process remember; empty when it died."""
+    assert bank.stdin
+    assert bank.stdout
+    print(json.dumps([str(base), content]), file=bank.stdin, flush=True)
+    line = bank.stdout.readline()
+    return dict(json.loads(line)) if line else {}

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import FileIO
 from pathlib import Path
 
 log = logging.getLogger(__name__)
@@ -27,15 +28,27 @@ def make_directory(path: Path) -> None:
         OSError: it cannot be created, or something else has its name.
     """
     try:
-        path.mkdir(mode=0o700)
+        _make_one(path)
     except FileNotFoundError:
+        if path.parent == path:
+            raise
         make_directory(path.parent)
-        make_directory(path)
+        _make_one(path)  # once more and no oftener: /proc says so of every new name in it
+
+
+def _make_one(path: Path) -> None:
+    try:
+        path.mkdir(mode=0o700)
     except FileExistsError:
         if not path.is_dir():
             raise
-    else:
+        return
+    try:
         sync_directory(path.parent)
+    except OSError:
+        with suppress(OSError):  # left there, it would be taken for a durable one next time
+            path.rmdir()
+        raise
 
 
 def write_atomic(path: Path, data: bytes) -> None:
@@ -140,23 +153,32 @@ def _locked_file(path: Path, deadline: float) -> Iterator[bool]:
         log.warning("Cannot open the lock file %s: %s", path, error.strerror)
         yield False
         return
-    with open(descriptor, "r+b", buffering=0) as stream:  # noqa: PTH123 (a descriptor)
-        while True:
-            try:
-                portalocker.lock(stream, portalocker.LOCK_EX | portalocker.LOCK_NB)
-            except portalocker.AlreadyLocked:
-                if time.monotonic() >= deadline:
-                    yield False
-                    return
-                time.sleep(_POLL_SECONDS)
-            except portalocker.LockException as error:
-                log.warning("Cannot lock %s: %s", path, error)
-                yield False
-                return
-            else:
-                break
-        try:
-            yield True
-        finally:
-            with suppress(portalocker.LockException):  # closing the file releases it as well
+    stream = open(descriptor, "r+b", buffering=0)  # noqa: PTH123, SIM115 (closed below)
+    held = False
+    try:
+        held = _acquire(stream, path, deadline)
+        yield held
+    finally:
+        # What was done under the lock stands, whatever becomes of the lock.
+        with suppress(OSError, portalocker.LockException):
+            if held:
                 portalocker.unlock(stream)
+        with suppress(OSError):
+            stream.close()
+
+
+def _acquire(stream: FileIO, path: Path, deadline: float) -> bool:
+    import portalocker  # noqa: PLC0415
+
+    while True:
+        try:
+            portalocker.lock(stream, portalocker.LOCK_EX | portalocker.LOCK_NB)
+        except portalocker.AlreadyLocked:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(_POLL_SECONDS)
+        except portalocker.LockException as error:
+            log.warning("Cannot lock %s: %s", path, error)
+            return False
+        else:
+            return True

@@ -7,7 +7,7 @@ import logging
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -30,8 +30,6 @@ class Store:
         self.base = base
         self.directory = base / "files"
         self._lock = Lock(base / ".lock")
-        self._ids: set[str] = set()  # of the files in the directory when its stamp was _stamp
-        self._stamp = -1
         self._reported: dict[str, int] = {}
 
     # --- writing ------------------------------------------------------------------------------
@@ -56,28 +54,22 @@ class Store:
             with self._lock.held(LOCK_SECONDS) as held:
                 if not held:
                     log.warning("Storing a memory without the lock on %s: not to be had", self.base)
-                return self._add(memory, held=held)
+                return self._add(memory)
         except OSError as error:
             raise StoreError("write in", self.directory, error) from error
 
-    def _add(self, memory: Memory, *, held: bool) -> Memory:
-        if not held or self._directory_stamp() != self._stamp:
-            self._list_ids()
-        while memory.id in self._ids:
+    def _add(self, memory: Memory) -> Memory:
+        # Listed anew every time: within one tick of the clock, the directory's stamp does not tell
+        # that a neighbour has added a memory as well.
+        names = os.listdir(self.directory)  # noqa: PTH208 (names, not paths)
+        self._remove_leftovers(names)
+        while any(name.endswith(_endings(memory.id)) for name in names):
             memory = memory.with_new_id()
         write_atomic(self.directory / memory.file_name, format(memory).encode())
-        if held:
-            self._ids.add(memory.id)
-            self._stamp = self._directory_stamp()
         return memory
 
-    def _directory_stamp(self) -> int:
-        return self.directory.stat().st_mtime_ns
-
-    def _list_ids(self) -> None:
-        """Take the ids from the file names, and remove what writers long dead have left."""
-        names = os.listdir(self.directory)  # noqa: PTH208 (names, not paths)
-        self._ids = {name.removesuffix(SUFFIX).rpartition("_")[2] for name in names}
+    def _remove_leftovers(self, names: Sequence[str]) -> None:
+        """Remove what writers long dead have left."""
         for name in names:
             if name.startswith(".") and name.endswith(TEMPORARY):
                 self._remove_leftover(self.directory / name)
@@ -137,6 +129,11 @@ class Store:
         if self._reported.get(name) != stamp:
             self._reported[name] = stamp
             log.warning("Skipped %s: %s", self.directory / name, error)
+
+
+def _endings(memory_id: str) -> tuple[str, str]:
+    """Return how the names end that a memory with this id has, written and being written."""
+    return f"{memory_id}{SUFFIX}", f"{memory_id}{SUFFIX}{TEMPORARY}"
 
 
 def _text(path: Path) -> str:
