@@ -77,15 +77,14 @@ def test_an_id_that_a_neighbour_took_in_the_same_clock_tick_is_not_given_again(
     """The directory's own time does not tell of a second change within one tick."""
     from uuid import UUID
 
-    draws = iter([0xABCDEF01, 0xABCDEF02, 0xABCDEF03])
+    draws = iter([0xABCDEF01, 0xABCDEF02, 0xABCDEF02, 0xABCDEF03])
     monkeypatch.setattr("uuid.uuid4", lambda: UUID(int=next(draws) << 96))
-    bank = MemoryBank(Settings(tmp_path))
-    directory = tmp_path / "files"
-    bank.remember("claude", "marco", ["tests"], "ours")
-    tick = directory.stat().st_mtime_ns
-    (directory / "20200101_000000_abcdef02.md").write_text("a neighbour's")
-    os.utime(directory, ns=(tick, tick))
-    assert bank.remember("claude", "marco", ["tests"], "ours again").id == "abcdef03"
+    ours, theirs = (MemoryBank(Settings(tmp_path)) for _ in range(2))
+    ours.remember("claude", "marco", ["tests"], "ours")
+    tick = (tmp_path / "files").stat().st_mtime_ns
+    assert theirs.remember("claude", "marco", ["tests"], "theirs").id == "abcdef02"
+    os.utime(tmp_path / "files", ns=(tick, tick))
+    assert ours.remember("claude", "marco", ["tests"], "ours again").id == "abcdef03"
 
 
 # --- a neighbour in trouble ---------------------------------------------------------------------

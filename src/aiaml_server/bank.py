@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import logging
+import threading
 from collections.abc import Iterable, Sequence
 
+from .errors import AiamlError
 from .index import Index
 from .memory import Memory
 from .scorer import Hit
 from .settings import Settings
 from .store import Store
+
+log = logging.getLogger(__name__)
 
 
 class MemoryBank:
@@ -16,7 +21,21 @@ class MemoryBank:
 
     def __init__(self, settings: Settings) -> None:
         self.store = Store(settings.base)
-        self.index = Index(self.store)
+        self.index = Index(self.store, check=settings.check_index)
+
+    def open(self) -> None:
+        """Begin, in the background, to bring the index up to date."""
+        threading.Thread(target=self._prepare, name="index", daemon=True).start()
+
+    def close(self) -> None:
+        """Stop what goes on in the background, and close the index."""
+        self.index.close()
+
+    def _prepare(self) -> None:
+        try:
+            self.index.refresh()
+        except AiamlError as error:  # whoever asks gets the same error
+            log.info("The index is not up to date: %s", error)
 
     def remember(self, agent: str, user: str, topics: Sequence[str], content: str) -> Memory:
         """Store a memory; on return it is whole and durable on disk.

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
+from typing import NamedTuple
 
 log = logging.getLogger(__name__)
 
@@ -115,49 +116,72 @@ def _rename(source: Path, target: Path) -> None:
             return
 
 
+class Hold(NamedTuple):
+    """How a lock is held.
+
+    Attributes:
+        had: whether it is held at all.
+        alone: whether nobody else has held it since this `Lock` last did.
+    """
+
+    had: bool
+    alone: bool
+
+
 class Lock:
     """An advisory lock on a file, across the threads and processes of this machine.
 
-    The system releases it when its holder dies, so there are no stale ones.
+    The system releases it when its holder dies, so there are no stale ones. Each holder leaves its
+    mark in the file.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._mark = os.urandom(16)
         self._thread = threading.Lock()
 
     @contextmanager
-    def held(self, seconds: float) -> Iterator[bool]:
-        """Hold the lock inside the `with`; the value says whether it was to be had.
+    def held(self, seconds: float) -> Iterator[Hold]:
+        """Hold the lock inside the `with`, if it is to be had.
 
         It is not when another holder keeps it for `seconds`, and on a file system that cannot
         lock. Neither is an error here: the caller knows what it can do without.
         """
         deadline = time.monotonic() + seconds
         if not self._thread.acquire(timeout=seconds):
-            yield False
+            yield Hold(had=False, alone=False)
             return
         try:
-            with _locked_file(self._path, deadline) as held:
-                yield held
+            with _locked_file(self._path, deadline) as stream:
+                yield Hold(stream is not None, stream is not None and self._marked(stream))
         finally:
             self._thread.release()
 
+    def _marked(self, stream: FileIO) -> bool:
+        """Say whether the mark is ours, and make it ours."""
+        with suppress(OSError):
+            if stream.read(len(self._mark)) == self._mark:
+                return True
+            stream.seek(0)
+            stream.write(self._mark)
+        return False
+
 
 @contextmanager
-def _locked_file(path: Path, deadline: float) -> Iterator[bool]:
+def _locked_file(path: Path, deadline: float) -> Iterator[FileIO | None]:
     import portalocker  # noqa: PLC0415 (20 ms that a server which never writes does not pay)
 
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
         log.warning("Cannot open the lock file %s: %s", path, error.strerror)
-        yield False
+        yield None
         return
-    stream = open(descriptor, "r+b", buffering=0)  # noqa: PTH123, SIM115 (closed below)
+    stream = FileIO(descriptor, "r+")
     held = False
     try:
         held = _acquire(stream, path, deadline)
-        yield held
+        yield stream if held else None
     finally:
         # What was done under the lock stands, whatever becomes of the lock.
         with suppress(OSError, portalocker.LockException):

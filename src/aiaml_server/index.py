@@ -1,30 +1,372 @@
-"""Answers about the memories of a store."""
+"""The index: answers by keyword and by id, exactly those of a scan of every file, in milliseconds.
+
+It is a cache in one SQLite file that all server processes of a directory share and anybody may
+delete. Nobody tells it what changed; before each answer it asks:
+
+- *Was a name added, removed or replaced?* Then the directory has another stamp than the recorded
+  one, and the stamps of all files are compared with theirs.
+- *Was a file edited in place?* The directory does not tell. So every few seconds, when there is a
+  question at all, the stamps of the next `SLICE` files are compared; and those of the hits are
+  before they are given out, whatever the size of the store.
+
+Why the answer is exact: `tokens` shows that a keyword of one run has its score in the postings, and
+that a keyword of several runs can occur only in certain texts, which `scorer` then scores. What is
+selected so, `scorer` itself turns into hits; there is no second formula.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import logging
+import sqlite3
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
+from typing import TypeVar
 
+from .database import (
+    NEVER,
+    SEGMENT,
+    STALE_SECONDS,
+    Database,
+    Entry,
+    Known,
+    Row,
+    Stalled,
+    file_of,
+    remove,
+    remove_others,
+)
+from .errors import AiamlError, MalformedFile
 from .memory import Memory
-from .scorer import Hit, newest_first, rank
-from .store import Store
+from .scorer import MAX_HITS, Hit, clean, hit, newest_first, ordered, rank, score
+from .store import Stamp, Store
+from .tokens import containing, is_run, is_word, matching, runs, slots
+
+log = logging.getLogger(__name__)
+
+SLICE = 10_000  # files whose stamps are compared at a time: some 30 ms
+SLICE_SECONDS = 4.0
+FEW = 8  # candidates that are sooner scored than narrowed down
+MANY_TIES = 2000  # ties that are sooner met on the way from the newest than looked up
+
+Answer = TypeVar("Answer")
+
+
+class Closed(AiamlError):  # noqa: N818
+    """The index was closed in the middle of an answer."""
+
+
+class Mismatch(AiamlError):  # noqa: N818
+    """An answer differs from the literal scan: a fault of this program, or a file just changed."""
 
 
 class Index:
-    """Finds memories by keyword and by id, by reading every file."""
+    """Finds memories by keyword and by id. Safe to use from any thread."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, check: bool = False) -> None:
+        """Make the index of a store; nothing is opened before the first question.
+
+        Args:
+            store: what to find memories in.
+            check: compare each answer with the literal scan.
+        """
         self._store = store
+        self._check = check
+        self._lock = threading.Lock()
+        self._database: Database | None = None
+        self._file = file_of(store.base / ".index")
+        self._on_disk = True
+        self._closing = False
+        self._slice_after = ""
+        self._slice_due = 0.0
+        self._verified: set[str] = set()
 
     def think(self, keywords: Iterable[str]) -> list[Hit]:
-        """Return the best hits, in the order that `scorer.rank` defines."""
-        return rank(self._store.scan(), keywords)
+        """Return the best hits, in the order that `scorer.rank` defines.
+
+        Raises:
+            StoreError: the directory cannot be read.
+            Mismatch: the answer was checked, and is wrong.
+        """
+        cleaned = clean(keywords)
+        hits = self._ask(lambda database: self._think(database, cleaned)) or []
+        if self._check and hits != (expected := rank(self._store.scan(), cleaned)):
+            raise Mismatch(f"the index answered {hits}, the files say {expected}")
+        return hits
 
     def recall(self, ids: Collection[str]) -> dict[str, list[Memory]]:
-        """Return, for each id that any file carries, its memories, newest first."""
-        found = [(name, memory) for name, memory in self._store.scan() if memory.id in ids]
-        found.sort(key=lambda pair: pair[0], reverse=True)
-        found.sort(key=lambda pair: newest_first(pair[1].timestamp))
-        memories: dict[str, list[Memory]] = {}
-        for _, memory in found:
-            memories.setdefault(memory.id, []).append(memory)
-        return memories
+        """Return, for each id that any file carries, its memories, newest first.
+
+        Raises:
+            StoreError: the directory cannot be read.
+        """
+        names = self._ask(lambda database: _names(database, ids)) or {}
+        found = {each: self._memories(each, sorted(names[each], reverse=True)) for each in names}
+        return {
+            each: sorted(memories, key=lambda memory: newest_first(memory.timestamp))
+            for each, memories in found.items()
+            if memories
+        }
+
+    def refresh(self) -> None:
+        """Bring the index up to date, which the first question does otherwise.
+
+        Raises:
+            StoreError: the directory cannot be read.
+        """
+        self._ask(lambda _: None)
+
+    def close(self) -> None:
+        """Stop what is going on, soon, and close the file."""
+        self._closing = True
+        with self._lock:
+            if self._database:
+                self._database.close()
+            self._database = None
+
+    # --- one question ---------------------------------------------------------------------------
+
+    def _ask(self, question: Callable[[Database], Answer]) -> Answer | None:
+        """Answer from a database that is up to date; made anew, or in memory, if need be.
+
+        None while there is no directory of memories.
+        """
+        with self._lock:
+            for repair in (self._make_anew, self._move_to_memory):
+                try:
+                    return self._answer(question)
+                except (sqlite3.Error, Stalled, OSError) as error:
+                    if not self._on_disk:
+                        raise
+                    self._abandon()
+                    repair(error)
+            return self._answer(question)
+
+    def _answer(self, question: Callable[[Database], Answer]) -> Answer | None:
+        stamp = self._store.stamp()
+        if stamp is None:
+            self._abandon()
+            remove(self._file)
+            return None
+        database = self._opened()
+        self._verified.clear()
+        self._refresh(database, stamp)
+        return question(database)
+
+    def _opened(self) -> Database:
+        if self._closing:
+            raise Closed("the index is closed")
+        if self._database and not self._database.there:
+            self._abandon()
+        if not self._database:
+            self._database = Database(self._file if self._on_disk else None)
+            remove_others(self._file, STALE_SECONDS)
+            for name, problems in self._database.malformed():
+                self._store.report(name, problems)
+        return self._database
+
+    def _abandon(self) -> None:
+        if self._database:
+            with suppress(sqlite3.Error):
+                self._database.close()
+        self._database = None
+
+    def _make_anew(self, error: Exception) -> None:
+        if not isinstance(error, sqlite3.Error) or "locked" in str(error):
+            self._move_to_memory(error)
+            return
+        log.warning("The index %s is made anew: %s", self._file, error)
+        remove(self._file)
+
+    def _move_to_memory(self, error: Exception) -> None:
+        log.warning("The index %s cannot be used, so it is kept in memory: %s", self._file, error)
+        self._on_disk = False
+
+    # --- freshness ------------------------------------------------------------------------------
+
+    def _refresh(self, database: Database, stamp: Stamp) -> None:
+        settled = stamp.settled  # asked before listing: a change from here on gives another one
+        if stamp != database.directory():
+            missing = set(self._store.names())
+            changed = [each.name for each in self._changed(database.known())]
+            missing.difference_update(each.name for each in database.known())
+            self._look_at(database, [*changed, *missing])
+            with database.transaction():
+                database.set_directory(stamp if settled else NEVER)
+            self._slice_due = time.monotonic() + SLICE_SECONDS
+        elif time.monotonic() > self._slice_due:
+            compared = list(database.known(self._slice_after, SLICE))
+            self._look_at(database, [each.name for each in self._changed(compared)])
+            self._slice_after = compared[-1].name if len(compared) == SLICE else ""
+            self._slice_due = time.monotonic() + SLICE_SECONDS
+
+    def _changed(self, known: Iterable[Known]) -> Iterator[Known]:
+        return (each for each in known if self._store.stamp(each.name) != each.stamp)
+
+    def _look_at(self, database: Database, names: Iterable[str]) -> None:
+        """Bring what is recorded of these files up to date.
+
+        Each is looked at inside the transaction, so it does not matter what another process does
+        at the same time. A changed file's old and new state change places in one transaction.
+        """
+        rest = sorted(set(names))
+        forgotten = False
+        while rest:
+            with database.transaction():
+                batch, rest = rest[: database.room()], rest[database.room() :]
+                entries, gone = self._looked_at(database, batch)
+                database.forget(gone)
+                database.add(entries)
+            forgotten |= bool(gone)
+            self._verified.update(batch)
+        if forgotten:
+            database.wipe()
+
+    def _looked_at(self, database: Database, names: Sequence[str]) -> tuple[list[Entry], list[int]]:
+        entries: list[Entry] = []
+        gone: list[int] = []
+        for name in names:
+            if self._closing:
+                raise Closed("the index is closed")
+            stamp = self._store.stamp(name)
+            known = database.find(name)
+            if known and known.stamp == stamp:
+                continue
+            if known:
+                gone.append(known.id)
+            if stamp and (found := self._read(name)):
+                entries.append(Entry(name, stamp if stamp.settled else NEVER, found))
+        return entries, gone
+
+    def _read(self, name: str) -> Memory | str | None:
+        try:
+            return self._store.read(name)
+        except FileNotFoundError:
+            return None
+        except MalformedFile as error:
+            self._store.report(name, str(error))
+            return str(error)
+
+    # --- answering ------------------------------------------------------------------------------
+
+    def _think(self, database: Database, keywords: Sequence[str]) -> list[Hit]:
+        keywords = [each for each in keywords if not _half(each)]
+        while True:
+            with database.snapshot():
+                rows = [database.row(number) for number in _best(database, keywords)]
+            doubtful = [row.name for row in rows if row.name not in self._verified]
+            changed = [row.name for row in rows if row.name in doubtful and self._differs(row)]
+            if not changed:
+                return ordered(filter(None, (_hit(row, keywords) for row in rows)))
+            self._look_at(database, changed)
+
+    def _differs(self, row: Row) -> bool:
+        return self._store.stamp(row.name) != row.stamp
+
+    def _memories(self, memory_id: str, names: Iterable[str]) -> list[Memory]:
+        memories = []
+        for name in names:
+            with suppress(FileNotFoundError, MalformedFile):
+                memories.append(self._store.read(name))
+        return [memory for memory in memories if memory.id == memory_id]
+
+
+# --- selecting ------------------------------------------------------------------------------------
+
+
+def _half(keyword: str) -> bool:
+    """Say whether a keyword holds half of a surrogate pair, which no file can."""
+    return any("\ud800" <= character <= "\udfff" for character in keyword)
+
+
+def _names(database: Database, ids: Iterable[str]) -> dict[str, list[str]]:
+    return {each: database.names(each) for each in ids if not _half(each)}
+
+
+def _hit(row: Row, keywords: Sequence[str]) -> Hit | None:
+    return hit(row.name, row.memory_id, row.timestamp, row.searched, keywords)
+
+
+def _best(database: Database, keywords: Sequence[str]) -> list[int]:
+    """Return the numbers of the memories that belong into the answer, in no order."""
+    counts = {
+        segment: counted
+        for segment, words in database.segments()
+        if (counted := _counted(database, segment, words, keywords))
+    }
+    for number in database.uncut():
+        if total := sum(score(database.text(number), keyword) for keyword in keywords):
+            counts.setdefault(number // SEGMENT, Counter())[number % SEGMENT] += total
+    return _top(database, counts)
+
+
+def _counted(
+    database: Database, segment: int, words: bytes, keywords: Sequence[str]
+) -> Counter[int]:
+    """Return the scores of a segment's memories, by slot."""
+    counted: Counter[int] = Counter()
+    for keyword in keywords:
+        if is_run(keyword):
+            _count(database, segment, words, keyword, counted)
+            continue
+        for slot in _candidates(database, segment, words, keyword):
+            text = database.text(segment * SEGMENT + slot)
+            if value := score(text, keyword):
+                counted[slot] += value
+    return counted
+
+
+def _count(
+    database: Database, segment: int, words: bytes, keyword: str, counted: Counter[int]
+) -> None:
+    """Add up the postings of the runs that contain a keyword of one run."""
+    for run in containing(words, keyword):
+        totals, topics, whole = database.postings(segment, run)
+        for _ in range(run.count(keyword)):
+            counted.update(slots(totals))
+            counted.update(slots(topics))
+        if run == keyword:
+            counted.update(slots(totals if is_word(run) else whole))
+
+
+def _candidates(database: Database, segment: int, words: bytes, keyword: str) -> set[int]:
+    """Return the slots in which a keyword of several runs may occur."""
+    parts = runs(keyword)
+    found: set[int] | None = None
+    for position, part in sorted(enumerate(parts), key=lambda each: -len(each[1])):
+        here: set[int] = set()
+        for run in matching(words, part, position, len(parts)):
+            here.update(slots(database.postings(segment, run)[0]))
+        found = here if found is None else found & here
+        if len(found) <= FEW:
+            break
+    return found or set()
+
+
+def _top(database: Database, counts: dict[int, Counter[int]]) -> list[int]:
+    """Return the numbers with the highest scores; of equal ones, the newest."""
+    spread: Counter[int] = Counter()
+    for counted in counts.values():
+        spread.update(counted.values())
+    room, least = MAX_HITS, 0
+    for value in sorted(spread, reverse=True):
+        if spread[value] >= room:
+            least = value
+            break
+        room -= spread[value]
+    above: list[int] = []
+    ties: set[int] = set()
+    for segment, counted in counts.items():
+        first = segment * SEGMENT
+        above += [first + slot for slot, value in counted.items() if value > least]
+        ties.update(first + slot for slot, value in counted.items() if value == least)
+    return above + _newest(database, ties, room)
+
+
+def _newest(database: Database, ties: set[int], most: int) -> list[int]:
+    if len(ties) > MANY_TIES:
+        return list(islice((each for each in database.newest_first() if each in ties), most))
+    return sorted(ties, key=database.age, reverse=True)[:most]

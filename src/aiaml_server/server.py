@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 from mcp.server import MCPServer
@@ -22,15 +23,18 @@ from .wire import Wire
 log = logging.getLogger(__name__)
 
 NAME = "AI Agnostic Memory Layer"
+Lifespan = Callable[[MCPServer[Any]], AbstractAsyncContextManager[Any]]
 CRASHED = "an internal error; the details are in the server's log (stderr)"
 
 
 class Server(MCPServer[Any]):
     """An MCP server that answers every failure of a tool in that tool's own shape."""
 
-    def __init__(self, toolsets: Sequence[Toolset]) -> None:
+    def __init__(self, toolsets: Sequence[Toolset], lifespan: Lifespan | None = None) -> None:
         instructions = "\n\n".join(toolset.instructions for toolset in toolsets)
-        super().__init__(NAME, title=NAME, version=__version__, instructions=instructions)
+        super().__init__(
+            NAME, title=NAME, version=__version__, instructions=instructions, lifespan=lifespan
+        )
         self._tools: dict[str, Tool] = {}
         for tool in (tool for toolset in toolsets for tool in toolset.tools()):
             self._tools[tool.name] = tool
@@ -81,7 +85,17 @@ def _wrong_types(error: ValidationError, wanted: Mapping[str, str]) -> str:
 
 def build(settings: Settings) -> Server:
     """Return a server with the three tools on the memories of `settings.base`."""
-    return Server([MemoryTools(MemoryBank(settings))])
+    bank = MemoryBank(settings)
+
+    @asynccontextmanager
+    async def opened(_: MCPServer[Any]) -> AsyncIterator[None]:
+        bank.open()
+        try:
+            yield
+        finally:
+            bank.close()
+
+    return Server([MemoryTools(bank)], opened)
 
 
 def run(server: Server, wire: Wire) -> int:

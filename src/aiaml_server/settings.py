@@ -19,10 +19,13 @@ class Settings:
         base: the directory that holds `files/` (`AIAML_MEMORY_DIR`, default `~/.aiaml`). Absolute:
             clients start servers in any working directory.
         log_level: the least severe level that reaches stderr (`AIAML_LOG_LEVEL`).
+        check_index: compare every answer of the index with a scan of all files, and fail where they
+            differ (`AIAML_CHECK_INDEX`); slow, for tests and for doubts.
     """
 
     base: Path
     log_level: str = "WARNING"
+    check_index: bool = False
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> Settings:
@@ -33,6 +36,7 @@ class Settings:
         """
         return cls(
             base=_directory("AIAML_MEMORY_DIR", environ.get("AIAML_MEMORY_DIR") or "~/.aiaml"),
+            check_index=_switch("AIAML_CHECK_INDEX", environ.get("AIAML_CHECK_INDEX") or "false"),
             log_level=_log_level("AIAML_LOG_LEVEL", environ.get("AIAML_LOG_LEVEL") or "WARNING"),
         )
 
@@ -55,3 +59,12 @@ def _log_level(variable: str, value: str) -> str:
     if level not in LOG_LEVELS:
         raise InvalidSetting(variable, f"is {value!r}; it must be one of {', '.join(LOG_LEVELS)}")
     return level
+
+
+def _switch(variable: str, value: str) -> bool:
+    word = value.strip().lower()
+    if word in ("1", "true", "yes", "on"):
+        return True
+    if word in ("0", "false", "no", "off"):
+        return False
+    raise InvalidSetting(variable, f"is {value!r}; it must be true or false")

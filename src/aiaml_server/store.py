@@ -6,10 +6,12 @@ import errno
 import logging
 import os
 import stat
+import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from .errors import MalformedFile, StoreError
 from .files import TEMPORARY, Lock, make_directory, write_atomic
@@ -21,6 +23,36 @@ SUFFIX = ".md"
 MAX_FILE = 4 * 1024 * 1024  # bytes; four times the largest memory that can be remembered
 LOCK_SECONDS = 5.0
 _LEFTOVER_SECONDS = 3600.0
+_TICK = 50_000_000  # nanoseconds: several times the usual 1 to 10 ms
+_COARSE_TICK = 2_500_000_000  # where only whole seconds are counted
+
+
+class Stamp(NamedTuple):
+    """What tells one state of a file or directory from another, without reading it.
+
+    Attributes:
+        modified: when its content was changed, in nanoseconds since 1970.
+        changed: when anything about it was changed, which no program can set (on Windows the time
+            of its creation).
+        inode: its number in the file system.
+        size: in bytes.
+    """
+
+    modified: int
+    changed: int
+    inode: int
+    size: int
+
+    @property
+    def settled(self) -> bool:
+        """Whether any later change is sure to give another stamp.
+
+        File systems count time in ticks. What changes twice within one keeps its stamp, as git
+        knows from its own index ("racy"); so a stamp of this very moment proves nothing yet.
+        """
+        last = self.modified if sys.platform == "win32" else self.changed
+        tick = _COARSE_TICK if last % 1_000_000_000 == 0 else _TICK
+        return abs(time.time_ns() - last) > tick
 
 
 class Store:
@@ -30,7 +62,9 @@ class Store:
         self.base = base
         self.directory = base / "files"
         self._lock = Lock(base / ".lock")
-        self._reported: dict[str, int] = {}
+        self._ids: set[str] = set()  # of the names in the directory when it bore _ids_stamp
+        self._ids_stamp: Stamp | None = None
+        self._reported: dict[str, Stamp | None] = {}
 
     # --- writing ------------------------------------------------------------------------------
 
@@ -51,25 +85,30 @@ class Store:
         except OSError as error:
             raise StoreError("create", error.filename or self.directory, error) from error
         try:
-            with self._lock.held(LOCK_SECONDS) as held:
-                if not held:
+            with self._lock.held(LOCK_SECONDS) as hold:
+                if not hold.had:
                     log.warning("Storing a memory without the lock on %s: not to be had", self.base)
-                return self._add(memory)
+                return self._add(memory, alone=hold.alone)
         except OSError as error:
             raise StoreError("write in", self.directory, error) from error
 
-    def _add(self, memory: Memory) -> Memory:
-        # Listed anew every time: within one tick of the clock, the directory's stamp does not tell
-        # that a neighbour has added a memory as well.
-        names = os.listdir(self.directory)  # noqa: PTH208 (names, not paths)
-        self._remove_leftovers(names)
-        while any(name.endswith(_endings(memory.id)) for name in names):
+    def _add(self, memory: Memory, *, alone: bool) -> Memory:
+        if not alone or self._ids_stamp is None or self._ids_stamp != self.stamp():
+            self._list_ids()
+        while memory.id in self._ids:
             memory = memory.with_new_id()
         write_atomic(self.directory / memory.file_name, format(memory).encode())
+        self._ids.add(memory.id)
+        self._ids_stamp = None
+        with suppress(StoreError):  # the memory is stored, whatever becomes of this
+            self._ids_stamp = self.stamp()
         return memory
 
-    def _remove_leftovers(self, names: Sequence[str]) -> None:
-        """Remove what writers long dead have left."""
+    def _list_ids(self) -> None:
+        """Take the ids from the names, and remove what writers long dead have left."""
+        names = os.listdir(self.directory)  # noqa: PTH208 (names, not paths)
+        bare = (name.lstrip(".").removesuffix(TEMPORARY).removesuffix(SUFFIX) for name in names)
+        self._ids = {name.rpartition("_")[2] for name in bare}
         for name in names:
             if name.startswith(".") and name.endswith(TEMPORARY):
                 self._remove_leftover(self.directory / name)
@@ -97,6 +136,23 @@ class Store:
             raise StoreError("read", self.directory, error) from error
         return [name for name in names if name.endswith(SUFFIX) and name[0] != "."]
 
+    def stamp(self, name: str = "") -> Stamp | None:
+        """Return the stamp of the file `name`, or of the directory; None when there is none.
+
+        The directory's changes whenever a name in it appears, disappears or is replaced.
+
+        Raises:
+            StoreError: there is something, but the system does not say what.
+        """
+        path = f"{self.directory}{os.sep}{name}"
+        try:
+            status = os.lstat(path)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise StoreError("read", path, error) from error
+        return Stamp(status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_size)
+
     def read(self, name: str) -> Memory:
         """Return the memory in the file `name`.
 
@@ -119,21 +175,14 @@ class Store:
             except FileNotFoundError:
                 continue  # deleted since it was listed
             except MalformedFile as error:
-                self._report(name, error)
+                self.report(name, str(error))
 
-    def _report(self, name: str, error: MalformedFile) -> None:
-        try:
-            stamp = (self.directory / name).lstat().st_mtime_ns
-        except OSError:
-            return
+    def report(self, name: str, problems: str) -> None:
+        """Say in the log what is wrong with a file, once for each of its states."""
+        stamp = self.stamp(name)
         if self._reported.get(name) != stamp:
             self._reported[name] = stamp
-            log.warning("Skipped %s: %s", self.directory / name, error)
-
-
-def _endings(memory_id: str) -> tuple[str, str]:
-    """Return how the names end that a memory with this id has, written and being written."""
-    return f"{memory_id}{SUFFIX}", f"{memory_id}{SUFFIX}{TEMPORARY}"
+            log.warning("Skipped %s: %s", self.directory / name, problems)
 
 
 def _text(path: Path) -> str:

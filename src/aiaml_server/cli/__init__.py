@@ -24,6 +24,7 @@ One memory, in plain files, for every AI agent that you use: an MCP server over 
 
 Settings (environment variables):
   AIAML_MEMORY_DIR      where memories are kept; default ~/.aiaml
+  AIAML_CHECK_INDEX     true: compare every answer with a scan of all files (slow)
   AIAML_LOG_LEVEL       DEBUG, INFO, WARNING (default), ERROR or CRITICAL; the log goes to stderr
 
 Exit codes: 0 the client left, 2 wrong usage or setting, 130 Ctrl-C."""

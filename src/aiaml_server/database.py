@@ -1,0 +1,420 @@
+"""The index's tables in one SQLite file, and the few statements on them.
+
+Files are numbered; `SEGMENT` numbers in a row make a segment, in which a number's rest is its slot.
+A segment has a vocabulary and, for each run in it, the postings (see `tokens`). The stored text is
+what `scorer` searches, in lower case.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+import time
+import unicodedata
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from .files import make_directory
+from .memory import Memory, instant
+from .scorer import Fields, fields
+from .store import Stamp
+from .tokens import Postings, runs, slots, vocabulary
+
+SCHEMA = 1  # also in the last line of _TABLES
+SEGMENT = 4096
+PATIENCE = 10.0  # seconds to wait for another process that writes and makes no progress
+STALE_SECONDS = 7 * 24 * 3600.0
+NEVER = Stamp(0, 0, 0, 0)  # recorded where a change might not show in the stamp
+_NO_INSTANT = -(1 << 63)
+
+_TABLES = """
+CREATE TABLE directory (modified, changed, inode, size);
+INSERT INTO directory VALUES (0, 0, 0, 0);
+CREATE TABLE files (
+    id INTEGER PRIMARY KEY, name BLOB UNIQUE, modified, changed, inode, size,
+    memory_id, timestamp, instant, problems
+);
+CREATE INDEX by_memory_id ON files (memory_id);
+CREATE INDEX newest ON files (instant DESC, name DESC);
+CREATE TABLE texts (id INTEGER PRIMARY KEY, cut, topics, content, user, agent);
+CREATE INDEX uncut ON texts (id) WHERE NOT cut;
+CREATE TABLE segments (id INTEGER PRIMARY KEY, words BLOB);
+CREATE TABLE postings (segment, run, totals, topics, whole, PRIMARY KEY (segment, run))
+WITHOUT ROWID;
+PRAGMA user_version = 1;
+"""
+
+_APPEND = """
+INSERT INTO postings VALUES (?, ?, ?, ?, ?) ON CONFLICT (segment, run) DO UPDATE SET
+    totals = CAST(totals || excluded.totals AS BLOB),
+    topics = CAST(topics || excluded.topics AS BLOB),
+    whole = CAST(whole || excluded.whole AS BLOB)
+"""
+
+_REPLACE = """
+UPDATE postings SET totals = ?, topics = ?, whole = ? WHERE segment = ? AND run = ?
+"""
+
+_ROW = """
+SELECT id, name, modified, changed, inode, size, memory_id, timestamp, topics, content, user, agent
+FROM files JOIN texts USING (id) WHERE id = ?
+"""
+
+
+class Row(NamedTuple):
+    """A memory as the database has it."""
+
+    id: int
+    name: str
+    stamp: Stamp
+    memory_id: str
+    timestamp: str
+    searched: Fields
+
+
+class Known(NamedTuple):
+    """What the database knows of a file without looking into it."""
+
+    id: int
+    name: str
+    stamp: Stamp
+
+
+class Entry(NamedTuple):
+    """What is to be recorded of a file: a memory, or the problems that make it none."""
+
+    name: str
+    stamp: Stamp
+    found: Memory | str
+
+
+class Stalled(Exception):  # noqa: N818
+    """Another process holds the database and does nothing."""
+
+
+def file_of(directory: Path) -> Path:
+    """Return the database file for this kind of process.
+
+    Texts are cut by Python's Unicode tables, and local times depend on the zone; a process that
+    sees either differently has a file of its own.
+    """
+    local = [instant(f"{year}-{month:02}-01") for year in range(1990, 2030, 8) for month in (1, 7)]
+    kind = f"{unicodedata.unidata_version} {sys.byteorder} {local}"
+    return directory / f"{SCHEMA}-{zlib.crc32(kind.encode()):08x}.sqlite"
+
+
+def remove(path: Path) -> None:
+    """Delete a database file and what SQLite keeps beside it."""
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        with suppress(OSError):
+            path.with_name(path.name + suffix).unlink()
+
+
+class Database:
+    """One open database. Its user holds a lock: no method may run twice at a time.
+
+    Any method raises sqlite3.Error when the file is damaged or the disk refuses.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        """Open the file and create what is missing; without a path, a database in memory.
+
+        Raises:
+            sqlite3.Error: it cannot be opened; or it is damaged, or of another version.
+            OSError: its directory or the file cannot be created.
+        """
+        self.path = path
+        if path:
+            make_directory(path.parent)
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # SQLite would make it 0644
+            self._inode = path.stat().st_ino
+        self._sql = sqlite3.connect(
+            path or ":memory:", isolation_level=None, check_same_thread=False, timeout=1.0
+        )
+        try:
+            self._prepare()
+        except BaseException:
+            self._sql.close()
+            raise
+
+    def _prepare(self) -> None:
+        self._sql.execute("PRAGMA journal_mode = WAL")
+        self._sql.execute("PRAGMA synchronous = NORMAL")
+        self._sql.execute("PRAGMA secure_delete = ON")  # what is forgotten is overwritten
+        self._sql.execute("PRAGMA cache_size = -8000")
+        if not self._version():
+            with self.transaction():
+                if not self._version():  # no other process was quicker
+                    for statement in _TABLES.split(";"):
+                        self._sql.execute(statement)
+        if self._version() != SCHEMA:
+            raise sqlite3.DatabaseError("it is of another version")
+
+    def _version(self) -> int:
+        return int(self._sql.execute("PRAGMA user_version").fetchone()[0])
+
+    @property
+    def there(self) -> bool:
+        """Whether the file still has its name (a person may delete it at any time)."""
+        try:
+            return self.path is None or self.path.stat().st_ino == self._inode
+        except OSError:
+            return False
+
+    def close(self) -> None:
+        """Close the file."""
+        self._sql.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Write all or nothing, alone among the processes.
+
+        Raises:
+            Stalled: another process has been writing for `PATIENCE` seconds without a result.
+        """
+        self._begin()
+        try:
+            yield
+        except BaseException:
+            with suppress(sqlite3.Error):
+                self._sql.execute("ROLLBACK")
+            raise
+        self._sql.execute("COMMIT")
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Read one state of the database, whatever other processes write meanwhile."""
+        self._sql.execute("BEGIN")
+        try:
+            yield
+        finally:
+            with suppress(sqlite3.Error):
+                self._sql.execute("COMMIT")
+
+    def _begin(self) -> None:
+        progress, deadline = -1, 0.0
+        while True:
+            try:
+                self._sql.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error):
+                    raise
+                if (now := self._last_id()) != progress:
+                    progress, deadline = now, time.monotonic() + PATIENCE
+                if time.monotonic() > deadline:
+                    raise Stalled from error
+            else:
+                return
+
+    # --- what is recorded -----------------------------------------------------------------------
+
+    def directory(self) -> Stamp:
+        """Return the directory's stamp as of the last time all files were compared."""
+        return Stamp(*self._sql.execute("SELECT * FROM directory").fetchone())
+
+    def set_directory(self, stamp: Stamp) -> None:
+        """Record the directory's stamp."""
+        self._sql.execute(
+            "UPDATE directory SET (modified, changed, inode, size) = (?, ?, ?, ?)", stamp
+        )
+
+    def known(self, after: str = "", most: int = -1) -> Iterator[Known]:
+        """Return the files whose names come after `after`, in the order of names."""
+        rows = self._sql.execute(
+            "SELECT id, name, modified, changed, inode, size FROM files WHERE name > ?"
+            " ORDER BY name LIMIT ?",
+            (_packed(after), most),
+        )
+        return (Known(row[0], _name(row[1]), Stamp(*row[2:])) for row in rows)
+
+    def malformed(self) -> list[tuple[str, str]]:
+        """Return the files that are no memories, with their problems."""
+        rows = self._sql.execute("SELECT name, problems FROM files WHERE memory_id IS NULL")
+        return [(_name(name), problems) for name, problems in rows]
+
+    def names(self, memory_id: str) -> list[str]:
+        """Return the files whose memories carry an id."""
+        rows = self._sql.execute("SELECT name FROM files WHERE memory_id = ?", (memory_id,))
+        return [_name(name) for (name,) in rows]
+
+    def row(self, number: int) -> Row:
+        """Return a memory by its number."""
+        row = self._sql.execute(_ROW, (number,)).fetchone()
+        return Row(row[0], _name(row[1]), Stamp(*row[2:6]), row[6], row[7], _searched(row[8:]))
+
+    def text(self, number: int) -> Fields:
+        """Return what is searched in a memory."""
+        row = self._sql.execute(
+            "SELECT topics, content, user, agent FROM texts WHERE id = ?", (number,)
+        ).fetchone()
+        return _searched(row)
+
+    def uncut(self) -> list[int]:
+        """Return the memories that have no postings."""
+        return [number for (number,) in self._sql.execute("SELECT id FROM texts WHERE NOT cut")]
+
+    def age(self, number: int) -> tuple[int, bytes]:
+        """Return what breaks ties: the later, or with the later name, the greater."""
+        row: tuple[int, bytes] = self._sql.execute(
+            "SELECT instant, name FROM files WHERE id = ?", (number,)
+        ).fetchone()
+        return row
+
+    def newest_first(self) -> Iterator[int]:
+        """Return the numbers of all memories in the order that breaks ties."""
+        rows = self._sql.execute("SELECT id FROM files ORDER BY instant DESC, name DESC")
+        return (number for (number,) in rows)
+
+    def segments(self) -> Iterator[tuple[int, bytes]]:
+        """Return the segments with their vocabularies."""
+        return iter(self._sql.execute("SELECT id, words FROM segments"))
+
+    def postings(self, segment: int, run: str) -> tuple[bytes, bytes, bytes]:
+        """Return the packed slots of a run: its totals, topics and whole words."""
+        row: tuple[bytes, bytes, bytes] = self._sql.execute(
+            "SELECT totals, topics, whole FROM postings WHERE segment = ? AND run = ?",
+            (segment, run),
+        ).fetchone()
+        return row
+
+    # --- recording ------------------------------------------------------------------------------
+
+    def room(self) -> int:
+        """Return how many files the last segment still takes."""
+        return SEGMENT - (self._last_id() + 1) % SEGMENT
+
+    def _last_id(self) -> int:
+        return int(self._sql.execute("SELECT ifnull(max(id), -1) FROM files").fetchone()[0])
+
+    def find(self, name: str) -> Known | None:
+        """Return what is known of the file `name`."""
+        row = self._sql.execute(
+            "SELECT id, modified, changed, inode, size FROM files WHERE name = ?", (_packed(name),)
+        ).fetchone()
+        return Known(row[0], name, Stamp(*row[1:])) if row else None
+
+    def add(self, entries: Iterable[Entry]) -> None:
+        """Record files that are not, at most as many as there is room for."""
+        number = self._last_id() + 1
+        segment = number // SEGMENT
+        postings = Postings()
+        for entry in entries:
+            self._add_file(number, entry)
+            if isinstance(entry.found, Memory):
+                searched = fields(entry.found)
+                cut = postings.add(number % SEGMENT, searched)
+                texts = [text for _, text in searched]
+                self._sql.execute(
+                    "INSERT INTO texts VALUES (?, ?, ?, ?, ?, ?)", (number, cut, *texts)
+                )
+            number += 1
+        self._append(segment, postings)
+
+    def _add_file(self, number: int, entry: Entry) -> None:
+        facts: tuple[str | None, str | None, int, str | None]
+        if isinstance(entry.found, Memory):
+            moment = instant(entry.found.timestamp)
+            moment = _NO_INSTANT if moment is None else moment
+            facts = (entry.found.id, entry.found.timestamp, moment, None)
+        else:
+            facts = (None, None, _NO_INSTANT, entry.found)
+        self._sql.execute(
+            "INSERT INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (number, _packed(entry.name), *entry.stamp, *facts),
+        )
+
+    def _append(self, segment: int, postings: Postings) -> None:
+        if not postings.totals:
+            return
+        self._sql.executemany(
+            _APPEND,
+            (
+                (segment, run, *(each.tobytes() for each in postings.of(run)))
+                for run in sorted(postings.totals)
+            ),
+        )
+        self._set_words(segment, self._words(segment) | postings.totals.keys())
+
+    def forget(self, numbers: Sequence[int]) -> None:
+        """Remove files with all that is recorded of them."""
+        by_segment: defaultdict[int, set[int]] = defaultdict(set)
+        for number in numbers:
+            by_segment[number // SEGMENT].add(number)
+        for segment, its in by_segment.items():
+            self._withdraw(segment, its)
+            for table in ("files", "texts"):
+                self._sql.executemany(
+                    f"DELETE FROM {table} WHERE id = ?",  # noqa: S608 (two names of ours)
+                    ((number,) for number in its),
+                )
+
+    def _withdraw(self, segment: int, numbers: set[int]) -> None:
+        held: set[str] = set()
+        for row in self._sql.execute(
+            "SELECT id, topics, content, user, agent FROM texts WHERE cut AND id BETWEEN ? AND ?",
+            (min(numbers), max(numbers)),
+        ):
+            if row[0] in numbers:
+                held.update(run for text in row[1:] for run in runs(text))
+        gone = {number % SEGMENT for number in numbers}
+        empty = {run for run in held if not self._take_out(segment, run, gone)}
+        if empty:
+            self._set_words(segment, self._words(segment) - empty)
+
+    def _take_out(self, segment: int, run: str, gone: set[int]) -> bool:
+        """Take slots out of a run's postings; False when none is left."""
+        left = [
+            slots(slot for slot in slots(packed) if slot not in gone).tobytes()
+            for packed in self.postings(segment, run)
+        ]
+        where = (segment, run)
+        if left[0]:
+            self._sql.execute(_REPLACE, (*left, *where))
+        else:
+            self._sql.execute("DELETE FROM postings WHERE segment = ? AND run = ?", where)
+        return bool(left[0])
+
+    def _words(self, segment: int) -> set[str]:
+        row = self._sql.execute("SELECT words FROM segments WHERE id = ?", (segment,)).fetchone()
+        return set(row[0].decode().split("\n")) - {""} if row else set()
+
+    def _set_words(self, segment: int, words: set[str]) -> None:
+        if words:
+            self._sql.execute(
+                "INSERT OR REPLACE INTO segments VALUES (?, ?)", (segment, vocabulary(words))
+            )
+        else:
+            self._sql.execute("DELETE FROM segments WHERE id = ?", (segment,))
+
+    def wipe(self) -> None:
+        """Let nothing that was forgotten linger: not in the log, not in files of other processes."""
+        self._sql.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        if self.path:
+            remove_others(self.path, older_than=0)
+
+
+def remove_others(path: Path, older_than: float) -> None:
+    """Delete databases of other kinds of processes, unused for so many seconds."""
+    for other in path.parent.glob("*.sqlite"):
+        with suppress(OSError):
+            if other != path and time.time() - other.stat().st_mtime > older_than:
+                remove(other)
+
+
+def _searched(texts: Sequence[str]) -> Fields:
+    topics, *others = texts
+    return ((2, topics), *((1, text) for text in others))
+
+
+def _packed(name: str) -> bytes:
+    """Names as bytes sort like names as text, also those that are no valid Unicode."""
+    return name.encode("utf-8", "surrogatepass")
+
+
+def _name(packed: bytes) -> str:
+    return packed.decode("utf-8", "surrogatepass")
