@@ -66,21 +66,7 @@ priya.k@example.com next.js pre-commit --verbose x86_64 key=value O(n) R&D 9:30 
 EMOJI = ["🙂", "🎉", "👍", "🚀", "✅", "❤️", "👩‍💻", "⚠️"]
 CHINESE = ["東京", "記憶", "你好", "会議", "プロジェクト", "ありがとう", "咖啡", "数据库"]
 
-ONSETS = [
-    *"bcdfghjklmnprstvw",
-    "br",
-    "ch",
-    "dr",
-    "fl",
-    "gr",
-    "pl",
-    "qu",
-    "sh",
-    "sp",
-    "st",
-    "th",
-    "tr",
-]
+ONSETS = "b c d f g h j k l m n p r s t v w br ch dr fl gr pl qu sh sp st th tr".split()  # noqa: SIM905
 CODAS = ["", "", "", "n", "r", "s", "l", "t", "m", "nd", "st", "ck", "x"]
 AGENTS = ("claude", "gemini", "chatgpt", "cursor", "copilot", "codex", "tutor", "coding_assistant")
 USERS = ("marco", "sarah_m", "john_doe", "dev_mike", "unknown")
