@@ -313,7 +313,10 @@ class Bench:
             while self.effort.goes_on(done, times[1] + times[25]):
                 for number, samples in times.items():
                     wanted = [ids[(done + 1) * 7919 * (k + 1) % len(ids)] for k in range(number)]
-                    samples.append(server.call("recall", memory_ids=wanted)[0])
+                    seconds, answer = server.call("recall", memory_ids=wanted)
+                    samples.append(seconds)
+                    if any("error" in each for each in answer):
+                        raise RuntimeError("a memory in the directory was not recalled")
                 done += 1
         return {f"recall {number}": ms(median(samples)) for number, samples in times.items()}
 
