@@ -1,0 +1,500 @@
+"""Measure the server beside a bare one: python benchmarks/run.py [--sizes 0,1000,10000] [--write].
+
+Every figure stands beside a yardstick that was measured in alternation with it, in the same run on
+the same machine, so that noise hits both and the ratio means something elsewhere. The client is a
+few lines of JSON-RPC over the server's pipes: nothing of an SDK is measured but the server's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import json
+import math
+import os
+import platform
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from itertools import count, cycle, permutations
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+from typing_extensions import Self
+
+import corpus
+from aiaml_server import __version__
+from aiaml_server.memory import Memory, format  # noqa: A004
+from aiaml_server.scorer import rank
+from aiaml_server.store import Store
+
+HERE = Path(__file__).parent
+OURS = (sys.executable, "-m", "aiaml_server")
+BARE = (sys.executable, str(HERE / "bare_server.py"))
+
+WORDS = corpus.vocabulary()
+MIX = {  # kind of question: several of the kind, asked in turn
+    "rare word": [[WORDS[12_000]], [WORDS[15_000]], [WORDS[18_000]]],
+    "common word": [["project"], ["people"], ["budget"]],
+    "three words": [["kitchen", "budget", WORDS[900]], ["python", "test", "friday"]],
+    "word fragment": [["plan"], ["ect"], [WORDS[3_000][1:4]]],
+    "phrase": [["san francisco"], ["of the"], ["home depot"]],
+    "punctuation": [["node.js"], ["c++"], ["e-mail"]],
+    "no match": [["xylqzv"], ["qqqq"], ["not there at all"]],
+}
+LETTER = "single letter"
+KINDS = {**MIX, LETTER: [["e"], ["a"], ["t"]]}
+
+ROWS = {  # key: what it is, its limit
+    "start": ("from spawn to `initialize` answered : bare", "1.15 x"),
+    "exit": ("from end of input to the process gone : bare", ""),
+    "no-op": ("no-op call on the bare server, the unit", ""),
+    "remember": ("`remember` : bare write", "2 x, or + 1.5 ms"),
+    "growth": ("`remember` : the same with 0 memories", "100,000: 1.3 x"),
+    **{kind: (f"`think`, {kind}", "") for kind in KINDS},
+    "mix": ("`think`, median of all but the letter", "10,000: 5 no-ops + 5 ms; 100,000: 40 ms"),
+    "worst": ("`think`, the slowest kind", "10,000: 40 ms; 100,000: 250 ms"),
+    "scan": ("literal scan : `think`, the same median", "10,000: at least 100 x; 100,000: 300 x"),
+    "fresh": ("from spawn to the first `think` : bare no-op", "10,000: 1.15 x; 100,000: 1.3 x"),
+    "indexing": (
+        "the same, when the index is missing",
+        "10,000 and more: at least 4,000 memories/s",
+    ),
+    "recall 1": ("`recall` of 1 id", ""),
+    "recall 25": ("`recall` of 25 ids", ""),
+    "memory": ("memory above the bare process's", "10,000: 20 MB; 100,000: 40 MB"),
+    "size": ("index : text on disk", "2 x"),
+}
+HELLO = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {},
+    "clientInfo": {"name": "benchmark", "version": "1"},
+}
+SMALL, LARGE = 10_000, 100_000  # the sizes that limits are given for
+
+Answer = list[dict[str, Any]]
+Cells = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How often: processes started, calls at most, and seconds after which a series ends."""
+
+    starts: int = 15
+    calls: int = 300
+    seconds: float = 10.0
+
+    def goes_on(self, done: int, samples: list[float], least: int = 1) -> bool:
+        """Say whether a series wants another round."""
+        return done < least or (done < self.calls and sum(samples) < self.seconds)
+
+
+# --- a client ---------------------------------------------------------------------------------
+
+
+class Server:
+    """A server process and its only client."""
+
+    def __init__(self, command: tuple[str, ...], base: Path) -> None:
+        environ = {key: value for key, value in os.environ.items() if key[:6] != "AIAML_"}
+        environ |= {"AIAML_MEMORY_DIR": str(base), "AIAML_ENABLE_SYNC": "false"}
+        self._ids = count()
+        self.spawned = perf_counter()
+        self._process = subprocess.Popen(
+            command, env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        assert self._process.stdin
+        assert self._process.stdout
+        self._stdin, self._stdout = self._process.stdin, self._process.stdout
+        try:
+            self._ask("initialize", HELLO)
+            self.start = perf_counter() - self.spawned
+            self._send({"method": "notifications/initialized"})
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._stdout.close()
+        with suppress(OSError):  # it ended with a request unread
+            self._stdin.close()
+
+    def call(self, tool: str, **arguments: Any) -> tuple[float, Any]:
+        """Call a tool; return the seconds that it took, and its value."""
+        begun = perf_counter()
+        result = self._ask("tools/call", {"name": tool, "arguments": arguments})
+        seconds = perf_counter() - begun
+        if result.get("isError"):
+            raise RuntimeError(f"{tool} failed: {result['content']}")
+        value = result["structuredContent"]
+        return seconds, value.get("result", value)
+
+    def think(self, keywords: list[str]) -> tuple[float, Answer]:
+        """Ask one question; return the seconds and the hits."""
+        return self.call("think", keywords=keywords)
+
+    def close(self) -> float:
+        """End the input; return the seconds until the process is gone."""
+        begun = perf_counter()
+        self._stdin.close()
+        self._process.wait(timeout=60)
+        return perf_counter() - begun
+
+    def megabytes(self) -> float | None:
+        """Return the memory that the process takes, shared pages in part; None if unknown."""
+        try:
+            text = Path(f"/proc/{self._process.pid}/smaps_rollup").read_text(encoding="ascii")
+        except OSError:
+            return None
+        found = re.search(r"^Pss: +(\d+) kB", text, re.MULTILINE)
+        return int(found[1]) / 1000 if found else None
+
+    def _send(self, message: dict[str, Any]) -> None:
+        self._stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+        self._stdin.flush()
+
+    def _ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        request = next(self._ids)
+        self._send({"id": request, "method": method, "params": params})
+        while line := self._stdout.readline():
+            message = json.loads(line)
+            if message.get("id") == request:
+                result: dict[str, Any] = message["result"]
+                return result
+        raise RuntimeError(f"the server ended instead of answering {method}")
+
+
+# --- figures ----------------------------------------------------------------------------------
+
+
+def ms(seconds: float) -> str:
+    """Write a duration."""
+    return f"{seconds * 1000:,.{0 if seconds >= 1 else 1 if seconds >= 0.1 else 2}f} ms"
+
+
+def beside(ours: float, bare: float) -> str:
+    """Write a duration, its yardstick and the ratio."""
+    return f"{ms(ours)} : {ms(bare)} = {ours / bare:.2f} x"
+
+
+def judged(text: str, lower: float | None, higher: float | None) -> str:
+    """Set a figure in bold when `lower` is the higher one; None is a limit that is not given."""
+    beyond = lower is not None and higher is not None and lower > higher
+    return f"**{text}**" if beyond else text
+
+
+def limit(size: int, small: float, large: float) -> float | None:
+    """Return the limit that is given for `size`, if any."""
+    return {SMALL: small, LARGE: large}.get(size)
+
+
+# --- one size ---------------------------------------------------------------------------------
+
+
+@dataclass
+class Bench:
+    """The measurements on one directory with `size` memories; `place` is for what they need."""
+
+    base: Path
+    place: Path
+    size: int
+    effort: Effort
+
+    def cells(self) -> Iterator[Cells]:
+        """Measure everything, the writing last."""
+        yield self.thinking()
+        yield self.processes()
+        if self.size:
+            yield self.recalling()
+            yield self.indexing()
+            yield self.index_size()
+        yield self.remembering()
+
+    def thinking(self) -> Cells:
+        """Ask questions of a running server, and of the literal scan."""
+        times: dict[str, list[float]] = {kind: [] for kind in KINDS}
+        spent: list[float] = []
+        noops: list[float] = []
+        scans: list[float] = []
+        with Server(OURS, self.base) as ours, Server(BARE, self.base) as bare:
+            ours.think(["warm"])
+            done = 0
+            while self.effort.goes_on(done, spent):
+                scanning = self.effort.goes_on(done, scans)
+                for kind, questions in KINDS.items():
+                    question = questions[done % len(questions)]
+                    seconds, answer = ours.think(question)
+                    times[kind].append(seconds)
+                    spent.append(seconds)
+                    bare.think(question)  # wakes the process; the second call is the unit
+                    noops.append(bare.think(question)[0])
+                    if scanning:
+                        seconds = self.scan(question, answer)
+                        scans += [seconds] if kind in MIX else []
+                done += 1
+            while len(noops) < self.effort.calls:
+                noops.append(bare.think(question)[0])
+            used, idle = ours.megabytes(), bare.megabytes()
+        return self.think_cells(times, median(noops), median(scans)) | self.memory(used, idle)
+
+    def scan(self, question: list[str], answer: Answer) -> float:
+        """Answer as the definition does; a fast answer that is another one is worth nothing."""
+        begun = perf_counter()
+        hits = rank(Store(self.base).scan(), question)
+        seconds = perf_counter() - begun
+        expected = [(hit.id, hit.relevance_score) for hit in hits]
+        if [(each["id"], each["relevance_score"]) for each in answer] != expected:
+            raise RuntimeError(f"the server's answer to {question} is not the definition's")
+        return seconds
+
+    def think_cells(self, times: dict[str, list[float]], noop: float, scan: float) -> Cells:
+        """Judge the answering times."""
+        medians = {kind: median(samples) for kind, samples in times.items()}
+        mix = median(each for kind in MIX for each in times[kind])
+        worst = max(medians, key=medians.__getitem__)
+        slowest = f"{ms(medians[worst])} ({worst})"
+        most = limit(self.size, 5 * noop + 0.005, 0.040)
+        return {
+            **{kind: ms(value) for kind, value in medians.items()},
+            "no-op": ms(noop),
+            "mix": judged(f"{ms(mix)} = {mix / noop:.1f} no-ops", mix, most),
+            "worst": judged(slowest, medians[worst], limit(self.size, 0.040, 0.250)),
+            "scan": judged(beside(scan, mix), limit(self.size, 100, 300), scan / mix),
+        }
+
+    def memory(self, used: float | None, idle: float | None) -> Cells:
+        """Judge the memory after the questions."""
+        if used is None or idle is None:
+            return {"memory": "not measured on this system"}
+        text = f"{used - idle:.1f} MB ({used:.1f} - {idle:.1f})"
+        return {"memory": judged(text, used - idle, limit(self.size, 20, 40))}
+
+    def processes(self) -> Cells:
+        """Start a process, ask it one question, end it: ours and a bare one in turn."""
+        times: dict[str, list[float]] = {}
+        questions = [each[0] for each in MIX.values()]
+        for done in range(self.effort.starts):
+            for name, command in (("ours", OURS), ("bare", BARE)):
+                with Server(command, self.base) as server:
+                    server.think(questions[done % len(questions)])
+                    first = perf_counter() - server.spawned
+                    taken = {"start": server.start, "fresh": first, "exit": server.close()}
+                for key, seconds in taken.items():
+                    times.setdefault(f"{name} {key}", []).append(seconds)
+        limits = {"start": 1.15, "fresh": limit(self.size, 1.15, 1.3), "exit": None}
+        cells = {}
+        for key, most in limits.items():
+            ours, bare = median(times[f"ours {key}"]), median(times[f"bare {key}"])
+            cells[key] = judged(beside(ours, bare), ours / bare, most)
+        return cells
+
+    def recalling(self) -> Cells:
+        """Recall ids from all over the directory."""
+        names = sorted(Store(self.base).names())
+        ids = [name[:-3].rpartition("_")[2] for name in names]
+        times: dict[int, list[float]] = {1: [], 25: []}
+        with Server(OURS, self.base) as server:
+            server.think(["warm"])
+            done = 0
+            while self.effort.goes_on(done, times[1] + times[25]):
+                for number, samples in times.items():
+                    wanted = [ids[(done + 1) * 7919 * (k + 1) % len(ids)] for k in range(number)]
+                    seconds, answer = server.call("recall", memory_ids=wanted)
+                    samples.append(seconds)
+                    if any("error" in each for each in answer):
+                        raise RuntimeError("a memory in the directory was not recalled")
+                done += 1
+        return {f"recall {number}": ms(median(samples)) for number, samples in times.items()}
+
+    def indexing(self) -> Cells:
+        """Let a fresh process find the files without an index."""
+        index = self.base / ".index"
+        question = MIX["common word"][0]
+        samples: list[float] = []
+        while len(samples) < 5 and self.effort.goes_on(len(samples), samples):
+            if index.exists():
+                shutil.rmtree(index)
+            with Server(OURS, self.base) as server:
+                _, answer = server.think(question)
+                samples.append(perf_counter() - server.spawned)
+                server.close()
+            if len(samples) == 1:
+                self.scan(question, answer)
+        if not index.exists():
+            return {"indexing": "no index"}
+        speed = self.size / median(samples)
+        text = f"{ms(median(samples))} = {speed:,.0f} memories/s"
+        return {"indexing": judged(text, 4000 if self.size >= SMALL else None, speed)}
+
+    def index_size(self) -> Cells:
+        """Weigh the index against the files."""
+        index, text = (
+            sum(path.stat().st_size for path in (self.base / name).rglob("*") if path.is_file())
+            for name in (".index", "files")
+        )
+        if not index:
+            return {"size": "no index"}
+        written = f"{index / 1e6:.1f} : {text / 1e6:.1f} MB = {index / text:.2f} x"
+        return {"size": judged(written, index, 2 * text)}
+
+    def remembering(self) -> Cells:
+        """Write the same memories: by the server here and in an empty directory, and bare."""
+        empty = self.place / "empty"
+        times: dict[str, list[float]] = {"bare": [], "empty": [], "full": []}
+        with Server(OURS, self.base) as full, Server(OURS, empty) as fresh:
+            writers: dict[str, Callable[[Memory], float]] = {
+                "bare": BareWriter(self.place / "bare"),
+                "empty": lambda memory: remember(fresh, memory),
+                "full": lambda memory: remember(full, memory),
+            }
+            orders = cycle(permutations(writers))  # what came just before makes a difference
+            for memory in corpus.memories(self.effort.calls, seed=1):
+                for name in next(orders):
+                    times[name].append(writers[name](memory))
+        bare, none, ours = (median(samples[1:] or samples) for samples in times.values())
+        return {
+            "remember": judged(beside(ours, bare), ours, max(2 * bare, bare + 0.0015)),
+            "growth": judged(beside(ours, none), ours / none, limit(self.size, math.inf, 1.3)),
+        }
+
+
+def remember(server: Server, memory: Memory) -> float:
+    """Have a memory remembered; return the seconds."""
+    return server.call(
+        "remember",
+        agent=memory.agent,
+        user=memory.user,
+        topics=list(memory.topics),
+        content=memory.content,
+    )[0]
+
+
+class BareWriter:
+    """The least that a durable new file takes: write, fsync, rename, fsync of the directory."""
+
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir()
+        self._directory = directory
+
+    def __call__(self, memory: Memory) -> float:
+        """Write one file; return the seconds."""
+        data = format(memory).encode()
+        path = self._directory / memory.file_name
+        begun = perf_counter()
+        current = path.with_suffix(".tmp")
+        with current.open("wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        current.rename(path)
+        if sys.platform != "win32":
+            descriptor = os.open(self._directory, os.O_RDONLY)
+            os.fsync(descriptor)
+            os.close(descriptor)
+        return perf_counter() - begun
+
+
+# --- the report -------------------------------------------------------------------------------
+
+
+def measure(sizes: list[int], root: Path, effort: Effort) -> dict[int, Cells]:
+    """Measure every size in a directory of its own under `root`."""
+    found: dict[int, Cells] = {}
+    for size in sizes:
+        place = root / str(size)
+        say(f"{size:,} memories: writing")
+        corpus.generate(place / "base", size)
+        found[size] = {}
+        for cells in Bench(place / "base", place, size, effort).cells():
+            found[size] |= cells
+            say(f"{size:,} memories: {', '.join(cells)}")
+        shutil.rmtree(place)
+    return found
+
+
+def say(sentence: str) -> None:
+    """Show progress."""
+    print(sentence, file=sys.stderr, flush=True)
+
+
+def report(found: dict[int, Cells], root: Path) -> str:
+    """Return the table, and what it was measured on."""
+    now = datetime.now(timezone.utc)
+    mcp = importlib.metadata.version("mcp")
+    lines = [
+        f"Measured on {now:%Y-%m-%d} with aiaml-server {__version__}, mcp {mcp},",
+        f"Python {platform.python_version()}, {os.cpu_count()} CPUs,",
+        f"{platform.system()} {platform.release()}, file system {file_system(root)}.",
+        "",
+        "| | limit | " + " | ".join(f"{size:,} memories" for size in found) + " |",
+        "|---|---" + "|--:" * len(found) + "|",
+    ]
+    for key, (what, most) in ROWS.items():
+        row = (what, most, *(cells.get(key) or "-" for cells in found.values()))
+        lines.append(f"| {' | '.join(row)} |")
+    return "\n".join(lines) + "\n"
+
+
+def file_system(path: Path) -> str:
+    """Return the type of the file system that `path` is on, where the system tells."""
+    try:
+        mounts = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return "unknown"
+    types = {Path(mount.split()[1]): mount.split()[2] for mount in mounts}
+    return next((types[each] for each in (path, *path.parents) if each in types), "unknown")
+
+
+def put_into(path: Path, table: str) -> None:
+    """Replace what stands between the two marks in a document."""
+    head, begin, rest = path.read_text(encoding="utf-8").partition("<!-- measured -->\n")
+    _, end, tail = rest.partition("<!-- end -->")
+    if not (begin and end):
+        raise SystemExit(f"{path} has no marks to write between")
+    path.write_text(f"{head}{begin}\n{table}\n{end}{tail}", encoding="utf-8", newline="\n")
+
+
+def arguments() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    add = parser.add_argument
+    add("--sizes", default="0,1000,10000", help="numbers of memories (default: %(default)s)")
+    add("--write", nargs="?", const=HERE / "RESULTS.md", type=Path, metavar="FILE")
+    add("--place", type=Path, help="a directory on the disk to measure; default: the temporary one")
+    add("--quick", action="store_true", help="one of each, to see that it works")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Run the command line; return the exit code."""
+    given = arguments()
+    sizes = [int(size) for size in given.sizes.split(",")]
+    effort = Effort(starts=1, calls=2, seconds=0.0) if given.quick else Effort()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with tempfile.TemporaryDirectory(prefix="aiaml-bench-", dir=given.place) as root:
+            table = report(measure(sizes, Path(root).resolve(), effort), Path(root).resolve())
+    except KeyboardInterrupt:
+        return 130
+    print(table, end="")
+    if given.write:
+        put_into(given.write, table)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

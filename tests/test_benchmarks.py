@@ -1,0 +1,93 @@
+"""The benchmarks run, and what they measure with is what they say."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+from aiaml_server.memory import Memory, format, instant, parse  # noqa: A004
+
+BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
+
+
+def run(script: str, *arguments: str | Path) -> str:
+    """Run a script to its end; return what it printed."""
+    done = subprocess.run(
+        [sys.executable, BENCHMARKS / script, *arguments],
+        capture_output=True,
+        encoding="utf-8",
+        timeout=150,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def corpus(base: Path, count: int, seed: int) -> dict[str, bytes]:
+    """Generate a corpus; return its files."""
+    run("corpus.py", base, str(count), "--seed", str(seed))
+    return {path.name: path.read_bytes() for path in (base / "files").iterdir()}
+
+
+def parsed(files: dict[str, bytes]) -> list[Memory]:
+    """Return the memories in the order of their file names."""
+    return [parse(files[name].decode()) for name in sorted(files)]
+
+
+def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
+    """Two corpora of one seed are the same file for file, one of another seed shares none."""
+    first = corpus(tmp_path / "first", 30, 1)
+    assert first == corpus(tmp_path / "second", 30, 1)
+    assert not set(first.values()) & set(corpus(tmp_path / "third", 30, 2).values())
+
+
+def test_the_corpus_is_what_the_product_writes(tmp_path: Path) -> None:
+    """Every file has the name and the bytes that the product gives to that memory."""
+    files = corpus(tmp_path, 200, 3)
+    assert len(files) == 200
+    for name, data in files.items():
+        memory = parse(data.decode())
+        assert memory.file_name == name
+        assert format(memory).encode() == data
+
+
+def test_the_corpus_is_varied(tmp_path: Path) -> None:
+    """Agents, users, lengths, topics and days spread as the generator says."""
+    memories = parsed(corpus(tmp_path, 300, 4))
+    assert len({memory.id for memory in memories}) == 300
+    assert len({memory.agent for memory in memories}) == 8
+    assert len({memory.user for memory in memories}) == 5
+    assert {len(memory.topics) for memory in memories} <= set(range(1, 7))
+    text = "\n".join(memory.content for memory in memories)
+    assert all(each in text for each in ("node.js", "c++", "San Francisco", "🙂", "\n- ", "\n## "))
+    sizes = sorted(len(memory.content.split()) for memory in memories)
+    assert sizes[0] < 80
+    assert 380 < sizes[-1] < 500
+    moments = [instant(memory.timestamp) or 0 for memory in memories]
+    assert moments == sorted(moments)
+    assert moments[-1] - moments[0] > timedelta(days=700) / timedelta(microseconds=1)
+
+
+def test_every_row_is_measured_and_written(tmp_path: Path) -> None:
+    """A run prints each row with a figure, and puts the same table between the marks."""
+    document = tmp_path / "RESULTS.md"
+    published = (BENCHMARKS / "RESULTS.md").read_text(encoding="utf-8")
+    document.write_text(published, encoding="utf-8")
+    printed = run("run.py", "--sizes", "50", "--quick", "--place", tmp_path, "--write", document)
+    rows = [line.strip("|").split("|") for line in printed.splitlines() if line.startswith("|")]
+    figures = {row[0].strip(): row[2].strip() for row in rows[2:]}
+    measured = [name for name, figure in figures.items() if any(map(str.isdigit, figure))]
+    only_linux_tells = {"memory above the bare process's"}
+    needs_an_index = {name for name, figure in figures.items() if figure == "no index"}
+    assert set(figures) - set(measured) <= only_linux_tells | needs_an_index
+    assert printed in document.read_text(encoding="utf-8")
+    assert rows_of(published) == list(figures)  # the published table is one of these
+    assert [path.name for path in tmp_path.iterdir()] == ["RESULTS.md"]
+
+
+def rows_of(document: str) -> list[str]:
+    """Return the first column of the table in a document."""
+    lines = [line for line in document.splitlines() if line.startswith("| ")]
+    return [line.split("|")[1].strip() for line in lines[1:]]
