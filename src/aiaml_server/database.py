@@ -392,7 +392,7 @@ class Database:
             self._sql.execute("DELETE FROM segments WHERE id = ?", (segment,))
 
     def wipe(self) -> None:
-        """Let nothing that was forgotten linger: not in the log, not in files of other processes."""
+        """Let nothing that was forgotten linger, in the log or in files of other processes."""
         self._sql.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         if self.path:
             remove_others(self.path, older_than=0)
