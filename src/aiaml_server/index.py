@@ -21,14 +21,13 @@ import sqlite3
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import TypeVar
 
 from .database import (
     NEVER,
-    SEGMENT,
     STALE_SECONDS,
     Database,
     Entry,
@@ -43,12 +42,13 @@ from .errors import AiamlError, MalformedFile
 from .memory import Memory
 from .scorer import MAX_HITS, Hit, clean, hit, newest_first, ordered, rank, score
 from .store import Stamp, Store
-from .tokens import containing, is_run, is_word, matching, runs, slots
+from .tokens import SEGMENT, Total, is_word, matching, runs
 
 log = logging.getLogger(__name__)
 
 SLICE = 10_000  # files whose stamps are compared at a time: some 30 ms
 SLICE_SECONDS = 4.0
+MANY_KEYWORDS = 300  # a file of 4 MiB cannot score 2 to the 32 with fewer
 FEW = 8  # candidates that are sooner scored than narrowed down
 MANY_TIES = 2000  # ties that are sooner met on the way from the newest than looked up
 
@@ -217,29 +217,24 @@ class Index:
         while rest:
             with database.transaction():
                 batch, rest = rest[: database.room()], rest[database.room() :]
-                entries, gone = self._looked_at(database, batch)
-                database.forget(gone)
-                database.add(entries)
-            forgotten |= bool(gone)
+                stamps = {name: self._store.stamp(name) for name in batch}
+                known = {name: found for name in batch if (found := database.find(name))}
+                for name in [name for name in known if known[name].stamp == stamps[name]]:
+                    del known[name], stamps[name]
+                database.forget([each.id for each in known.values()])
+                database.add(self._entries(stamps))
+            forgotten |= bool(known)
             self._verified.update(batch)
         if forgotten:
             database.wipe()
 
-    def _looked_at(self, database: Database, names: Sequence[str]) -> tuple[list[Entry], list[int]]:
-        entries: list[Entry] = []
-        gone: list[int] = []
-        for name in names:
+    def _entries(self, stamps: Mapping[str, Stamp | None]) -> Iterator[Entry]:
+        """Read files, one at a time; those that are gone are left out."""
+        for name, stamp in stamps.items():
             if self._closing:
                 raise Closed("the index is closed")
-            stamp = self._store.stamp(name)
-            known = database.find(name)
-            if known and known.stamp == stamp:
-                continue
-            if known:
-                gone.append(known.id)
             if stamp and (found := self._read(name)):
-                entries.append(Entry(name, stamp if stamp.settled else NEVER, found))
-        return entries, gone
+                yield Entry(name, stamp if stamp.settled else NEVER, found)
 
     def _read(self, name: str) -> Memory | str | None:
         try:
@@ -297,8 +292,8 @@ def _best(database: Database, keywords: Sequence[str]) -> list[int]:
         for segment, words in database.segments()
         if (counted := _counted(database, segment, words, keywords))
     }
-    for number in database.uncut():
-        if total := sum(score(database.text(number), keyword) for keyword in keywords):
+    for number, text in database.texts(database.uncut()):
+        if total := sum(score(text, keyword) for keyword in keywords):
             counts.setdefault(number // SEGMENT, Counter())[number % SEGMENT] += total
     return _top(database, counts)
 
@@ -308,39 +303,42 @@ def _counted(
 ) -> Counter[int]:
     """Return the scores of a segment's memories, by slot."""
     counted: Counter[int] = Counter()
-    for keyword in keywords:
-        if is_run(keyword):
-            _count(database, segment, words, keyword, counted)
-            continue
-        for slot in _candidates(database, segment, words, keyword):
-            text = database.text(segment * SEGMENT + slot)
-            if value := score(text, keyword):
-                counted[slot] += value
+    total = Total()
+    for number, keyword in enumerate(keywords):
+        if is_word(keyword):
+            _count(database, segment, words, keyword, total)
+        else:
+            slots = _candidates(database, segment, words, keyword)
+            for each, text in database.texts(segment * SEGMENT + slot for slot in slots):
+                if value := score(text, keyword):
+                    counted[each % SEGMENT] += value
+        if number % MANY_KEYWORDS == 0:
+            counted.update(total.counts())
+            total = Total()
+    counted.update(total.counts())
     return counted
 
 
-def _count(
-    database: Database, segment: int, words: bytes, keyword: str, counted: Counter[int]
-) -> None:
-    """Add up the postings of the runs that contain a keyword of one run."""
-    for run in containing(words, keyword):
-        totals, topics, whole = database.postings(segment, run)
-        for _ in range(run.count(keyword)):
-            counted.update(slots(totals))
-            counted.update(slots(topics))
-        if run == keyword:
-            counted.update(slots(totals if is_word(run) else whole))
+def _count(database: Database, segment: int, words: bytes, keyword: str, total: Total) -> None:
+    """Add up the postings of the runs that contain a keyword of word characters."""
+    for run, totals, topics in database.postings(segment, matching(words, keyword)):
+        times = run.count(keyword) + (run == keyword)
+        total.add(totals, times)
+        total.add(topics, run.count(keyword))
 
 
 def _candidates(database: Database, segment: int, words: bytes, keyword: str) -> set[int]:
-    """Return the slots in which a keyword of several runs may occur."""
+    """Return the slots in which a keyword of any other kind may occur."""
     parts = runs(keyword)
+    last = len(parts) - 1
     found: set[int] | None = None
     for position, part in sorted(enumerate(parts), key=lambda each: -len(each[1])):
-        here: set[int] = set()
-        for run in matching(words, part, position, len(parts)):
-            here.update(slots(database.postings(segment, run)[0]))
-        found = here if found is None else found & here
+        total = Total()
+        here = matching(words, part, begins=position > 0, ends=position < last)
+        for _, totals, _ in database.postings(segment, here):
+            total.add(totals, 1)
+        slots = total.counts().keys()
+        found = set(slots) if found is None else found & slots
         if len(found) <= FEW:
             break
     return found or set()

@@ -273,6 +273,8 @@ def _continued(entry: list[str]) -> bool:
 
 def _unquoted(value: str) -> str:
     """Read a quoted scalar as YAML does; what is not one stands for itself."""
+    if value[:1] not in ("'", '"'):
+        return value
     if len(value) > 1 and value[0] == value[-1] == '"':
         try:
             text = json.loads(value)

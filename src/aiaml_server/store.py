@@ -24,6 +24,9 @@ MAX_FILE = 4 * 1024 * 1024  # bytes; four times the largest memory that can be r
 LOCK_SECONDS = 5.0
 _LEFTOVER_SECONDS = 3600.0
 _TICK = 50_000_000  # nanoseconds: several times the usual 1 to 10 ms
+_READ = os.O_RDONLY
+for _flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):
+    _READ |= getattr(os, _flag, 0)
 _COARSE_TICK = 2_500_000_000  # where only whole seconds are counted
 
 
@@ -153,6 +156,9 @@ class Store:
             raise StoreError("read", path, error) from error
         return Stamp(status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_size)
 
+    def _path(self, name: str) -> str:
+        return f"{self.directory}{os.sep}{name}"
+
     def read(self, name: str) -> Memory:
         """Return the memory in the file `name`.
 
@@ -161,7 +167,7 @@ class Store:
             MalformedFile: the file is no memory.
             StoreError: no file can be opened now.
         """
-        return parse(_text(self.directory / name))
+        return parse(_text(self._path(name)))
 
     def scan(self) -> Iterator[tuple[str, Memory]]:
         """Read every memory. What is no memory is skipped, and named once in the log.
@@ -185,27 +191,32 @@ class Store:
             log.warning("Skipped %s: %s", self.directory / name, problems)
 
 
-def _text(path: Path) -> str:
+def _text(path: str) -> str:
     """Read a regular file as UTF-8, without following a link or waiting for a pipe."""
     try:
-        _check_regular(path.lstat())
-        flags = os.O_RDONLY
-        for extra in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):
-            flags |= getattr(os, extra, 0)
-        descriptor = os.open(path, flags)
-        with open(descriptor, "rb") as stream:  # noqa: PTH123 (a descriptor)
-            _check_regular(os.fstat(descriptor))
-            return stream.read(MAX_FILE).decode("utf-8")
+        return _bytes(path).decode("utf-8")
     except FileNotFoundError:
         raise
     except OSError as error:
         if error.errno in (errno.EMFILE, errno.ENFILE):  # our trouble, not the file's
             raise StoreError("read", path, error) from error
-        raise MalformedFile(
-            [f"it cannot be read: {(error.strerror or str(error)).lower()}"]
-        ) from error
+        raise MalformedFile([f"it cannot be read: {(error.strerror or '').lower()}"]) from error
     except UnicodeDecodeError as error:
         raise MalformedFile([f"byte {error.start} is not UTF-8"]) from error
+
+
+def _bytes(path: str) -> bytes:
+    _check_regular(os.lstat(path))
+    descriptor = os.open(path, _READ)
+    try:
+        status = os.fstat(descriptor)
+        _check_regular(status)
+        parts = [os.read(descriptor, status.st_size + 1)]
+        while parts[-1] and sum(map(len, parts)) <= MAX_FILE:
+            parts.append(os.read(descriptor, MAX_FILE))
+        return b"".join(parts)
+    finally:
+        os.close(descriptor)
 
 
 def _check_regular(status: os.stat_result) -> None:

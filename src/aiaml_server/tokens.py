@@ -1,35 +1,42 @@
 r"""How text is cut for the index, and why counting in the pieces is counting in the text.
 
-A text is cut into *runs*: the longest stretches of word characters (`\w`) and of other characters
-that are not white space. A keyword that is itself one run, of either kind, can occur only inside
-runs of its kind, because its neighbours in the text do not matter to where it can stand. So
+A text is cut into *runs*: the longest stretches of word characters (`\w`), and the longest of other
+characters that are not white space. A keyword of word characters alone can occur only inside runs
+of them, because nothing else in the text matters to where it can stand. So
 
     text.count(keyword) = sum over the runs that contain it of run.count(keyword)
 
-(`str.count` does not overlap, and no occurrence crosses the end of a run). A whole-word match,
-`\b` keyword `\b`, is for a keyword of word characters exactly a run equal to it; for one of other
-characters it is a run equal to it that has a word character on both sides.
+(`str.count` does not overlap, and no occurrence crosses the end of a run), and the whole words,
+`\b` keyword `\b`, are exactly the runs equal to it.
 
-A keyword of several runs (`node.js`, `san francisco`) can occur only in a text that has its inner
-runs as runs, one that ends with its first and one that begins with its last. That is a necessary
-condition, which narrows the search; `scorer` then counts in the text itself.
+Any other keyword is cut in the same way. If it is one run, it can occur only in a text with a run
+that contains it. If it is several (`node.js`, `san francisco`), it can occur only in a text with
+its inner runs, one that ends with its first and one that begins with its last. These conditions are
+necessary, not sufficient: they narrow the search, and `scorer` then counts in the text itself.
 
-Everything is UTF-8: in it, one text's bytes occur in another's exactly where its characters do.
+Vocabularies are searched as UTF-8: in it, one text's bytes occur in another's exactly where its
+characters do.
 """
 
 from __future__ import annotations
 
 import re
+import struct
 from array import array
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 
 from .scorer import Fields
 
+SEGMENT = 4096  # slots
 MAX_RUN = 200  # characters; a text with a longer run (encoded data) is not cut but always scored
 
 _RUN = re.compile(r"\w+|[^\w\s]+")
-_ENCLOSED = re.compile(r"(?<=\w)[^\w\s]+(?=\w)")
+_WORD = re.compile(r"\w+")
+_SIGNS = re.compile(r"[^\w\s]+")
+_ASCII = [chr(code) for code in range(128)]
+_ONLY_WORDS = str.maketrans({each: " " for each in _ASCII if not _WORD.match(each)})
+_ONLY_SIGNS = str.maketrans({each: " " for each in _ASCII if _WORD.match(each)})
 
 
 def runs(text: str) -> list[str]:
@@ -37,82 +44,128 @@ def runs(text: str) -> list[str]:
     return _RUN.findall(text)
 
 
-def is_run(keyword: str) -> bool:
-    """Say whether a keyword is one single run."""
-    return _RUN.fullmatch(keyword) is not None
-
-
-def is_word(run: str) -> bool:
-    """Say whether a run is one of word characters."""
-    return run[0] == "_" or run[0].isalnum()
+def is_word(keyword: str) -> bool:
+    """Say whether a keyword is of word characters alone."""
+    return _WORD.fullmatch(keyword) is not None
 
 
 class Postings:
     """For each run of some texts, the slots of the texts that it stands in.
 
-    A slot is a small number that stands for a text; it is repeated for each time the run occurs.
+    A slot is a small number that stands for a text.
 
     Attributes:
-        totals: for each run, the slots, over all fields.
-        topics: the same for the topics, whose occurrences count once more.
-        whole: for runs of other characters, those with a word character on both sides.
+        totals: for each run, the slots, over all fields; for runs of word characters, repeated for
+            each time that the run stands there.
+        topics: for each run of the topics, whose occurrences count once more, the same again.
     """
 
     def __init__(self) -> None:
-        self.totals: defaultdict[str, array[int]] = defaultdict(slots)
-        self.topics: defaultdict[str, array[int]] = defaultdict(slots)
-        self.whole: defaultdict[str, array[int]] = defaultdict(slots)
+        self.totals: defaultdict[str, list[int]] = defaultdict(list)
+        self.topics: defaultdict[str, list[int]] = defaultdict(list)
 
     def add(self, slot: int, searched: Fields) -> bool:
         """Cut a text's fields; False, and nothing is added, when it has too long a run."""
-        cut = [(weight, text, runs(text)) for weight, text in searched]
-        if any(len(run) > MAX_RUN for _, _, found in cut for run in found):
+        cut = [(weight, *_cut(text)) for weight, text in searched]
+        if any(len(max(words, key=len, default="")) > MAX_RUN for _, words, _ in cut):
             return False
-        for weight, text, found in cut:
-            for run in found:
-                self.totals[run].append(slot)
-            for run in found if weight > 1 else ():
-                self.topics[run].append(slot)
-            for run in _ENCLOSED.findall(text):
-                self.whole[run].append(slot)
+        signs = {run for _, _, each in cut for run in each}
+        if len(max(signs, key=len, default="")) > MAX_RUN:
+            return False
+        for weight, words, _ in cut:
+            for slots in map(self.totals.__getitem__, words):
+                slots.append(slot)
+            for slots in map(self.topics.__getitem__, words if weight > 1 else ()):
+                slots.append(slot)
+        for slots in map(self.totals.__getitem__, signs):
+            slots.append(slot)
         return True
 
-    def of(self, run: str) -> tuple[array[int], array[int], array[int]]:
-        """Return the slots of one run: totals, topics, whole words."""
-        return self.totals[run], self.topics.get(run, slots()), self.whole.get(run, slots())
+
+def _cut(text: str) -> tuple[list[str], list[str]]:
+    """Return a text's runs of word characters and those of others.
+
+    Cutting at ASCII characters by translation is several times as fast as by pattern; so is it in a
+    text of which only a few words are beyond ASCII.
+    """
+    if text.isascii():
+        return text.translate(_ONLY_WORDS).split(), text.translate(_ONLY_SIGNS).split()
+    pieces = text.split()
+    words, signs = _cut(" ".join([piece for piece in pieces if piece.isascii()]))
+    rest = " ".join([piece for piece in pieces if not piece.isascii()])
+    return words + _WORD.findall(rest), signs + _SIGNS.findall(rest)
 
 
-def slots(of: bytes | Iterable[int] = b"") -> array[int]:
-    """Make slots from numbers, or from what their `tobytes` gave."""
-    return array("H", of)
+# --- slots, packed -------------------------------------------------------------------------------
+#
+# Few slots are packed as they are. Many are packed as their counts: a byte for every slot of the
+# segment, then, if a count needs more, the second bytes, and so on. Such counts can be added up
+# as one long number that has four bytes for each slot.
+
+
+def pack(slots: list[int]) -> bytes:
+    """Pack slots, of which each is repeated as often as it counts."""
+    if 2 * len(slots) < SEGMENT:
+        return array("H", slots).tobytes()
+    counts = Counter(slots)
+    width = (max(counts.values()).bit_length() + 7) // 8
+    planes = bytearray(width * SEGMENT)
+    for slot, count in counts.items():
+        for plane in range(width):
+            planes[plane * SEGMENT + slot] = count >> (8 * plane) & 0xFF
+    return bytes(planes)
+
+
+def unpack(packed: bytes) -> list[int]:
+    """Undo `pack`, but for the order."""
+    total = Total()
+    total.add(packed, 1)
+    return list(total.counts().elements())
+
+
+class Total:
+    """Adds up packed slots. The sum for each must stay below 2 to the 32."""
+
+    def __init__(self) -> None:
+        self._few: list[bytes] = []
+        self._many = 0
+
+    def add(self, packed: bytes, times: int) -> None:
+        """Add slots, `times` over."""
+        if len(packed) < SEGMENT:
+            self._few += [packed] * times
+            return
+        lanes = bytearray(4 * SEGMENT)
+        for plane in range(len(packed) // SEGMENT):
+            lanes[plane::4] = packed[plane * SEGMENT : (plane + 1) * SEGMENT]
+        self._many += times * int.from_bytes(lanes, "little")
+
+    def counts(self) -> Counter[int]:
+        """Return the sums that are not 0."""
+        counts = Counter(array("H", b"".join(self._few)))
+        if self._many:
+            lanes = struct.unpack(f"<{SEGMENT}I", self._many.to_bytes(4 * SEGMENT, "little"))
+            counts.update({slot: count for slot, count in enumerate(lanes) if count})
+        return counts
 
 
 # --- a vocabulary: the distinct runs of a segment, each between line feeds ----------------------
 
 
 def vocabulary(words: set[str]) -> bytes:
-    """Pack runs for `containing` and `matching`."""
+    """Pack runs for `matching`."""
     return "\n".join(["", *sorted(words), ""]).encode()
 
 
-def containing(packed: bytes, part: str) -> Iterator[str]:
-    """Find the runs that contain `part`."""
-    return _found(packed, part.encode())
-
-
-def matching(packed: bytes, keyword: str, position: int, count: int) -> Iterator[str]:
-    """Find the runs that can hold the run `keyword` at `position` of `count` in a keyword."""
-    before = b"" if position == 0 else b"\n"
-    after = b"" if position == count - 1 else b"\n"
-    return _found(packed, before + keyword.encode() + after)
-
-
-def _found(packed: bytes, pattern: bytes) -> Iterator[str]:
-    body = pattern.strip(b"\n")
+def matching(
+    packed: bytes, part: str, *, begins: bool = False, ends: bool = False
+) -> Iterator[str]:
+    """Find the runs that contain `part`; at their beginning, at their end, or as a whole."""
+    body = part.encode()
+    pattern = b"\n" * begins + body + b"\n" * ends
     at = packed.find(pattern)
     while at >= 0:
-        inside = at + pattern.find(body)
-        start = packed.rfind(b"\n", 0, inside) + 1
+        inside = at + begins
         end = packed.find(b"\n", inside)
-        yield packed[start:end].decode()
+        yield packed[packed.rfind(b"\n", 0, inside) + 1 : end].decode()
         at = packed.find(pattern, end)
