@@ -5,8 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+import subprocess
 import tempfile
-from contextlib import suppress
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,34 +19,23 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from aiaml_server import Memory, index
-from aiaml_server.database import file_of
-from aiaml_server.index import Index
+from aiaml_server import Memory, MemoryBank, Settings, database, index
+from aiaml_server.database import Database, file_of
+from aiaml_server.index import Index, Mismatch
 from aiaml_server.memory import format  # noqa: A004
 from aiaml_server.scorer import Hit, rank
 from aiaml_server.store import Store
+from aiaml_server.tokens import SEGMENT, Total, _cut, is_word, pack, runs, unpack
+from client import Client
 
 # What breaks such an index: parts of words, several runs, only punctuation, scripts without spaces,
 # marks that are no letters, letters whose case changes their number, overlaps, both kinds of runs.
 PIECES = [
     *("a", "aa", "b", "ab", "ba", "c", "x", "7", "42", "_", "cat", "concat", "category", "dog"),
     *("c++", "+", "++", ".", "...", "node.js", "js", "node", "e-mail", "-", "'", "it's", "#", "\n"),
-    *(
-        " ",
-        " ",
-        "  ",
-        "\t",
-        "san",
-        "francisco",
-        "san francisco",
-        "🙂",
-        "🙂🙂",
-        "👩\u200d🔧",
-        "東京",
-        "京",
-    ),
-    *("ไทย", "नमस्ते", "e\u0301", "é", "İ", "i\u0307", "ß", "ẞ", "Σ", "ς", "σ", "\x00", "\ufeff"),
-    *("x" * 250, "\u200b", "½", "①", "ﬁ", "A", "CAT", "Cat."),
+    *(" ", " ", "  ", "\t", "san", "francisco", "san francisco", "🙂", "🙂🙂", "👩\u200d🔧"),
+    *("東京", "京", "ไทย", "नमस्ते", "e\u0301", "é", "İ", "i\u0307", "ß", "ẞ", "Σ", "ς", "\u03c3"),
+    *("x" * 250, "+" * 250, "\u200b", "½", "①", "ﬁ", "A", "CAT", "Cat.", "\x00", "\ufeff"),
 ]
 texts = st.lists(st.sampled_from(PIECES), max_size=12).map("".join)
 questions = st.lists(texts | st.sampled_from(["\ud800", "a\udfff"]), max_size=4)
@@ -225,5 +218,289 @@ class Life(RuleBasedStateMachine):
             assert self.processes[self.asked % 2].think(keywords) == scan(self.base, keywords)
 
 
-Life.TestCase.settings = settings(stateful_step_count=20)
+Life.TestCase.settings = settings(stateful_step_count=20, max_examples=60)
 test_life_of_an_index = Life.TestCase
+
+
+# --- packing --------------------------------------------------------------------------------------
+
+
+@given(
+    st.dictionaries(st.integers(0, SEGMENT - 1), st.integers(1, 300), max_size=50),
+    st.sampled_from([0, 1, 2047, 2048, 4096]),
+    st.sampled_from([1, 255, 256, 70_000]),
+    st.integers(1, 5),
+)
+def test_packing_keeps_every_count(some: dict[int, int], rest: int, many: int, times: int) -> None:
+    """Few slots or all of them, once or a million times: sums are exact."""
+    counts = Counter({**dict.fromkeys(range(rest), 1), **some, 7: many})
+    packed = pack(list(counts.elements()))
+    assert len(packed) < SEGMENT or len(packed) % SEGMENT == 0
+    total = Total()
+    total.add(packed, times)
+    total.add(pack([3]), 1)
+    expected = Counter({slot: count * times for slot, count in counts.items()})
+    assert total.counts() == expected + Counter([3])
+    assert Counter(unpack(packed)) == counts
+
+
+@given(texts, st.text())
+def test_cutting_fast_is_cutting_by_the_pattern(text: str, any_text: str) -> None:
+    """The quick ways to cut give the runs that the definition gives."""
+    for each in (text.lower(), any_text.lower(), f"{any_text} ascii, and more".lower()):
+        words, signs = _cut(each)
+        assert sorted(words + signs) == sorted(runs(each))
+        assert all(map(is_word, words)) and not any(map(is_word, signs))
+
+
+# --- freshness ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    """Make a store with one memory in it."""
+    write(tmp_path, "first.md", format(NOTE))
+    return tmp_path
+
+
+NOTE = Memory("a1b2c3d4", "2026-01-01T00:00:00+00:00", "claude", "marco", ("x",), "needle")
+
+
+@pytest.fixture
+def bank(base: Path) -> Iterator[MemoryBank]:
+    """Open the store."""
+    opened = MemoryBank(Settings(base))
+    yield opened
+    opened.close()
+
+
+def found(bank: MemoryBank, *keywords: str) -> list[str]:
+    """Return the files that match."""
+    return sorted(hit.file_name for hit in bank.think(keywords))
+
+
+def test_an_edit_in_place_is_seen_within_five_seconds(
+    bank: MemoryBank, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the program's own settings: not at once, for that would cost, but soon."""
+    monkeypatch.undo()
+    assert found(bank, "needle") == ["first.md"]
+    time.sleep(0.1)  # past the tick in which the directory was filled
+    assert found(bank, "needle") == ["first.md"]
+    write(base, "first.md", format(replace(NOTE, content="thread")))
+    edited = time.monotonic()
+    while found(bank, "thread") != ["first.md"]:
+        assert time.monotonic() - edited < 5
+        time.sleep(0.1)
+    assert index.SLICE >= 10_000
+
+
+def test_a_hit_is_never_given_from_old_data(
+    bank: MemoryBank, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that was edited a moment ago, and would be found by its old text, is not."""
+    monkeypatch.undo()
+    write(base, "second.md", format(NOTE))
+    assert found(bank, "needle") == ["first.md", "second.md"]
+    time.sleep(0.1)
+    assert found(bank, "needle") == ["first.md", "second.md"]
+    write(base, "first.md", format(replace(NOTE, content="thread")))
+    assert found(bank, "needle") == ["second.md"]
+    assert found(bank, "thread") == ["first.md"]
+
+
+def test_another_process_sees_what_was_just_remembered(base: Path) -> None:
+    """Twenty times in a row, in both directions, without a pause."""
+    with Client(base) as one, Client(base) as two:
+        for number in range(20):
+            writer, reader = (one, two) if number % 2 else (two, one)
+            stored = writer.remember(f"word{number}x")
+            (hit,) = reader.call("think", keywords=[f"word{number}x"])
+            assert hit["id"] == stored["memory_id"]
+            (path,) = (base / "files").glob(f"*_{hit['id']}.md")
+            path.unlink()
+            assert writer.call("think", keywords=[f"word{number}x"]) == []
+            (entry,) = reader.call("recall", memory_ids=[hit["id"]])
+            assert "error" in entry
+
+
+def test_only_the_files_that_changed_are_read(bank: MemoryBank, base: Path) -> None:
+    """What was read once is not read again, by any process, until it changes."""
+    for number in range(50):
+        write(base, f"{number}.md", format(NOTE))
+    assert len(found(bank, "needle")) == 25
+    time.sleep(0.1)
+    assert len(found(bank, "needle")) == 25
+    read: list[str] = []
+
+    class Watched(Store):
+        def read(self, name: str) -> Memory:
+            read.append(name)
+            return super().read(name)
+
+    again = Index(Watched(base))
+    assert len(again.think(["needle"])) == 25
+    assert read == []
+    write(base, "7.md", format(replace(NOTE, content="thread")))
+    assert [hit.file_name for hit in again.think(["thread"])] == ["7.md"]
+    assert read == ["7.md"]
+    again.close()
+
+
+# --- a disposable file ----------------------------------------------------------------------------
+
+
+def index_bytes(base: Path) -> bytes:
+    """Return all that the index keeps on disk."""
+    return b"".join(path.read_bytes() for path in (base / ".index").rglob("*") if path.is_file())
+
+
+def test_a_deleted_memory_is_gone_from_the_index_too(bank: MemoryBank, base: Path) -> None:
+    """After the next question nothing of its text is left in any file of the index."""
+    for number in range(20):
+        write(base, f"{number}.md", format(NOTE))
+    write(base, "secret.md", format(replace(NOTE, content="Mellon opens the doors of Durin")))
+    other_kind = base / ".index" / "1-00000000.sqlite"
+    assert found(bank, "mellon") == ["secret.md"]
+    other_kind.write_bytes(b"mellon")
+    assert b"mellon" in index_bytes(base)
+    (base / "files" / "secret.md").unlink()
+    assert found(bank, "needle")
+    for word in (b"mellon", b"durin", b"Mellon"):
+        assert word not in index_bytes(base)
+
+
+def test_an_edited_memory_leaves_no_old_text(bank: MemoryBank, base: Path) -> None:
+    """The same for what was changed."""
+    assert found(bank, "needle") == ["first.md"]
+    write(base, "first.md", format(replace(NOTE, content="thread")))
+    assert found(bank, "thread") == ["first.md"]
+    assert b"needle" not in index_bytes(base)
+
+
+def test_no_directory_leaves_no_index(bank: MemoryBank, base: Path) -> None:
+    """When all memories are taken away, what was derived from them goes as well."""
+    assert found(bank, "needle") == ["first.md"]
+    shutil.rmtree(base / "files")
+    assert found(bank, "needle") == []
+    assert b"needle" not in index_bytes(base)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no such modes")
+def test_the_index_is_for_its_owner_alone(bank: MemoryBank, base: Path) -> None:
+    """It holds what the memories hold."""
+    before = os.umask(0)
+    try:
+        assert found(bank, "needle") == ["first.md"]
+    finally:
+        os.umask(before)
+    assert (base / ".index").stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in (base / ".index").iterdir()} == {0o600}
+
+
+def test_where_no_index_can_be_kept_answers_come_from_memory(
+    bank: MemoryBank, base: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The place is taken by a file: the log says so once, and everything works."""
+    (base / ".index").write_text("mine")
+    for number in range(3):
+        write(base, f"{number}.md", format(NOTE))
+        assert len(found(bank, "needle")) == number + 2
+    (record,) = caplog.records
+    assert "kept in memory" in record.getMessage()
+    assert (base / ".index").read_text() == "mine"
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root may mount")
+def test_a_full_disk_is_no_obstacle(tmp_path: Path) -> None:
+    """A disk that has room for the memories but not for the index."""
+    mount = ["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", str(tmp_path)]
+    if subprocess.run(mount, check=False, capture_output=True).returncode:
+        pytest.skip("mounting is not permitted")
+    try:
+        for number in range(120):
+            write(tmp_path, f"{number}.md", format(replace(NOTE, content=f"needle w{number}")))
+        bank = MemoryBank(Settings(tmp_path))
+        assert len(found(bank, "needle")) == 25
+        assert found(bank, "w7") == ["7.md"] + [f"7{n}.md" for n in range(10)]
+        bank.close()
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=True)
+
+
+def test_a_process_that_holds_the_index_forever_is_not_waited_for(
+    bank: MemoryBank, base: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One that was stopped in the middle of writing; the answer comes from memory."""
+    monkeypatch.setattr(database, "PATIENCE", 0.5)
+    assert found(bank, "needle") == ["first.md"]
+    holder = sqlite3.connect(file_of(base / ".index"), isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    write(base, "second.md", format(NOTE))
+    assert found(bank, "needle") == ["first.md", "second.md"]
+    assert "kept in memory" in caplog.text
+    holder.close()
+
+
+def test_processes_that_index_at_once_all_answer_completely(tmp_path: Path) -> None:
+    """Three servers are started on 3,000 files that no index knows yet."""
+    for number in range(3000):
+        write(tmp_path, f"{number}.md", format(replace(NOTE, content=f"needle {number}")))
+    with ExitStack() as stack:
+        clients = [stack.enter_context(Client(tmp_path)) for _ in range(3)]
+        asked = [client.start("think", keywords=["2999"]) for client in clients]
+        answers = [client.value(each) for client, each in zip(clients, asked, strict=True)]
+        assert [len(answer) for answer in answers] == [1, 1, 1]
+        assert all(client.log() == "" for client in clients)
+    scanned = scan(tmp_path, ["needle", "1"])
+    fresh = Index(Store(tmp_path))
+    assert fresh.think(["needle", "1"]) == scanned
+    fresh.close()
+
+
+def test_the_handshake_does_not_wait_for_the_first_indexing(tmp_path: Path) -> None:
+    """The server answers while the index is still being made, and ends at once when asked to."""
+    for number in range(8000):
+        write(tmp_path, f"{number}.md", format(replace(NOTE, content=f"needle {number} " * 20)))
+    with Client(tmp_path) as client:
+        client.request("tools/list")
+        fresh = Database(file_of(tmp_path / ".index"))
+        recorded = sum(1 for _ in fresh.known())
+        fresh.close()
+        assert recorded < 8000
+        started = time.monotonic()
+        assert client.close() == 0
+        assert time.monotonic() - started < 2
+
+
+def test_malformed_files_are_named_by_every_process(
+    base: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also by one that finds them in the index and does not read them."""
+    write(base, "bad.md", "no memory")
+    for _ in range(2):
+        caplog.clear()
+        bank = MemoryBank(Settings(base))
+        assert found(bank, "needle") == found(bank, "needle") == ["first.md"]
+        assert [record.getMessage().count("bad.md") for record in caplog.records] == [1]
+        bank.close()
+
+
+# --- the switch -----------------------------------------------------------------------------------
+
+
+def test_a_wrong_answer_is_noticed_when_answers_are_checked(base: Path) -> None:
+    """AIAML_CHECK_INDEX: an index that was tampered with does not prove itself."""
+    bank = MemoryBank(Settings(base, check_index=True))
+    time.sleep(0.1)
+    assert found(bank, "needle") == found(bank, "needle") == ["first.md"]
+    with sqlite3.connect(file_of(base / ".index")) as tampered:
+        tampered.execute("UPDATE texts SET content = 'thread'")
+    tampered.close()
+    with pytest.raises(Mismatch):
+        bank.think(["needle"])
+    bank.close()
+    checked = {"AIAML_CHECK_INDEX": "true"}
+    with Client(base, environ=checked) as client:
+        (failure,) = client.call("think", keywords=["needle"])
+        assert failure["error"].startswith("Search failed: the index answered")
