@@ -19,12 +19,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from aiaml_server import Memory, MemoryBank, Settings, database, index
+from aiaml_server import Memory, MemoryBank, Settings, database, index, scorer
 from aiaml_server.database import Database, file_of
 from aiaml_server.index import Index, Mismatch
 from aiaml_server.memory import format  # noqa: A004
 from aiaml_server.scorer import Hit, rank
-from aiaml_server.store import Store
+from aiaml_server.store import Stamp, Store
 from aiaml_server.tokens import SEGMENT, Total, _cut, is_word, pack, runs, unpack
 from client import Client
 
@@ -74,16 +74,40 @@ def _edits_are_seen_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index, "SLICE_SECONDS", -1.0)
 
 
-@given(st.lists(memories, max_size=8), st.lists(questions, min_size=1, max_size=5))
-@example([], [["x"]])
-def test_an_answer_is_that_of_the_scan(stored: list[Memory], asked: list[list[str]]) -> None:
-    """Ids, order, scores and matching keywords are identical, for any memories and keywords."""
-    with tempfile.TemporaryDirectory() as directory:
+@given(
+    stored=st.lists(memories, max_size=8),
+    asked=st.lists(questions, max_size=3),
+    cuts=st.lists(st.tuples(st.integers(0, 99), st.integers(1, 20)), min_size=1, max_size=6),
+    most=st.sampled_from([2, 25]),
+    few=st.sampled_from([0, 8]),
+    ties=st.sampled_from([0, 2000]),
+)
+@example([], [["x"]], [(0, 1)], 25, 8, 2000)
+def test_an_answer_is_that_of_the_scan(
+    stored: list[Memory],
+    asked: list[list[str]],
+    cuts: list[tuple[int, int]],
+    most: int,
+    few: int,
+    ties: int,
+) -> None:
+    """Ids, order, scores and matching keywords are identical, for any memories and keywords.
+
+    Among the keywords are pieces of what is stored. Both sides give so few hits that the choice
+    among the matching ones matters, and the index takes either way where it has two.
+    """
+    everything = "".join(f"{m.content} {m.user} {' '.join(m.topics)}" for m in stored)
+    pieces = [everything[at : at + length] for at, length in cuts]
+    with tempfile.TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(index, "MAX_HITS", most)
+        patch.setattr(scorer, "MAX_HITS", most)
+        patch.setattr(index, "FEW", few)
+        patch.setattr(index, "MANY_TIES", ties)
         base = Path(directory)
         for number, memory in enumerate(stored):
             write(base, f"{number}.md", format(memory))
         tested = Index(Store(base))
-        for keywords in asked:
+        for keywords in [*asked, pieces, *([piece] for piece in pieces)]:
             assert tested.think(keywords) == scan(base, keywords)
         tested.close()
 
@@ -106,6 +130,16 @@ def test_hundreds_of_keywords_and_files_give_the_same(tmp_path: Path) -> None:
     tested.close()
 
 
+class CoarseStore(Store):
+    """A store on a file system that tells no more than the time, and that in ticks of 20 ms."""
+
+    def stamp(self, name: str = "") -> Stamp | None:
+        """Round what the system says."""
+        stamp = super().stamp(name)
+        tick = 20_000_000
+        return stamp and Stamp(stamp.modified // tick * tick, stamp.changed // tick * tick, 0, 0)
+
+
 class Life(RuleBasedStateMachine):
     """Two processes on one directory, people who edit it, and damage to the index."""
 
@@ -114,7 +148,7 @@ class Life(RuleBasedStateMachine):
         """Start with an empty directory."""
         self.base = Path(tempfile.mkdtemp())
         (self.base / "files").mkdir()
-        self.processes = [Index(Store(self.base)), Index(Store(self.base))]
+        self.processes = [Index(Store(self.base)), Index(CoarseStore(self.base))]
         self.store = Store(self.base)
         self.asked = 0
 
@@ -179,7 +213,7 @@ class Life(RuleBasedStateMachine):
     def restart(self, which: int) -> None:
         """End one process and start another."""
         self.processes[which].close()
-        self.processes[which] = Index(Store(self.base))
+        self.processes[which] = Index((Store, CoarseStore)[which](self.base))
 
     @rule(how=st.sampled_from(["delete", "truncate", "garbage", "half", "older", "beside"]))
     def damage_the_index(self, how: str) -> None:
