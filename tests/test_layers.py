@@ -68,7 +68,7 @@ def test_the_arrows_have_no_cycle() -> None:
         table = {name: imports for name, imports in table.items() if name not in leaves}
 
 
-HEAVY = ("mcp", "pydantic", "anyio", "git", "yaml", "portalocker", "rich", "typer", "sqlite3")
+HEAVY = ("mcp", "pydantic", "anyio", "git", "yaml", "portalocker", "rich", "typer")
 
 
 @pytest.mark.parametrize("module", ["aiaml_server", "aiaml_server.cli"])
