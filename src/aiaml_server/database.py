@@ -203,7 +203,7 @@ class Database:
                 if (now := self._last_id()) != progress:
                     progress, deadline = now, time.monotonic() + PATIENCE
                 if time.monotonic() > deadline:
-                    raise Stalled from error
+                    raise Stalled("another process holds it and gets nowhere") from error
             else:
                 return
 

@@ -175,9 +175,6 @@ class Index:
         self._database = None
 
     def _make_anew(self, error: Exception) -> None:
-        if not isinstance(error, sqlite3.Error) or "locked" in str(error):
-            self._move_to_memory(error)
-            return
         log.warning("The index %s is made anew: %s", self._file, error)
         remove(self._file)
 
