@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from .index import Index
 from .memory import Memory
 from .scorer import Hit
 from .settings import Settings
 from .store import Store
+from .sync import Sync
 
 
 class MemoryBank:
@@ -17,6 +19,16 @@ class MemoryBank:
     def __init__(self, settings: Settings) -> None:
         self.store = Store(settings.base)
         self.index = Index(self.store)
+        self.sync = Sync(settings)
+
+    @contextmanager
+    def opened(self) -> Iterator[MemoryBank]:
+        """Keep memories in git inside the `with`, if the settings say so; it ends within 1.5 s."""
+        self.sync.open()
+        try:
+            yield self
+        finally:
+            self.sync.close()
 
     def remember(self, agent: str, user: str, topics: Sequence[str], content: str) -> Memory:
         """Store a memory; on return it is whole and durable on disk.
@@ -25,7 +37,9 @@ class MemoryBank:
             InvalidInput: a value is not what it must be; nothing was written.
             StoreError: the disk refused; nothing was left behind.
         """
-        return self.store.add(Memory.new(agent, user, topics, content))
+        memory = self.store.add(Memory.new(agent, user, topics, content))
+        self.sync.wake()
+        return memory
 
     def think(self, keywords: Iterable[str]) -> list[Hit]:
         """Return the at most 25 memories that match best; `scorer` defines the order.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from typing import Any
 
 from mcp.server import MCPServer
@@ -28,9 +29,28 @@ CRASHED = "an internal error; the details are in the server's log (stderr)"
 class Server(MCPServer[Any]):
     """An MCP server that answers every failure of a tool in that tool's own shape."""
 
-    def __init__(self, toolsets: Sequence[Toolset]) -> None:
-        instructions = "\n\n".join(toolset.instructions for toolset in toolsets)
-        super().__init__(NAME, title=NAME, version=__version__, instructions=instructions)
+    def __init__(
+        self, toolsets: Sequence[Toolset], house: AbstractContextManager[Any] | None = None
+    ) -> None:
+        """Collect the tools.
+
+        Args:
+            toolsets: what there is to call.
+            house: opened before the first call, closed after the last answer.
+        """
+
+        @asynccontextmanager
+        async def lifespan(_: object) -> AsyncIterator[None]:
+            with house or nullcontext():
+                yield
+
+        super().__init__(
+            NAME,
+            title=NAME,
+            version=__version__,
+            instructions="\n\n".join(toolset.instructions for toolset in toolsets),
+            lifespan=lifespan,
+        )
         self._tools: dict[str, Tool] = {}
         for tool in (tool for toolset in toolsets for tool in toolset.tools()):
             self._tools[tool.name] = tool
@@ -81,7 +101,8 @@ def _wrong_types(error: ValidationError, wanted: Mapping[str, str]) -> str:
 
 def build(settings: Settings) -> Server:
     """Return a server with the three tools on the memories of `settings.base`."""
-    return Server([MemoryTools(MemoryBank(settings))])
+    bank = MemoryBank(settings)
+    return Server([MemoryTools(bank)], house=bank.opened())
 
 
 def run(server: Server, wire: Wire) -> int:

@@ -1,0 +1,114 @@
+"""The other end: asked for what it has, and given what it lacks.
+
+It is spoken to from a small bare repository of our own inside `.git`, which shares the objects.
+So nothing that the base directory's repository has configured (it may come from elsewhere: an ssh
+command, a credential helper, another address) takes effect, nothing of it is changed, and the
+address with the password that it may hold is in one private file and on no command line of ours.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from .command import Command, GitFailed, ssh_command
+from .repository import REMOTE, Repository
+
+BRANCH = "refs/heads/main"
+
+
+class Remote:
+    """The remote at `url`, as seen from `repository`."""
+
+    def __init__(self, repository: Repository, url: str, meanwhile: Callable[[], object]) -> None:
+        self._repository = repository
+        self._url = os.path.expanduser(url) if url.startswith("~") else url  # noqa: PTH111
+        self._meanwhile = meanwhile
+        self.git = Command(repository.base)
+        self.seconds = 60.0  # that one call may take
+
+    def prepare(self) -> None:
+        """Set up the repository of our own."""
+        directory = self._repository.path_of("aiaml")
+        objects = self._repository.path_of("objects")
+        variables = self.git.variables
+        if not (directory / "HEAD").is_file():
+            kind = "sha256" if len(self._repository.head()) > 40 else "sha1"
+            words = ("--quiet", "--bare", "--template=", f"--object-format={kind}")
+            self.git.init(*words, str(directory))
+        variables.update(GIT_DIR=str(directory), GIT_OBJECT_DIRECTORY=str(objects))
+        _write_private(directory / "remote", _section(self._url))
+        self.git.config("include.path", "remote")
+        configured = variables.get("GIT_SSH_COMMAND") or self._ask(
+            "config", "--get", "core.sshCommand"
+        )
+        if configured or "GIT_SSH" not in variables:
+            variables["GIT_SSH_COMMAND"] = ssh_command(configured)
+
+    def look(self) -> tuple[str, bool]:
+        """Return the commit that the remote has, once it is here too, and whether it is on main.
+
+        Where there is no main yet, it is that of the remote's own default branch. Empty where there
+        is none.
+
+        Raises:
+            GitFailed: it cannot be reached.
+        """
+        refs = self._refs()
+        branch = BRANCH if BRANCH in refs else refs.get("ref: HEAD", "")
+        if branch not in refs:
+            return "", False
+        theirs = refs[branch]
+        if theirs != self._known():
+            words = ("--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head")
+            self._call("fetch", *words, "origin", f"+{branch}:{REMOTE}")
+            theirs = self._known()
+            self._repository.git.update_ref(REMOTE, theirs)
+        return theirs, branch == BRANCH
+
+    def push(self, commit: str) -> None:
+        """Make the remote's main the given commit, if that holds all that is there.
+
+        Raises:
+            GitFailed: it cannot be reached, or refuses.
+        """
+        words = ("--porcelain", "--no-verify", "--recurse-submodules=no")
+        self._call("push", *words, "origin", f"{commit}:{BRANCH}")
+        self.git.update_ref(REMOTE, commit)
+        self._repository.git.update_ref(REMOTE, commit)
+
+    def _refs(self) -> dict[str, str]:
+        lines = self._call("ls_remote", "--symref", "origin", "HEAD", "refs/heads/*").decode()
+        refs = {}
+        for value, name in (line.split("\t") for line in lines.splitlines() if "\t" in line):
+            if value.startswith("ref: "):
+                refs["ref: HEAD"] = value.removeprefix("ref: ")
+            else:
+                refs[name] = value
+        return refs
+
+    def _known(self) -> str:
+        return self._ask("rev_parse", "--verify", "--quiet", REMOTE)
+
+    def _ask(self, verb: str, *words: str) -> str:
+        try:
+            output: bytes = getattr(self.git, verb)(*words)
+        except GitFailed:
+            return ""
+        return output.decode().strip()
+
+    def _call(self, verb: str, *words: str) -> bytes:
+        options = {"kill_after_timeout": self.seconds, "output_stream": self._meanwhile}
+        output: bytes = getattr(self.git, verb)(*words, **options)
+        return output
+
+
+def _section(url: str) -> str:
+    quoted = url.replace("\\", "\\\\").replace('"', '\\"')
+    return f'[remote "origin"]\n\turl = "{quoted}"\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n'
+
+
+def _write_private(path: os.PathLike[str], text: str) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 (a descriptor)
+        file.write(text)
