@@ -25,6 +25,7 @@ _MEANWHILE_SECONDS = 2.0
 
 # What a person or a repository may have configured must neither run anything nor change a byte.
 _OPTIONS = {
+    "init.defaultBranch": "main",
     "core.hooksPath": os.devnull,
     "core.fsmonitor": "false",
     "core.attributesFile": os.devnull,

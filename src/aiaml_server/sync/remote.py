@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable
 
 from .command import Command, GitFailed, ssh_command
-from .repository import REMOTE, Repository
+from .repository import REMOTE, Repository, is_repository
 
 BRANCH = "refs/heads/main"
 
@@ -32,7 +32,7 @@ class Remote:
         directory = self._repository.path_of("aiaml")
         objects = self._repository.path_of("objects")
         variables = self.git.variables
-        if not (directory / "HEAD").is_file():
+        if not is_repository(directory):
             kind = "sha256" if len(self._repository.head()) > 40 else "sha1"
             words = ("--quiet", "--bare", "--template=", f"--object-format={kind}")
             self.git.init(*words, str(directory))

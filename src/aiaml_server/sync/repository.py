@@ -75,7 +75,7 @@ class Repository:
             Busy: a person's merge or rebase is under way.
         """
         if "GIT_DIR" not in self.git.variables:
-            if not self.directory.is_file() and not (self.directory / "HEAD").is_file():
+            if not self.directory.is_file() and not is_repository(self.directory):
                 self._create()
             self._adopt()
         self._clear_stale_locks()
@@ -89,7 +89,6 @@ class Repository:
             with suppress(FileExistsError), (self.base / name).open("x", encoding="utf-8") as file:
                 file.write(text)
         self.git.init("--quiet", "--template=")
-        self.git.symbolic_ref("HEAD", "refs/heads/main")
         self.git.config("--local", "include.path", "aiaml/remote")
         log.info("Created a git repository in %s", self.base)
 
@@ -380,6 +379,11 @@ _ONLY_CONFIGURED = {
     "GIT_CONFIG_KEY_0": "user.useConfigOnly",
     "GIT_CONFIG_VALUE_0": "true",
 }
+
+
+def is_repository(directory: Path) -> bool:
+    """Whether git takes a directory for a repository; not after a kill while it was created."""
+    return all((directory / name).exists() for name in ("HEAD", "objects", "refs"))
 
 
 def _text(output: bytes) -> str:

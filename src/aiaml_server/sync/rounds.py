@@ -74,8 +74,10 @@ class Rounds:
             self._repository.prepare()
             committed = self._commit()
             if not last:
-                self._exchange_when_due()
-                self._count()
+                try:
+                    self._exchange_when_due()
+                finally:
+                    self._count()
                 if committed:
                     self._repository.tidy()
         except (GitFailed, Busy, OSError) as error:
