@@ -25,6 +25,7 @@ def git(directory: Path, *words: str, data: str | None = None) -> str:
         env={**os.environ, **CLEAN},
         input=data,
         capture_output=True,
+        check=False,
         encoding="utf-8",
         errors="surrogateescape",
         timeout=60,

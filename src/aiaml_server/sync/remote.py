@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 
 from .command import Command, GitFailed, ssh_command
-from .repository import REMOTE, Repository, is_repository
-
-BRANCH = "refs/heads/main"
+from .repository import MAIN, REMOTE, Repository
 
 
 class Remote:
@@ -30,15 +29,15 @@ class Remote:
     def prepare(self) -> None:
         """Set up the repository of our own."""
         directory = self._repository.path_of("aiaml")
-        objects = self._repository.path_of("objects")
+        (directory / "refs").mkdir(parents=True, exist_ok=True)
+        (directory / "objects").mkdir(exist_ok=True)
+        sha256 = len(self._repository.head()) > 40
+        _have(directory / "config", _SHA256 if sha256 else _SHA1)
+        _have(directory / "remote", _section(self._url))
+        _have(directory / "HEAD", f"ref: {MAIN}\n")
         variables = self.git.variables
-        if not is_repository(directory):
-            kind = "sha256" if len(self._repository.head()) > 40 else "sha1"
-            words = ("--quiet", "--bare", "--template=", f"--object-format={kind}")
-            self.git.init(*words, str(directory))
-        variables.update(GIT_DIR=str(directory), GIT_OBJECT_DIRECTORY=str(objects))
-        _write_private(directory / "remote", _section(self._url))
-        self.git.config("include.path", "remote")
+        variables["GIT_DIR"] = str(directory)
+        variables["GIT_OBJECT_DIRECTORY"] = str(self._repository.path_of("objects"))
         configured = variables.get("GIT_SSH_COMMAND") or self._ask(
             "config", "--get", "core.sshCommand"
         )
@@ -55,7 +54,7 @@ class Remote:
             GitFailed: it cannot be reached.
         """
         refs = self._refs()
-        branch = BRANCH if BRANCH in refs else refs.get("ref: HEAD", "")
+        branch = MAIN if MAIN in refs else refs.get("ref: HEAD", "")
         if branch not in refs:
             return "", False
         theirs = refs[branch]
@@ -64,7 +63,7 @@ class Remote:
             self._call("fetch", *words, "origin", f"+{branch}:{REMOTE}")
             theirs = self._known()
             self._repository.git.update_ref(REMOTE, theirs)
-        return theirs, branch == BRANCH
+        return theirs, branch == MAIN
 
     def push(self, commit: str) -> None:
         """Make the remote's main the given commit, if that holds all that is there.
@@ -73,7 +72,7 @@ class Remote:
             GitFailed: it cannot be reached, or refuses.
         """
         words = ("--porcelain", "--no-verify", "--recurse-submodules=no")
-        self._call("push", *words, "origin", f"{commit}:{BRANCH}")
+        self._call("push", *words, "origin", f"{commit}:{MAIN}")
         self.git.update_ref(REMOTE, commit)
         self._repository.git.update_ref(REMOTE, commit)
 
@@ -108,7 +107,20 @@ def _section(url: str) -> str:
     return f'[remote "origin"]\n\turl = "{quoted}"\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n'
 
 
-def _write_private(path: os.PathLike[str], text: str) -> None:
+_SHA1 = """\
+[core]
+	repositoryformatversion = 0
+	bare = true
+[include]
+	path = remote
+"""
+_SHA256 = _SHA1.replace("= 0", "= 1") + "[extensions]\n\tobjectformat = sha256\n"
+
+
+def _have(path: Path, text: str) -> None:
+    """Have a file with this text, for the owner alone."""
+    if path.is_file() and path.read_text(encoding="utf-8", errors="replace") == text:
+        return
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 (a descriptor)
         file.write(text)

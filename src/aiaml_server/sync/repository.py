@@ -21,6 +21,7 @@ from .worktree import MAX_FILE, Changed, Unfit, object_name, read, replace
 log = logging.getLogger(__name__)
 
 IMPORT_FROM = 500  # more new memories than this, where git has none yet, share a commit
+MAIN = "refs/heads/main"
 REMOTE = "refs/aiaml/remote"  # the remote's branch as last seen
 _CHUNK = 1000  # files that are held in memory at once
 _STALE_SECONDS = 600.0  # longer than any command of ours runs on this machine
@@ -108,7 +109,9 @@ class Repository:
 
     def _clear_stale_locks(self) -> None:
         locks = [self.directory / f"{name}.lock" for name in ("index", "HEAD", "packed-refs")]
-        for path in (*locks, *(self.directory / "refs").rglob("*.lock")):
+        for part in ("refs", "aiaml"):
+            locks += (self.directory / part).rglob("*.lock")
+        for path in locks:
             with suppress(OSError):
                 if time.time() - path.lstat().st_mtime > _STALE_SECONDS:
                     path.unlink()
@@ -118,11 +121,19 @@ class Repository:
 
     def head(self) -> str:
         """Return the object name of the current commit; empty before the first."""
-        return self._quiet("rev_parse", "--verify", "--quiet", "HEAD^{commit}")
+        return self.name_of("HEAD^{commit}")
+
+    def branch(self) -> str:
+        """Return the full name of the current branch, or HEAD when none is checked out."""
+        return self._quiet("symbolic_ref", "--quiet", "HEAD") or "HEAD"
+
+    def name_of(self, revision: str) -> str:
+        """Return the object name that git understands by `revision`; empty where there is none."""
+        return self._quiet("rev_parse", "--verify", "--quiet", revision)
 
     def ahead_behind(self) -> tuple[int, int]:
         """Count the commits that the remote, as last seen, has not; and those that we have not."""
-        if not self._quiet("rev_parse", "--verify", "--quiet", REMOTE):
+        if not self.name_of(REMOTE):
             return int(_text(self.git.rev_list("--count", "HEAD"))), 0
         ahead, behind = self.git.rev_list("--left-right", "--count", f"HEAD...{REMOTE}").split()
         return int(ahead), int(behind)
@@ -178,16 +189,14 @@ class Repository:
             self._commit_own_files()
         unknown = list(self._unknown().items())
         self.held_back = set()
-        adopting = len(unknown) > IMPORT_FROM and not self._quiet(
-            "rev_parse", "--verify", "--quiet", "HEAD:files"
-        )
+        adopting = len(unknown) > IMPORT_FROM and not self.name_of("HEAD:files")
         committed = 0
         for start in range(0, len(unknown), _CHUNK):
             chunk = unknown[start : start + _CHUNK]
             steps = [step for path, entry in chunk if (step := self._step(path, entry, held_back))]
             groups = [steps] if adopting else [[step] for step in steps]
             if steps:
-                self._import(_commits(groups, self._branch(), self.head(), self._who()))
+                self._import(_commits(groups, self.branch(), self.head(), self._who()))
             self._refresh([path for path, _ in chunk if path not in self.held_back])
             committed += len(steps)
         return committed
@@ -200,7 +209,7 @@ class Repository:
             if data == _OWN_FILES[name].encode()
         ]
         if steps:
-            self._import(_commits([steps], self._branch(), "", self._who()))
+            self._import(_commits([steps], self.branch(), "", self._who()))
             self._refresh([step.path for step in steps])
 
     def _step(self, path: bytes, entry: Entry | None, held_back: HeldBack) -> Step | None:
@@ -225,9 +234,6 @@ class Repository:
             return False
         return int(self.git.cat_file("-s", entry.oid.decode())) <= MAX_FILE
 
-    def _branch(self) -> str:
-        return self._quiet("symbolic_ref", "--quiet", "HEAD") or "HEAD"
-
     def _who(self) -> str:
         """Return the identity that the person has configured, else one of our own."""
         if not self._identity:
@@ -238,10 +244,9 @@ class Repository:
                 self._identity = _IDENTITY
         return self._identity
 
-    def _import(self, stream: Iterator[bytes]) -> str:
-        """Run a stream of fast-import; return the last line that it prints."""
-        output = self.git.fast_import("--quiet", "--done", istream=b"".join(stream))
-        return _text(output)
+    def _import(self, stream: Iterator[bytes], *words: str) -> str:
+        """Run a stream of fast-import; return what it prints."""
+        return _text(self.git.fast_import("--quiet", "--done", *words, istream=b"".join(stream)))
 
     def _refresh(self, paths: Sequence[bytes]) -> None:
         """Bring the index up to date for files that are committed.
@@ -280,6 +285,16 @@ class Repository:
         self._refresh(here)
         self._note({path: after for path, (_, after) in changes.items() if path not in set(here)})
 
+    def attach(self) -> None:
+        """Where no branch is checked out, join main with what is, and check out main."""
+        if self.branch() != "HEAD" or not self.head():
+            return
+        if main := self.name_of(MAIN):
+            self.join(main)
+        self.git.update_ref("-m", "aiaml: attach", MAIN, self.head())
+        self.git.symbolic_ref("HEAD", MAIN)
+        log.warning("No branch was checked out in %s; going on with main", self.base)
+
     def _joined(self, ours: str, theirs: str) -> str:
         """Return a commit that holds both, written without moving anything.
 
@@ -295,7 +310,7 @@ class Repository:
         )
         blobs = self._blobs([copy.entry for copy in copies if copy.entry.is_file])
         files = dict(renamed(copy, blobs[copy.entry]) for copy in copies if copy.entry in blobs)
-        return self._import(_join(ours, theirs, changes, files, self._who()))
+        return self._import(_join(ours, theirs, changes, files, self._who()), "--force")
 
     def _empty_tree(self) -> str:
         return _text(self.git.mktree(istream=b""))
@@ -426,7 +441,6 @@ def _join(
     who: str,
 ) -> Iterator[bytes]:
     """Yield a stream with a commit of two parents, which prints its name."""
-    yield b"reset refs/aiaml/joined\n\n"
     yield from _commit("refs/aiaml/joined", who, _JOINED, mark=True)
     yield b"from %s\nmerge %s\n" % (ours.encode(), theirs.encode())
     for path, entry in changes.items():

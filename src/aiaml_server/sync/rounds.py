@@ -15,6 +15,7 @@ from aiaml_server.settings import Settings
 
 from .command import GitFailed
 from .leaks import leak
+from .mend import is_damage, mend
 from .remote import Remote
 from .repository import Busy, Repository
 from .status import Status, now
@@ -71,15 +72,14 @@ class Rounds:
         before = asdict(self._status)
         self._status.remote = self._remote is not None
         try:
-            self._repository.prepare()
-            committed = self._commit()
-            if not last:
-                try:
-                    self._exchange_when_due()
-                finally:
-                    self._count()
-                if committed:
-                    self._repository.tidy()
+            try:
+                self._round(last=last)
+            except GitFailed as error:
+                if last or not is_damage(error):
+                    raise
+                mend(self._repository)
+                self._not_before = 0.0
+                self._round(last=last)
         except (GitFailed, Busy, OSError) as error:
             if not self._closing.is_set():
                 self._failed(error)
@@ -87,6 +87,19 @@ class Rounds:
             self._recovered()
         if asdict(self._status) != before:
             self._status.write(self._settings.base)
+
+    def _round(self, *, last: bool) -> None:
+        self._repository.prepare()
+        committed = self._commit()
+        if last:
+            return
+        self._repository.attach()
+        try:
+            self._exchange_when_due()
+        finally:
+            self._count()
+        if committed:
+            self._repository.tidy()
 
     # --- committing -----------------------------------------------------------------------------
 
@@ -190,7 +203,7 @@ _WORDS = {
     r"does not appear to be a git repository|repository .*not found": (
         "there is no git repository at the remote address, or we may not see it"
     ),
-    r"connection (refused|timed out|reset)|unable to connect|network is unreachable": (
+    r"connection (refused|timed out|reset)|(unable|failed) to connect|network is unreachable": (
         "the remote cannot be reached"
     ),
     r"no space left|disk quota": "a disk is full",
