@@ -241,7 +241,7 @@ def test_what_a_repository_has_configured_does_not_run(
     ada.base.mkdir()
     ada.git("init", "--quiet")
     for hook in ("pre-commit", "post-commit", "reference-transaction", "pre-push",
-                 "post-index-change", "post-checkout", "post-merge", "fsmonitor-watchman"):  # fmt: skip
+                 "post-index-change", "post-checkout", "post-merge"):  # fmt: skip
         program(ada.base / ".git" / "hooks" / hook, f"echo {hook} >> {ran}")
     for key in ("core.fsmonitor", "core.sshCommand", "core.askPass", "core.editor", "core.pager",
                 "filter.evil.clean", "filter.evil.smudge", "filter.evil.process",
@@ -433,9 +433,10 @@ def test_two_servers_on_one_directory_never_run_git_at_once(tmp_path: Path, remo
     busy = tmp_path / "busy"
     program(
         tmp_path / "bin" / "git",
+        '[ "$1" = version ] && exit 0\n'  # GitPython asks it while it is imported
         f'mkdir {busy} || echo $@ >> {overlap}\n{real.stdout.strip()} "$@"\n'
         f"code=$?\nrmdir {busy}\nexit $code",
-    )  # fmt: skip
+    )
     base = tmp_path / "base"
     environment = {**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
     words = [sys.executable, "-c", SERVER, str(base), str(remote)]

@@ -31,7 +31,7 @@ __all__ = ["Status", "Sync"]
 log = logging.getLogger(__name__)
 
 _START_SECONDS = 0.5  # a new server answers before it syncs
-_GATHER_SECONDS = 0.2  # what is remembered together is committed together
+_GATHER_SECONDS = 0.5  # what is remembered together is committed together
 _RETRY_SECONDS = 1.0  # while another server's sync is at it
 _CLOSE_SECONDS = 1.4
 

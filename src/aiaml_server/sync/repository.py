@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -26,6 +27,8 @@ REMOTE = "refs/aiaml/remote"  # the remote's branch as last seen
 _CHUNK = 1000  # files that are held in memory at once
 _STALE_SECONDS = 600.0  # longer than any command of ours runs on this machine
 _LOOSE_KIB = 32 * 1024
+_LOOSE_COUNT = 6700  # as git's own automatic maintenance has it
+_PACK_SECONDS = 600.0
 _IDENTITY = "AIAML <aiaml@localhost>"
 _JOINED = "Join the memories of another machine"
 
@@ -34,6 +37,7 @@ _IGNORED = f"""\
 .lock
 .sync.lock
 .sync-status.json*
+.git.new/
 .index/
 .*{TEMPORARY}
 """
@@ -76,7 +80,7 @@ class Repository:
             Busy: a person's merge or rebase is under way.
         """
         if "GIT_DIR" not in self.git.variables:
-            if not self.directory.is_file() and not is_repository(self.directory):
+            if not self.directory.exists():
                 self._create()
             self._adopt()
         self._clear_stale_locks()
@@ -89,8 +93,12 @@ class Repository:
         for name, text in _OWN_FILES.items():
             with suppress(FileExistsError), (self.base / name).open("x", encoding="utf-8") as file:
                 file.write(text)
-        self.git.init("--quiet", "--template=")
-        self.git.config("--local", "include.path", "aiaml/remote")
+        new = self.base / ".git.new"  # takes its name when it is whole
+        shutil.rmtree(new, ignore_errors=True)
+        self.git.init("--quiet", "--template=", str(new))
+        self.git.config("--file", str(new / ".git" / "config"), "include.path", "aiaml/remote")
+        (new / ".git").rename(self.directory)
+        new.rmdir()
         log.info("Created a git repository in %s", self.base)
 
     def _adopt(self) -> None:
@@ -382,11 +390,12 @@ class Repository:
 
     # --- keeping it small -----------------------------------------------------------------------
 
-    def tidy(self) -> None:
+    def tidy(self, *, at_once: bool = False) -> None:
         """Pack loose objects when they are many; a kill in the middle harms nothing."""
         counts = dict(line.split(b": ") for line in self.git.count_objects("-v").splitlines())
-        if int(counts[b"size"]) > _LOOSE_KIB or int(counts[b"count"]) > 6700:
-            self.git.repack("-d", "-l", "-q", "--geometric=2", kill_after_timeout=600.0)
+        many = int(counts[b"size"]) > _LOOSE_KIB or int(counts[b"count"]) > _LOOSE_COUNT
+        if many or at_once:
+            self.git.repack("-d", "-l", "-q", "--geometric=2", kill_after_timeout=_PACK_SECONDS)
 
 
 _ONLY_CONFIGURED = {
@@ -394,11 +403,6 @@ _ONLY_CONFIGURED = {
     "GIT_CONFIG_KEY_0": "user.useConfigOnly",
     "GIT_CONFIG_VALUE_0": "true",
 }
-
-
-def is_repository(directory: Path) -> bool:
-    """Whether git takes a directory for a repository; not after a kill while it was created."""
-    return all((directory / name).exists() for name in ("HEAD", "objects", "refs"))
 
 
 def _text(output: bytes) -> str:
