@@ -314,6 +314,15 @@ def test_variables_of_git_lead_into_no_other_repository(
 # --- damage -------------------------------------------------------------------------------------
 
 
+def _unpack(base: Path) -> None:
+    for pack in (base / ".git" / "objects" / "pack").glob("*.pack"):
+        aside = pack.rename(base / "aside")
+        pack.with_suffix(".idx").unlink()
+        with aside.open("rb") as stream:
+            subprocess.run(["git", "unpack-objects", "-q"], cwd=base, stdin=stream, check=True)
+        aside.unlink()
+
+
 def _damage(machine: Machine, what: str, newest: str) -> None:
     directory = machine.base / ".git"
     objects = {
@@ -322,25 +331,28 @@ def _damage(machine: Machine, what: str, newest: str) -> None:
         "an empty file object": f"HEAD:files/{newest}",
         "an empty older commit": "HEAD~1",
     }
-    if what in objects:
+    places = {
+        "empty packs": "objects/pack/*.pack",
+        "garbage for packs": "objects/pack/*.pack",
+        "an empty branch": "refs/heads/main",
+        "an empty HEAD": "HEAD",
+        "a garbage index": "index",
+        "an empty note of the remote": "refs/aiaml/remote",
+        "our own part of .git emptied": "aiaml/**/*",
+    }
+    if what == "no index":
+        (directory / "index").unlink()
+    elif what in places:
+        for path in directory.glob(places[what]):
+            if path.is_file():
+                path.chmod(0o644)
+                path.write_bytes(b"garbage" * 99 if "garbage" in what else b"")
+    else:
+        _unpack(machine.base)
         name = machine.git("rev-parse", objects[what])
         path = directory / "objects" / name[:2] / name[2:]
         path.chmod(0o644)
         path.write_bytes(b"")
-    elif what == "an empty branch":
-        (directory / "refs" / "heads" / "main").write_bytes(b"")
-    elif what == "an empty HEAD":
-        (directory / "HEAD").write_bytes(b"")
-    elif what == "a garbage index":
-        (directory / "index").write_bytes(b"garbage")
-    elif what == "no index":
-        (directory / "index").unlink()
-    elif what == "an empty note of the remote":
-        (directory / "refs" / "aiaml" / "remote").write_bytes(b"")
-    elif what == "our own part of .git":
-        for path in (directory / "aiaml").rglob("*"):
-            if path.is_file():
-                path.write_bytes(b"")
 
 
 @pytest.mark.parametrize(
@@ -350,12 +362,14 @@ def _damage(machine: Machine, what: str, newest: str) -> None:
         "an empty tree",
         "an empty file object",
         "an empty older commit",
+        "empty packs",
+        "garbage for packs",
         "an empty branch",
         "an empty HEAD",
         "a garbage index",
         "no index",
         "an empty note of the remote",
-        "our own part of .git",
+        "our own part of .git emptied",
     ],
 )
 @pytest.mark.parametrize("pushed", [True, False])

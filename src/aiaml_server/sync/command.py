@@ -36,6 +36,7 @@ _OPTIONS = {
     "push.gpgSign": "false",
     "submodule.recurse": "false",
     "fetch.recurseSubmodules": "false",
+    "fastimport.unpackLimit": "1",
     "gc.auto": "0",
     "maintenance.auto": "false",
     "http.lowSpeedLimit": "1",

@@ -17,8 +17,9 @@ from .repository import REMOTE, Repository
 log = logging.getLogger(__name__)
 
 _DAMAGE = re.compile(
-    r"corrupt|is empty|bad object|broken|bad signature|index file|unable to read|missing \w+"
-    r"|not a git repository: '|invalid sha1|could not parse|cannot read object|no such ref",
+    r"corrupt|is empty|bad (object|tree|signature)|broken|index file|unable to (read|find)|missing \w+"
+    r"|not a git repository: '|invalid sha1|could not parse|cannot read object|no such ref|packfile"
+    r"|not a valid",
     re.IGNORECASE,
 )
 
@@ -41,6 +42,7 @@ def mend(repository: Repository) -> None:
     shutil.rmtree(directory / "aiaml", ignore_errors=True)  # holds nothing that cannot be asked for
     _remove_empty(directory / "objects")
     _remove_empty(directory / "refs")
+    _set_aside_packs(repository, directory / "objects" / "pack")
     _restore_head(repository)
     _restore_index(repository)
 
@@ -51,6 +53,16 @@ def _remove_empty(directory: Path) -> None:
         if path.is_file() and path.stat().st_size == 0 and path.suffix != ".lock":
             path.unlink()
             log.warning("Removed %s, which was empty", path)
+
+
+def _set_aside_packs(repository: Repository, directory: Path) -> None:
+    for index in directory.glob("*.idx"):
+        try:
+            repository.git.verify_pack(str(index))
+        except GitFailed as error:
+            for path in (index, index.with_suffix(".pack")):
+                path.rename(path.with_name(f"{path.name}.damaged"))
+            log.warning("Set aside %s and its pack: %s", index, error.output)
 
 
 def _restore_head(repository: Repository) -> None:

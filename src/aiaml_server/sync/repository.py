@@ -26,8 +26,9 @@ MAIN = "refs/heads/main"
 REMOTE = "refs/aiaml/remote"  # the remote's branch as last seen
 _CHUNK = 1000  # files that are held in memory at once
 _STALE_SECONDS = 600.0  # longer than any command of ours runs on this machine
+_LOOSE = 6700  # objects; as git's own automatic maintenance has it
 _LOOSE_KIB = 32 * 1024
-_LOOSE_COUNT = 6700  # as git's own automatic maintenance has it
+_PACKS = 50
 _PACK_SECONDS = 600.0
 _IDENTITY = "AIAML <aiaml@localhost>"
 _JOINED = "Join the memories of another machine"
@@ -193,8 +194,7 @@ class Repository:
         Returns:
             How many were committed.
         """
-        if not self.head():
-            self._commit_own_files()
+        head = self.head() or self._commit_own_files()
         unknown = list(self._unknown().items())
         self.held_back = set()
         adopting = len(unknown) > IMPORT_FROM and not self.name_of("HEAD:files")
@@ -204,21 +204,20 @@ class Repository:
             steps = [step for path, entry in chunk if (step := self._step(path, entry, held_back))]
             groups = [steps] if adopting else [[step] for step in steps]
             if steps:
-                self._import(_commits(groups, self.branch(), self.head(), self._who()))
+                head = self._import(_commits(groups, self.branch(), head, self._who()))
             self._refresh([path for path, _ in chunk if path not in self.held_back])
             committed += len(steps)
         return committed
 
-    def _commit_own_files(self) -> None:
-        files = {name: read(self.base / name) for name in _OWN_FILES}
-        steps = [
-            Step("Set up", name.encode(), data)
-            for name, data in files.items()
-            if data == _OWN_FILES[name].encode()
-        ]
-        if steps:
-            self._import(_commits([steps], self.branch(), "", self._who()))
-            self._refresh([step.path for step in steps])
+    def _commit_own_files(self) -> str:
+        files = {name.encode(): read(self.base / name) for name in _OWN_FILES}
+        ours = [text.encode() for text in _OWN_FILES.values()]
+        steps = [Step("Set up", path, data) for path, data in files.items() if data in ours]
+        if not steps:
+            return ""
+        head = self._import(_commits([steps], self.branch(), "", self._who()))
+        self._refresh([step.path for step in steps])
+        return head
 
     def _step(self, path: bytes, entry: Entry | None, held_back: HeldBack) -> Step | None:
         try:
@@ -253,7 +252,7 @@ class Repository:
         return self._identity
 
     def _import(self, stream: Iterator[bytes], *words: str) -> str:
-        """Run a stream of fast-import; return what it prints."""
+        """Run a stream of fast-import; return the name of its last commit."""
         return _text(self.git.fast_import("--quiet", "--done", *words, istream=b"".join(stream)))
 
     def _refresh(self, paths: Sequence[bytes]) -> None:
@@ -295,7 +294,7 @@ class Repository:
 
     def attach(self) -> None:
         """Where no branch is checked out, join main with what is, and check out main."""
-        if self.branch() != "HEAD" or not self.head():
+        if (self.directory / "HEAD").read_bytes().startswith(b"ref: "):
             return
         if main := self.name_of(MAIN):
             self.join(main)
@@ -391,9 +390,12 @@ class Repository:
     # --- keeping it small -----------------------------------------------------------------------
 
     def tidy(self, *, at_once: bool = False) -> None:
-        """Pack loose objects when they are many; a kill in the middle harms nothing."""
-        counts = dict(line.split(b": ") for line in self.git.count_objects("-v").splitlines())
-        many = int(counts[b"size"]) > _LOOSE_KIB or int(counts[b"count"]) > _LOOSE_COUNT
+        """Pack objects when many lie about; a kill in the middle harms nothing."""
+        lines = (line.split(b": ") for line in self.git.count_objects("-v").splitlines())
+        counts = {name: int(number) for name, number in lines if number.isdigit()}
+        many = (
+            counts[b"count"] > _LOOSE or counts[b"size"] > _LOOSE_KIB or counts[b"packs"] > _PACKS
+        )
         if many or at_once:
             self.git.repack("-d", "-l", "-q", "--geometric=2", kill_after_timeout=_PACK_SECONDS)
 
@@ -434,7 +436,7 @@ def _commits(groups: Sequence[Sequence[Step]], branch: str, head: str, who: str)
             yield b"from %s\n" % head.encode()
         for step in group:
             yield from _file_lines(step.path, step.data)
-    yield b"done\n"
+    yield b"get-mark :1\ndone\n"
 
 
 def _join(
@@ -444,8 +446,8 @@ def _join(
     files: Mapping[bytes, bytes],
     who: str,
 ) -> Iterator[bytes]:
-    """Yield a stream with a commit of two parents, which prints its name."""
-    yield from _commit("refs/aiaml/joined", who, _JOINED, mark=True)
+    """Yield a stream with a commit of two parents."""
+    yield from _commit("refs/aiaml/joined", who, _JOINED)
     yield b"from %s\nmerge %s\n" % (ours.encode(), theirs.encode())
     for path, entry in changes.items():
         if entry is None:
@@ -457,10 +459,9 @@ def _join(
     yield b"get-mark :1\ndone\n"
 
 
-def _commit(branch: str, who: str, message: str, *, mark: bool = False) -> Iterator[bytes]:
+def _commit(branch: str, who: str, message: str) -> Iterator[bytes]:
     text = os.fsencode(message)
-    yield b"commit %s\n" % os.fsencode(branch)
-    yield b"mark :1\n" if mark else b""
+    yield b"commit %s\nmark :1\n" % os.fsencode(branch)
     yield b"committer %s %d %s\n" % (os.fsencode(who), time.time(), time.strftime("%z").encode())
     yield b"data %d\n%s\n" % (len(text), text)
 
