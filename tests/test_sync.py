@@ -382,6 +382,22 @@ def test_a_memory_with_a_secret_stays_on_this_machine(ada: Machine, remote: Path
     assert set(content_of(remote)) == {fine.file_name, secret.file_name}
 
 
+def test_a_version_that_arrives_for_a_memory_held_back_is_kept_as_well(
+    ada: Machine, bob: Machine
+) -> None:
+    """Edited here with a secret and there without: both stay, and only the latter travels."""
+    memory = ada.remember("the original")
+    settle([ada, bob])
+    with_secret = ada.path(memory).read_bytes() + b"ghp_" + b"a1B2" * 9
+    ada.path(memory).write_bytes(with_secret)
+    bob.path(memory).write_bytes(bob.path(memory).read_bytes() + b"by bob")
+    settle([bob, ada])
+    assert ada.files[memory.file_name] == with_secret
+    assert any(b"by bob" in data for data in ada.files.values())
+    assert any(b"by bob" in data for data in bob.files.values())
+    assert not any(b"ghp_" in data for data in bob.files.values())
+
+
 def test_the_status_says_how_things_stand(ada: Machine, remote: Path) -> None:
     """Ahead while the remote is away, with the reason; then pushed, and all is well."""
     away = remote.rename(remote.with_name("away"))
@@ -418,11 +434,15 @@ def test_memories_travel_without_anyone_doing_anything(ada: Machine, bob: Machin
 
 def test_closing_commits_what_is_new_in_time(alone: Machine) -> None:
     """A memory of the last moment is in git when the bank is closed, within 1.5 s."""
-    with alone.bank.opened():
-        memory = alone.remember("last words")
-        started = time.monotonic()
-    assert time.monotonic() - started < 1.5
-    assert memory.id in alone.messages()[0]
+    alone.remember("first words")
+    alone.synced()
+    for pause in (0, 1.5):
+        with MemoryBank(alone.settings).opened() as bank:
+            time.sleep(pause)
+            memory = bank.remember("claude", "marco", ["test"], "last words")
+            started = time.monotonic()
+        assert time.monotonic() - started < 1.0
+        assert memory.id in alone.messages()[0]
 
 
 def test_without_sync_there_is_no_git_at_all(tmp_path: Path) -> None:

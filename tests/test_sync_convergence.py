@@ -36,7 +36,6 @@ class World:
         self.remote = bare(directory / "remote")
         self.away = directory / "away"
         self.machines = [Machine(directory / f"m{number}", self.remote) for number in range(5)]
-        self.kills = seed % 3 > 0
         self.drawn = 0
         self.living: set[bytes] = set()  # what was written and neither edited nor deleted since
 
@@ -97,7 +96,7 @@ class World:
         """Let anything happen anywhere."""
         actions = {
             self.remember: 6, self.edit: 4, self.delete: 2, self.sync: 8,
-            self.outage: 1, self.restart: 1, self.kill: 3 * self.kills,
+            self.outage: 1, self.restart: 1, self.kill: 3,
         }  # fmt: skip
         action = self.random.choices(list(actions), list(actions.values()))[0]
         action(self.random.choice(self.machines))
@@ -117,8 +116,8 @@ class World:
         assert content_of(self.remote) == first
         left = [token for data in first.values() for token in TOKEN.findall(data)]
         assert self.living <= set(left), f"missing: {self.living - set(left)}"
-        if not self.kills:  # after one, a version that was just arriving may be kept as well
-            assert sorted(left) == sorted(self.living), f"too many: {sorted(left)}"
+        # An older version may be there as well, where two edits met before a third was known.
+        assert len(left) == len(set(left)), f"twice: {left}"
         assert not any(b"<<<<<<<" in data or b">>>>>>>" in data for data in first.values())
 
     def _any_file(self, machine: Machine) -> Path | None:

@@ -231,6 +231,21 @@ def test_what_arrives_is_data(ada: Machine, remote: Path) -> None:
     assert not any(message.startswith("Forget") for message in ada.messages())
 
 
+def test_a_path_in_the_way_of_memories_does_not_remove_them(ada: Machine, remote: Path) -> None:
+    """A remote that has a directory under a memory's name, or a file called `files`."""
+    memory = ada.remember("mine")
+    ada.synced()
+    for path in (f"files/{memory.file_name}/x", "files"):
+        stream = "commit refs/heads/main\ncommitter A <a@b> 0 +0000\ndata 1\nx\n"
+        stream += f"deleteall\nM 100644 inline {path}\ndata 1\nx\n"
+        git(remote, "update-ref", "-d", "refs/heads/main")
+        git(remote, "fast-import", "--quiet", data=stream)
+        ada.remember("another")
+        before = dict(ada.files)
+        ada.synced()
+        assert ada.files == before == content_of(remote)
+
+
 @posix_only
 def test_what_a_repository_has_configured_does_not_run(
     ada: Machine, remote: Path, tmp_path: Path

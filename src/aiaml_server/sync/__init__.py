@@ -44,6 +44,7 @@ class Sync:
         self._woken = threading.Event()
         self._closing = threading.Event()
         self._pending = False
+        self._retry = _RETRY_SECONDS
         self._rounds: Rounds | None = None
         self._thread = threading.Thread(target=self._run, name="sync", daemon=True)
 
@@ -71,30 +72,29 @@ class Sync:
 
     def _run(self) -> None:
         self._closing.wait(_START_SECONDS)
-        try:
-            self._loop()
-        except Exception:
-            log.exception("Sync ended; memories are stored and found as before")
-
-    def _loop(self) -> None:
         if self._closing.is_set() and not self._pending:
             return
-        from .command import GitMissing  # noqa: PLC0415
-        from .rounds import Rounds  # noqa: PLC0415
-
-        self._rounds = Rounds(self._settings, self._closing)
         try:
+            from .command import GitMissing  # noqa: PLC0415
+            from .rounds import Rounds  # noqa: PLC0415
+
+            self._rounds = Rounds(self._settings, self._closing)
             while self._round(self._rounds):
                 pass
         except GitMissing as error:
             log.warning("Sync is off: %s", error)
+        except Exception:
+            log.exception("Sync ended; memories are stored and found as before")
 
     def _round(self, rounds: Rounds) -> bool:
         """Do a round and wait for the next; return whether there is one."""
-        last = self._closing.is_set()
         self._woken.clear()
         self._pending = False
+        last = self._closing.is_set()
         done = rounds.run(last=last)
-        if self._woken.wait(self._settings.sync_interval if done else _RETRY_SECONDS):
+        if last:
+            return False
+        self._retry = _RETRY_SECONDS if done else min(self._retry * 2, self._settings.sync_interval)
+        if self._woken.wait(self._settings.sync_interval if done else self._retry):
             self._closing.wait(_GATHER_SECONDS)
-        return not last and (self._pending or not self._closing.is_set())
+        return self._pending or not self._closing.is_set()

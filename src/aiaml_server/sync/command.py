@@ -20,7 +20,7 @@ import git
 
 from aiaml_server.errors import AiamlError
 
-LOCAL_SECONDS = 120.0  # no command that stays on this machine takes longer
+LOCAL_SECONDS = 300.0  # no command that stays on this machine takes longer
 _MEANWHILE_SECONDS = 2.0
 
 # What a person or a repository may have configured must neither run anything nor change a byte.

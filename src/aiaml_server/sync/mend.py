@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import re
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 from .command import GitFailed
@@ -17,9 +18,9 @@ from .repository import REMOTE, Repository
 log = logging.getLogger(__name__)
 
 _DAMAGE = re.compile(
-    r"corrupt|is empty|bad (object|tree|signature)|broken|index file|unable to (read|find)|missing \w+"
-    r"|not a git repository: '|invalid sha1|could not parse|cannot read object|no such ref|packfile"
-    r"|not a valid",
+    r"corrupt|is empty|bad (object|tree|signature)|broken|index file|unable to (read|find)"
+    r"|missing \w+|not a git repository: '|invalid sha1|could not parse|cannot read object"
+    r"|no such ref|packfile|not a valid",
     re.IGNORECASE,
 )
 
@@ -39,10 +40,12 @@ def mend(repository: Repository) -> None:
     log.warning("The git repository in %s is damaged; mending it", repository.base)
     if not (directory / "HEAD").read_bytes().strip():
         (directory / "HEAD").write_text("ref: refs/heads/main\n", encoding="ascii")
-    shutil.rmtree(directory / "aiaml", ignore_errors=True)  # holds nothing that cannot be asked for
-    _remove_empty(directory / "objects")
-    _remove_empty(directory / "refs")
-    _set_aside_packs(repository, directory / "objects" / "pack")
+    shutil.rmtree(
+        repository.common / "aiaml", ignore_errors=True
+    )  # holds nothing that cannot be asked for
+    _remove_empty(repository.common / "objects")
+    _remove_empty(repository.common / "refs")
+    _set_aside_packs(repository)
     _restore_head(repository)
     _restore_index(repository)
 
@@ -55,13 +58,14 @@ def _remove_empty(directory: Path) -> None:
             log.warning("Removed %s, which was empty", path)
 
 
-def _set_aside_packs(repository: Repository, directory: Path) -> None:
-    for index in directory.glob("*.idx"):
+def _set_aside_packs(repository: Repository) -> None:
+    for index in (repository.common / "objects" / "pack").glob("*.idx"):
         try:
             repository.git.verify_pack(str(index))
         except GitFailed as error:
             for path in (index, index.with_suffix(".pack")):
-                path.rename(path.with_name(f"{path.name}.damaged"))
+                with suppress(FileNotFoundError):
+                    path.rename(path.with_name(f"{path.name}.damaged"))
             log.warning("Set aside %s and its pack: %s", index, error.output)
 
 
@@ -76,7 +80,7 @@ def _restore_head(repository: Repository) -> None:
             log.warning("Going on from commit %s", commit)
             return
     if branch != "HEAD":
-        (repository.directory / branch).unlink(missing_ok=True)
+        (repository.common / branch).unlink(missing_ok=True)
     log.warning("No commit is whole; beginning again from the files")
 
 
@@ -84,7 +88,7 @@ def _candidates(repository: Repository, branch: str) -> list[str]:
     """Return the commits that the branch has been at, newest first, and the remote's."""
     found = []
     for name in dict.fromkeys((branch, "HEAD")):
-        path = repository.directory / "logs" / name
+        path = repository.common / "logs" / name
         lines = path.read_text("utf-8", "replace").splitlines() if path.is_file() else []
         found += [line.split(" ")[1] for line in reversed(lines) if line.count(" ") > 1]
     return list(dict.fromkeys([repository.name_of("HEAD"), *found, repository.name_of(REMOTE)]))

@@ -28,7 +28,7 @@ class Remote:
 
     def prepare(self) -> None:
         """Set up the repository of our own."""
-        directory = self._repository.path_of("aiaml")
+        directory = self._repository.common / "aiaml"
         (directory / "refs").mkdir(parents=True, exist_ok=True)
         (directory / "objects").mkdir(exist_ok=True)
         sha256 = len(self._repository.head()) > 40
@@ -36,11 +36,14 @@ class Remote:
         _have(directory / "remote", _section(self._url))
         _have(directory / "HEAD", f"ref: {MAIN}\n")
         variables = self.git.variables
-        variables["GIT_DIR"] = str(directory)
-        variables["GIT_OBJECT_DIRECTORY"] = str(self._repository.path_of("objects"))
-        configured = variables.get("GIT_SSH_COMMAND") or self._ask(
-            "config", "--get", "core.sshCommand"
-        )
+        if variables.get("GIT_DIR"):
+            return
+        variables["GIT_DIR"] = variables["GIT_COMMON_DIR"] = str(directory)
+        variables["GIT_OBJECT_DIRECTORY"] = str(self._repository.common / "objects")
+        self._prepare_ssh(variables)
+
+    def _prepare_ssh(self, variables: dict[str, str]) -> None:
+        configured = variables.get("GIT_SSH_COMMAND") or self._ask("config", "core.sshCommand")
         if configured or "GIT_SSH" not in variables:
             variables["GIT_SSH_COMMAND"] = ssh_command(configured)
 

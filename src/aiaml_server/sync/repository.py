@@ -16,7 +16,7 @@ from aiaml_server.errors import AiamlError
 from aiaml_server.files import TEMPORARY, make_directory
 
 from .command import Command, GitFailed
-from .union import Entry, is_memory, is_safe, renamed, union
+from .union import Copy, Entry, is_memory, is_safe, renamed, union
 from .worktree import MAX_FILE, Changed, Unfit, object_name, read, replace
 
 log = logging.getLogger(__name__)
@@ -24,7 +24,8 @@ log = logging.getLogger(__name__)
 IMPORT_FROM = 500  # more new memories than this, where git has none yet, share a commit
 MAIN = "refs/heads/main"
 REMOTE = "refs/aiaml/remote"  # the remote's branch as last seen
-_CHUNK = 1000  # files that are held in memory at once
+_CHUNK = 200  # files that are committed or brought in at once
+_IMPORTED = 5000
 _STALE_SECONDS = 600.0  # longer than any command of ours runs on this machine
 _LOOSE = 6700  # objects; as git's own automatic maintenance has it
 _LOOSE_KIB = 32 * 1024
@@ -59,9 +60,6 @@ class Step(NamedTuple):
     data: bytes | None
 
 
-HeldBack = Callable[[str, bytes], bool]
-
-
 class Repository:
     """The repository in `base`: its own, also where that lies inside another one."""
 
@@ -69,7 +67,9 @@ class Repository:
         self.base = base
         self.directory = base / ".git"
         self.git = Command(base)
-        self.held_back: set[bytes] = set()
+        self.common = self.directory  # the same but in a worktree of another repository
+        self.held_back: dict[bytes, str] = {}  # memories that must not be committed, and why
+        self.unfit: dict[bytes, str] = {}  # what has a memory's name and is none
         self._identity = ""
 
     # --- setting up -----------------------------------------------------------------------------
@@ -84,7 +84,7 @@ class Repository:
             if not self.directory.exists():
                 self._create()
             self._adopt()
-        self._clear_stale_locks()
+        self._clear_leftovers()
         for name in _UNFINISHED:
             if (self.directory / name).exists():
                 raise Busy(f"{name} is in .git: finish what git is doing there, then sync goes on")
@@ -109,18 +109,15 @@ class Repository:
             self.directory = (self.base / text.removeprefix("gitdir: ")).resolve()
         self.git.variables["GIT_DIR"] = str(self.directory)
         self.git.variables["GIT_WORK_TREE"] = str(self.base)
+        self.common = self.base / _text(self.git.rev_parse("--git-common-dir"))
         for name, text in (("attributes", _EXACT), ("exclude", _IGNORED)):
-            _ensure_text(self.path_of(f"info/{name}"), text)
+            _ensure_text(self.common / "info" / name, text)
 
-    def path_of(self, name: str) -> Path:
-        """Return the path of something in the repository's own directory."""
-        return self.base / _text(self.git.rev_parse("--git-path", name))
-
-    def _clear_stale_locks(self) -> None:
-        locks = [self.directory / f"{name}.lock" for name in ("index", "HEAD", "packed-refs")]
-        for part in ("refs", "aiaml"):
-            locks += (self.directory / part).rglob("*.lock")
-        for path in locks:
+    def _clear_leftovers(self) -> None:
+        left = [*self.directory.glob("*.lock"), *self.directory.glob("fast_import_crash_*")]
+        for part, pattern in (("refs", "*.lock"), ("aiaml", "*.lock"), ("objects/pack", "tmp_*")):
+            left += (self.common / part).rglob(pattern)
+        for path in left:
             with suppress(OSError):
                 if time.time() - path.lstat().st_mtime > _STALE_SECONDS:
                     path.unlink()
@@ -185,27 +182,28 @@ class Repository:
 
     # --- committing -----------------------------------------------------------------------------
 
-    def commit(self, held_back: HeldBack) -> int:
+    def commit(self, objection: Callable[[bytes], str]) -> int:
         """Commit every memory that is not on disk as it is in the current commit.
 
         Args:
-            held_back: says for a file's name and bytes that it must not be committed.
+            objection: says for a file's bytes why they must not be committed; empty if they may.
 
         Returns:
             How many were committed.
         """
         head = self.head() or self._commit_own_files()
         unknown = list(self._unknown().items())
-        self.held_back = set()
+        self.held_back, self.unfit = {}, {}
         adopting = len(unknown) > IMPORT_FROM and not self.name_of("HEAD:files")
-        committed = 0
-        for start in range(0, len(unknown), _CHUNK):
-            chunk = unknown[start : start + _CHUNK]
-            steps = [step for path, entry in chunk if (step := self._step(path, entry, held_back))]
+        committed, size = 0, _IMPORTED if adopting else _CHUNK
+        for start in range(0, len(unknown), size):
+            chunk = unknown[start : start + size]
+            steps = [step for path, entry in chunk if (step := self._step(path, entry, objection))]
             groups = [steps] if adopting else [[step] for step in steps]
             if steps:
                 head = self._import(_commits(groups, self.branch(), head, self._who()))
-            self._refresh([path for path, _ in chunk if path not in self.held_back])
+            apart = self.held_back.keys() | self.unfit.keys()
+            self._refresh([path for path, _ in chunk if path not in apart])
             committed += len(steps)
         return committed
 
@@ -219,19 +217,20 @@ class Repository:
         self._refresh([step.path for step in steps])
         return head
 
-    def _step(self, path: bytes, entry: Entry | None, held_back: HeldBack) -> Step | None:
+    def _step(
+        self, path: bytes, entry: Entry | None, objection: Callable[[bytes], str]
+    ) -> Step | None:
         try:
             data = read(self._file(path))
         except Unfit as error:
-            self.held_back.add(path)
-            log.debug("Not committed: %r is %s", path, error)
+            self.unfit[path] = f"it is {error}"
             return None
         if data is None:
             return Step("Forget", path, None) if entry and self._was_here(entry) else None
         if entry and object_name(data, entry.oid) == entry.oid:
             return None
-        if held_back(os.fsdecode(path), data):
-            self.held_back.add(path)
+        if reason := objection(data):
+            self.held_back[path] = reason
             return None
         return Step("Update" if entry else "Add", path, data)
 
@@ -308,13 +307,19 @@ class Repository:
         Histories that crossed have several common ancestors; these are joined first, as git does.
         """
         bases = self._quiet("merge_base", "--all", ours, theirs).split()
-        if theirs in bases or ours in bases:
-            return ours if theirs in bases else theirs
+        if theirs in bases:
+            return ours
+        # What is held back here stands in the way of another version of it that arrives.
+        if ours in bases and not self.held_back.keys() & self._changes(ours, theirs).keys():
+            return theirs
         base = reduce(self._joined, bases) if bases else self._empty_tree()
         changes, copies = union(
             {path: after for path, (_, after) in self._changes(base, ours).items()},
             {path: after for path, (_, after) in self._changes(base, theirs).items()},
         )
+        for path in changes.keys() & self.held_back.keys():
+            if their := changes.pop(path):  # what is held back keeps its name
+                copies.append(Copy(path, their))
         blobs = self._blobs([copy.entry for copy in copies if copy.entry.is_file])
         files = dict(renamed(copy, blobs[copy.entry]) for copy in copies if copy.entry in blobs)
         return self._import(_join(ours, theirs, changes, files, self._who()), "--force")

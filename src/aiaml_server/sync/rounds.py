@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import random
 import re
 import threading
@@ -13,7 +14,7 @@ from aiaml_server.errors import AiamlError
 from aiaml_server.files import Lock, make_directory
 from aiaml_server.settings import Settings
 
-from .command import GitFailed
+from .command import GitFailed, GitMissing
 from .leaks import leak
 from .mend import is_damage, mend
 from .remote import Remote
@@ -54,12 +55,17 @@ class Rounds:
         """
         if not self._remote and not self._settings.base.is_dir():
             return True  # nothing was ever remembered
-        make_directory(self._settings.base)
-        with self._lock.held(1.0 if last else 0.0) as held:
-            if not held:
-                return False
-            self._guarded(last=last)
-        return True
+        try:
+            make_directory(self._settings.base)
+            with self._lock.held(1.0 if last else 0.0) as held:
+                if held:
+                    self._guarded(last=last)
+                return held
+        except GitMissing:
+            raise
+        except Exception:
+            log.exception("A round of sync crashed; the next one comes")
+            return True
 
     def end_calls(self, *, local: bool) -> None:
         """Kill the git that talks to the remote, or also the one that works here; run no more."""
@@ -104,20 +110,20 @@ class Rounds:
     # --- committing -----------------------------------------------------------------------------
 
     def _commit(self) -> int:
-        self._status.held_back = {}
-        committed = self._repository.commit(self._is_held_back)
+        committed = self._repository.commit(self._objection)
+        kept_out = self._repository.held_back | self._repository.unfit
+        held_back = {os.fsdecode(path): why for path, why in kept_out.items()}
+        self._status.held_back = held_back
+        for path, reason in held_back.items():
+            self._report(f"{path} is kept out of git: {reason}")
         if committed:
             self._status.last_commit = now()
             log.info("Committed %d memories", committed)
         return committed
 
-    def _is_held_back(self, path: str, data: bytes) -> bool:
+    def _objection(self, data: bytes) -> str:
         found = leak(data.decode("utf-8", "replace")) if self._settings.check_secrets else ""
-        if found:
-            reason = f"it seems to hold {found}"
-            self._status.held_back[path] = reason
-            self._report(f"{path} is kept out of git: {reason}")
-        return bool(found)
+        return f"it seems to hold {found}" if found else ""
 
     # --- exchanging -----------------------------------------------------------------------------
 

@@ -47,18 +47,13 @@ def union(ours: Changes, theirs: Changes) -> tuple[dict[Path, Entry | None], lis
     changes: dict[Path, Entry | None] = {}
     copies: list[Copy] = []
     for path, their in theirs.items():
-        our = ours.get(path) if path in ours else their
-        if path not in ours:
+        our = ours.get(path)
+        if path not in ours or (their and not our):
             changes[path] = their
-        elif their is None or their == our:
-            continue
-        elif our is None:
-            changes[path] = their
-        else:
+        elif our and their and our.oid != their.oid:
             winner, loser = (our, their) if our.oid > their.oid else (their, our)
             changes[path] = winner
-            if winner.oid != loser.oid:  # else only the mode differs
-                copies.append(Copy(path, loser))
+            copies.append(Copy(path, loser))
     return changes, copies
 
 
@@ -83,9 +78,11 @@ _ID = re.compile(rb"\A((?:\xef\xbb\xbf)?---[^\n]*\n(?:(?!---)[^\n]*\n)*?id[ \t]*
 
 
 def is_safe(path: Path) -> bool:
-    """Whether git itself would take the path into an index (a hostile tree can hold others)."""
+    """Whether a path may come into our tree: one that git itself takes, and in no memory's way."""
     parts = path.split(b"/")
-    return not any(part.lower() in (b"", b".", b"..", b".git") for part in parts)
+    if any(part.lower() in (b"", b".", b"..", b".git") for part in parts):
+        return False
+    return path != b"files" and not (len(parts) > 2 and is_memory(b"/".join(parts[:2])))
 
 
 _FORBIDDEN = rb'/\:*?"<>|' if os.name == "nt" else b"/"
