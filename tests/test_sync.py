@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from aiaml_server import InvalidSetting, MemoryBank, Settings
-from aiaml_server.sync import Status
+from aiaml_server.sync import Status, repository
+from aiaml_server.sync.worktree import object_name, replace
 from machine import Machine, as_person, bare, content_of, git, settle
 
 
@@ -198,6 +199,7 @@ def test_what_a_killed_git_left_locked_does_not_stop_commits(alone: Machine) -> 
     alone.synced()
     assert not index_lock.exists()
     assert not ref_lock.exists()
+    assert len(alone.messages()) == 4  # none twice
     assert alone.git("status", "--porcelain") == ""
 
 
@@ -290,13 +292,14 @@ def test_both_versions_of_a_memory_edited_on_two_machines_are_kept(
         assert f"{memory.file_name[:16]}{each.id}.md" in bob.files
 
 
-def test_an_edit_wins_over_a_deletion(ada: Machine, bob: Machine) -> None:
+@pytest.mark.parametrize("first", ["the edit", "the deletion"])
+def test_an_edit_wins_over_a_deletion(ada: Machine, bob: Machine, first: str) -> None:
     """Edited here and deleted there: the edited memory is back on both."""
     memory = ada.remember("the original")
     settle([ada, bob])
     ada.path(memory).write_bytes(ada.path(memory).read_bytes() + b"and more\n")
     bob.path(memory).unlink()
-    settle([bob, ada])
+    settle([ada, bob] if first == "the edit" else [bob, ada])
     assert b"and more" in bob.files[memory.file_name]
     assert ada.files == bob.files
 
@@ -310,6 +313,16 @@ def test_a_deletion_of_an_unchanged_memory_reaches_all(ada: Machine, bob: Machin
     bob.path(memories[0]).unlink()
     settle([ada, bob])
     assert ada.files == bob.files == {}
+
+
+def test_a_missing_directory_is_no_wish_to_forget_everything(ada: Machine, bob: Machine) -> None:
+    """Without `files/` nothing is deleted in git, nor on the other machine."""
+    memory = ada.remember("one")
+    settle([ada, bob])
+    (ada.base / "files").rename(ada.base / "moved")
+    settle([ada, bob])
+    assert list(bob.files) == [memory.file_name]
+    assert ada.messages()[0] == f"Add memory {memory.id} ({memory.file_name})"
 
 
 def test_the_same_file_name_drawn_on_two_machines_loses_neither(ada: Machine, bob: Machine) -> None:
@@ -346,6 +359,34 @@ def test_what_a_person_writes_meanwhile_is_never_overwritten(
     settle([ada, bob])
     assert sorted(ada.files.values()) == [b"by ada", b"by bob"]
     assert ada.files == bob.files
+
+
+def test_a_join_that_stops_between_two_files_loses_no_version(
+    ada: Machine, bob: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A version that gives up its name stands under its new one before."""
+    memory = ada.remember("the original")
+    settle([ada, bob])
+    original = ada.path(memory).read_bytes()
+    texts = sorted((original + b"by ada", original + b"by bob"), key=lambda t: object_name(t, b""))
+    ada.path(memory).write_bytes(texts[0])  # loses the name
+    bob.path(memory).write_bytes(texts[1])
+    bob.synced()
+    left = iter([True])
+
+    def replace_one(path: Path, known: bytes | None, data: bytes | None) -> None:
+        if not next(left, False):
+            raise OSError("the power is gone")
+        replace(path, known, data)
+
+    monkeypatch.setattr(repository, "replace", replace_one)
+    assert ada.sync().problem == "the power is gone"
+    monkeypatch.undo()
+    ada.restart()
+    settle([ada, bob])
+    assert ada.files == bob.files
+    for each in (b"by ada", b"by bob"):
+        assert any(each in data for data in ada.files.values())
 
 
 def test_files_that_are_no_memories_stay_in_git_but_are_not_brought_in(
@@ -437,7 +478,7 @@ def test_closing_commits_what_is_new_in_time(alone: Machine) -> None:
     alone.remember("first words")
     alone.synced()
     for pause in (0, 1.5):
-        with MemoryBank(alone.settings).opened() as bank:
+        with MemoryBank(Settings(alone.base)).opened() as bank:
             time.sleep(pause)
             memory = bank.remember("claude", "marco", ["test"], "last words")
             started = time.monotonic()

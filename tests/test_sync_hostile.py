@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from aiaml_server.sync.command import GitFailed
 from machine import Machine, bare, content_of, git, settle
 
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="shell scripts stand in for git")
@@ -143,21 +144,29 @@ def test_nobody_is_asked_for_a_password(
     askpass = program(tmp_path / "bin" / "askpass", f"touch {asked}; echo secret")
     for variable in ("GIT_ASKPASS", "SSH_ASKPASS"):
         monkeypatch.setenv(variable, str(askpass))
+    config = tmp_path / "config"
+    config.write_text(f"[core]\n\taskPass = {askpass}\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
     machine = Machine(tmp_path / "base", f"http://{forbidding}/memories")
     machine.remember("hello")
     assert "did not let us in" in str(machine.sync().problem)
     assert not asked.exists()
 
 
+@pytest.mark.parametrize("scheme", ["http", "git", "ssh"])
 def test_a_password_in_the_address_is_shown_nowhere(
-    tmp_path: Path, forbidding: str, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, scheme: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Not in the log, the status or a commit; one private file of git's holds it."""
     caplog.set_level(logging.DEBUG)
-    machine = Machine(tmp_path / "base", f"http://ada:hunter2@{forbidding}/memories")
+    machine = Machine(tmp_path / "base", f"{scheme}://ada:hunter2@aiaml.invalid/memories")
     machine.remember("hello")
     assert machine.sync().problem
     assert "hunter2" not in caplog.text
+    assert machine.rounds._remote
+    with pytest.raises(GitFailed) as caught:
+        machine.rounds._remote.look()
+    assert "hunter2" not in str(caught.value)
     holders = [p for p in machine.base.rglob("*") if p.is_file() and b"hunter2" in p.read_bytes()]
     assert holders == [machine.base / ".git" / "aiaml" / "remote"]
     if sys.platform != "win32":
@@ -220,8 +229,9 @@ def test_what_arrives_is_data(ada: Machine, remote: Path) -> None:
     stream += f"M 160000 {'1' * 40} files/module.md\n"
     git(remote, "fast-import", "--quiet", data=stream)
     mine = ada.remember("mine")
-    for _ in range(2):
-        ada.synced()
+    ada.synced()
+    (ada.base / ".git" / "index").unlink()  # which had noted what was not brought in
+    ada.synced()
     assert set(ada.files) == {"20240101_000000_aaaaaaaa.md", "script.md", mine.file_name}
     present = {path.name for path in ada.base.iterdir()}
     assert present == {".git", ".gitattributes", ".gitignore", ".lock", ".sync-status.json",
@@ -443,14 +453,15 @@ def test_a_merge_of_a_person_is_not_disturbed(ada: Machine) -> None:
 # --- several servers ----------------------------------------------------------------------------
 
 SERVER = """
-import sys, time
+import sys, threading
 from pathlib import Path
 from aiaml_server import MemoryBank, Settings
-settings = Settings(Path(sys.argv[1]), remote=sys.argv[2], sync_interval=0.1)
-with MemoryBank(settings).opened() as bank:
-    for number in range(10):
-        bank.remember("claude", "marco", ["test"], f"{number} of {sys.argv[3]}")
-        time.sleep(0.15)
+from aiaml_server.sync.rounds import Rounds
+settings = Settings(Path(sys.argv[1]), remote=sys.argv[2])
+bank, rounds = MemoryBank(settings), Rounds(settings, threading.Event())
+for number in range(10):
+    bank.remember("claude", "marco", ["test"], f"{number} of {sys.argv[3]}")
+    rounds.run()
 """
 
 
@@ -462,7 +473,7 @@ def test_two_servers_on_one_directory_never_run_git_at_once(tmp_path: Path, remo
     busy = tmp_path / "busy"
     program(
         tmp_path / "bin" / "git",
-        '[ "$1" = version ] && exit 0\n'  # GitPython asks it while it is imported
+        f'[ "$1" = version ] && exec {real.stdout.strip()} version\n'  # asked by an import
         f'mkdir {busy} || echo $@ >> {overlap}\n{real.stdout.strip()} "$@"\n'
         f"code=$?\nrmdir {busy}\nexit $code",
     )

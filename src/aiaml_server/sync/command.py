@@ -30,8 +30,6 @@ _OPTIONS = {
     "core.fsmonitor": "false",
     "core.attributesFile": os.devnull,
     "core.excludesFile": os.devnull,
-    "core.autocrlf": "false",
-    "core.safecrlf": "false",
     "commit.gpgSign": "false",
     "push.gpgSign": "false",
     "submodule.recurse": "false",
@@ -71,22 +69,17 @@ class GitFailed(AiamlError):  # noqa: N818
 
     Attributes:
         verb: the command, such as "fetch".
-        output: what it said, without credentials.
+        output: what it said.
     """
 
     def __init__(self, verb: str, output: str) -> None:
         self.verb = verb
-        self.output = without_credentials(output.strip())
+        self.output = output.strip()
         super().__init__(f"git {verb}: {self.output or 'it failed without a word'}")
 
 
 class GitMissing(AiamlError):  # noqa: N818
     """There is no git on this machine."""
-
-
-def without_credentials(text: str) -> str:
-    """Return `text` with the user and password of every URL in it blotted out."""
-    return re.sub(r"://[^\s/'\"]*@", "://***@", text)
 
 
 class Command(git.Git):
@@ -100,6 +93,7 @@ class Command(git.Git):
     def __init__(self, base: Path) -> None:
         super().__init__(str(base))
         self.variables = _environment()
+        self.secrets: list[str] = []  # blotted out of whatever git says
         self._lock = threading.Lock()
         self._running: set[subprocess.Popen[bytes]] = set()
         self._ended = False
@@ -151,8 +145,14 @@ class Command(git.Git):
         finally:
             self._running.discard(process)
         if process.returncode:
-            raise GitFailed(verb, (complaint or output).decode("utf-8", "replace"))
+            raise GitFailed(verb, self._without_secrets(complaint or output))
         return output
+
+    def _without_secrets(self, output: bytes) -> str:
+        text = output.decode("utf-8", "replace")
+        for secret in self.secrets:
+            text = text.replace(secret, "***")
+        return text
 
     def end(self) -> None:
         """Kill what runs, and run nothing any more."""

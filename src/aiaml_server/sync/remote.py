@@ -9,6 +9,7 @@ address with the password that it may hold is in one private file and on no comm
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,6 +25,7 @@ class Remote:
         self._url = os.path.expanduser(url) if url.startswith("~") else url  # noqa: PTH111
         self._meanwhile = meanwhile
         self.git = Command(repository.base)
+        self.git.secrets = _credentials(url)
         self.seconds = 60.0  # that one call may take
 
     def prepare(self) -> None:
@@ -103,6 +105,14 @@ class Remote:
         options = {"kill_after_timeout": self.seconds, "output_stream": self._meanwhile}
         output: bytes = getattr(self.git, verb)(*words, **options)
         return output
+
+
+def _credentials(url: str) -> list[str]:
+    """Return what of a URL must not be shown: user and password, and the password alone."""
+    match = re.match(r"\w+://([^/]*)@", url)
+    if not match:
+        return []
+    return [text for text in (match[1], match[1].partition(":")[2]) if text]
 
 
 def _section(url: str) -> str:

@@ -202,7 +202,9 @@ class Rounds:
 
 
 _WORDS = {
-    r"could not resolve host": "the remote's name cannot be resolved (is this machine offline?)",
+    r"could not resolve host|unable to look up": (
+        "the remote's name cannot be resolved (is this machine offline?)"
+    ),
     r"authentication failed|permission denied \(|could not read (username|password)|askpass"
     r"|host key verification": "the remote did not let us in: check the key, token or known host",
     r"no end after": "the remote did not answer in time",
