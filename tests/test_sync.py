@@ -322,7 +322,7 @@ def test_a_missing_directory_is_no_wish_to_forget_everything(ada: Machine, bob: 
     (ada.base / "files").rename(ada.base / "moved")
     settle([ada, bob])
     assert list(bob.files) == [memory.file_name]
-    assert ada.messages()[0] == f"Add memory {memory.id} ({memory.file_name})"
+    assert not any(message.startswith("Forget") for message in ada.messages())
 
 
 def test_the_same_file_name_drawn_on_two_machines_loses_neither(ada: Machine, bob: Machine) -> None:
@@ -484,6 +484,36 @@ def test_closing_commits_what_is_new_in_time(alone: Machine) -> None:
             started = time.monotonic()
         assert time.monotonic() - started < 1.0
         assert memory.id in alone.messages()[0]
+
+
+def test_a_server_whose_client_leaves_has_committed(tmp_path: Path) -> None:
+    """A client that remembers and closes at once: the server ends in time, the memory is in git."""
+    arguments = {"agent": "claude", "user": "marco", "topics": ["test"], "content": "hello"}
+    start = {"protocolVersion": "2025-06-18", "capabilities": {},
+             "clientInfo": {"name": "test", "version": "1"}}  # fmt: skip
+    requests: list[dict[str, object]] = [
+        {"id": 1, "method": "initialize", "params": start},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/call", "params": {"name": "remember", "arguments": arguments}},
+    ]
+    with subprocess.Popen(
+        [sys.executable, "-m", "aiaml_server"],
+        env={**os.environ, "AIAML_MEMORY_DIR": str(tmp_path / "base")},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as server:
+        assert server.stdin
+        assert server.stdout
+        for request in requests:
+            server.stdin.write(json.dumps({"jsonrpc": "2.0", **request}).encode() + b"\n")
+        server.stdin.flush()
+        answers = [json.loads(server.stdout.readline()) for _ in range(2)]
+        server.stdin.close()
+        started = time.monotonic()
+        assert server.wait(10) == 0
+        assert time.monotonic() - started < 2.0
+    memory_id = answers[1]["result"]["structuredContent"]["memory_id"]
+    assert memory_id in git(tmp_path / "base", "log", "-1", "--format=%s")
 
 
 def test_without_sync_there_is_no_git_at_all(tmp_path: Path) -> None:

@@ -365,8 +365,8 @@ def _damage(machine: Machine, what: str, newest: str) -> None:
         "an empty note of the remote": "refs/aiaml/remote",
         "our own part of .git emptied": "aiaml/**/*",
     }
-    if what == "no index":
-        (directory / "index").unlink()
+    if what in ("no index", "no HEAD"):
+        (directory / what.removeprefix("no ")).unlink()
     elif what in places:
         for path in directory.glob(places[what]):
             if path.is_file():
@@ -391,6 +391,7 @@ def _damage(machine: Machine, what: str, newest: str) -> None:
         "garbage for packs",
         "an empty branch",
         "an empty HEAD",
+        "no HEAD",
         "a garbage index",
         "no index",
         "an empty note of the remote",

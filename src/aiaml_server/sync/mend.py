@@ -36,13 +36,14 @@ def mend(repository: Repository) -> None:
     Raises:
         GitFailed: it is beyond that; the memories are not touched.
     """
-    directory = repository.directory
+    head = repository.directory / "HEAD"
     log.warning("The git repository in %s is damaged; mending it", repository.base)
-    if not (directory / "HEAD").read_bytes().strip():
-        (directory / "HEAD").write_text("ref: refs/heads/main\n", encoding="ascii")
-    shutil.rmtree(
-        repository.common / "aiaml", ignore_errors=True
-    )  # holds nothing that cannot be asked for
+    if not head.is_file() or not head.read_bytes().strip():
+        head.write_text("ref: refs/heads/main\n", encoding="ascii")
+    for name in ("objects", "refs"):
+        (repository.common / name).mkdir(exist_ok=True)
+    # Ours, and nothing in it that cannot be asked for again.
+    shutil.rmtree(repository.common / "aiaml", ignore_errors=True)
     _remove_empty(repository.common / "objects")
     _remove_empty(repository.common / "refs")
     _set_aside_packs(repository)

@@ -70,6 +70,7 @@ class Repository:
         self.common = self.directory  # the same but in a worktree of another repository
         self.held_back: dict[bytes, str] = {}  # memories that must not be committed, and why
         self.unfit: dict[bytes, str] = {}  # what has a memory's name and is none
+        self._adopted = False
         self._identity = ""
 
     # --- setting up -----------------------------------------------------------------------------
@@ -80,7 +81,7 @@ class Repository:
         Raises:
             Busy: a person's merge or rebase is under way.
         """
-        if "GIT_DIR" not in self.git.variables:
+        if not self._adopted:
             if not self.directory.exists():
                 self._create()
             self._adopt()
@@ -112,6 +113,7 @@ class Repository:
         self.common = self.base / _text(self.git.rev_parse("--git-common-dir"))
         for name, text in (("attributes", _EXACT), ("exclude", _IGNORED)):
             _ensure_text(self.common / "info" / name, text)
+        self._adopted = True
 
     def _clear_leftovers(self) -> None:
         left = [*self.directory.glob("*.lock"), *self.directory.glob("fast_import_crash_*")]
