@@ -163,6 +163,8 @@ if __name__ == "__main__":
     first = int(sys.argv[2]) if len(sys.argv) > 2 else secrets.randbelow(2**32)
     print(f"{count} runs, seeds from {first}", flush=True)  # noqa: T201
     for number in range(count):
+        if number % 50 == 0:
+            print(f"{number} runs done", flush=True)  # noqa: T201
         try:
             run(first + number)
         except BaseException:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.server
 import logging
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -40,11 +41,33 @@ def ada(tmp_path: Path, remote: Path) -> Machine:
     return Machine(tmp_path / "ada", remote)
 
 
+class Silence:
+    """A server that accepts, and never says a word."""
+
+    def __init__(self, server: socket.socket) -> None:
+        self.server = server
+        self.url = f"git://127.0.0.1:{server.getsockname()[1]}/memories"
+
+    def accept(self) -> socket.socket:
+        """Wait for a git that calls."""
+        self.server.settimeout(10)
+        connection, _ = self.server.accept()
+        connection.settimeout(5)
+        return connection
+
+
+def wait_for_end(connection: socket.socket) -> None:
+    """Wait until the git at the other end is gone."""
+    with connection:
+        while connection.recv(4096):
+            pass
+
+
 @pytest.fixture
-def silence() -> Iterator[str]:
-    """The address of a server that accepts, and never says a word."""
+def silence() -> Iterator[Silence]:
+    """A server that accepts, and never says a word."""
     with socket.create_server(("127.0.0.1", 0)) as server:
-        yield f"127.0.0.1:{server.getsockname()[1]}"
+        yield Silence(server)
 
 
 class Forbidding(http.server.BaseHTTPRequestHandler):
@@ -85,12 +108,12 @@ def program(path: Path, text: str) -> Path:
 
 
 def test_a_remote_that_hangs_delays_neither_commits_nor_the_end(
-    tmp_path: Path, silence: str
+    tmp_path: Path, silence: Silence
 ) -> None:
     """While a call to the remote hangs, memories are committed; closing ends it, and its git."""
-    machine = Machine(tmp_path / "base", f"git://{silence}/memories")
+    machine = Machine(tmp_path / "base", silence.url)
     with machine.bank.opened():
-        time.sleep(1.5)  # the call hangs by now
+        connection = silence.accept()
         memory = machine.remember("hello")
         deadline = time.monotonic() + 10
         while memory.id not in machine.messages()[0]:
@@ -98,17 +121,25 @@ def test_a_remote_that_hangs_delays_neither_commits_nor_the_end(
             time.sleep(0.1)
         started = time.monotonic()
     assert time.monotonic() - started < 1.5
-    assert not _processes_with(silence)
+    wait_for_end(connection)
 
 
-def _processes_with(text: str) -> list[str]:
-    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
-    return [line for line in listed.stdout.splitlines() if text in line]
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child of its parent's end")
+@pytest.mark.skipif(not shutil.which("setpriv"), reason="util-linux's setpriv is not installed")
+def test_a_git_that_talks_to_a_remote_does_not_outlive_a_killed_server(
+    tmp_path: Path, silence: Silence
+) -> None:
+    """Killed, not closed: the call that hangs ends with the server."""
+    words = [sys.executable, "-c", SERVER, str(tmp_path / "base"), silence.url, "0"]
+    with subprocess.Popen(words) as server:
+        connection = silence.accept()
+        server.kill()
+    wait_for_end(connection)
 
 
-def test_a_call_that_takes_too_long_is_ended(tmp_path: Path, silence: str) -> None:
+def test_a_call_that_takes_too_long_is_ended(tmp_path: Path, silence: Silence) -> None:
     """A hanging remote is given up, and the status says so in plain words."""
-    machine = Machine(tmp_path / "base", f"git://{silence}/memories")
+    machine = Machine(tmp_path / "base", silence.url)
     machine.remember("hello")
     assert machine.rounds._remote
     machine.rounds._remote.seconds = 0.5

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -94,6 +95,7 @@ class Command(git.Git):
         super().__init__(str(base))
         self.variables = _environment()
         self.secrets: list[str] = []  # blotted out of whatever git says
+        self.prefix: list[str] = []  # a program, and its options, that runs git
         self._lock = threading.Lock()
         self._running: set[subprocess.Popen[bytes]] = set()
         self._ended = False
@@ -127,7 +129,7 @@ class Command(git.Git):
             if self._ended:
                 raise GitFailed(verb, "not run, because the server is closing")
             process = _start(
-                [command[0], *options, *command[1:]],
+                [*self.prefix, command[0], *options, *command[1:]],
                 Path(str(self.working_dir)),
                 {**self.variables, **(env or {})},
                 with_input=istream is not None,
@@ -181,6 +183,12 @@ def ssh_command(configured: str) -> str:
         return configured
     options = ("BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=10", "ControlMaster=no")
     return " ".join([configured or "ssh", *(f"-o{option}" for option in options)])
+
+
+def dying_with_us() -> list[str]:
+    """Return the program that has Linux kill what it runs when we are killed, where it is there."""
+    program = shutil.which("setpriv") if sys.platform == "linux" else None
+    return [program, "--pdeathsig", "KILL", "--"] if program else []
 
 
 def _start(

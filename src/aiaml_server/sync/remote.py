@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from .command import Command, GitFailed, ssh_command
+from .command import Command, GitFailed, dying_with_us, ssh_command
 from .repository import MAIN, REMOTE, Repository
 
 
@@ -26,6 +26,7 @@ class Remote:
         self._meanwhile = meanwhile
         self.git = Command(repository.base)
         self.git.secrets = _credentials(url)
+        self.git.prefix = dying_with_us()
         self.seconds = 60.0  # that one call may take
 
     def prepare(self) -> None:
