@@ -4,6 +4,7 @@
     rounds      one round: commit, fetch, join, push; and what follows when that fails
     remote      the other end
     repository  the base directory's git repository
+    stream      new commits, as git fast-import reads them
     worktree    its files, read and replaced without a loss
     union       two histories made one (pure)
     command     running git

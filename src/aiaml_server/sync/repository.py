@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import reduce
 from pathlib import Path
-from typing import NamedTuple
 
 from aiaml_server.errors import AiamlError
 from aiaml_server.files import TEMPORARY, make_directory
 
+from . import stream
 from .command import Command, GitFailed
-from .union import Copy, Entry, is_memory, is_safe, renamed, union
+from .stream import Step
+from .union import Copy, Entry, is_memory, renamed, union
 from .worktree import MAX_FILE, Changed, Unfit, object_name, read, replace
 
 log = logging.getLogger(__name__)
@@ -32,7 +33,6 @@ _LOOSE_KIB = 32 * 1024
 _PACKS = 50
 _PACK_SECONDS = 600.0
 _IDENTITY = "AIAML <aiaml@localhost>"
-_JOINED = "Join the memories of another machine"
 
 _IGNORED = f"""\
 # What AIAML keeps beside the memories; git needs none of it.
@@ -50,14 +50,6 @@ _UNFINISHED = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", 
 
 class Busy(AiamlError):  # noqa: N818
     """Not now: a person is in the middle of something, or a file changed under our hands."""
-
-
-class Step(NamedTuple):
-    """One memory's change: `verb` as the message has it; `data` is None where it is gone."""
-
-    verb: str
-    path: bytes
-    data: bytes | None
 
 
 class Repository:
@@ -203,7 +195,7 @@ class Repository:
             steps = [step for path, entry in chunk if (step := self._step(path, entry, objection))]
             groups = [steps] if adopting else [[step] for step in steps]
             if steps:
-                head = self._import(_commits(groups, self.branch(), head, self._who()))
+                head = self._import(stream.commits(groups, self.branch(), head, self._who()))
             apart = self.held_back.keys() | self.unfit.keys()
             self._refresh([path for path, _ in chunk if path not in apart])
             committed += len(steps)
@@ -215,7 +207,7 @@ class Repository:
         steps = [Step("Set up", path, data) for path, data in files.items() if data in ours]
         if not steps:
             return ""
-        head = self._import(_commits([steps], self.branch(), "", self._who()))
+        head = self._import(stream.commits([steps], self.branch(), "", self._who()))
         self._refresh([step.path for step in steps])
         return head
 
@@ -252,9 +244,9 @@ class Repository:
                 self._identity = _IDENTITY
         return self._identity
 
-    def _import(self, stream: Iterator[bytes], *words: str) -> str:
-        """Run a stream of fast-import; return the name of its last commit."""
-        return _text(self.git.fast_import("--quiet", "--done", *words, istream=b"".join(stream)))
+    def _import(self, commits: Iterator[bytes], *words: str) -> str:
+        """Write commits; return the name of the last one."""
+        return _text(self.git.fast_import("--quiet", "--done", *words, istream=b"".join(commits)))
 
     def _refresh(self, paths: Sequence[bytes]) -> None:
         """Bring the index up to date for files that are committed.
@@ -264,8 +256,8 @@ class Repository:
         if not paths:
             return
         try:
-            stream = b"\0".join((*paths, b""))
-            self.git.update_index("--add", "--remove", "-z", "--stdin", istream=stream)
+            names = b"\0".join((*paths, b""))
+            self.git.update_index("--add", "--remove", "-z", "--stdin", istream=names)
         except GitFailed as error:
             log.debug("The index is not up to date: %s", error)
 
@@ -324,7 +316,7 @@ class Repository:
                 copies.append(Copy(path, their))
         blobs = self._blobs([copy.entry for copy in copies if copy.entry.is_file])
         files = dict(renamed(copy, blobs[copy.entry]) for copy in copies if copy.entry in blobs)
-        return self._import(_join(ours, theirs, changes, files, self._who()), "--force")
+        return self._import(stream.join(ours, theirs, changes, files, self._who()), "--force")
 
     def _empty_tree(self) -> str:
         return _text(self.git.mktree(istream=b""))
@@ -430,69 +422,3 @@ def _ensure_text(path: Path, text: str) -> None:
         before = file.read()
         if text not in before:
             file.write(text if before.endswith("\n") or not before else f"\n{text}")
-
-
-# --- streams for git fast-import ----------------------------------------------------------------
-
-
-def _commits(groups: Sequence[Sequence[Step]], branch: str, head: str, who: str) -> Iterator[bytes]:
-    """Yield a stream with one commit for each group, on top of each other."""
-    for number, group in enumerate(groups):
-        yield from _commit(branch, who, _message(group))
-        if head and not number:
-            yield b"from %s\n" % head.encode()
-        for step in group:
-            yield from _file_lines(step.path, step.data)
-    yield b"get-mark :1\ndone\n"
-
-
-def _join(
-    ours: str,
-    theirs: str,
-    changes: Mapping[bytes, Entry | None],
-    files: Mapping[bytes, bytes],
-    who: str,
-) -> Iterator[bytes]:
-    """Yield a stream with a commit of two parents."""
-    yield from _commit("refs/aiaml/joined", who, _JOINED)
-    yield b"from %s\nmerge %s\n" % (ours.encode(), theirs.encode())
-    for path, entry in changes.items():
-        if entry is None:
-            yield b"D %s\n" % _quoted(path)
-        elif is_safe(path):
-            yield b"M %s %s %s\n" % (*entry, _quoted(path))
-    for path, data in files.items():
-        yield from _file_lines(path, data)
-    yield b"get-mark :1\ndone\n"
-
-
-def _commit(branch: str, who: str, message: str) -> Iterator[bytes]:
-    text = os.fsencode(message)
-    yield b"commit %s\nmark :1\n" % os.fsencode(branch)
-    yield b"committer %s %d %s\n" % (os.fsencode(who), time.time(), time.strftime("%z").encode())
-    yield b"data %d\n%s\n" % (len(text), text)
-
-
-def _file_lines(path: bytes, data: bytes | None) -> Iterator[bytes]:
-    if data is None:
-        yield b"D %s\n" % _quoted(path)
-    else:
-        yield b"M 100644 inline %s\ndata %d\n" % (_quoted(path), len(data))
-        yield data
-        yield b"\n"
-
-
-def _quoted(path: bytes) -> bytes:
-    for raw, escaped in ((b"\\", b"\\\\"), (b'"', b'\\"'), (b"\n", b"\\n")):
-        path = path.replace(raw, escaped)
-    return b'"%s"' % path
-
-
-def _message(group: Sequence[Step]) -> str:
-    if group[0].verb == "Set up":
-        return "Set up the memory directory"
-    if len(group) > 1:
-        return f"Import {len(group)} memories"
-    name = " ".join(os.fsdecode(group[0].path).removeprefix("files/").split())
-    identity = name.removesuffix(".md").rpartition("_")[2]
-    return f"{group[0].verb} memory {identity} ({name})"
