@@ -24,7 +24,7 @@ from aiaml_server.sync import repository
 from machine import Machine, bare, content_of, settle
 
 RUNS = 20
-STEPS = 40
+STEPS = 30
 TOKEN = re.compile(rb"token-(\d+)\.")
 
 
