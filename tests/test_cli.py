@@ -114,7 +114,7 @@ def test_on_a_terminal_it_says_what_it_waits_for(tmp_path: Path) -> None:
         stdin=terminal,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env={**os.environ, "AIAML_MEMORY_DIR": str(tmp_path)},
+        env={**os.environ, "AIAML_MEMORY_DIR": str(tmp_path), "AIAML_ENABLE_SYNC": "false"},
         start_new_session=True,
     ) as server:
         os.close(terminal)

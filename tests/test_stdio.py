@@ -218,7 +218,7 @@ def test_signals_end_it_through_the_same_clean_path(tmp_path: Path, name: str, c
 @posix
 def test_a_signal_before_the_handshake_ends_it_too(tmp_path: Path) -> None:
     """A client that never speaks leaves no orphan."""
-    env = {**os.environ, "AIAML_MEMORY_DIR": str(tmp_path)}
+    env = {**os.environ, "AIAML_MEMORY_DIR": str(tmp_path), "AIAML_ENABLE_SYNC": "false"}
     with subprocess.Popen(SERVER, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=env) as server:
         assert server.stdin
         server.stdin.write(b"\n")
@@ -233,7 +233,7 @@ def test_a_signal_before_the_handshake_ends_it_too(tmp_path: Path) -> None:
 def test_a_client_that_stops_reading_ends_it(tmp_path: Path) -> None:
     """When nobody takes the answers, the process goes, quietly."""
     read, write = os.pipe()
-    env = {**os.environ, "AIAML_MEMORY_DIR": str(tmp_path)}
+    env = {**os.environ, "AIAML_MEMORY_DIR": str(tmp_path), "AIAML_ENABLE_SYNC": "false"}
     with subprocess.Popen(
         SERVER, stdin=subprocess.PIPE, stdout=write, stderr=subprocess.PIPE, env=env
     ) as server:
@@ -255,7 +255,7 @@ def test_a_client_that_is_killed_leaves_no_orphan(tmp_path: Path) -> None:
         "print(server.pid, flush=True)\n"
         "time.sleep(60)\n"
     )
-    env = {**os.environ, "AIAML_MEMORY_DIR": str(tmp_path)}
+    env = {**os.environ, "AIAML_MEMORY_DIR": str(tmp_path), "AIAML_ENABLE_SYNC": "false"}
     client = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, env=env)
     assert client.stdout
     pid = int(client.stdout.readline())

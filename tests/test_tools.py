@@ -37,7 +37,9 @@ def anyio_backend() -> str:
 @pytest.fixture(params=["auto", "legacy"])
 async def client(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Client]:
     """Connect in memory: "auto" speaks 2026-07-28, "legacy" the handshake protocol before it."""
-    async with Client(build(Settings(base=tmp_path / "base")), mode=request.param) as connected:
+    async with Client(
+        build(Settings(base=tmp_path / "base", sync=False)), mode=request.param
+    ) as connected:
         await connected.list_tools()  # from here on results are checked against their schemas
         yield connected
 
@@ -357,7 +359,7 @@ async def test_an_unknown_tool_is_an_error(client: Client) -> None:
 
 async def test_half_a_surrogate_pair_is_no_crash(tmp_path: Path) -> None:
     """Neither in a keyword, nor in an id, nor in a topic that came as JSON in a string."""
-    async with Client(build(Settings(base=tmp_path / "base"))) as client:
+    async with Client(build(Settings(base=tmp_path / "base", sync=False))) as client:
         assert await call(client, "think", keywords='["\\ud800"]') == []
         (entry,) = await call(client, "recall", memory_ids='["\\ud800"]')
         assert entry["error"] == "Memory with ID \ufffd not found"
@@ -371,7 +373,11 @@ async def test_the_installed_server_answers_over_stdio(mode: str, tmp_path: Path
     server = StdioServerParameters(
         command=sys.executable,
         args=["-m", "aiaml_server"],
-        env={**os.environ, "AIAML_MEMORY_DIR": str(tmp_path / "base")},
+        env={
+            **os.environ,
+            "AIAML_MEMORY_DIR": str(tmp_path / "base"),
+            "AIAML_ENABLE_SYNC": "false",
+        },
     )
     async with Client(server, mode=mode) as client:
         assert client.server_info and client.server_info.version == __version__

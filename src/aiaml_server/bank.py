@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from .errors import AiamlError
 from .index import Index
@@ -12,6 +13,7 @@ from .memory import Memory
 from .scorer import Hit
 from .settings import Settings
 from .store import Store
+from .sync import Sync
 
 log = logging.getLogger(__name__)
 
@@ -22,13 +24,24 @@ class MemoryBank:
     def __init__(self, settings: Settings) -> None:
         self.store = Store(settings.base)
         self.index = Index(self.store, check=settings.check_index)
+        self.sync = Sync(settings)
 
-    def open(self) -> None:
-        """Begin, in the background, to bring the index up to date."""
+    @contextmanager
+    def opened(self) -> Iterator[MemoryBank]:
+        """Have the background work done inside the `with`: the index made, memories kept in git.
+
+        It ends within 1.5 s.
+        """
         threading.Thread(target=self._prepare, name="index", daemon=True).start()
+        self.sync.open()
+        try:
+            yield self
+        finally:
+            self.sync.close()
+            self.close()
 
     def close(self) -> None:
-        """Stop what goes on in the background, and close the index."""
+        """Close the index; the bank answers no more."""
         self.index.close()
 
     def _prepare(self) -> None:
@@ -44,7 +57,9 @@ class MemoryBank:
             InvalidInput: a value is not what it must be; nothing was written.
             StoreError: the disk refused; nothing was left behind.
         """
-        return self.store.add(Memory.new(agent, user, topics, content))
+        memory = self.store.add(Memory.new(agent, user, topics, content))
+        self.sync.wake()
+        return memory
 
     def think(self, keywords: Iterable[str]) -> list[Hit]:
         """Return the at most 25 memories that match best; `scorer` defines the order.

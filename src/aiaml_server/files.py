@@ -106,7 +106,7 @@ def _sync(descriptor: int) -> None:
 def _rename(source: Path, target: Path) -> None:
     for attempt in range(10):
         try:
-            source.rename(target)
+            source.replace(target)
         except PermissionError:
             # On Windows a virus scanner may hold a new file for a moment.
             if sys.platform != "win32" or attempt == 9:

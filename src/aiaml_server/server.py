@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from typing import Any
 
 from mcp.server import MCPServer
@@ -23,17 +23,33 @@ from .wire import Wire
 log = logging.getLogger(__name__)
 
 NAME = "AI Agnostic Memory Layer"
-Lifespan = Callable[[MCPServer[Any]], AbstractAsyncContextManager[Any]]
 CRASHED = "an internal error; the details are in the server's log (stderr)"
 
 
 class Server(MCPServer[Any]):
     """An MCP server that answers every failure of a tool in that tool's own shape."""
 
-    def __init__(self, toolsets: Sequence[Toolset], lifespan: Lifespan | None = None) -> None:
-        instructions = "\n\n".join(toolset.instructions for toolset in toolsets)
+    def __init__(
+        self, toolsets: Sequence[Toolset], house: AbstractContextManager[Any] | None = None
+    ) -> None:
+        """Collect the tools.
+
+        Args:
+            toolsets: what there is to call.
+            house: opened before the first call, closed after the last answer.
+        """
+
+        @asynccontextmanager
+        async def lifespan(_: object) -> AsyncIterator[None]:
+            with house or nullcontext():
+                yield
+
         super().__init__(
-            NAME, title=NAME, version=__version__, instructions=instructions, lifespan=lifespan
+            NAME,
+            title=NAME,
+            version=__version__,
+            instructions="\n\n".join(toolset.instructions for toolset in toolsets),
+            lifespan=lifespan,
         )
         self._tools: dict[str, Tool] = {}
         for tool in (tool for toolset in toolsets for tool in toolset.tools()):
@@ -86,16 +102,7 @@ def _wrong_types(error: ValidationError, wanted: Mapping[str, str]) -> str:
 def build(settings: Settings) -> Server:
     """Return a server with the three tools on the memories of `settings.base`."""
     bank = MemoryBank(settings)
-
-    @asynccontextmanager
-    async def opened(_: MCPServer[Any]) -> AsyncIterator[None]:
-        bank.open()
-        try:
-            yield
-        finally:
-            bank.close()
-
-    return Server([MemoryTools(bank)], opened)
+    return Server([MemoryTools(bank)], house=bank.opened())
 
 
 def run(server: Server, wire: Wire) -> int:

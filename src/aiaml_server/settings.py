@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from .errors import InvalidSetting
@@ -21,11 +22,21 @@ class Settings:
         log_level: the least severe level that reaches stderr (`AIAML_LOG_LEVEL`).
         check_index: compare every answer of the index with a scan of all files, and fail where they
             differ (`AIAML_CHECK_INDEX`); slow, for tests and for doubts.
+        sync: whether memories are kept in git (`AIAML_ENABLE_SYNC`).
+        remote: the git repository that they are exchanged with, a URL or a path; empty for none
+            (`AIAML_GITHUB_REMOTE`). It may hold a password.
+        sync_interval: seconds between two looks at the remote (`AIAML_SYNC_INTERVAL`).
+        check_secrets: whether a memory that holds a known form of key or password is kept out of
+            git (`AIAML_CHECK_SECRETS`).
     """
 
     base: Path
     log_level: str = "WARNING"
     check_index: bool = False
+    sync: bool = True
+    remote: str = field(default="", repr=False)
+    sync_interval: float = 60.0
+    check_secrets: bool = True
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> Settings:
@@ -38,6 +49,14 @@ class Settings:
             base=_directory("AIAML_MEMORY_DIR", environ.get("AIAML_MEMORY_DIR") or "~/.aiaml"),
             check_index=_switch("AIAML_CHECK_INDEX", environ.get("AIAML_CHECK_INDEX") or "false"),
             log_level=_log_level("AIAML_LOG_LEVEL", environ.get("AIAML_LOG_LEVEL") or "WARNING"),
+            sync=_switch("AIAML_ENABLE_SYNC", environ.get("AIAML_ENABLE_SYNC") or "true"),
+            remote=_remote("AIAML_GITHUB_REMOTE", environ.get("AIAML_GITHUB_REMOTE") or ""),
+            sync_interval=_seconds(
+                "AIAML_SYNC_INTERVAL", environ.get("AIAML_SYNC_INTERVAL") or "60"
+            ),
+            check_secrets=_switch(
+                "AIAML_CHECK_SECRETS", environ.get("AIAML_CHECK_SECRETS") or "true"
+            ),
         )
 
 
@@ -61,10 +80,39 @@ def _log_level(variable: str, value: str) -> str:
     return level
 
 
+_SWITCH = {"true": True, "1": True, "yes": True, "on": True} | {
+    "false": False, "0": False, "no": False, "off": False,
+}  # fmt: skip
+
+
 def _switch(variable: str, value: str) -> bool:
-    word = value.strip().lower()
-    if word in ("1", "true", "yes", "on"):
-        return True
-    if word in ("0", "false", "no", "off"):
-        return False
-    raise InvalidSetting(variable, f"is {value!r}; it must be true or false")
+    try:
+        return _SWITCH[value.strip().lower()]
+    except KeyError:
+        raise InvalidSetting(variable, f"is {value!r}; it must be true or false") from None
+
+
+def _seconds(variable: str, value: str) -> float:
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = 0.0
+    if not 0.1 <= seconds <= 86400:
+        raise InvalidSetting(variable, f"is {value!r}; it must be seconds, from 0.1 to 86400")
+    return seconds
+
+
+def _remote(variable: str, value: str) -> str:
+    """Check an address before git sees it. It is not repeated: it may hold a password."""
+    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*):(:|//)", value)
+    if re.search(r"[\x00-\x1f\x7f]", value) or value != value.strip():
+        raise InvalidSetting(variable, "has a space or a control character that no address has")
+    if value.startswith("-"):
+        raise InvalidSetting(variable, "begins with a dash; it must be a git URL or a path")
+    if scheme and (scheme[2] == ":" or scheme[1].lower() not in _SCHEMES):
+        wanted = f"it must be a path, host:path, or a URL of {', '.join(_SCHEMES)}"
+        raise InvalidSetting(variable, f"is of the kind {scheme[1]!r}; {wanted}")
+    return value
+
+
+_SCHEMES = ("https", "http", "ssh", "git", "file")

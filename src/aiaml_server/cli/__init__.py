@@ -24,6 +24,10 @@ One memory, in plain files, for every AI agent that you use: an MCP server over 
 
 Settings (environment variables):
   AIAML_MEMORY_DIR      where memories are kept; default ~/.aiaml
+  AIAML_ENABLE_SYNC     true (default) keeps memories in git; false: no git at all
+  AIAML_GITHUB_REMOTE   a git URL or path to exchange memories with; without it git stays local
+  AIAML_SYNC_INTERVAL   seconds between two looks at the remote; default 60
+  AIAML_CHECK_SECRETS   true (default) keeps memories that hold a known form of key out of git
   AIAML_CHECK_INDEX     true: compare every answer with a scan of all files (slow)
   AIAML_LOG_LEVEL       DEBUG, INFO, WARNING (default), ERROR or CRITICAL; the log goes to stderr
 

@@ -38,7 +38,7 @@ async def _play(base: Path) -> None:
     server = StdioServerParameters(
         command=sys.executable,
         args=["-m", "aiaml_server"],
-        env={**os.environ, "AIAML_MEMORY_DIR": str(base)},
+        env={**os.environ, "AIAML_MEMORY_DIR": str(base), "AIAML_ENABLE_SYNC": "false"},
     )
     async with Client(server) as client:
         tools = ", ".join(tool.name for tool in (await client.list_tools()).tools)

@@ -1,0 +1,180 @@
+"""What synchronisation costs, against git typed by hand: `python benchmarks/sync.py [files …]`.
+
+Every figure is measured on repositories of its own, on this machine; the ratios are what counts.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from aiaml_server import Memory, MemoryBank, Settings
+from aiaml_server.memory import format as text_of
+from aiaml_server.sync.rounds import Rounds
+
+SIZES = (0, 1_000, 10_000)
+GROWTH = 200  # memories over which the repository's growth is measured
+
+
+def fill(base: Path, count: int) -> list[Path]:
+    """Write memories straight into the directory."""
+    directory = base / "files"
+    directory.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for number in range(count):
+        memory = Memory.new("claude", "marco", ["bench"], f"memory {number} " + "some words " * 30)
+        paths.append(directory / memory.file_name)
+        paths[-1].write_text(text_of(memory), encoding="utf-8")
+    return paths
+
+
+def rounds(base: Path, remote: str = "") -> Rounds:
+    """Return what does rounds on a directory."""
+    return Rounds(Settings(base, remote=remote), threading.Event())
+
+
+def git(base: Path, *words: str) -> str:
+    """Run git as a person types it."""
+    identity = ("-c", "user.name=Marco", "-c", "user.email=marco@example.org")
+    done = subprocess.run(
+        ["git", *identity, *words], cwd=base, capture_output=True, check=True, encoding="utf-8"
+    )
+    return done.stdout
+
+
+def by_hand(base: Path, path: Path) -> None:
+    """`git add` and `git commit`."""
+    git(base, "add", f"files/{path.name}")
+    git(base, "commit", "--quiet", "-m", f"Add memory {path.stem[-8:]} ({path.name})")
+
+
+def seconds(action: Callable[[], object]) -> float:
+    """Return how long something takes."""
+    started = time.perf_counter()
+    action()
+    return time.perf_counter() - started
+
+
+def kilobytes(base: Path) -> int:
+    """Return the size of the repository."""
+    return sum(path.stat().st_size for path in (base / ".git").rglob("*") if path.is_file()) // 1024
+
+
+def prepared(base: Path, count: int) -> Path:
+    """Return a directory of which git knows `count` memories."""
+    fill(base, max(count, 1))
+    assert rounds(base).run()
+    return base
+
+
+def one(directory: Path, count: int, repeats: int = 9) -> tuple[float, float, float]:
+    """Return the median of one memory's commit: ours, its round with nothing new, by hand."""
+    base = prepared(directory / "base", count)
+    worker = rounds(base)
+    worker.run()
+    ours, idle, hand = [], [], []
+    for _ in range(repeats):
+        fill(base, 1)
+        ours.append(seconds(worker.run))
+        idle.append(seconds(worker.run))
+        (path,) = fill(base, 1)
+        hand.append(seconds(lambda path=path: by_hand(base, path)))  # type: ignore[misc]
+    return statistics.median(ours), statistics.median(idle), statistics.median(hand)
+
+
+def batch(directory: Path, count: int) -> tuple[float, float]:
+    """Return the time for 1,000 waiting memories: ours, and by hand (from 50 of them)."""
+    base = prepared(directory / "base", count)
+    hand = sum(seconds(lambda path=path: by_hand(base, path)) for path in fill(base, 50)) * 20  # type: ignore[misc]
+    fill(base, 1000)
+    before = int(git(base, "rev-list", "--count", "HEAD"))
+    ours = seconds(rounds(base).run)
+    assert int(git(base, "rev-list", "--count", "HEAD")) == before + 1000
+    return ours, hand
+
+
+def growth(directory: Path, count: int) -> tuple[float, int]:
+    """Return KB per memory when each is committed alone, and the most that lay loose."""
+    base = prepared(directory / "base", count)
+    worker = rounds(base)
+    worker._repository.git.repack("-a", "-d", "-q")
+    before, loose = kilobytes(base), 0
+    for _ in range(GROWTH):
+        fill(base, 1)
+        worker.run()
+        counts = dict(line.split(": ") for line in git(base, "count-objects", "-v").splitlines())
+        loose = max(loose, int(counts["size"]))
+    worker._repository.tidy(at_once=True)
+    return (kilobytes(base) - before) / GROWTH, loose
+
+
+def exchange(directory: Path, count: int) -> tuple[float, float]:
+    """Return the time to push 1,000 new memories, and for another machine to bring them in."""
+    remote = directory / "remote"
+    git(directory, "init", "--quiet", "--bare", str(remote))
+    here, there = prepared(directory / "here", count), directory / "there"
+    ours, theirs = rounds(here, str(remote)), rounds(there, str(remote))
+    assert ours.run()
+    assert theirs.run()
+    fill(here, 1000)
+    pushed = seconds(ours.run)
+    joined = seconds(theirs.run)
+    assert len(os.listdir(there / "files")) == max(count, 1) + 1000  # noqa: PTH208
+    return pushed, joined
+
+
+def remembering(directory: Path, count: int) -> tuple[float, float]:
+    """Return the median of `remember`, without and with sync."""
+    medians = []
+    for sync in (False, True):
+        base = directory / str(sync)
+        fill(base, max(count, 1))
+        rounds(base).run()
+        bank = MemoryBank(Settings(base, sync=sync))
+        with bank.opened():
+            time.sleep(1.5)
+            times = []
+            for _ in range(200):
+                started = time.perf_counter()
+                bank.remember("claude", "marco", ["bench"], "words")
+                times.append(time.perf_counter() - started)
+                time.sleep(0.02)
+        medians.append(statistics.median(times))
+    return medians[0], medians[1]
+
+
+def main(sizes: Sequence[int]) -> None:
+    """Print the table."""
+    measures: list[Callable[[Path, int], tuple[float, ...]]] = [
+        one, batch, growth, exchange, remembering
+    ]  # fmt: skip
+    for count in sizes:
+        results = {}
+        for measure in measures:
+            with tempfile.TemporaryDirectory(prefix="aiaml-bench-") as path:
+                results[measure.__name__] = measure(Path(path), count)
+        ours, idle, hand = results["one"]
+        print(f"\n{count:,} memories in git")
+        print(
+            f"  one memory: {ours * 1e3:.0f} ms; by hand {hand * 1e3:.0f} ms: {ours / hand:.2f} x"
+        )
+        print(f"  a round with nothing new: {idle * 1e3:.0f} ms")
+        ours, hand = results["batch"]
+        print(f"  1,000 waiting: {ours:.2f} s; by hand {hand:.1f} s: {hand / ours:.1f} x faster")
+        size, loose = results["growth"]
+        print(f"  growth: {size:.1f} KB a memory; at most {loose / 1024:.0f} MB loose")
+        pushed, joined = results["exchange"]
+        print(f"  1,000 new: committed and pushed in {pushed:.1f} s, brought in in {joined:.1f} s")
+        off, on = results["remembering"]
+        print(f"  remember: {off * 1e3:.2f} ms, with sync {on * 1e3:.2f} ms: {on / off:.2f} x")
+
+
+if __name__ == "__main__":
+    main([int(word) for word in sys.argv[1:]] or SIZES)

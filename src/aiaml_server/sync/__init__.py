@@ -1,0 +1,101 @@
+"""The git thread. It is told nothing; woken, it finds out what git does not know yet.
+
+    __init__    the thread: woken, every minute, at the end
+    rounds      one round: commit, fetch, join, push; and what follows when that fails
+    remote      the other end
+    repository  the base directory's git repository
+    stream      new commits, as git fast-import reads them
+    worktree    its files, read and replaced without a loss
+    union       two histories made one (pure)
+    command     running git
+    status      how things stand, for others to read
+    leaks       secrets that must not travel
+
+GitPython is imported in the thread alone: it takes time that no answer should wait for.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import TYPE_CHECKING
+
+from aiaml_server.settings import Settings
+
+from .status import Status
+
+if TYPE_CHECKING:
+    from .rounds import Rounds
+
+__all__ = ["Status", "Sync"]
+
+log = logging.getLogger(__name__)
+
+_START_SECONDS = 0.5  # a new server answers before it syncs
+_GATHER_SECONDS = 0.5  # what is remembered together is committed together
+_RETRY_SECONDS = 1.0  # while another server's sync is at it
+_CLOSE_SECONDS = 1.4
+
+
+class Sync:
+    """Keeps one base directory in git. No method raises, and only `close` waits."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._woken = threading.Event()
+        self._closing = threading.Event()
+        self._pending = False
+        self._retry = _RETRY_SECONDS
+        self._rounds: Rounds | None = None
+        self._thread = threading.Thread(target=self._run, name="sync", daemon=True)
+
+    def open(self) -> None:
+        """Start; the first round catches up with everything since the last one."""
+        if self._settings.sync:
+            self._thread.start()
+
+    def wake(self) -> None:
+        """Have a round soon."""
+        self._pending = True
+        self._woken.set()
+
+    def close(self) -> None:
+        """End within 1.5 s: commit what is new; what does not fit is found at the next start."""
+        if not self._thread.is_alive():
+            return
+        self._closing.set()
+        self._woken.set()
+        if self._rounds:
+            self._rounds.end_calls(local=False)
+        self._thread.join(_CLOSE_SECONDS)
+        if self._rounds:
+            self._rounds.end_calls(local=True)
+
+    def _run(self) -> None:
+        self._closing.wait(_START_SECONDS)
+        if self._closing.is_set() and not self._pending:
+            return
+        try:
+            from .command import GitMissing  # noqa: PLC0415
+            from .rounds import Rounds  # noqa: PLC0415
+
+            self._rounds = Rounds(self._settings, self._closing)
+            while self._round(self._rounds):
+                pass
+        except GitMissing as error:
+            log.warning("Sync is off: %s", error)
+        except Exception:
+            log.exception("Sync ended; memories are stored and found as before")
+
+    def _round(self, rounds: Rounds) -> bool:
+        """Do a round and wait for the next; return whether there is one."""
+        self._woken.clear()
+        self._pending = False
+        last = self._closing.is_set()
+        done = rounds.run(last=last)
+        if last:
+            return False
+        self._retry = _RETRY_SECONDS if done else min(self._retry * 2, self._settings.sync_interval)
+        if self._woken.wait(self._settings.sync_interval if done else self._retry):
+            self._closing.wait(_GATHER_SECONDS)
+        return self._pending or not self._closing.is_set()

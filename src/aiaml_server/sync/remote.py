@@ -1,0 +1,140 @@
+"""The other end: asked for what it has, and given what it lacks.
+
+It is spoken to from a small bare repository of our own inside `.git`, which shares the objects.
+So nothing that the base directory's repository has configured (it may come from elsewhere: an ssh
+command, a credential helper, another address) takes effect, nothing of it is changed, and the
+address with the password that it may hold is in one private file and on no command line of ours.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from .command import Command, GitFailed, dying_with_us, ssh_command
+from .repository import MAIN, REMOTE, Repository
+
+
+class Remote:
+    """The remote at `url`, as seen from `repository`."""
+
+    def __init__(self, repository: Repository, url: str, meanwhile: Callable[[], object]) -> None:
+        self._repository = repository
+        self._url = os.path.expanduser(url) if url.startswith("~") else url  # noqa: PTH111
+        self._meanwhile = meanwhile
+        self.git = Command(repository.base)
+        self.git.secrets = _credentials(url)
+        self.git.prefix = dying_with_us()
+        self.seconds = 60.0  # that one call may take
+
+    def prepare(self) -> None:
+        """Set up the repository of our own."""
+        directory = self._repository.common / "aiaml"
+        (directory / "refs").mkdir(parents=True, exist_ok=True)
+        (directory / "objects").mkdir(exist_ok=True)
+        sha256 = len(self._repository.head()) > 40
+        _have(directory / "config", _SHA256 if sha256 else _SHA1)
+        _have(directory / "remote", _section(self._url))
+        _have(directory / "HEAD", f"ref: {MAIN}\n")
+        variables = self.git.variables
+        if variables.get("GIT_DIR"):
+            return
+        variables["GIT_DIR"] = variables["GIT_COMMON_DIR"] = str(directory)
+        variables["GIT_OBJECT_DIRECTORY"] = str(self._repository.common / "objects")
+        self._prepare_ssh(variables)
+
+    def _prepare_ssh(self, variables: dict[str, str]) -> None:
+        configured = variables.get("GIT_SSH_COMMAND") or self._ask("config", "core.sshCommand")
+        if configured or "GIT_SSH" not in variables:
+            variables["GIT_SSH_COMMAND"] = ssh_command(configured)
+
+    def look(self) -> tuple[str, bool]:
+        """Return the commit that the remote has, once it is here too, and whether it is on main.
+
+        Where there is no main yet, it is that of the remote's own default branch. Empty where there
+        is none.
+
+        Raises:
+            GitFailed: it cannot be reached.
+        """
+        refs = self._refs()
+        branch = MAIN if MAIN in refs else refs.get("ref: HEAD", "")
+        if branch not in refs:
+            return "", False
+        theirs = refs[branch]
+        if theirs != self._known():
+            words = ("--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head")
+            self._call("fetch", *words, "origin", f"+{branch}:{REMOTE}")
+            theirs = self._known()
+            self._repository.git.update_ref(REMOTE, theirs)
+        return theirs, branch == MAIN
+
+    def push(self, commit: str) -> None:
+        """Make the remote's main the given commit, if that holds all that is there.
+
+        Raises:
+            GitFailed: it cannot be reached, or refuses.
+        """
+        words = ("--porcelain", "--no-verify", "--recurse-submodules=no")
+        self._call("push", *words, "origin", f"{commit}:{MAIN}")
+        self.git.update_ref(REMOTE, commit)
+        self._repository.git.update_ref(REMOTE, commit)
+
+    def _refs(self) -> dict[str, str]:
+        lines = self._call("ls_remote", "--symref", "origin", "HEAD", "refs/heads/*").decode()
+        refs = {}
+        for value, name in (line.split("\t") for line in lines.splitlines() if "\t" in line):
+            if value.startswith("ref: "):
+                refs["ref: HEAD"] = value.removeprefix("ref: ")
+            else:
+                refs[name] = value
+        return refs
+
+    def _known(self) -> str:
+        return self._ask("rev_parse", "--verify", "--quiet", REMOTE)
+
+    def _ask(self, verb: str, *words: str) -> str:
+        try:
+            output: bytes = getattr(self.git, verb)(*words)
+        except GitFailed:
+            return ""
+        return output.decode().strip()
+
+    def _call(self, verb: str, *words: str) -> bytes:
+        options = {"kill_after_timeout": self.seconds, "output_stream": self._meanwhile}
+        output: bytes = getattr(self.git, verb)(*words, **options)
+        return output
+
+
+def _credentials(url: str) -> list[str]:
+    """Return what of a URL must not be shown: user and password, and the password alone."""
+    match = re.match(r"\w+://([^/]*)@", url)
+    if not match:
+        return []
+    return [text for text in (match[1], match[1].partition(":")[2]) if text]
+
+
+def _section(url: str) -> str:
+    quoted = url.replace("\\", "\\\\").replace('"', '\\"')
+    return f'[remote "origin"]\n\turl = "{quoted}"\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n'
+
+
+_SHA1 = """\
+[core]
+	repositoryformatversion = 0
+	bare = true
+[include]
+	path = remote
+"""
+_SHA256 = _SHA1.replace("= 0", "= 1") + "[extensions]\n\tobjectformat = sha256\n"
+
+
+def _have(path: Path, text: str) -> None:
+    """Have a file with this text, for the owner alone."""
+    if path.is_file() and path.read_text(encoding="utf-8", errors="replace") == text:
+        return
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 (a descriptor)
+        file.write(text)

@@ -1,0 +1,424 @@
+"""The git repository of the base directory: what it does not know yet, committing, joining."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import reduce
+from pathlib import Path
+
+from aiaml_server.errors import AiamlError
+from aiaml_server.files import TEMPORARY, make_directory
+
+from . import stream
+from .command import Command, GitFailed
+from .stream import Step
+from .union import Copy, Entry, is_memory, renamed, union
+from .worktree import MAX_FILE, Changed, Unfit, object_name, read, replace
+
+log = logging.getLogger(__name__)
+
+IMPORT_FROM = 500  # more new memories than this, where git has none yet, share a commit
+MAIN = "refs/heads/main"
+REMOTE = "refs/aiaml/remote"  # the remote's branch as last seen
+_CHUNK = 200  # files that are committed or brought in at once
+_IMPORTED = 5000
+_STALE_SECONDS = 600.0  # longer than any command of ours runs on this machine
+_LOOSE = 6700  # objects; as git's own automatic maintenance has it
+_LOOSE_KIB = 32 * 1024
+_PACKS = 50
+_PACK_SECONDS = 600.0
+_IDENTITY = "AIAML <aiaml@localhost>"
+
+_IGNORED = f"""\
+# What AIAML keeps beside the memories; git needs none of it.
+.lock
+.sync.lock
+.sync-status.json*
+.git.new/
+.index/
+.*{TEMPORARY}
+"""
+_EXACT = "files/*.md -text -filter -ident !eol !working-tree-encoding\n"
+_OWN_FILES = {".gitignore": _IGNORED, ".gitattributes": _EXACT}
+_UNFINISHED = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply")
+
+
+class Busy(AiamlError):  # noqa: N818
+    """Not now: a person is in the middle of something, or a file changed under our hands."""
+
+
+class Repository:
+    """The repository in `base`: its own, also where that lies inside another one."""
+
+    def __init__(self, base: Path) -> None:
+        self.base = base
+        self.directory = base / ".git"
+        self.git = Command(base)
+        self.common = self.directory  # the same but in a worktree of another repository
+        self.held_back: dict[bytes, str] = {}  # memories that must not be committed, and why
+        self.unfit: dict[bytes, str] = {}  # what has a memory's name and is none
+        self._adopted = False
+        self._identity = ""
+
+    # --- setting up -----------------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Create what is missing, and clear away what a dead git has left.
+
+        Raises:
+            Busy: a person's merge or rebase is under way.
+        """
+        if not self._adopted:
+            if not self.directory.exists():
+                self._create()
+            self._adopt()
+        self._clear_leftovers()
+        for name in _UNFINISHED:
+            if (self.directory / name).exists():
+                raise Busy(f"{name} is in .git: finish what git is doing there, then sync goes on")
+
+    def _create(self) -> None:
+        make_directory(self.base)
+        for name, text in _OWN_FILES.items():
+            with suppress(FileExistsError), (self.base / name).open("x", encoding="utf-8") as file:
+                file.write(text)
+        new = self.base / ".git.new"  # takes its name when it is whole
+        shutil.rmtree(new, ignore_errors=True)
+        self.git.init("--quiet", "--template=", str(new))
+        self.git.config("--file", str(new / ".git" / "config"), "include.path", "aiaml/remote")
+        (new / ".git").rename(self.directory)
+        new.rmdir()
+        log.info("Created a git repository in %s", self.base)
+
+    def _adopt(self) -> None:
+        """Name the repository, so that git looks for no other, and have bytes kept as they are."""
+        if self.directory.is_file():  # a submodule, or a worktree of another repository
+            text = self.directory.read_text(encoding="utf-8").strip()
+            self.directory = (self.base / text.removeprefix("gitdir: ")).resolve()
+        self.git.variables["GIT_DIR"] = str(self.directory)
+        self.git.variables["GIT_WORK_TREE"] = str(self.base)
+        self.common = self.base / _text(self.git.rev_parse("--git-common-dir"))
+        for name, text in (("attributes", _EXACT), ("exclude", _IGNORED)):
+            _ensure_text(self.common / "info" / name, text)
+        self._adopted = True
+
+    def _clear_leftovers(self) -> None:
+        left = [*self.directory.glob("*.lock"), *self.directory.glob("fast_import_crash_*")]
+        for part, pattern in (("refs", "*.lock"), ("aiaml", "*.lock"), ("objects/pack", "tmp_*")):
+            left += (self.common / part).rglob(pattern)
+        for path in left:
+            with suppress(OSError):
+                if time.time() - path.lstat().st_mtime > _STALE_SECONDS:
+                    path.unlink()
+                    log.warning("Removed %s, left by a git that died", path)
+
+    # --- asking ---------------------------------------------------------------------------------
+
+    def head(self) -> str:
+        """Return the object name of the current commit; empty before the first."""
+        return self.name_of("HEAD^{commit}")
+
+    def branch(self) -> str:
+        """Return the full name of the current branch, or HEAD when none is checked out."""
+        return self._quiet("symbolic_ref", "--quiet", "HEAD") or "HEAD"
+
+    def name_of(self, revision: str) -> str:
+        """Return the object name that git understands by `revision`; empty where there is none."""
+        return self._quiet("rev_parse", "--verify", "--quiet", revision)
+
+    def ahead_behind(self) -> tuple[int, int]:
+        """Count the commits that the remote, as last seen, has not; and those that we have not."""
+        if not self.name_of(REMOTE):
+            return int(_text(self.git.rev_list("--count", "HEAD"))), 0
+        ahead, behind = self.git.rev_list("--left-right", "--count", f"HEAD...{REMOTE}").split()
+        return int(ahead), int(behind)
+
+    def _quiet(self, verb: str, *words: str) -> str:
+        """Ask for a name that may not be there."""
+        try:
+            return _text(getattr(self.git, verb)(*words))
+        except GitFailed as error:
+            if error.output:
+                raise
+            return ""
+
+    def _unknown(self) -> dict[bytes, Entry | None]:
+        """Return the memories that may not be as in the current commit, with their entry there."""
+        found: dict[bytes, Entry | None] = {}
+        output = self.git.status(
+            "--porcelain=v2", "-z", "--no-renames", "--untracked-files=all", "--ignored=matching",
+            "--ignore-submodules=all", "--", "files",
+        )  # fmt: skip
+        for record in output.split(b"\0"):
+            kind, _, rest = record.partition(b" ")
+            if kind in (b"?", b"!"):
+                found.setdefault(rest, None)
+            elif kind == b"1":
+                _, _, mode, _, _, oid, _, path = rest.split(b" ", 7)
+                found[path] = _entry(mode, oid)
+            elif kind == b"u":
+                raise Busy("a merge has left conflicts in files/: resolve them, then sync goes on")
+        return {path: entry for path, entry in sorted(found.items()) if is_memory(path)}
+
+    def _changes(self, old: str, new: str) -> dict[bytes, tuple[Entry | None, Entry | None]]:
+        """Return what differs between two trees: each path's entry before and after."""
+        fields = self.git.diff_tree("-r", "-z", "--raw", "--no-renames", old, new).split(b"\0")
+        changes = {}
+        for meta, path in zip(fields[::2], fields[1::2], strict=False):
+            old_mode, new_mode, old_oid, new_oid, _ = meta[1:].split(b" ")
+            changes[path] = (_entry(old_mode, old_oid), _entry(new_mode, new_oid))
+        return changes
+
+    # --- committing -----------------------------------------------------------------------------
+
+    def commit(self, objection: Callable[[bytes], str]) -> int:
+        """Commit every memory that is not on disk as it is in the current commit.
+
+        Args:
+            objection: says for a file's bytes why they must not be committed; empty if they may.
+
+        Returns:
+            How many were committed.
+        """
+        head = self.head() or self._commit_own_files()
+        unknown = list(self._unknown().items())
+        self.held_back, self.unfit = {}, {}
+        adopting = len(unknown) > IMPORT_FROM and not self.name_of("HEAD:files")
+        committed, size = 0, _IMPORTED if adopting else _CHUNK
+        for start in range(0, len(unknown), size):
+            chunk = unknown[start : start + size]
+            steps = [step for path, entry in chunk if (step := self._step(path, entry, objection))]
+            groups = [steps] if adopting else [[step] for step in steps]
+            if steps:
+                head = self._import(stream.commits(groups, self.branch(), head, self._who()))
+            apart = self.held_back.keys() | self.unfit.keys()
+            self._refresh([path for path, _ in chunk if path not in apart])
+            committed += len(steps)
+        return committed
+
+    def _commit_own_files(self) -> str:
+        files = {name.encode(): read(self.base / name) for name in _OWN_FILES}
+        ours = [text.encode() for text in _OWN_FILES.values()]
+        steps = [Step("Set up", path, data) for path, data in files.items() if data in ours]
+        if not steps:
+            return ""
+        head = self._import(stream.commits([steps], self.branch(), "", self._who()))
+        self._refresh([step.path for step in steps])
+        return head
+
+    def _step(
+        self, path: bytes, entry: Entry | None, objection: Callable[[bytes], str]
+    ) -> Step | None:
+        try:
+            data = read(self._file(path))
+        except Unfit as error:
+            self.unfit[path] = f"it is {error}"
+            return None
+        if data is None:
+            return Step("Forget", path, None) if entry and self._was_here(entry) else None
+        if entry and object_name(data, entry.oid) == entry.oid:
+            return None
+        if reason := objection(data):
+            self.held_back[path] = reason
+            return None
+        return Step("Update" if entry else "Add", path, data)
+
+    def _was_here(self, entry: Entry) -> bool:
+        """Whether a memory that is gone from disk had been there, so that somebody deleted it."""
+        if not entry.is_file or not (self.base / "files").is_dir():
+            return False
+        return int(self.git.cat_file("-s", entry.oid.decode())) <= MAX_FILE
+
+    def _who(self) -> str:
+        """Return the identity that the person has configured, else one of our own."""
+        if not self._identity:
+            try:
+                stamped = _text(self.git.var("GIT_COMMITTER_IDENT", env=_ONLY_CONFIGURED))
+                self._identity = stamped.rsplit(" ", 2)[0]
+            except GitFailed:
+                self._identity = _IDENTITY
+        return self._identity
+
+    def _import(self, commits: Iterator[bytes], *words: str) -> str:
+        """Write commits; return the name of the last one."""
+        return _text(self.git.fast_import("--quiet", "--done", *words, istream=b"".join(commits)))
+
+    def _refresh(self, paths: Sequence[bytes]) -> None:
+        """Bring the index up to date for files that are committed.
+
+        Commits do not need it. Where a living git keeps it locked, a later round does it.
+        """
+        if not paths:
+            return
+        try:
+            names = b"\0".join((*paths, b""))
+            self.git.update_index("--add", "--remove", "-z", "--stdin", istream=names)
+        except GitFailed as error:
+            log.debug("The index is not up to date: %s", error)
+
+    def _file(self, path: bytes) -> Path:
+        return self.base / os.fsdecode(path)
+
+    # --- joining --------------------------------------------------------------------------------
+
+    def join(self, theirs: str) -> None:
+        """Make the current commit one that holds `theirs` too, and bring the files up to it.
+
+        The files come first: whatever is interrupted in between is found on disk, and committed.
+
+        Raises:
+            Busy: a file was changed since it was committed; nothing of it is lost.
+            OSError: the disk refused.
+        """
+        ours = self.head()
+        joined = self._joined(ours, theirs) if ours else theirs
+        if joined == ours:
+            return
+        changes = self._changes(ours or self._empty_tree(), joined)
+        here = self._check_out(changes)
+        self.git.update_ref("-m", "aiaml: join", "HEAD", joined, ours or "0" * len(joined))
+        self._refresh(here)
+        self._note({path: after for path, (_, after) in changes.items() if path not in set(here)})
+
+    def attach(self) -> None:
+        """Where no branch is checked out, join main with what is, and check out main."""
+        if (self.directory / "HEAD").read_bytes().startswith(b"ref: "):
+            return
+        if main := self.name_of(MAIN):
+            self.join(main)
+        self.git.update_ref("-m", "aiaml: attach", MAIN, self.head())
+        self.git.symbolic_ref("HEAD", MAIN)
+        log.warning("No branch was checked out in %s; going on with main", self.base)
+
+    def _joined(self, ours: str, theirs: str) -> str:
+        """Return a commit that holds both, written without moving anything.
+
+        Histories that crossed have several common ancestors; these are joined first, as git does.
+        """
+        bases = self._quiet("merge_base", "--all", ours, theirs).split()
+        if theirs in bases:
+            return ours
+        # What is held back here stands in the way of another version of it that arrives.
+        if ours in bases and not self.held_back.keys() & self._changes(ours, theirs).keys():
+            return theirs
+        base = reduce(self._joined, bases) if bases else self._empty_tree()
+        changes, copies = union(
+            {path: after for path, (_, after) in self._changes(base, ours).items()},
+            {path: after for path, (_, after) in self._changes(base, theirs).items()},
+        )
+        for path in changes.keys() & self.held_back.keys():
+            if their := changes.pop(path):  # what is held back keeps its name
+                copies.append(Copy(path, their))
+        blobs = self._blobs([copy.entry for copy in copies if copy.entry.is_file])
+        files = dict(renamed(copy, blobs[copy.entry]) for copy in copies if copy.entry in blobs)
+        return self._import(stream.join(ours, theirs, changes, files, self._who()), "--force")
+
+    def _empty_tree(self) -> str:
+        return _text(self.git.mktree(istream=b""))
+
+    def _blobs(self, entries: Sequence[Entry]) -> dict[Entry, bytes]:
+        """Return the bytes of those that are not too large for a memory."""
+        asked = b"".join(entry.oid + b"\n" for entry in entries)
+        sizes = self.git.cat_file("--batch-check=%(objectsize)", istream=asked).split()
+        fit = [entry for entry, size in zip(entries, sizes, strict=True) if int(size) <= MAX_FILE]
+        output = self.git.cat_file("--batch", istream=b"".join(each.oid + b"\n" for each in fit))
+        blobs, start = {}, 0
+        for entry in fit:
+            head, _, _ = output[start : start + 100].partition(b"\n")
+            start += len(head) + 1
+            end = start + int(head.rsplit(b" ", 1)[1])
+            blobs[entry] = output[start:end]
+            start = end + 1
+        return blobs
+
+    def _check_out(self, changes: Mapping[bytes, tuple[Entry | None, Entry | None]]) -> list[bytes]:
+        """Do on disk what `changes` says about memories; return the paths that are up to date."""
+        wanted = [
+            (path, before, after)
+            for path, (before, after) in changes.items()
+            if is_memory(path) and path not in self.held_back and (not after or after.is_file)
+        ]
+        # What is new comes first: a kill must find the copy of a version that loses its name made
+        # before the name is taken from it.
+        wanted.sort(key=lambda each: each[1] is not None)
+        here = []
+        for start in range(0, len(wanted), _CHUNK):
+            chunk = wanted[start : start + _CHUNK]
+            blobs = self._blobs([after for _, _, after in chunk if after])
+            for path, before, after in chunk:
+                if after and after not in blobs:
+                    log.warning("Not brought in: %r is larger than a memory can be", path)
+                elif self._put(path, before, blobs[after] if after else None):
+                    here.append(path)
+        return here
+
+    def _put(self, path: bytes, before: Entry | None, data: bytes | None) -> bool:
+        try:
+            replace(self._file(path), before.oid if before else None, data)
+        except Unfit as error:
+            log.warning("Not brought in: in the way of %r is something %s", path, error)
+            return False
+        except Changed as error:
+            raise Busy(f"{error} was changed while another version of it arrived") from error
+        return True
+
+    def _note(self, entries: Mapping[bytes, Entry | None]) -> None:
+        """Let the index know what is committed but was not brought in.
+
+        Where there is no such file, git is told not to miss it.
+        """
+        if not entries:
+            return
+        lines, missing, nothing = [], [], b"0" * len(self.head())
+        for path, entry in entries.items():
+            mode, oid = entry or (b"0", nothing)
+            lines.append(b"%s %s 0\t%s\0" % (mode, oid, path))
+            if entry and not os.path.lexists(self._file(path)):
+                missing.append(path + b"\0")
+        try:
+            self.git.update_index("-z", "--index-info", istream=b"".join(lines))
+            self.git.update_index("-z", "--skip-worktree", "--stdin", istream=b"".join(missing))
+        except GitFailed as error:
+            log.debug("The index is not up to date: %s", error)
+
+    # --- keeping it small -----------------------------------------------------------------------
+
+    def tidy(self, *, at_once: bool = False) -> None:
+        """Pack objects when many lie about; a kill in the middle harms nothing."""
+        lines = (line.split(b": ") for line in self.git.count_objects("-v").splitlines())
+        counts = {name: int(number) for name, number in lines if number.isdigit()}
+        many = (
+            counts[b"count"] > _LOOSE or counts[b"size"] > _LOOSE_KIB or counts[b"packs"] > _PACKS
+        )
+        if many or at_once:
+            self.git.repack("-d", "-l", "-q", "--geometric=2", kill_after_timeout=_PACK_SECONDS)
+
+
+_ONLY_CONFIGURED = {
+    "GIT_CONFIG_COUNT": "1",
+    "GIT_CONFIG_KEY_0": "user.useConfigOnly",
+    "GIT_CONFIG_VALUE_0": "true",
+}
+
+
+def _text(output: bytes) -> str:
+    return os.fsdecode(output).strip()
+
+
+def _entry(mode: bytes, oid: bytes) -> Entry | None:
+    return Entry(mode, oid) if mode.strip(b"0") else None
+
+
+def _ensure_text(path: Path, text: str) -> None:
+    """Have `text` in a file that may hold more."""
+    path.parent.mkdir(exist_ok=True)
+    with path.open("a+", encoding="utf-8", newline="") as file:
+        file.seek(0)
+        before = file.read()
+        if text not in before:
+            file.write(text if before.endswith("\n") or not before else f"\n{text}")

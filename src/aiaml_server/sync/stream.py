@@ -1,0 +1,81 @@
+"""What `git fast-import` reads: new commits, on top of each other or of two parents."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from .union import Entry, is_safe
+
+
+class Step(NamedTuple):
+    """One memory's change: `verb` as the message has it; `data` is None where it is gone."""
+
+    verb: str
+    path: bytes
+    data: bytes | None
+
+
+def commits(groups: Sequence[Sequence[Step]], branch: str, head: str, who: str) -> Iterator[bytes]:
+    """Yield a stream with one commit for each group, on top of each other."""
+    for number, group in enumerate(groups):
+        yield from _commit(branch, who, _message(group))
+        if head and not number:
+            yield b"from %s\n" % head.encode()
+        for step in group:
+            yield from _file_lines(step.path, step.data)
+    yield b"get-mark :1\ndone\n"
+
+
+def join(
+    ours: str,
+    theirs: str,
+    changes: Mapping[bytes, Entry | None],
+    files: Mapping[bytes, bytes],
+    who: str,
+) -> Iterator[bytes]:
+    """Yield a stream with a commit of two parents."""
+    yield from _commit("refs/aiaml/joined", who, "Join the memories of another machine")
+    yield b"from %s\nmerge %s\n" % (ours.encode(), theirs.encode())
+    for path, entry in changes.items():
+        if entry is None:
+            yield b"D %s\n" % _quoted(path)
+        elif is_safe(path):
+            yield b"M %s %s %s\n" % (*entry, _quoted(path))
+    for path, data in files.items():
+        yield from _file_lines(path, data)
+    yield b"get-mark :1\ndone\n"
+
+
+def _commit(branch: str, who: str, message: str) -> Iterator[bytes]:
+    text = os.fsencode(message)
+    yield b"commit %s\nmark :1\n" % os.fsencode(branch)
+    yield b"committer %s %d %s\n" % (os.fsencode(who), time.time(), time.strftime("%z").encode())
+    yield b"data %d\n%s\n" % (len(text), text)
+
+
+def _file_lines(path: bytes, data: bytes | None) -> Iterator[bytes]:
+    if data is None:
+        yield b"D %s\n" % _quoted(path)
+    else:
+        yield b"M 100644 inline %s\ndata %d\n" % (_quoted(path), len(data))
+        yield data
+        yield b"\n"
+
+
+def _quoted(path: bytes) -> bytes:
+    for raw, escaped in ((b"\\", b"\\\\"), (b'"', b'\\"'), (b"\n", b"\\n")):
+        path = path.replace(raw, escaped)
+    return b'"%s"' % path
+
+
+def _message(group: Sequence[Step]) -> str:
+    if group[0].verb == "Set up":
+        return "Set up the memory directory"
+    if len(group) > 1:
+        return f"Import {len(group)} memories"
+    name = " ".join(os.fsdecode(group[0].path).removeprefix("files/").split())
+    identity = name.removesuffix(".md").rpartition("_")[2]
+    return f"{group[0].verb} memory {identity} ({name})"

@@ -1,0 +1,79 @@
+"""The files in the base directory, as git sees them: read, written and removed without a loss."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+from aiaml_server.files import TEMPORARY, make_directory, sync_directory, write_atomic
+
+MAX_FILE = 4 * 1024 * 1024  # bytes; what is larger is no memory
+
+
+class Unfit(Exception):  # noqa: N818
+    """Under the name stands something that is no memory: a link, a pipe, a directory, too much."""
+
+
+class Changed(Exception):  # noqa: N818
+    """The file is not as git knows it; overwriting it would lose what somebody wrote."""
+
+
+def read(path: Path) -> bytes | None:
+    """Return the bytes of a file, or None where there is none.
+
+    Raises:
+        Unfit: it is no regular file of a memory's size, or cannot be read.
+    """
+    flags = os.O_RDONLY
+    for extra in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):
+        flags |= getattr(os, extra, 0)
+    try:
+        if not stat.S_ISREG(path.lstat().st_mode):
+            raise Unfit("not a regular file")
+        with open(os.open(path, flags), "rb") as stream:  # noqa: PTH123 (a descriptor)
+            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                raise Unfit("not a regular file")
+            data = stream.read(MAX_FILE + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise Unfit(error.strerror or str(error)) from error
+    if len(data) > MAX_FILE:
+        raise Unfit(f"larger than {MAX_FILE // 1024 // 1024} MiB")
+    return data
+
+
+def object_name(data: bytes, like: bytes) -> bytes:
+    """Return the name that git gives to a file's bytes; SHA-256 where `like` is that long."""
+    algorithm = hashlib.sha256 if len(like) > 40 else hashlib.sha1
+    return algorithm(b"blob %d\0%s" % (len(data), data)).hexdigest().encode()
+
+
+def replace(path: Path, known: bytes | None, data: bytes | None) -> None:
+    """Put `data` in place of the version that has the object name `known`, or remove that.
+
+    On return it is durable: git must never hold a commit of which the disk could lose a file, since
+    the loss would look like a deletion.
+
+    Raises:
+        Changed: another version stands there.
+        Unfit: something stands there that is no file.
+        OSError: the disk refused.
+    """
+    present = read(path)
+    if present == data:
+        return
+    name = None if present is None else object_name(present, known or b"")
+    if name != known:
+        raise Changed(path.name)
+    if data is None:
+        path.unlink()
+        sync_directory(path.parent)
+        return
+    make_directory(path.parent)
+    with suppress(FileNotFoundError):  # of a sync that was killed; no other writer has the name
+        path.with_name(f".{path.name}{TEMPORARY}").unlink()
+    write_atomic(path, data)

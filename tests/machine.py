@@ -1,0 +1,119 @@
+"""A person's machine, with its own memory directory and one remote shared with the others."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from aiaml_server import Memory, MemoryBank, Settings
+from aiaml_server.sync import Status
+from aiaml_server.sync.rounds import Rounds
+
+# No configuration of the person who runs the tests takes part in them.
+CLEAN = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, "LC_ALL": "C"}
+
+
+def git(directory: Path, *words: str, data: str | None = None) -> str:
+    """Run git as a person would, and return what it prints."""
+    done = subprocess.run(
+        ["git", *words],
+        cwd=directory,
+        env={**os.environ, **CLEAN},
+        input=data,
+        capture_output=True,
+        check=False,
+        encoding="utf-8",
+        errors="surrogateescape",
+        timeout=60,
+    )
+    assert done.returncode == 0, f"git {' '.join(words)}: {done.stderr}"
+    return done.stdout.strip()
+
+
+def as_person(directory: Path, *words: str) -> str:
+    """Run git as a person who has said who they are."""
+    return git(directory, "-c", "user.name=Marco", "-c", "user.email=marco@example.org", *words)
+
+
+def bare(path: Path) -> Path:
+    """Make an empty remote."""
+    path.mkdir(parents=True)
+    git(path, "init", "--quiet", "--bare", "--initial-branch=main")
+    return path
+
+
+class Machine:
+    """One machine; its sync runs only when told to, so that tests decide what happens when."""
+
+    def __init__(self, base: Path, remote: Path | str = "", **settings: object) -> None:
+        self.base = base
+        self.settings = Settings(base, remote=str(remote), sync_interval=0.1, **settings)  # type: ignore[arg-type]
+        self.bank = MemoryBank(self.settings)
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget everything that is not on disk."""
+        self.rounds = Rounds(self.settings, threading.Event())
+
+    def remember(self, content: str) -> Memory:
+        """Store a memory."""
+        return self.bank.remember("claude", "marco", ["test"], content)
+
+    def sync(self) -> Status:
+        """Do one round, and return how things stand after it."""
+        self.rounds._not_before = 0.0
+        deadline = time.monotonic() + 10
+        while not self.rounds.run():  # a child of a killed server may be about to let go
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        return Status.read(self.base)
+
+    def synced(self) -> Status:
+        """Do one round that succeeds."""
+        status = self.sync()
+        assert status.problem is None, status.problem
+        return status
+
+    @property
+    def files(self) -> Mapping[str, bytes]:
+        """Every memory file and its bytes."""
+        directory = self.base / "files"
+        return {path.name: path.read_bytes() for path in sorted(directory.glob("*.md"))}
+
+    def path(self, memory: Memory) -> Path:
+        """Return where a memory's file is."""
+        return self.base / "files" / memory.file_name
+
+    def git(self, *words: str) -> str:
+        """Run git in the base directory."""
+        return git(self.base, *words)
+
+    def messages(self) -> list[str]:
+        """Return the subjects of all commits, newest first."""
+        return self.git("log", "--format=%s").splitlines()
+
+
+def content_of(remote: Path, branch: str = "main") -> dict[str, bytes]:
+    """Return the memory files that a remote holds."""
+    names = git(remote, "ls-tree", "--name-only", "-z", f"{branch}:files").split("\0")
+    return {
+        name: subprocess.run(
+            ["git", "cat-file", "blob", f"{branch}:files/{name}"],
+            cwd=remote,
+            capture_output=True,
+            check=True,
+        ).stdout
+        for name in names
+        if name
+    }
+
+
+def settle(machines: list[Machine]) -> None:
+    """Let every machine sync until all have the same."""
+    for _ in range(2):
+        for machine in machines:
+            machine.synced()

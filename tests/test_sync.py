@@ -1,0 +1,636 @@
+"""Whatever is remembered gets into git, and to the other machines, by itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from aiaml_server import InvalidSetting, MemoryBank, Settings
+from aiaml_server.sync import Status, repository
+from aiaml_server.sync.worktree import object_name, replace
+from machine import Machine, as_person, bare, content_of, git, settle
+
+
+@pytest.fixture(autouse=True)
+def nobodys_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sync runs as on a machine whose owner has configured nothing."""
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_CONFIG_SYSTEM", os.devnull)
+
+
+@pytest.fixture
+def remote(tmp_path: Path) -> Path:
+    """An empty remote."""
+    return bare(tmp_path / "remote")
+
+
+@pytest.fixture
+def ada(tmp_path: Path, remote: Path) -> Machine:
+    """A machine."""
+    return Machine(tmp_path / "ada", remote)
+
+
+@pytest.fixture
+def bob(tmp_path: Path, remote: Path) -> Machine:
+    """Another machine with the same remote."""
+    return Machine(tmp_path / "bob", remote)
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Machine:
+    """A machine without a remote."""
+    return Machine(tmp_path / "alone")
+
+
+# --- committing ---------------------------------------------------------------------------------
+
+
+def test_each_memory_is_a_commit_with_its_id_and_file_name(alone: Machine) -> None:
+    """One commit per memory, `Add memory <id> (<filename>)`, that holds exactly its file."""
+    memories = [alone.remember(f"number {number}") for number in range(3)]
+    alone.synced()
+    added = [message for message in alone.messages() if message.startswith("Add")]
+    assert sorted(added) == sorted(f"Add memory {m.id} ({m.file_name})" for m in memories)
+    changed = alone.git("log", "--format=", "--name-status", "--diff-filter=AMD", "-3").splitlines()
+    assert sorted(changed) == sorted(f"A\tfiles/{memory.file_name}" for memory in memories)
+    assert alone.git("status", "--porcelain") == ""
+    assert alone.git("branch", "--show-current") == "main"
+
+
+def test_edits_and_deletions_by_people_are_commits(alone: Machine) -> None:
+    """A file that a person changes, adds or deletes is found at the next round."""
+    kept, gone = alone.remember("kept"), alone.remember("gone")
+    alone.synced()
+    alone.path(kept).write_bytes(alone.path(kept).read_bytes() + b"more\n")
+    alone.path(gone).unlink()
+    (alone.base / "files" / "by hand.md").write_text("no frontmatter")
+    alone.synced()
+    assert sorted(alone.messages()[:3]) == [
+        "Add memory by hand (by hand.md)",
+        f"Forget memory {gone.id} ({gone.file_name})",
+        f"Update memory {kept.id} ({kept.file_name})",
+    ]
+    assert alone.git("status", "--porcelain") == ""
+
+
+def test_a_round_without_news_makes_no_commit(alone: Machine) -> None:
+    """Looking changes nothing."""
+    alone.remember("one")
+    alone.synced()
+    head = alone.git("rev-parse", "HEAD")
+    alone.synced()
+    alone.restart()
+    alone.synced()
+    assert alone.git("rev-parse", "HEAD") == head
+
+
+def test_bytes_are_committed_as_they_are(alone: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Line ends and encodings survive a person's autocrlf and attributes."""
+    config = alone.base.parent / "config"
+    config.write_text("[core]\n\tautocrlf = true\n\teol = crlf\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
+    alone.remember("first")
+    odd = b"---\r\nid: x\r\n---\n\xff\x00 \r\nnot UTF-8\n"
+    (alone.base / "files" / "odd.md").write_bytes(odd)
+    alone.synced()
+    assert content_of(alone.base, "HEAD")["odd.md"] == odd
+    assert alone.git("status", "--porcelain") == ""
+
+
+def test_many_memories_at_first_adoption_are_one_import(alone: Machine) -> None:
+    """A directory of memories that was never in git comes in with one commit."""
+    directory = alone.base / "files"
+    directory.mkdir(parents=True)
+    for number in range(600):
+        (directory / f"20240101_000000_{number:08x}.md").write_text(f"memory {number}")
+    alone.synced()
+    assert alone.messages() == ["Import 600 memories", "Set up the memory directory"]
+    alone.remember("and one")
+    alone.synced()
+    assert alone.messages()[0].startswith("Add memory")
+
+
+def test_only_memories_are_committed(alone: Machine) -> None:
+    """Links, hidden files, other names, directories and files that are too large stay outside."""
+    memory = alone.remember("a memory")
+    directory = alone.base / "files"
+    (directory / ".hidden.md").write_text("x")
+    (directory / "notes.txt").write_text("x")
+    (alone.base / "secret.md").write_text("x")
+    (directory / "large.md").write_bytes(bytes(5 * 1024 * 1024))
+    (directory / "inner").mkdir()
+    (directory / "inner" / "deep.md").write_text("x")
+    if sys.platform != "win32":
+        (directory / "link.md").symlink_to("/etc/passwd")
+        os.mkfifo(directory / "pipe.md")
+    alone.synced()
+    tracked = alone.git("ls-tree", "-r", "--name-only", "HEAD").splitlines()
+    assert tracked == [".gitattributes", ".gitignore", f"files/{memory.file_name}"]
+
+
+def test_commits_carry_the_persons_identity_or_else_ours(
+    alone: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever has said who they are is the author; nothing is written into a configuration."""
+    alone.remember("one")
+    alone.synced()
+    assert alone.git("log", "-1", "--format=%an <%ae>") == "AIAML <aiaml@localhost>"
+    assert "user" not in (alone.base / ".git" / "config").read_text()
+    monkeypatch.setenv("GIT_AUTHOR_NAME", "Not used")
+    config = alone.base.parent / "config"
+    config.write_text("[user]\n\tname = Ada\n\temail = ada@example.org\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
+    alone.restart()
+    alone.remember("two")
+    alone.synced()
+    assert alone.git("log", "-1", "--format=%an <%ae>") == "Ada <ada@example.org>"
+
+
+def test_an_existing_repository_is_used_as_it_is(alone: Machine) -> None:
+    """Its branch, history, configuration, staged and unrelated files are respected."""
+    alone.base.mkdir()
+    alone.git("init", "--quiet", "--initial-branch=notes")
+    (alone.base / "README").write_text("mine")
+    (alone.base / "staged").write_text("not yet")
+    alone.git("add", "README")
+    as_person(alone.base, "commit", "--quiet", "-m", "By hand")
+    alone.git("add", "staged")
+    (alone.base / "README").write_text("changed")
+    config = (alone.base / ".git" / "config").read_bytes()
+    memory = alone.remember("a memory")
+    alone.synced()
+    assert alone.messages() == [f"Add memory {memory.id} ({memory.file_name})", "By hand"]
+    assert alone.git("branch", "--show-current") == "notes"
+    assert alone.git("status", "--porcelain").splitlines() == ["M README", "A  staged"]
+    assert (alone.base / ".git" / "config").read_bytes() == config
+
+
+def test_a_repository_around_the_base_directory_is_never_touched(tmp_path: Path) -> None:
+    """The base directory gets a repository of its own, also inside another one."""
+    git(tmp_path, "init", "--quiet")
+    inner = Machine(tmp_path / "inner")
+    inner.remember("mine")
+    inner.synced()
+    assert inner.git("rev-parse", "--show-toplevel") == str(inner.base)
+    assert git(tmp_path, "count-objects") == "0 objects, 0 kilobytes"
+
+
+def test_what_a_killed_git_left_locked_does_not_stop_commits(alone: Machine) -> None:
+    """A fresh lock is a living git's and waited for; an old one is removed."""
+    alone.remember("one")
+    alone.synced()
+    index_lock, ref_lock = (alone.base / ".git" / name for name in ("index.lock", "HEAD.lock"))
+    index_lock.touch()
+    memory = alone.remember("two")
+    alone.synced()
+    assert memory.id in alone.messages()[0]
+    assert index_lock.exists()
+    ref_lock.touch()
+    alone.remember("three")
+    assert "HEAD.lock" in str(alone.sync().problem)
+    for lock in (index_lock, ref_lock):
+        os.utime(lock, (time.time() - 3600,) * 2)
+    alone.synced()
+    assert not index_lock.exists()
+    assert not ref_lock.exists()
+    assert len(alone.messages()) == 4  # none twice
+    assert alone.git("status", "--porcelain") == ""
+
+
+# --- two machines -------------------------------------------------------------------------------
+
+
+def test_memories_arrive_on_the_other_machine_and_are_found_there(
+    ada: Machine, bob: Machine, remote: Path
+) -> None:
+    """What one machine remembers, the other one's `think` finds."""
+    memory = ada.remember("a restaurant in Trieste")
+    ada.synced()
+    assert list(content_of(remote)) == [memory.file_name]
+    bob.synced()
+    assert [hit.id for hit in bob.bank.think(["trieste"])] == [memory.id]
+    assert ada.files == bob.files
+    assert bob.git("status", "--porcelain") == ""
+
+
+def test_histories_that_know_nothing_of_each_other_are_joined(ada: Machine, bob: Machine) -> None:
+    """A second machine with memories of its own, set up against a remote that has others."""
+    ada.remember("from ada")
+    bob.remember("from bob")
+    settle([ada, bob])
+    assert len(ada.files) == 2
+    assert ada.files == bob.files
+
+
+def test_a_remote_with_another_default_branch_is_joined_and_gets_main(
+    bob: Machine, remote: Path, tmp_path: Path
+) -> None:
+    """Memories that stand on `master` come along; `main` is pushed, `master` is left alone."""
+    elsewhere = tmp_path / "elsewhere"
+    git(tmp_path, "init", "--quiet", "--initial-branch=master", str(elsewhere))
+    (elsewhere / "files").mkdir()
+    (elsewhere / "files" / "20240101_000000_aaaaaaaa.md").write_text("old")
+    git(elsewhere, "add", "files")
+    as_person(elsewhere, "commit", "--quiet", "-m", "old")
+    git(elsewhere, "push", "--quiet", str(remote), "master")
+    git(remote, "symbolic-ref", "HEAD", "refs/heads/master")
+    memory = bob.remember("new")
+    bob.synced()
+    assert set(content_of(remote)) == {"20240101_000000_aaaaaaaa.md", memory.file_name}
+    assert list(content_of(remote, "master")) == ["20240101_000000_aaaaaaaa.md"]
+    assert set(bob.files) == set(content_of(remote))
+
+
+def test_a_push_that_another_machine_outran_is_tried_again(
+    ada: Machine, bob: Machine, remote: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between our fetch and our push another machine pushes: we join again and push."""
+    ada.remember("first")
+    settle([ada, bob])
+    from aiaml_server.sync.remote import Remote
+
+    look = Remote.look
+    faster = iter([True])
+
+    def look_then_be_outrun(self: Remote) -> tuple[str, bool]:
+        seen = look(self)
+        if self is ada.rounds._remote and next(faster, False):
+            bob.remember("bob is faster")
+            bob.synced()
+        return seen
+
+    monkeypatch.setattr(Remote, "look", look_then_be_outrun)
+    ada.remember("ada is slower")
+    status = ada.synced()
+    assert (status.ahead, status.behind) == (0, 0)
+    assert len(content_of(remote)) == 3
+
+
+def test_both_versions_of_a_memory_edited_on_two_machines_are_kept(
+    ada: Machine, bob: Machine
+) -> None:
+    """One keeps the name; the other becomes a memory of its own, with an id of its own."""
+    memory = ada.remember("the original")
+    settle([ada, bob])
+    for machine, text in ((ada, b"by ada"), (bob, b"by bob")):
+        path = machine.path(memory)
+        path.write_bytes(path.read_bytes().replace(b"the original", text))
+    settle([ada, bob])
+    assert ada.files == bob.files
+    found = [bob.bank.recall([hit.id])[hit.id] for hit in bob.bank.think(["by"])]
+    assert sorted(each.content for (each,) in found) == ["by ada", "by bob"]
+    ids = {each.id for (each,) in found}
+    assert len(ids) == 2
+    assert memory.id in ids
+    for (each,) in found:
+        assert f"{memory.file_name[:16]}{each.id}.md" in bob.files
+
+
+@pytest.mark.parametrize("first", ["the edit", "the deletion"])
+def test_an_edit_wins_over_a_deletion(ada: Machine, bob: Machine, first: str) -> None:
+    """Edited here and deleted there: the edited memory is back on both."""
+    memory = ada.remember("the original")
+    settle([ada, bob])
+    ada.path(memory).write_bytes(ada.path(memory).read_bytes() + b"and more\n")
+    bob.path(memory).unlink()
+    settle([ada, bob] if first == "the edit" else [bob, ada])
+    assert b"and more" in bob.files[memory.file_name]
+    assert ada.files == bob.files
+
+
+def test_a_deletion_of_an_unchanged_memory_reaches_all(ada: Machine, bob: Machine) -> None:
+    """Deleted on one machine, or on both: gone everywhere."""
+    memories = [ada.remember("one"), ada.remember("two")]
+    settle([ada, bob])
+    for memory in memories:
+        ada.path(memory).unlink()
+    bob.path(memories[0]).unlink()
+    settle([ada, bob])
+    assert ada.files == bob.files == {}
+
+
+def test_a_missing_directory_is_no_wish_to_forget_everything(ada: Machine, bob: Machine) -> None:
+    """Without `files/` nothing is deleted in git, nor on the other machine."""
+    memory = ada.remember("one")
+    settle([ada, bob])
+    (ada.base / "files").rename(ada.base / "moved")
+    settle([ada, bob])
+    assert list(bob.files) == [memory.file_name]
+    assert not any(message.startswith("Forget") for message in ada.messages())
+
+
+def test_the_same_file_name_drawn_on_two_machines_loses_neither(ada: Machine, bob: Machine) -> None:
+    """The same id in the same second: both memories are kept."""
+    name = "20240101_000000_aaaaaaaa.md"
+    for machine in (ada, bob):
+        (machine.base / "files").mkdir(parents=True)
+        (machine.base / "files" / name).write_text(
+            f"---\nid: aaaaaaaa\n---\n\n{machine.base.name}\n"
+        )
+    settle([ada, bob])
+    assert ada.files == bob.files
+    assert len(ada.files) == 2
+    for each in ("ada", "bob"):
+        assert any(each in data.decode() for data in ada.files.values())
+
+
+def test_what_a_person_writes_meanwhile_is_never_overwritten(
+    ada: Machine, bob: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that changes after it was committed, while another version arrives, keeps both."""
+    memory = ada.remember("the original")
+    settle([ada, bob])
+    bob.path(memory).write_text("by bob")
+    bob.synced()
+    joined = ada.rounds._repository._joined
+
+    def write_then_join(ours: str, theirs: str) -> str:
+        if b"the original" in ada.path(memory).read_bytes():
+            ada.path(memory).write_text("by ada")
+        return joined(ours, theirs)
+
+    monkeypatch.setattr(ada.rounds._repository, "_joined", write_then_join)
+    settle([ada, bob])
+    assert sorted(ada.files.values()) == [b"by ada", b"by bob"]
+    assert ada.files == bob.files
+
+
+def test_a_join_that_stops_between_two_files_loses_no_version(
+    ada: Machine, bob: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A version that gives up its name stands under its new one before."""
+    memory = ada.remember("the original")
+    settle([ada, bob])
+    original = ada.path(memory).read_bytes()
+    texts = sorted((original + b"by ada", original + b"by bob"), key=lambda t: object_name(t, b""))
+    ada.path(memory).write_bytes(texts[0])  # loses the name
+    bob.path(memory).write_bytes(texts[1])
+    bob.synced()
+    left = iter([True])
+
+    def replace_one(path: Path, known: bytes | None, data: bytes | None) -> None:
+        if not next(left, False):
+            raise OSError("the power is gone")
+        replace(path, known, data)
+
+    monkeypatch.setattr(repository, "replace", replace_one)
+    assert ada.sync().problem == "the power is gone"
+    monkeypatch.undo()
+    ada.restart()
+    settle([ada, bob])
+    assert ada.files == bob.files
+    for each in (b"by ada", b"by bob"):
+        assert any(each in data for data in ada.files.values())
+
+
+def test_files_that_are_no_memories_stay_in_git_but_are_not_brought_in(
+    ada: Machine, bob: Machine, remote: Path
+) -> None:
+    """What people keep beside the memories travels in the history, and nothing of it is lost."""
+    ada.remember("one")
+    ada.synced()
+    (ada.base / "notes.txt").write_text("mine")
+    ada.git("add", "notes.txt")
+    as_person(ada.base, "commit", "--quiet", "-m", "Notes")
+    ada.synced()
+    bob.remember("two")
+    bob.synced()
+    assert not (bob.base / "notes.txt").exists()
+    assert bob.git("status", "--porcelain") == ""
+    assert git(remote, "show", "main:notes.txt") == "mine"
+
+
+# --- secrets and status -------------------------------------------------------------------------
+
+
+def test_a_memory_with_a_secret_stays_on_this_machine(ada: Machine, remote: Path) -> None:
+    """It is stored and found, but not in git until the secret is out, or the check is off."""
+    fine = ada.remember("nothing secret")
+    token = "ghp_" + "a1B2" * 9
+    secret = ada.remember(f"the token is {token}")
+    status = ada.synced()
+    assert status.held_back == {f"files/{secret.file_name}": "it seems to hold a GitHub token"}
+    assert list(content_of(remote)) == [fine.file_name]
+    assert len(ada.bank.think(["token"])) == 1
+    unchecked = Machine(ada.base, remote, check_secrets=False)
+    assert unchecked.synced().held_back == {}
+    assert set(content_of(remote)) == {fine.file_name, secret.file_name}
+
+
+def test_a_version_that_arrives_for_a_memory_held_back_is_kept_as_well(
+    ada: Machine, bob: Machine
+) -> None:
+    """Edited here with a secret and there without: both stay, and only the latter travels."""
+    memory = ada.remember("the original")
+    settle([ada, bob])
+    with_secret = ada.path(memory).read_bytes() + b"ghp_" + b"a1B2" * 9
+    ada.path(memory).write_bytes(with_secret)
+    bob.path(memory).write_bytes(bob.path(memory).read_bytes() + b"by bob")
+    settle([bob, ada])
+    assert ada.files[memory.file_name] == with_secret
+    assert any(b"by bob" in data for data in ada.files.values())
+    assert any(b"by bob" in data for data in bob.files.values())
+    assert not any(b"ghp_" in data for data in bob.files.values())
+
+
+def test_the_status_says_how_things_stand(ada: Machine, remote: Path) -> None:
+    """Ahead while the remote is away, with the reason; then pushed, and all is well."""
+    away = remote.rename(remote.with_name("away"))
+    ada.remember("one")
+    status = ada.sync()
+    assert status.last_commit
+    assert (status.last_push, status.last_fetch, status.ahead) == (None, None, 2)
+    assert "no git repository at the remote address" in str(status.problem)
+    away.rename(remote)
+    status = ada.synced()
+    assert status.last_push
+    assert status.failing_since is None
+    assert (status.ahead, status.behind) == (0, 0)
+    assert json.loads((ada.base / ".sync-status.json").read_text())["remote"] is True
+
+
+# --- the thread ---------------------------------------------------------------------------------
+
+
+def wait_until(true: object, seconds: float = 10.0) -> None:
+    """Wait for something to become true."""
+    deadline = time.monotonic() + seconds
+    while not true():  # type: ignore[operator]
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_memories_travel_without_anyone_doing_anything(ada: Machine, bob: Machine) -> None:
+    """Two open banks: what one remembers is in git, at the remote, and in the other's directory."""
+    with ada.bank.opened(), bob.bank.opened():
+        memory = ada.remember("hello")
+        wait_until(lambda: memory.file_name in bob.files)
+
+
+def test_closing_commits_what_is_new_in_time(alone: Machine) -> None:
+    """A memory of the last moment is in git when the bank is closed, within 1.5 s."""
+    alone.remember("first words")
+    alone.synced()
+    for pause in (0, 1.5):
+        with MemoryBank(Settings(alone.base)).opened() as bank:
+            time.sleep(pause)
+            memory = bank.remember("claude", "marco", ["test"], "last words")
+            started = time.monotonic()
+        assert time.monotonic() - started < 1.0
+        assert memory.id in alone.messages()[0]
+
+
+def test_a_server_whose_client_leaves_has_committed(tmp_path: Path) -> None:
+    """A client that remembers and closes at once: the server ends in time, the memory is in git."""
+    arguments = {"agent": "claude", "user": "marco", "topics": ["test"], "content": "hello"}
+    start = {"protocolVersion": "2025-06-18", "capabilities": {},
+             "clientInfo": {"name": "test", "version": "1"}}  # fmt: skip
+    requests: list[dict[str, object]] = [
+        {"id": 1, "method": "initialize", "params": start},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/call", "params": {"name": "remember", "arguments": arguments}},
+    ]
+    with subprocess.Popen(
+        [sys.executable, "-m", "aiaml_server"],
+        env={**os.environ, "AIAML_MEMORY_DIR": str(tmp_path / "base")},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as server:
+        assert server.stdin
+        assert server.stdout
+        for request in requests:
+            server.stdin.write(json.dumps({"jsonrpc": "2.0", **request}).encode() + b"\n")
+        server.stdin.flush()
+        answers = [json.loads(server.stdout.readline()) for _ in range(2)]
+        server.stdin.close()
+        started = time.monotonic()
+        assert server.wait(10) == 0
+        assert time.monotonic() - started < 2.0
+    memory_id = answers[1]["result"]["structuredContent"]["memory_id"]
+    assert memory_id in git(tmp_path / "base", "log", "-1", "--format=%s")
+
+
+def test_without_sync_there_is_no_git_at_all(tmp_path: Path) -> None:
+    """Switched off, nothing but the memory is written."""
+    bank = MemoryBank(Settings(tmp_path, sync=False))
+    with bank.opened():
+        bank.remember("claude", "marco", ["test"], "hello")
+        time.sleep(1)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "files"]
+
+
+def test_without_git_there_is_one_warning_and_all_else_works(tmp_path: Path) -> None:
+    """A machine without git: the memory is stored and found, and the log says it once."""
+    program = (
+        "import sys, time; from pathlib import Path; from aiaml_server import *\n"
+        "with MemoryBank(Settings(Path(sys.argv[1]), sync_interval=0.1)).opened() as bank:\n"
+        "    for _ in range(3):\n"
+        "        bank.remember('claude', 'marco', ['test'], 'hello'); time.sleep(0.5)\n"
+        "    print(len(bank.think(['hello'])))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path)],
+        env={**os.environ, "PATH": str(tmp_path)},
+        capture_output=True,
+        check=False,
+        encoding="utf-8",
+        timeout=60,
+    )
+    assert done.stdout.strip() == "3"
+    assert done.stderr.splitlines() == ["Sync is off: there is no git on this machine"]
+
+
+def test_remembering_does_not_wait_for_git(alone: Machine) -> None:
+    """With a git that never ends, a memory is stored as fast as ever."""
+    directory = alone.base.parent / "bin"
+    directory.mkdir()
+    (directory / "git").write_text("#!/bin/sh\nsleep 30\n")
+    (directory / "git").chmod(0o755)
+    program = (
+        "import sys, time; from pathlib import Path; from aiaml_server import *\n"
+        "with MemoryBank(Settings(Path(sys.argv[1]))).opened() as bank:\n"
+        "    time.sleep(1); started = time.monotonic()\n"
+        "    bank.remember('claude', 'marco', ['test'], 'hello')\n"
+        "    print(time.monotonic() - started); started = time.monotonic()\n"
+        "print(time.monotonic() - started)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(alone.base)],
+        env={**os.environ, "PATH": f"{directory}{os.pathsep}{os.environ['PATH']}"},
+        capture_output=True,
+        check=False,
+        encoding="utf-8",
+        timeout=60,
+    )
+    remembered, closed = map(float, done.stdout.split())
+    assert remembered < 0.5
+    assert closed < 1.6
+
+
+# --- settings -----------------------------------------------------------------------------------
+
+
+def test_the_settings_of_sync_have_their_defaults() -> None:
+    """Sync is on, without a remote, every minute, and checks for secrets."""
+    settings = Settings.from_environ({})
+    assert (settings.sync, settings.remote, settings.sync_interval) == (True, "", 60.0)
+    assert settings.check_secrets
+    off = Settings.from_environ({"AIAML_ENABLE_SYNC": "False", "AIAML_CHECK_SECRETS": "0"})
+    assert (off.sync, off.check_secrets) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("AIAML_ENABLE_SYNC", "maybe"),
+        ("AIAML_CHECK_SECRETS", "2"),
+        ("AIAML_SYNC_INTERVAL", "soon"),
+        ("AIAML_SYNC_INTERVAL", "0"),
+        ("AIAML_SYNC_INTERVAL", "nan"),
+        ("AIAML_GITHUB_REMOTE", "ext::sh -c touch% /tmp/x"),
+        ("AIAML_GITHUB_REMOTE", "EXT::sh"),
+        ("AIAML_GITHUB_REMOTE", "foo::https://example.org"),
+        ("AIAML_GITHUB_REMOTE", "ftp://example.org/x"),
+        ("AIAML_GITHUB_REMOTE", "--upload-pack=touch /tmp/x"),
+        ("AIAML_GITHUB_REMOTE", "https://example.org/x\ny"),
+        ("AIAML_GITHUB_REMOTE", " /path"),
+    ],
+)
+def test_a_setting_that_cannot_be_used_is_refused(variable: str, value: str) -> None:
+    """A wrong value ends the start with a sentence that names the variable."""
+    with pytest.raises(InvalidSetting, match=variable):
+        Settings.from_environ({variable: value})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "https://github.com/ada/memories.git",
+        "https://ada:token@example.org/memories",
+        "git@github.com:ada/memories.git",
+        "ssh://git@example.org:2222/memories",
+        "file:///srv/memories.git",
+        "/srv/memories.git",
+        "~/memories.git",
+        "C:\\memories",
+    ],
+)
+def test_a_remote_can_be_any_url_of_git_or_a_path(value: str) -> None:
+    """What git can fetch from without running anything is taken, and kept out of sight."""
+    settings = Settings.from_environ({"AIAML_GITHUB_REMOTE": value})
+    assert settings.remote == value
+    assert value not in repr(settings)
+
+
+def test_nothing_of_sync_shows_a_password(tmp_path: Path) -> None:
+    """A refused address is not repeated: it may hold a password."""
+    with pytest.raises(InvalidSetting) as caught:
+        Settings.from_environ({"AIAML_GITHUB_REMOTE": "ftp://ada:hunter2@example.org"})
+    assert "hunter2" not in str(caught.value)
+    assert Status.read(tmp_path) == Status()

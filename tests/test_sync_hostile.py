@@ -1,0 +1,524 @@
+"""Networks that fail, repositories that attack, disks that damage: no memory pays for it."""
+
+from __future__ import annotations
+
+import http.server
+import logging
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from aiaml_server.sync.command import GitFailed
+from machine import Machine, bare, content_of, git, settle
+
+posix_only = pytest.mark.skipif(sys.platform == "win32", reason="shell scripts stand in for git")
+
+
+@pytest.fixture(autouse=True)
+def nobodys_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sync runs as on a machine whose owner has configured nothing."""
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_CONFIG_SYSTEM", os.devnull)
+
+
+@pytest.fixture
+def remote(tmp_path: Path) -> Path:
+    """An empty remote."""
+    return bare(tmp_path / "remote")
+
+
+@pytest.fixture
+def ada(tmp_path: Path, remote: Path) -> Machine:
+    """A machine."""
+    return Machine(tmp_path / "ada", remote)
+
+
+class Silence:
+    """A server that accepts, and never says a word."""
+
+    def __init__(self, server: socket.socket) -> None:
+        self.server = server
+        self.url = f"git://127.0.0.1:{server.getsockname()[1]}/memories"
+
+    def accept(self) -> socket.socket:
+        """Wait for a git that calls."""
+        self.server.settimeout(10)
+        connection, _ = self.server.accept()
+        connection.settimeout(5)
+        return connection
+
+
+def wait_for_end(connection: socket.socket) -> None:
+    """Wait until the git at the other end is gone."""
+    with connection:
+        while connection.recv(4096):
+            pass
+
+
+@pytest.fixture
+def silence() -> Iterator[Silence]:
+    """A server that accepts, and never says a word."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield Silence(server)
+
+
+class Forbidding(http.server.BaseHTTPRequestHandler):
+    """A web server that lets nobody in."""
+
+    def do_GET(self) -> None:
+        """Refuse."""
+        self.send_response(401)
+        self.send_header("WWW-Authenticate", 'Basic realm="memories"')
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def forbidding() -> Iterator[str]:
+    """The address of a server that lets nobody in."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Forbidding)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def program(path: Path, text: str) -> Path:
+    """Write a shell script that can be run."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+# --- networks -----------------------------------------------------------------------------------
+
+
+def test_a_remote_that_hangs_delays_neither_commits_nor_the_end(
+    tmp_path: Path, silence: Silence
+) -> None:
+    """While a call to the remote hangs, memories are committed; closing ends it, and its git."""
+    machine = Machine(tmp_path / "base", silence.url)
+    with machine.bank.opened():
+        connection = silence.accept()
+        memory = machine.remember("hello")
+        deadline = time.monotonic() + 10
+        while memory.id not in machine.messages()[0]:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        started = time.monotonic()
+    assert time.monotonic() - started < 1.5
+    wait_for_end(connection)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child of its parent's end")
+@pytest.mark.skipif(not shutil.which("setpriv"), reason="util-linux's setpriv is not installed")
+def test_a_git_that_talks_to_a_remote_does_not_outlive_a_killed_server(
+    tmp_path: Path, silence: Silence
+) -> None:
+    """Killed, not closed: the call that hangs ends with the server."""
+    words = [sys.executable, "-c", SERVER, str(tmp_path / "base"), silence.url, "0"]
+    with subprocess.Popen(words) as server:
+        connection = silence.accept()
+        server.kill()
+    wait_for_end(connection)
+
+
+def test_a_call_that_takes_too_long_is_ended(tmp_path: Path, silence: Silence) -> None:
+    """A hanging remote is given up, and the status says so in plain words."""
+    machine = Machine(tmp_path / "base", silence.url)
+    machine.remember("hello")
+    assert machine.rounds._remote
+    machine.rounds._remote.seconds = 0.5
+    assert machine.sync().problem == "the remote did not answer in time"
+    assert machine.messages()[0].startswith("Add memory")
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("https://aiaml.invalid/memories", "cannot be resolved"),
+        ("http://127.0.0.1:1/memories", "cannot be reached"),
+        ("ssh://127.0.0.1:1/memories", "cannot be reached"),
+        ("/nowhere/memories", "no git repository"),
+    ],
+)
+def test_a_remote_that_cannot_be_reached_is_named_in_plain_words(
+    tmp_path: Path, address: str, words: str
+) -> None:
+    """The memory is committed; the status says what is wrong; nothing counts as pushed."""
+    machine = Machine(tmp_path / "base", address)
+    machine.remember("hello")
+    status = machine.sync()
+    assert words in str(status.problem)
+    assert (status.last_push, status.ahead) == (None, 2)
+
+
+def test_nobody_is_asked_for_a_password(
+    tmp_path: Path, forbidding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A remote that wants to know who we are is answered by no window and no prompt."""
+    asked = tmp_path / "asked"
+    askpass = program(tmp_path / "bin" / "askpass", f"touch {asked}; echo secret")
+    for variable in ("GIT_ASKPASS", "SSH_ASKPASS"):
+        monkeypatch.setenv(variable, str(askpass))
+    config = tmp_path / "config"
+    config.write_text(f"[core]\n\taskPass = {askpass}\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
+    machine = Machine(tmp_path / "base", f"http://{forbidding}/memories")
+    machine.remember("hello")
+    assert "did not let us in" in str(machine.sync().problem)
+    assert not asked.exists()
+
+
+@pytest.mark.parametrize("scheme", ["http", "git", "ssh"])
+def test_a_password_in_the_address_is_shown_nowhere(
+    tmp_path: Path, scheme: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Not in the log, the status or a commit; one private file of git's holds it."""
+    caplog.set_level(logging.DEBUG)
+    machine = Machine(tmp_path / "base", f"{scheme}://ada:hunter2@aiaml.invalid/memories")
+    machine.remember("hello")
+    assert machine.sync().problem
+    assert "hunter2" not in caplog.text
+    assert machine.rounds._remote
+    with pytest.raises(GitFailed) as caught:
+        machine.rounds._remote.look()
+    assert "hunter2" not in str(caught.value)
+    holders = [p for p in machine.base.rglob("*") if p.is_file() and b"hunter2" in p.read_bytes()]
+    assert holders == [machine.base / ".git" / "aiaml" / "remote"]
+    if sys.platform != "win32":
+        assert holders[0].stat().st_mode & 0o077 == 0
+
+
+@posix_only
+@pytest.mark.parametrize("how", ["by hook", "for lack of room"])
+def test_a_rejected_push_is_never_told_as_done(
+    ada: Machine, remote: Path, how: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Rejected is rejected: in the log, in the status, in what is ahead."""
+    caplog.set_level(logging.INFO)
+    if how == "by hook":
+        program(remote / "hooks" / "pre-receive", "echo no entry; exit 1")
+    else:
+        git(remote, "config", "receive.maxInputSize", "10")
+    ada.remember("hello")
+    status = ada.sync()
+    assert "push" in str(status.problem)
+    assert (status.last_push, status.ahead) == (None, 2)
+    assert "Pushed" not in caplog.text
+
+
+def test_pauses_grow_while_a_remote_is_away(tmp_path: Path) -> None:
+    """It is asked less and less often, down to every ten minutes; commits go on."""
+    machine = Machine(tmp_path / "base", tmp_path / "nowhere")
+    pauses = []
+    for _ in range(16):
+        machine.sync()
+        pauses.append(machine.rounds._not_before - time.monotonic())
+    assert pauses[0] < 0.25
+    assert 290 < pauses[-1] <= 600
+    machine.remember("hello")
+    assert machine.rounds.run()
+    assert machine.messages()[0].startswith("Add memory")
+
+
+# --- attacks ------------------------------------------------------------------------------------
+
+
+def test_what_arrives_is_data(ada: Machine, remote: Path) -> None:
+    """Only regular files that are named like memories are brought in, and none is deleted."""
+    large = "x" * (5 * 1024 * 1024)
+    entries = [
+        ("100644", "files/20240101_000000_aaaaaaaa.md", "a memory"),
+        ("100755", "files/script.md", "a memory as well"),
+        ("120000", "files/link.md", "/etc/passwd"),
+        ("120000", "link", "/etc"),
+        ("100644", "files/.hidden.md", "x"),
+        ("100644", "files/inner/deep.md", "x"),
+        ("100644", "files/large.md", large),
+        ("100644", "files/run.sh", "x"),
+        ("100644", ".gitattributes", "* filter=evil\n"),
+        ("100644", "outside.md", "x"),
+    ]
+    stream = "commit refs/heads/main\ncommitter A <a@b> 0 +0000\ndata 1\nx\n" + "".join(
+        f"M {mode} inline {path}\ndata {len(text)}\n{text}\n" for mode, path, text in entries
+    )
+    stream += f"M 160000 {'1' * 40} files/module.md\n"
+    git(remote, "fast-import", "--quiet", data=stream)
+    mine = ada.remember("mine")
+    ada.synced()
+    (ada.base / ".git" / "index").unlink()  # which had noted what was not brought in
+    ada.synced()
+    assert set(ada.files) == {"20240101_000000_aaaaaaaa.md", "script.md", mine.file_name}
+    present = {path.name for path in ada.base.iterdir()}
+    assert present == {".git", ".gitattributes", ".gitignore", ".lock", ".sync-status.json",
+                       ".sync.lock", "files"}  # fmt: skip
+    kept = git(remote, "ls-tree", "-r", "--name-only", "main").splitlines()
+    assert {path for _, path, _ in entries} | {"files/module.md"} <= set(kept)
+    assert not any(message.startswith("Forget") for message in ada.messages())
+
+
+def test_a_path_in_the_way_of_memories_does_not_remove_them(ada: Machine, remote: Path) -> None:
+    """A remote that has a directory under a memory's name, or a file called `files`."""
+    memory = ada.remember("mine")
+    ada.synced()
+    for path in (f"files/{memory.file_name}/x", "files"):
+        stream = "commit refs/heads/main\ncommitter A <a@b> 0 +0000\ndata 1\nx\n"
+        stream += f"deleteall\nM 100644 inline {path}\ndata 1\nx\n"
+        git(remote, "update-ref", "-d", "refs/heads/main")
+        git(remote, "fast-import", "--quiet", data=stream)
+        ada.remember("another")
+        before = dict(ada.files)
+        ada.synced()
+        assert ada.files == before == content_of(remote)
+
+
+@posix_only
+def test_what_a_repository_has_configured_does_not_run(
+    ada: Machine, remote: Path, tmp_path: Path
+) -> None:
+    """Hooks, filters, watchers and helpers of a repository that came from elsewhere stay still."""
+    ran = tmp_path / "ran"
+    evil = program(tmp_path / "bin" / "evil", f'echo "$0 $@" >> {ran}; cat; exit 0')
+    ada.base.mkdir()
+    ada.git("init", "--quiet")
+    for hook in ("pre-commit", "post-commit", "reference-transaction", "pre-push",
+                 "post-index-change", "post-checkout", "post-merge"):  # fmt: skip
+        program(ada.base / ".git" / "hooks" / hook, f"echo {hook} >> {ran}")
+    for key in ("core.fsmonitor", "core.sshCommand", "core.askPass", "core.editor", "core.pager",
+                "filter.evil.clean", "filter.evil.smudge", "filter.evil.process",
+                "diff.evil.textconv", "merge.evil.driver", "credential.helper", "gpg.program",
+                "remote.origin.uploadpack", "remote.origin.receivepack", "core.gitProxy",
+                "core.alternateRefsCommand", "uploadpack.packObjectsHook"):  # fmt: skip
+        ada.git("config", key, str(evil))
+    ada.git("config", "commit.gpgSign", "true")
+    ada.git("config", "remote.origin.url", str(tmp_path / "elsewhere"))
+    ada.git("config", f"url.ext::{evil}.insteadOf", str(remote))
+    (ada.base / ".gitattributes").write_text("* filter=evil diff=evil merge=evil\n")
+    ada.remember("hello")
+    ada.synced()
+    other = Machine(tmp_path / "bob", remote)
+    other.remember("from bob")
+    settle([other, ada])
+    path = next(iter((ada.base / "files").glob("*.md")))
+    path.write_bytes(path.read_bytes() + b"more\n")
+    ada.synced()
+    assert len(content_of(remote)) == 2
+    assert not ran.exists(), ran.read_text()
+
+
+@posix_only
+def test_a_persons_own_configuration_cannot_lead_to_a_transport_that_runs_commands(
+    ada: Machine, remote: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An address is judged again after `insteadOf`."""
+    ran = tmp_path / "ran"
+    evil = program(tmp_path / "bin" / "evil", f"touch {ran}")
+    config = tmp_path / "config"
+    config.write_text(
+        f'[url "ext::{evil} "]\n\tinsteadOf = {remote}\n[protocol]\n\tallow = always\n'
+    )
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
+    ada.remember("hello")
+    ada.restart()
+    assert "transport 'ext' not allowed" in str(ada.sync().problem)
+    assert not ran.exists()
+
+
+def test_variables_of_git_lead_into_no_other_repository(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server started from a git hook, where GIT_DIR and its kin are set, stays at home."""
+    other = tmp_path / "other"
+    git(tmp_path, "init", "--quiet", str(other))
+    before = sorted(path for path in other.rglob("*"))
+    for name, value in {
+        "GIT_DIR": other / ".git",
+        "GIT_WORK_TREE": other,
+        "GIT_INDEX_FILE": other / ".git" / "index",
+        "GIT_OBJECT_DIRECTORY": other / ".git" / "objects",
+        "GIT_COMMON_DIR": other / ".git",
+        "GIT_NAMESPACE": "x",
+        "GIT_QUARANTINE_PATH": other,
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": "core.worktree",
+        "GIT_CONFIG_VALUE_0": other,
+    }.items():
+        monkeypatch.setenv(name, str(value))
+    machine = Machine(tmp_path / "base")
+    machine.remember("hello")
+    machine.synced()
+    assert sorted(path for path in other.rglob("*")) == before
+    monkeypatch.undo()
+    assert machine.messages()[0].startswith("Add memory")
+
+
+# --- damage -------------------------------------------------------------------------------------
+
+
+def _unpack(base: Path) -> None:
+    for pack in (base / ".git" / "objects" / "pack").glob("*.pack"):
+        aside = pack.rename(base / "aside")
+        pack.with_suffix(".idx").unlink()
+        with aside.open("rb") as stream:
+            subprocess.run(["git", "unpack-objects", "-q"], cwd=base, stdin=stream, check=True)
+        aside.unlink()
+
+
+def _damage(machine: Machine, what: str, newest: str) -> None:
+    directory = machine.base / ".git"
+    objects = {
+        "an empty commit": "HEAD",
+        "an empty tree": "HEAD:files",
+        "an empty file object": f"HEAD:files/{newest}",
+        "an empty older commit": "HEAD~1",
+    }
+    places = {
+        "empty packs": "objects/pack/*.pack",
+        "garbage for packs": "objects/pack/*.pack",
+        "an empty branch": "refs/heads/main",
+        "an empty HEAD": "HEAD",
+        "a garbage index": "index",
+        "an empty note of the remote": "refs/aiaml/remote",
+        "our own part of .git emptied": "aiaml/**/*",
+    }
+    if what in ("no index", "no HEAD"):
+        (directory / what.removeprefix("no ")).unlink()
+    elif what in places:
+        for path in directory.glob(places[what]):
+            if path.is_file():
+                path.chmod(0o644)
+                path.write_bytes(b"garbage" * 99 if "garbage" in what else b"")
+    else:
+        _unpack(machine.base)
+        name = machine.git("rev-parse", objects[what])
+        path = directory / "objects" / name[:2] / name[2:]
+        path.chmod(0o644)
+        path.write_bytes(b"")
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "an empty commit",
+        "an empty tree",
+        "an empty file object",
+        "an empty older commit",
+        "empty packs",
+        "garbage for packs",
+        "an empty branch",
+        "an empty HEAD",
+        "no HEAD",
+        "a garbage index",
+        "no index",
+        "an empty note of the remote",
+        "our own part of .git emptied",
+    ],
+)
+@pytest.mark.parametrize("pushed", [True, False])
+def test_commits_go_on_in_a_damaged_repository(
+    ada: Machine, remote: Path, what: str, pushed: bool
+) -> None:
+    """Whatever a power cut left of git, every memory is in it again, and at the remote."""
+    ada.remember("one")
+    newest = ada.remember("two")
+    ada.synced()
+    if not pushed:
+        away = remote.rename(remote.with_name("away"))
+        newest = ada.remember("three")
+        ada.sync()
+        away.rename(remote)
+    _damage(ada, what, newest.file_name)
+    ada.remember("four")
+    ada.restart()
+    ada.synced()
+    assert content_of(remote) == ada.files
+    assert ada.git("rev-parse", "HEAD") == git(remote, "rev-parse", "main")
+    assert ada.git("status", "--porcelain", "--", "files") == ""
+    assert ada.git("branch", "--show-current") == "main"
+
+
+def test_a_detached_head_is_attached_again_and_nothing_is_lost(ada: Machine, remote: Path) -> None:
+    """A person who looked at an old state and left it there does not stop sync."""
+    ada.remember("one")
+    ada.synced()
+    old = ada.git("rev-parse", "HEAD")
+    ada.remember("two")
+    ada.synced()
+    ada.git("checkout", "--quiet", old)
+    ada.remember("three")
+    assert len(ada.files) == 2
+    ada.synced()
+    assert len(ada.files) == 3
+    assert ada.git("branch", "--show-current") == "main"
+    assert content_of(remote) == ada.files
+
+
+def test_a_merge_of_a_person_is_not_disturbed(ada: Machine) -> None:
+    """While a merge by hand is unfinished nothing is committed, and the status says why."""
+    ada.remember("one")
+    ada.synced()
+    head = ada.git("rev-parse", "HEAD")
+    (ada.base / ".git" / "MERGE_HEAD").write_text(f"{head}\n")
+    ada.remember("two")
+    assert "MERGE_HEAD" in str(ada.sync().problem)
+    assert ada.git("rev-parse", "HEAD") == head
+    (ada.base / ".git" / "MERGE_HEAD").unlink()
+    ada.synced()
+    assert ada.messages()[0].startswith("Add memory")
+
+
+# --- several servers ----------------------------------------------------------------------------
+
+SERVER = """
+import sys, threading
+from pathlib import Path
+from aiaml_server import MemoryBank, Settings
+from aiaml_server.sync.rounds import Rounds
+settings = Settings(Path(sys.argv[1]), remote=sys.argv[2])
+bank, rounds = MemoryBank(settings), Rounds(settings, threading.Event())
+for number in range(10):
+    bank.remember("claude", "marco", ["test"], f"{number} of {sys.argv[3]}")
+    rounds.run()
+"""
+
+
+@posix_only
+def test_two_servers_on_one_directory_never_run_git_at_once(tmp_path: Path, remote: Path) -> None:
+    """One git at a time, and every memory of both is committed once."""
+    real = subprocess.run(["which", "git"], capture_output=True, text=True, check=True)
+    overlap = tmp_path / "overlap"
+    busy = tmp_path / "busy"
+    program(
+        tmp_path / "bin" / "git",
+        f'[ "$1" = version ] && exec {real.stdout.strip()} version\n'  # asked by an import
+        f'mkdir {busy} || echo $@ >> {overlap}\n{real.stdout.strip()} "$@"\n'
+        f"code=$?\nrmdir {busy}\nexit $code",
+    )
+    base = tmp_path / "base"
+    environment = {**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
+    words = [sys.executable, "-c", SERVER, str(base), str(remote)]
+    servers = [subprocess.Popen([*words, str(number)], env=environment) for number in range(2)]
+    for server in servers:
+        assert server.wait(60) == 0
+    machine = Machine(base, remote)
+    machine.synced()
+    assert not overlap.exists(), overlap.read_text()
+    assert content_of(remote) == machine.files
+    assert len(machine.files) == 20
+    added = [message for message in machine.messages() if message.startswith("Add")]
+    assert len(set(added)) == len(added) == 20
