@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import tempfile
 import time
+from array import array
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
@@ -279,11 +280,11 @@ test_life_on_a_coarse_file_system = CoarseLife.TestCase
 def test_packing_keeps_every_count(some: dict[int, int], rest: int, many: int, times: int) -> None:
     """Few slots or all of them, once or a million times: sums are exact."""
     counts = Counter({**dict.fromkeys(range(rest), 1), **some, 7: many})
-    packed = pack(list(counts.elements()))
+    packed = pack(array("H", counts.elements()))
     assert len(packed) < SEGMENT or len(packed) % SEGMENT == 0
     total = Total()
     total.add(packed, times)
-    total.add(pack([3]), 1)
+    total.add(pack(array("H", [3])), 1)
     expected = Counter({slot: count * times for slot, count in counts.items()})
     assert total.counts() == expected + Counter([3])
     assert Counter(unpack(packed)) == counts

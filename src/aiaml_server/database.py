@@ -13,6 +13,7 @@ import sys
 import time
 import unicodedata
 import zlib
+from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -124,6 +125,7 @@ class Database:
             OSError: its directory or the file cannot be created.
         """
         self.path = path
+        self._segments: tuple[int, list[tuple[int, bytes]]] | None = None
         if path:
             make_directory(path.parent)
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # SQLite would make it 0644
@@ -265,9 +267,13 @@ class Database:
         rows = self._sql.execute("SELECT id FROM files ORDER BY instant DESC, name DESC")
         return (number for (number,) in rows)
 
-    def segments(self) -> Iterator[tuple[int, bytes]]:
-        """Return the segments with their vocabularies."""
-        return iter(self._sql.execute("SELECT id, words FROM segments"))
+    def segments(self) -> list[tuple[int, bytes]]:
+        """Return the segments with their vocabularies, which are kept until somebody writes."""
+        (version,) = self._sql.execute("PRAGMA data_version").fetchone()
+        if self._segments is None or self._segments[0] != version:
+            rows = self._sql.execute("SELECT id, words FROM segments").fetchall()
+            self._segments = (version, rows)
+        return self._segments[1]
 
     def postings(self, segment: int, wanted: Iterable[str]) -> Iterator[tuple[str, bytes, bytes]]:
         """Return, for runs of a segment, the packed slots: over all fields, and of the topics."""
@@ -374,6 +380,7 @@ class Database:
         return set(row[0].decode().split("\n")) - {""} if row else set()
 
     def _set_words(self, segment: int, words: set[str]) -> None:
+        self._segments = None
         if words:
             self._sql.execute(
                 "INSERT OR REPLACE INTO segments VALUES (?, ?)", (segment, vocabulary(words))
@@ -412,7 +419,7 @@ def _added(postings: Postings, run: str, held: Sequence[bytes] | None) -> Iterat
 
 
 def _without(packed: bytes, gone: set[int]) -> bytes:
-    return pack([slot for slot in unpack(packed) if slot not in gone])
+    return pack(array("H", (slot for slot in unpack(packed) if slot not in gone)))
 
 
 def _searched(texts: Sequence[str]) -> Fields:

@@ -25,11 +25,15 @@ import struct
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from typing import TypeAlias
 
 from .scorer import Fields
 
 SEGMENT = 4096  # slots
+_MANY_PARTS = 1000  # enough to be added up together
 MAX_RUN = 200  # characters; a text with a longer run (encoded data) is not cut but always scored
+
+Slots: TypeAlias = "array[int]"
 
 _RUN = re.compile(r"\w+|[^\w\s]+")
 _WORD = re.compile(r"\w+")
@@ -49,6 +53,10 @@ def is_word(keyword: str) -> bool:
     return _WORD.fullmatch(keyword) is not None
 
 
+def _no_slots() -> Slots:
+    return array("H")
+
+
 class Postings:
     """For each run of some texts, the slots of the texts that it stands in.
 
@@ -61,8 +69,8 @@ class Postings:
     """
 
     def __init__(self) -> None:
-        self.totals: defaultdict[str, list[int]] = defaultdict(list)
-        self.topics: defaultdict[str, list[int]] = defaultdict(list)
+        self.totals: defaultdict[str, Slots] = defaultdict(_no_slots)
+        self.topics: defaultdict[str, Slots] = defaultdict(_no_slots)
 
     def add(self, slot: int, searched: Fields) -> bool:
         """Cut a text's fields; False, and nothing is added, when it has too long a run."""
@@ -103,10 +111,10 @@ def _cut(text: str) -> tuple[list[str], list[str]]:
 # as one long number that has four bytes for each slot.
 
 
-def pack(slots: list[int]) -> bytes:
+def pack(slots: Slots) -> bytes:
     """Pack slots, of which each is repeated as often as it counts."""
     if 2 * len(slots) < SEGMENT:
-        return array("H", slots).tobytes()
+        return slots.tobytes()
     counts = Counter(slots)
     width = (max(counts.values()).bit_length() + 7) // 8
     planes = bytearray(width * SEGMENT)
@@ -116,17 +124,18 @@ def pack(slots: list[int]) -> bytes:
     return bytes(planes)
 
 
-def unpack(packed: bytes) -> list[int]:
+def unpack(packed: bytes) -> Slots:
     """Undo `pack`, but for the order."""
     total = Total()
     total.add(packed, 1)
-    return list(total.counts().elements())
+    return array("H", total.counts().elements())
 
 
 class Total:
     """Adds up packed slots. The sum for each must stay below 2 to the 32."""
 
     def __init__(self) -> None:
+        self._counts: Counter[int] = Counter()
         self._few: list[bytes] = []
         self._many = 0
 
@@ -134,19 +143,26 @@ class Total:
         """Add slots, `times` over."""
         if len(packed) < SEGMENT:
             self._few += [packed] * times
+            if len(self._few) > _MANY_PARTS:
+                self._add_few()
             return
         lanes = bytearray(4 * SEGMENT)
         for plane in range(len(packed) // SEGMENT):
             lanes[plane::4] = packed[plane * SEGMENT : (plane + 1) * SEGMENT]
         self._many += times * int.from_bytes(lanes, "little")
 
+    def _add_few(self) -> None:
+        self._counts.update(array("H", b"".join(self._few)))
+        self._few.clear()
+
     def counts(self) -> Counter[int]:
         """Return the sums that are not 0."""
-        counts = Counter(array("H", b"".join(self._few)))
+        self._add_few()
         if self._many:
             lanes = struct.unpack(f"<{SEGMENT}I", self._many.to_bytes(4 * SEGMENT, "little"))
-            counts.update({slot: count for slot, count in enumerate(lanes) if count})
-        return counts
+            self._counts.update({slot: count for slot, count in enumerate(lanes) if count})
+            self._many = 0
+        return self._counts
 
 
 # --- a vocabulary: the distinct runs of a segment, each between line feeds ----------------------
