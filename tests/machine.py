@@ -99,16 +99,16 @@ class Machine:
 
 def content_of(remote: Path, branch: str = "main") -> dict[str, bytes]:
     """Return the memory files that a remote holds."""
-    names = git(remote, "ls-tree", "--name-only", "-z", f"{branch}:files").split("\0")
+    paths = git(remote, "ls-tree", "--name-only", "-z", branch, "files/").split("\0")
     return {
-        name: subprocess.run(
-            ["git", "cat-file", "blob", f"{branch}:files/{name}"],
+        path.removeprefix("files/"): subprocess.run(
+            ["git", "cat-file", "blob", f"{branch}:{path}"],
             cwd=remote,
             capture_output=True,
             check=True,
         ).stdout
-        for name in names
-        if name
+        for path in paths
+        if path
     }
 
 
