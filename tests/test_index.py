@@ -456,21 +456,34 @@ def test_where_no_index_can_be_kept_answers_come_from_memory(
     assert (base / ".index").read_text() == "mine"
 
 
-@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root may mount")
-def test_a_full_disk_is_no_obstacle(tmp_path: Path) -> None:
-    """A disk that has room for the memories but not for the index."""
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """Mount a disk of 600 KB and fill it with 120 memories, for which there is just room."""
+    if os.name != "posix" or os.geteuid() != 0:
+        pytest.skip("only root may mount")
     mount = ["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", str(tmp_path)]
     if subprocess.run(mount, check=False, capture_output=True).returncode:
         pytest.skip("mounting is not permitted")
-    try:
-        for number in range(120):
-            write(tmp_path, f"{number}.md", format(replace(NOTE, content=f"needle w{number}")))
-        bank = MemoryBank(Settings(tmp_path))
+    for number in range(120):
+        write(tmp_path, f"{number}.md", format(replace(NOTE, content=f"needle w{number}")))
+    yield tmp_path
+    subprocess.run(["umount", str(tmp_path)], check=True)
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_full_or_read_only_disk_is_no_obstacle(
+    small_disk: Path, read_only: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The index is kept in memory then, and the log says so once."""
+    if read_only:
+        remount = ["mount", "-o", "remount,ro,size=10m", str(small_disk)]
+        subprocess.run(remount, check=True, capture_output=True)
+    bank = MemoryBank(Settings(small_disk))
+    for _ in range(2):
         assert len(found(bank, "needle")) == 25
         assert found(bank, "w7") == ["7.md"] + [f"7{n}.md" for n in range(10)]
-        bank.close()
-    finally:
-        subprocess.run(["umount", str(tmp_path)], check=True)
+    bank.close()
+    assert caplog.text.count("kept in memory") == 1
 
 
 def test_a_process_that_holds_the_index_forever_is_not_waited_for(

@@ -68,6 +68,15 @@ def test_uvx_runs_the_wheel(wheel: Path, tmp_path: Path) -> None:
         assert client.close() == 0
 
 
+def test_uv_runs_the_checkout(tmp_path: Path) -> None:
+    """`uv run aiaml-server` serves."""
+    command = [UV, "run", "--quiet", "--no-dev", "--python", sys.executable, "--project", str(ROOT)]
+    environ = {"UV_PROJECT_ENVIRONMENT": str(tmp_path / "environment")}
+    with Client(tmp_path / "base", command=[*command, "aiaml-server"], environ=environ) as client:
+        assert client.remember("x")["memory_id"]
+        assert client.close() == 0
+
+
 def test_an_installed_wheel_has_its_command(wheel: Path, tmp_path: Path) -> None:
     """A pip- or pipx-style install puts `aiaml-server` into the environment, and it serves."""
     environment = tmp_path / "environment"
