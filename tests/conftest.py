@@ -3,11 +3,33 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
+import pytest
 from hypothesis import settings
+
+from machine import Machine, bare
 
 # `HYPOTHESIS_EXAMPLES=20000 tests/run.sh` looks longer.
 settings.register_profile(
     "aiaml", max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "200")), deadline=None
 )
 settings.load_profile("aiaml")
+
+
+@pytest.fixture
+def remote(tmp_path: Path) -> Path:
+    """An empty remote."""
+    return bare(tmp_path / "remote")
+
+
+@pytest.fixture
+def ada(tmp_path: Path, remote: Path) -> Machine:
+    """A machine."""
+    return Machine(tmp_path / "ada", remote)
+
+
+@pytest.fixture
+def bob(tmp_path: Path, remote: Path) -> Machine:
+    """Another machine with the same remote."""
+    return Machine(tmp_path / "bob", remote)

@@ -146,7 +146,8 @@ def calls_on_the_store(bank: subprocess.Popen[str], tmp_path: Path) -> list[tupl
     found = []
     for call in strace.calls(log):
         seen[call.name] = seen.get(call.name, 0) + 1
-        if touches.search(call.text):
+        # A `read` has no number to rely on: the process waits in one when strace attaches.
+        if call.name != "read" and touches.search(call.text):
             may_fail = "/.lock>" in call.text or not MUST_NOT_FAIL.fullmatch(call.name)
             found.append((call.name, seen[call.name], may_fail))
     assert {name for name, _, may_fail in found if not may_fail} > {"fsync", "write"}

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from aiaml_server.sync.command import GitFailed
-from machine import Machine, bare, content_of, git, settle
+from machine import Machine, content_of, git, settle
 
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="shell scripts stand in for git")
 
@@ -27,18 +27,6 @@ def nobodys_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sync runs as on a machine whose owner has configured nothing."""
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     monkeypatch.setenv("GIT_CONFIG_SYSTEM", os.devnull)
-
-
-@pytest.fixture
-def remote(tmp_path: Path) -> Path:
-    """An empty remote."""
-    return bare(tmp_path / "remote")
-
-
-@pytest.fixture
-def ada(tmp_path: Path, remote: Path) -> Machine:
-    """A machine."""
-    return Machine(tmp_path / "ada", remote)
 
 
 class Silence:

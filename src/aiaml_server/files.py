@@ -1,10 +1,11 @@
-"""Two promises: whole files (`write_atomic`) and one writer at a time (`Lock`)."""
+"""Two promises: whole files (`write_atomic`, `read_regular`), one writer at a time (`Lock`)."""
 
 from __future__ import annotations
 
 import errno
 import logging
 import os
+import stat
 import sys
 import threading
 import time
@@ -13,6 +14,8 @@ from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 from typing import NamedTuple
+
+from .errors import MalformedFile
 
 log = logging.getLogger(__name__)
 
@@ -77,6 +80,40 @@ def write_atomic(path: Path, data: bytes) -> None:
         with suppress(OSError):
             current.unlink()
         raise
+
+
+_READ = os.O_RDONLY
+for _flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):
+    _READ |= getattr(os, _flag, 0)
+
+
+def read_regular(path: str, most: int) -> bytes:
+    """Read a regular file of at most `most` bytes, following no link and waiting for no pipe.
+
+    Raises:
+        MalformedFile: it is something else.
+        OSError: it is not there, or cannot be read.
+    """
+    _check_regular(os.lstat(path), most)
+    descriptor = os.open(path, _READ)
+    try:
+        status = os.fstat(descriptor)
+        _check_regular(status, most)
+        parts = [os.read(descriptor, status.st_size + 1)]
+        while parts[-1] and sum(map(len, parts)) <= most:
+            parts.append(os.read(descriptor, most))
+        return b"".join(parts)
+    finally:
+        os.close(descriptor)
+
+
+def _check_regular(status: os.stat_result, most: int) -> None:
+    if stat.S_ISLNK(status.st_mode):
+        raise MalformedFile(["it is a symbolic link"])
+    if not stat.S_ISREG(status.st_mode):
+        raise MalformedFile(["it is not a regular file"])
+    if status.st_size > most:
+        raise MalformedFile([f"it is larger than {most // 1024 // 1024} MiB"])
 
 
 def sync_directory(path: Path) -> None:

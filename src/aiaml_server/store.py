@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import logging
 import os
-import stat
 import sys
 import time
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .errors import MalformedFile, StoreError
-from .files import TEMPORARY, Lock, make_directory, write_atomic
+from .files import TEMPORARY, Lock, make_directory, read_regular, write_atomic
 from .memory import Memory, format, parse
 
 log = logging.getLogger(__name__)
@@ -24,9 +23,6 @@ MAX_FILE = 4 * 1024 * 1024  # bytes; four times the largest memory that can be r
 LOCK_SECONDS = 5.0
 _LEFTOVER_SECONDS = 3600.0
 _TICK = 50_000_000  # nanoseconds: several times the usual 1 to 10 ms
-_READ = os.O_RDONLY
-for _flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):
-    _READ |= getattr(os, _flag, 0)
 _COARSE_TICK = 2_500_000_000  # where only whole seconds are counted
 
 
@@ -194,7 +190,7 @@ class Store:
 def _text(path: str) -> str:
     """Read a regular file as UTF-8, without following a link or waiting for a pipe."""
     try:
-        return _bytes(path).decode("utf-8")
+        return read_regular(path, MAX_FILE).decode("utf-8")
     except FileNotFoundError:
         raise
     except OSError as error:
@@ -203,26 +199,3 @@ def _text(path: str) -> str:
         raise MalformedFile([f"it cannot be read: {(error.strerror or '').lower()}"]) from error
     except UnicodeDecodeError as error:
         raise MalformedFile([f"byte {error.start} is not UTF-8"]) from error
-
-
-def _bytes(path: str) -> bytes:
-    _check_regular(os.lstat(path))
-    descriptor = os.open(path, _READ)
-    try:
-        status = os.fstat(descriptor)
-        _check_regular(status)
-        parts = [os.read(descriptor, status.st_size + 1)]
-        while parts[-1] and sum(map(len, parts)) <= MAX_FILE:
-            parts.append(os.read(descriptor, MAX_FILE))
-        return b"".join(parts)
-    finally:
-        os.close(descriptor)
-
-
-def _check_regular(status: os.stat_result) -> None:
-    if stat.S_ISLNK(status.st_mode):
-        raise MalformedFile(["it is a symbolic link"])
-    if not stat.S_ISREG(status.st_mode):
-        raise MalformedFile(["it is not a regular file"])
-    if status.st_size > MAX_FILE:
-        raise MalformedFile([f"it is larger than {MAX_FILE // 1024 // 1024} MiB"])

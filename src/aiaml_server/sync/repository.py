@@ -217,7 +217,7 @@ class Repository:
         try:
             data = read(self._file(path))
         except Unfit as error:
-            self.unfit[path] = f"it is {error}"
+            self.unfit[path] = str(error)
             return None
         if data is None:
             return Step("Forget", path, None) if entry and self._was_here(entry) else None
@@ -361,7 +361,7 @@ class Repository:
         try:
             replace(self._file(path), before.oid if before else None, data)
         except Unfit as error:
-            log.warning("Not brought in: in the way of %r is something %s", path, error)
+            log.warning("Not brought in: %r, because of what has its name: %s", path, error)
             return False
         except Changed as error:
             raise Busy(f"{error} was changed while another version of it arrived") from error

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import stat
 from contextlib import suppress
 from pathlib import Path
 
-from aiaml_server.files import TEMPORARY, make_directory, sync_directory, write_atomic
+from aiaml_server.errors import MalformedFile
+from aiaml_server.files import (
+    TEMPORARY,
+    make_directory,
+    read_regular,
+    sync_directory,
+    write_atomic,
+)
 
 MAX_FILE = 4 * 1024 * 1024  # bytes; what is larger is no memory
 
@@ -27,23 +32,14 @@ def read(path: Path) -> bytes | None:
     Raises:
         Unfit: it is no regular file of a memory's size, or cannot be read.
     """
-    flags = os.O_RDONLY
-    for extra in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):
-        flags |= getattr(os, extra, 0)
     try:
-        if not stat.S_ISREG(path.lstat().st_mode):
-            raise Unfit("not a regular file")
-        with open(os.open(path, flags), "rb") as stream:  # noqa: PTH123 (a descriptor)
-            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-                raise Unfit("not a regular file")
-            data = stream.read(MAX_FILE + 1)
+        return read_regular(str(path), MAX_FILE)
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except MalformedFile as error:
+        raise Unfit(str(error)) from error
     except OSError as error:
-        raise Unfit(error.strerror or str(error)) from error
-    if len(data) > MAX_FILE:
-        raise Unfit(f"larger than {MAX_FILE // 1024 // 1024} MiB")
-    return data
+        raise Unfit(f"it cannot be read: {error.strerror or error}") from error
 
 
 def object_name(data: bytes, like: bytes) -> bytes:
