@@ -574,3 +574,23 @@ def test_a_deleted_index_is_there_again_after_the_next_question(
     shutil.rmtree(base / ".index")
     assert found(bank, "needle") == ["first.md"]
     assert b"needle" in index_bytes(base)
+
+
+def test_a_kill_at_any_moment_of_indexing_does_no_harm(tmp_path: Path) -> None:
+    """Servers are killed while they index; the next answer is complete, from a file on disk."""
+    for number in range(4000):
+        write(tmp_path, f"{number}.md", format(replace(NOTE, content=f"needle {number}")))
+    for turn in range(5):
+        with Client(tmp_path) as client:
+            client.start("think", keywords=["needle"])
+            time.sleep(0.1 + 0.2 * turn)
+            client.kill()
+        for number in range(turn, 4000, 100):
+            write(tmp_path, f"{number}.md", format(replace(NOTE, content=f"thread {number}")))
+    with Client(tmp_path) as client:
+        assert client.call("think", keywords=["haystack"]) == []
+        assert client.log() == ""
+    fresh = Index(Store(tmp_path))
+    for keywords in (["needle"], ["thread"], ["99"], ["needle", "5"]):
+        assert fresh.think(keywords) == scan(tmp_path, keywords)
+    fresh.close()
