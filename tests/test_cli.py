@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from aiaml_server import InvalidSetting, Settings, __version__
-from client import SERVER
+from client import SERVER, Client
 
 
 def run(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
@@ -101,6 +103,31 @@ def test_the_demo_shows_the_whole_way() -> None:
         assert shown in done.stdout
     assert '"mcpServers"' in done.stdout
     assert str(Path(sys.executable)) in done.stdout
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no such signals")
+@pytest.mark.parametrize("seconds", [0.0, 0.02, 0.1])
+def test_ctrl_c_ends_the_demo_quietly(seconds: float) -> None:
+    """At whatever moment: exit code 130 (or 0, if it was done), no traceback."""
+    command = [*SERVER, "demo"]
+    env = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(
+        command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as running:
+        assert running.stdout and running.stdout.readline()
+        time.sleep(seconds)
+        running.send_signal(signal.SIGINT)
+        _, said = running.communicate(timeout=30)
+    assert running.returncode in (130, 0)
+    assert b"Traceback" not in said
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no nohup")
+def test_an_ignored_signal_stays_ignored(tmp_path: Path) -> None:
+    """Under nohup the end of the terminal is not the end of the server."""
+    with Client(tmp_path, command=["nohup", *SERVER]) as client:
+        client.process.send_signal(signal.SIGHUP)
+        assert client.remember("still here")["memory_id"]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a pseudo-terminal is POSIX")

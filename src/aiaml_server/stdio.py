@@ -210,6 +210,7 @@ def _cancel_on_signals(cancel: Callable[[], None]) -> list[int]:
         cancel()
 
     for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK"):  # the last two: POSIX, Windows
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), handle)
+        number = getattr(signal, name, None)
+        if number and signal.getsignal(number) is not signal.SIG_IGN:  # nohup means it
+            signal.signal(number, handle)
     return received

@@ -49,12 +49,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"aiaml-server {__version__}")
         return 0
     if words == ["demo"]:
-        from .demo import demo  # noqa: PLC0415 (imports the SDK's client)
-
-        return demo()
+        return _demo()
     if words:
         return _fail(f"unknown argument {words[0]!r}; `aiaml-server --help` lists what there is")
     return _serve()
+
+
+def _demo() -> int:
+    try:
+        from .demo import demo  # noqa: PLC0415 (imports the SDK's client)
+
+        return demo()
+    except KeyboardInterrupt:
+        return 130
 
 
 def _serve() -> int:
