@@ -301,7 +301,7 @@ def _counted(
     """Return the scores of a segment's memories, by slot."""
     counted: Counter[int] = Counter()
     total = Total()
-    for number, keyword in enumerate(keywords):
+    for number, keyword in enumerate(keywords, 1):
         if is_word(keyword):
             _count(database, segment, words, keyword, total)
         else:
@@ -312,6 +312,8 @@ def _counted(
         if number % MANY_KEYWORDS == 0:
             counted.update(total.counts())
             total = Total()
+    if not counted:
+        return total.counts()  # the usual case; adding up takes longer than counting
     counted.update(total.counts())
     return counted
 
@@ -352,12 +354,14 @@ def _top(database: Database, counts: dict[int, Counter[int]]) -> list[int]:
             least = value
             break
         room -= spread[value]
-    above: list[int] = []
-    ties: set[int] = set()
-    for segment, counted in counts.items():
-        first = segment * SEGMENT
-        above += [first + slot for slot, value in counted.items() if value > least]
-        ties.update(first + slot for slot, value in counted.items() if value == least)
+    best = [
+        (value, segment * SEGMENT + slot)
+        for segment, counted in counts.items()
+        for slot, value in counted.items()
+        if value >= least
+    ]
+    above = [number for value, number in best if value > least]
+    ties = {number for value, number in best if value == least}
     return above + _newest(database, ties, room)
 
 
