@@ -221,14 +221,14 @@ class Database:
             "UPDATE directory SET (modified, changed, inode, size) = (?, ?, ?, ?)", stamp
         )
 
-    def known(self, after: str = "", most: int = -1) -> Iterator[Known]:
+    def known(self, after: str = "", most: int = -1) -> Iterator[tuple[str, Stamp]]:
         """Return the files whose names come after `after`, in the order of names."""
         rows = self._sql.execute(
-            "SELECT id, name, modified, changed, inode, size FROM files WHERE name > ?"
+            "SELECT name, modified, changed, inode, size FROM files WHERE name > ?"
             " ORDER BY name LIMIT ?",
             (_packed(after), most),
         )
-        return (Known(row[0], _name(row[1]), Stamp(*row[2:])) for row in rows)
+        return ((_name(name), Stamp._make(stamp)) for name, *stamp in rows)
 
     def malformed(self) -> list[tuple[str, str]]:
         """Return the files that are no memories, with their problems."""

@@ -31,7 +31,6 @@ from .database import (
     STALE_SECONDS,
     Database,
     Entry,
-    Known,
     Row,
     Stalled,
     file_of,
@@ -187,21 +186,24 @@ class Index:
     def _refresh(self, database: Database, stamp: Stamp) -> None:
         settled = stamp.settled  # asked before listing: a change from here on gives another one
         if stamp != database.directory():
-            missing = set(self._store.names())
-            changed = [each.name for each in self._changed(database.known())]
-            missing.difference_update(each.name for each in database.known())
-            self._look_at(database, [*changed, *missing])
+            new = set(self._store.names())
+            changed = list(self._changed(database.known(), new))
+            self._look_at(database, [*changed, *new])
             with database.transaction():
                 database.set_directory(stamp if settled else NEVER)
             self._slice_due = time.monotonic() + SLICE_SECONDS
         elif time.monotonic() > self._slice_due:
             compared = list(database.known(self._slice_after, SLICE))
-            self._look_at(database, [each.name for each in self._changed(compared)])
-            self._slice_after = compared[-1].name if len(compared) == SLICE else ""
+            self._look_at(database, self._changed(compared, set()))
+            self._slice_after = compared[-1][0] if len(compared) == SLICE else ""
             self._slice_due = time.monotonic() + SLICE_SECONDS
 
-    def _changed(self, known: Iterable[Known]) -> Iterator[Known]:
-        return (each for each in known if self._store.stamp(each.name) != each.stamp)
+    def _changed(self, known: Iterable[tuple[str, Stamp]], names: set[str]) -> Iterator[str]:
+        """Return the files that are not as they are known; take what is known out of `names`."""
+        for name, stamp in known:
+            names.discard(name)
+            if self._store.stamp(name) != stamp:
+                yield name
 
     def _look_at(self, database: Database, names: Iterable[str]) -> None:
         """Bring what is recorded of these files up to date.

@@ -60,6 +60,7 @@ class Store:
     def __init__(self, base: Path) -> None:
         self.base = base
         self.directory = base / "files"
+        self._prefix = f"{self.directory}{os.sep}"
         self._lock = Lock(base / ".lock")
         self._ids: set[str] = set()  # of the names in the directory when it bore _ids_stamp
         self._ids_stamp: Stamp | None = None
@@ -143,7 +144,7 @@ class Store:
         Raises:
             StoreError: there is something, but the system does not say what.
         """
-        path = f"{self.directory}{os.sep}{name}"
+        path = self._path(name)
         try:
             status = os.lstat(path)
         except FileNotFoundError:
@@ -153,7 +154,7 @@ class Store:
         return Stamp(status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_size)
 
     def _path(self, name: str) -> str:
-        return f"{self.directory}{os.sep}{name}"
+        return self._prefix + name
 
     def read(self, name: str) -> Memory:
         """Return the memory in the file `name`.
