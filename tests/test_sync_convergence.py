@@ -170,3 +170,4 @@ if __name__ == "__main__":
         except BaseException:
             print(f"failed: run {number}, seed {first + number}", flush=True)  # noqa: T201
             raise
+    print(f"{count} of {count} runs ended with the same memories everywhere")  # noqa: T201
