@@ -88,6 +88,7 @@ def test_every_row_is_measured_and_written(tmp_path: Path) -> None:
 
 
 def rows_of(document: str) -> list[str]:
-    """Return the first column of the table in a document."""
-    lines = [line for line in document.splitlines() if line.startswith("| ")]
+    """Return the first column of the table between a document's marks."""
+    table = document.partition("<!-- end -->")[0]
+    lines = [line for line in table.splitlines() if line.startswith("| ")]
     return [line.split("|")[1].strip() for line in lines[1:]]
