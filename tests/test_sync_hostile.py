@@ -12,10 +12,12 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from aiaml_server import MemoryBank, Settings
 from aiaml_server.sync.command import GitFailed
 from machine import Machine, content_of, git, settle
 
@@ -510,3 +512,31 @@ def test_two_servers_on_one_directory_never_run_git_at_once(tmp_path: Path, remo
     assert len(machine.files) == 20
     added = [message for message in machine.messages() if message.startswith("Add")]
     assert len(set(added)) == len(added) == 20
+
+
+@posix_only
+def test_a_slow_remote_delays_no_answer(
+    tmp_path: Path, remote: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each connection takes two seconds: answers do not, and everything arrives."""
+    ssh = tmp_path / "ssh"
+    ssh.write_text('#!/bin/sh\nsleep 2\nfor last; do :; done\nexec sh -c "$last"\n')
+    ssh.chmod(0o755)
+    monkeypatch.setenv("GIT_SSH_COMMAND", str(ssh))
+    settings = Settings(tmp_path / "base", remote=f"far-away:{remote}", sync_interval=0.2)
+    with MemoryBank(settings).opened() as bank:
+        slowest = 0.0
+        for number in range(30):
+            started = time.monotonic()
+            bank.remember("claude", "marco", ["slow"], f"memory {number}")
+            assert len(bank.think(["slow"])) == min(number + 1, 25)
+            slowest = max(slowest, time.monotonic() - started)
+            time.sleep(0.1)
+        assert slowest < 1.5
+        deadline = time.monotonic() + 60
+        while True:
+            with suppress(AssertionError):  # nothing has arrived yet
+                if len(content_of(remote)) == 30:
+                    break
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
