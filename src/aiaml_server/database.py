@@ -168,6 +168,11 @@ class Database:
         """Close the file."""
         self._sql.close()
 
+    def __del__(self) -> None:
+        """Close the file of a bank that was dropped without being closed."""
+        if sql := getattr(self, "_sql", None):
+            sql.close()
+
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Write all or nothing, alone among the processes.
