@@ -26,6 +26,7 @@ start. The other verbs are for you.
 Examples:
   aiaml list                          the newest memories
   aiaml search dinner vegetarian      what an agent would find
+  aiaml install --all                 connect your agents to it
 """
 
 EPILOG = """\
@@ -54,6 +55,8 @@ Exit codes:
 
 VERBS = {
     "list": "reading:list_",
+    "install": "connecting:install",
+    "uninstall": "connecting:uninstall",
     "serve": "serving:serve_verb",
     "demo": "serving:demo_verb",
 }

@@ -7,8 +7,23 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from aiaml_server.errors import MalformedFile, StoreError
-from aiaml_server.files import make_directory, read_regular, write_atomic
+from aiaml_server.errors import AiamlError, MalformedFile, StoreError
+from aiaml_server.files import make_directory, read_regular, replace_atomic
+
+
+class ConfigError(AiamlError):
+    """A configuration file that cannot be used as it is; nothing was changed.
+
+    Attributes:
+        path: the file.
+        reason: what is wrong with it, or in its way.
+    """
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path = path
+        self.reason = reason
+
 
 _MOST = 64 * 1024 * 1024
 FIRST = ".aiaml-backup"
@@ -19,18 +34,20 @@ def read(path: Path) -> bytes | None:
     """Return what a file holds, through links; None where there is none.
 
     Raises:
-        MalformedFile: it is not a file.
+        ConfigError: it is not a file.
         StoreError: it cannot be read.
     """
     try:
         return read_regular(os.path.realpath(path), _MOST)
     except FileNotFoundError:
         return None
+    except MalformedFile as error:
+        raise ConfigError(path, str(error)) from error
     except OSError as error:
         raise StoreError("read", path, error) from error
 
 
-def save(path: Path, before: bytes | None, after: bytes) -> Path | None:
+def save(path: Path, before: bytes | None, after: bytes | None) -> Path | None:
     """Replace a file in one step and return where the old one is kept.
 
     The first state that was ever replaced stays in FIRST, the latest in LAST, if they differ. A
@@ -40,25 +57,28 @@ def save(path: Path, before: bytes | None, after: bytes) -> Path | None:
     Args:
         path: the file, or a link to it.
         before: what it held when it was read; None if it was not there.
-        after: what it shall hold.
+        after: what it shall hold; None if it shall not be there.
 
     Raises:
-        MalformedFile: it has changed since it was read.
+        ConfigError: it has changed since it was read.
         StoreError: the disk refused; the file is as it was.
     """
     real = Path(os.path.realpath(path))
     if read(path) != before:
-        raise MalformedFile(["it was changed by another program at this moment; try again"])
+        raise ConfigError(path, "another program has just changed it; try again")
     try:
+        if after is None:
+            real.unlink()
+            return None
         if before is None:
             make_directory(real.parent)
-            write_atomic(real, after)
+            replace_atomic(real, after, 0o600)
             return None
         mode = stat.S_IMODE(real.stat().st_mode)
         if not os.access(real, os.W_OK):
             raise PermissionError(13, "permission denied", str(real))
         kept = _keep(path, before, mode)
-        write_atomic(real, after, mode)
+        replace_atomic(real, after, mode)
     except OSError as error:
         raise StoreError("write", path, error) from error
     return kept
@@ -67,18 +87,18 @@ def save(path: Path, before: bytes | None, after: bytes) -> Path | None:
 def _keep(path: Path, data: bytes, mode: int) -> Path:
     first = path.with_name(path.name + FIRST)
     if not first.exists():
-        write_atomic(first, data, mode)
+        replace_atomic(first, data, mode)
         return first
     if read(first) == data:
         return first
     last = path.with_name(path.name + LAST)
-    write_atomic(last, data, mode)
+    replace_atomic(last, data, mode)
     return last
 
 
 def original(path: Path) -> bytes | None:
     """Return the first state that was kept; None where there is none, or it cannot be read."""
-    with suppress(MalformedFile, StoreError):
+    with suppress(ConfigError, StoreError):
         return read(path.with_name(path.name + FIRST))
     return None
 

@@ -16,6 +16,7 @@ from .text import BOM, Edit, Refused, end_of_words, indentation, newline, splice
 
 _BLANK = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
 _REST_OF_LINE = re.compile(r"[ \t]*(?:/\*[^\r\n]*?\*/[ \t]*)*(?://[^\r\n]*)?(?=[\r\n])")
+_COMMENT = re.compile(r"//[^\r\n]*|/\*.*?\*/", re.DOTALL)
 _DEEPEST = 200
 
 
@@ -233,6 +234,8 @@ class _Editor:
         inner = outer + self._unit
         start = end_of_words(self._text, close)
         new = self._newline + inner + self._listed(missing, inner, self._newline + inner)
+        if "\n" in self._text[start:close]:
+            return [Edit(start, start, new)]
         return [Edit(start, close, new + self._newline + outer)]
 
     def _more(self, node: Node, missing: Mapping[str, Any]) -> list[Edit]:
@@ -283,8 +286,9 @@ def _removal(text: str, node: Node, member: Member) -> list[Edit]:
         edits.append(Edit(comma, comma + 1, ""))
     start = end_of_words(text, member.start)
     before = text[node.members[index - 1].node.end if index else node.start : start]
+    comments = _COMMENT.findall(before)
     own_line = _REST_OF_LINE.match(text, behind) or "\n" not in text[start : member.start]
-    closes = behind == close and "//" not in before
+    closes = behind == close and not (comments and comments[-1].startswith("//"))
     return [*edits, Edit(start if own_line or closes else member.start, member.node.end, "")]
 
 

@@ -33,9 +33,12 @@ class Edit(NamedTuple):
 
 def splice(text: str, edits: Sequence[Edit]) -> str:
     """Make all edits; those at the same place in the order given."""
-    for edit in sorted(reversed(edits), key=lambda edit: edit.start, reverse=True):
-        text = text[: edit.start] + edit.new + text[edit.end :]
-    return text
+    pieces: list[str] = []
+    at = 0
+    for edit in sorted(edits, key=lambda edit: edit.start):
+        pieces += [text[at : edit.start], edit.new]
+        at = edit.end
+    return "".join([*pieces, text[at:]])
 
 
 def position(text: str, offset: int) -> tuple[int, int]:

@@ -99,7 +99,8 @@ def remove(text: str, keys: Sequence[str]) -> str:
 
 def statements(text: str) -> Iterator[Statement]:
     """Find the statements of a text that is right."""
-    at, table = len(BOM) if text.startswith(BOM) else 0, ()
+    at = len(BOM) if text.startswith(BOM) else 0
+    table: tuple[str, ...] = ()
     while (at := _match(_BLANK, text, at).end()) < len(text):
         if text[at] == "[":
             found = _match(_HEADER, text, at)
@@ -132,7 +133,9 @@ def _end_of_value(text: str, at: int) -> int:
 
 
 def _names(dotted: str) -> tuple[str, ...]:
-    return tuple(_loads(f"k = {name}")["k"] if name[0] in "\"'" else name for name in _split(dotted))
+    return tuple(
+        _loads(f"k = {name}")["k"] if name[0] in "\"'" else name for name in _split(dotted)
+    )
 
 
 def _split(dotted: str) -> list[str]:
@@ -146,7 +149,7 @@ def _with_table(text: str, keys: Sequence[str], value: Mapping[str, Any]) -> str
             inline = f"{'.'.join(line.path)} is written in one line, where nothing can be added"
             raise Refused(line.start, f"{inline}; write [{'.'.join(keys[:-1])}.NAME] tables")
     between = newline(text)
-    end = end_of_words(text, len(text))
+    end = _end_of_line(text, end_of_words(text, len(text)))
     pairs = [f"{_name(name)} = {_value(inner)}" for name, inner in value.items()]
     block = between.join([f"[{'.'.join(map(_name, keys))}]", *pairs])
     before = between * 2 if text[:end].removeprefix(BOM) else ""
