@@ -154,9 +154,10 @@ def _connect(change: Change, installed: bool, variables: Mapping[str, str], dry_
     out(f"{bold(client.title)} is connected{'' if change.new else ' anew'}: {change.path}")
     if not installed:
         out(f"  {client.title} was not found here; it will read this once it is installed")
-    if variables:
-        shown = [f"{name}={_masked(value)}" for name, value in variables.items()]
-        out(f"  with {joined(shown)}")
+    for name, value in variables.items():
+        out(f"  with {name}={_masked(value)}")
+    if change.kept:
+        out(f"  {joined(change.kept)} as before")
     if kept:
         out(f"  as it was, the file is kept in {kept}")
     out(f"  {client.then}")
@@ -177,9 +178,12 @@ def _show(change: Change) -> int:
     """Print what would change, as `diff -u` does."""
     name = str(change.path)
     old, new = _lines(change.before), _lines(change.after)
-    names = [os.devnull if data is None else name for data in (change.before, change.after)]
-    for line in unified_diff(old, new, *names, lineterm=""):
+    source, target = (
+        os.devnull if data is None else name for data in (change.before, change.after)
+    )
+    for line in unified_diff(old, new, source, target, lineterm=""):
         out(click.style(_masked(line), fg={"+": "green", "-": "red"}.get(line[0])))
+    note(dim("Nothing was written."))
     return DONE
 
 

@@ -48,6 +48,7 @@ class Change(NamedTuple):
         before: what it holds; None if it is not there.
         after: what it is to hold; None if it is to go.
         new: whether it had no entry before.
+        kept: names of the variables that the entry had, and has still.
     """
 
     client: Client
@@ -55,6 +56,7 @@ class Change(NamedTuple):
     before: bytes | None
     after: bytes | None
     new: bool
+    kept: tuple[str, ...] = ()
 
 
 class Connection(NamedTuple):
@@ -124,7 +126,9 @@ def connect(
         )
     except Refused as refused:
         raise _where(path, text, refused) from None
-    return Change(client, path, before, _encoded(path, after), current is None)
+    had = current.get("env") if isinstance(current, dict) else None
+    kept = tuple(name for name in had or () if name not in variables)
+    return Change(client, path, before, _encoded(path, after), current is None, kept)
 
 
 def disconnect(client: Client, machine: Machine) -> list[Change]:

@@ -16,6 +16,7 @@ from .text import BOM, Edit, Refused, end_of_words, indentation, newline, splice
 
 _BLANK = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
 _REST_OF_LINE = re.compile(r"[ \t]*(?:/\*[^\r\n]*?\*/[ \t]*)*(?://[^\r\n]*)?(?=[\r\n])")
+_LINE_COMMENT = re.compile(r"[ \t]*(?://[^\r\n]*)?[\r\n]")
 _COMMENT = re.compile(r"//[^\r\n]*|/\*.*?\*/", re.DOTALL)
 _DEEPEST = 200
 
@@ -273,23 +274,31 @@ class _Editor:
 
 def _removal(text: str, node: Node, member: Member) -> list[Edit]:
     """Find what goes with a member: its comma, or the one before, and the space before it."""
-    index = node.members.index(member)
-    close, behind = node.end - 1, (member.comma or member.node.end - 1) + 1
-    if len(node.members) == 1 and not (
-        text[node.start + 1 : member.start] + text[member.node.end : close]
-    ).strip(" \t\r\n,"):
-        return [Edit(node.start + 1, close, "")]
+    index, close = node.members.index(member), node.end - 1
+    before = text[node.members[index - 1].node.end if index else node.start + 1 : member.start]
+    behind = text[member.node.end : node.end]
     edits = []
     if member.comma is not None:
         edits.append(Edit(member.comma, member.comma + 1, ""))
+        behind = text[member.node.end : member.comma] + text[member.comma + 1 : node.end]
     elif index and (comma := node.members[index - 1].comma) is not None:
         edits.append(Edit(comma, comma + 1, ""))
-    start = end_of_words(text, member.start)
-    before = text[node.members[index - 1].node.end if index else node.start : start]
-    comments = _COMMENT.findall(before)
-    own_line = _REST_OF_LINE.match(text, behind) or "\n" not in text[start : member.start]
-    closes = behind == close and not (comments and comments[-1].startswith("//"))
-    return [*edits, Edit(start if own_line or closes else member.start, member.node.end, "")]
+    if len(node.members) == 1 and not (before + behind[:-1]).strip():
+        return [Edit(node.start + 1, close, "")]
+    start = end_of_words(text, member.start) if _may_join(before, behind) else member.start
+    return [*edits, Edit(start, member.node.end, "")]
+
+
+def _may_join(before: str, behind: str) -> bool:
+    """Say whether the line before a member may end with what is behind the member."""
+    if _LINE_COMMENT.match(behind):
+        return True
+    words = before.rstrip()
+    comments = _COMMENT.findall(words)
+    if comments and comments[-1].startswith("//") and words.endswith(comments[-1]):
+        return False
+    same_line = not re.search(r"[\r\n]", before[len(words) :])
+    return same_line or behind.lstrip(" \t").startswith("}") or bool(_REST_OF_LINE.match(behind))
 
 
 def _merged(value: Any, wanted: Mapping[str, Any]) -> Any:
