@@ -191,6 +191,11 @@ def test_of_claude_desktop_s_two_files_on_windows_the_one_in_use_is_found(tmp_pa
     shutil.copytree(package, second)
     with pytest.raises(ConfigError, match="more than one directory"):
         clients.located(client, machine)
+    for path in (inside, second / inside.relative_to(package), classic):
+        path.unlink()
+    (found, *_) = clients.connections(machine)
+    assert (found.client, found.connected) == (client, False)
+    assert "aiaml install --print claude-desktop" in found.problems[0]
 
 
 def test_what_is_in_an_older_file_of_a_client_is_taken_out_too(tmp_path: Path) -> None:
@@ -624,6 +629,10 @@ def test_connections_say_what_is_wrong(home: Machine, tmp_path: Path) -> None:
     for entry, problem in [
         ({"command": gone}, f"starts {gone}, which is not there; {again}"),
         ({"command": "no-such-uvx"}, f"starts no-such-uvx, which is not on the PATH; {again}"),
+        (
+            {"command": sys.executable, "args": ["/c", gone]},
+            f"starts {gone}, which is not there; {again}",
+        ),
         ({"url": "http://x"}, f"has no command; {again}"),
         ([], f"has no command; {again}"),
         (

@@ -296,7 +296,7 @@ def _problems(entry: Any, command: Sequence[str], again: str) -> list[str]:
     if not command:
         return [f"has no command; {again}"]
     found = []
-    program = Path(command[0]).expanduser()
+    program = Path(command[2] if command[1:2] == ("/c",) else command[0]).expanduser()
     if not program.is_absolute():
         if not shutil.which(command[0]):
             found.append(f"starts {command[0]}, which is not on the PATH; {again}")
