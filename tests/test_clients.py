@@ -489,6 +489,18 @@ def test_a_wrong_toml_file_is_refused_with_its_place(text: str, tmp_path: Path) 
     assert path.read_bytes() == text.encode()
 
 
+def test_what_a_client_gets_besides_is_only_a_start(tmp_path: Path) -> None:
+    """A person's own value for it stays."""
+    machine = Machine("linux", tmp_path, {"CODEX_HOME": str(tmp_path)})
+    path = connected(BY_NAME["codex"], machine).path
+    assert "startup_timeout_sec = 60\n" in path.read_text()
+    path.write_text("[mcp_servers.aiaml]\nstartup_timeout_sec = 5\n")
+    connected(BY_NAME["codex"], machine)
+    assert path.read_text() == (
+        '[mcp_servers.aiaml]\nstartup_timeout_sec = 5\ncommand = "/x/aiaml-server"\nargs = []\n'
+    )
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -573,6 +585,10 @@ def test_the_first_state_is_kept_and_there_are_never_more_than_two(home: Machine
     """The oldest backup stays; the other holds the state before the last change."""
     path = config(home)
     path.write_text('{"a": 1}')
+    connected(CURSOR, home)
+    path.write_text('{"a": 1}')
+    connected(CURSOR, home)
+    assert len(os.listdir(path.parent)) == 2  # noqa: PTH208
     for number in range(4):
         connected(CURSOR, home, AIAML_SYNC_INTERVAL=str(number + 1))
         path.write_text(path.read_text() + "\n")

@@ -218,7 +218,7 @@ def _removals(text: str, table: tuple[str, ...]) -> Iterator[Edit]:
         end = _end_of_line(text, run[-1].end)
         before = text[:start]
         if before.removeprefix(BOM):
-            found = re.search(r"(?:\r?\n){0,2}$", before)
+            found = re.search(r"(?:\r?\n){0,2}\Z", before)
             yield Edit(found.start() if found else start, end, "")
         else:
             yield Edit(start, len(text) - len(text[end:].lstrip("\r\n")), "")
