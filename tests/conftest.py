@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from machine import Machine, bare
+
+# Under nohup, or in the background of a script, signals are ignored, and children inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+if os.name == "posix":
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # `HYPOTHESIS_EXAMPLES=20000 tests/run.sh` looks longer.
 settings.register_profile(

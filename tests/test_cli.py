@@ -46,7 +46,7 @@ def test_an_unknown_word_is_named() -> None:
     done = run("serv")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        "aiaml-server: unknown argument 'serv'; `aiaml-server --help` lists what there is\n"
+        "aiaml: there is no verb 'serv', but 'serve'; `aiaml --help` tells more\n"
     )
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from aiaml_server.cli import app
+
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "aiaml_server"
 
@@ -68,10 +70,11 @@ def test_the_arrows_have_no_cycle() -> None:
         table = {name: imports for name, imports in table.items() if name not in leaves}
 
 
-HEAVY = ("mcp", "pydantic", "anyio", "git", "yaml", "portalocker", "rich", "typer")
+HEAVY = ("mcp", "pydantic", "anyio", "git", "yaml", "portalocker", "rich", "typer", "starlette")
+VERBS = [f"aiaml_server.cli.{where.split(':')[0]}" for where in app.VERBS.values()]
 
 
-@pytest.mark.parametrize("module", ["aiaml_server", "aiaml_server.cli"])
+@pytest.mark.parametrize("module", ["aiaml_server", "aiaml_server.cli.app", *sorted(set(VERBS))])
 def test_the_light_modules_import_nothing_heavy(module: str) -> None:
     """The bank and the command line start without the SDK, and without what few paths need."""
     script = f"import sys, {module}; print([m for m in {HEAVY} if m in sys.modules])"

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from aiaml_server import __version__, cli, settings
+from aiaml_server import __version__, settings
+from aiaml_server.cli.app import EPILOG
 from client import Client
 
 ROOT = Path(__file__).parent.parent
@@ -132,8 +133,8 @@ def test_documents_and_program_name_the_same_variables() -> None:
     source = (ROOT / "src" / "aiaml_server" / "settings.py").read_text(encoding="utf-8")
     real = set(re.findall(r'"(AIAML_\w+)"', source))
     assert set(re.findall(r"AIAML_\w+", readme())) == real
-    assert set(re.findall(r"AIAML_\w+", cli.USAGE)) == real
-    assert set(settings.LOG_LEVELS) <= set(re.findall(r"\w+", cli.USAGE))
+    assert set(re.findall(r"AIAML_\w+", EPILOG)) == real
+    assert set(settings.LOG_LEVELS) <= set(re.findall(r"\w+", EPILOG))
 
 
 def test_links_in_documents_lead_somewhere() -> None:

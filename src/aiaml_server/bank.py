@@ -5,17 +5,19 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
-from .errors import AiamlError
+from .errors import AiamlError, InvalidInput, MalformedFile
 from .index import Index
-from .memory import Memory
+from .memory import Memory, parse
 from .scorer import Hit
 from .settings import Settings
-from .store import Store
+from .store import MAX_FILE, Store
 from .sync import Sync
 
 log = logging.getLogger(__name__)
+
+SHORTEST_ID = 4  # characters of an id that a person may shorten it to
 
 
 class MemoryBank:
@@ -79,5 +81,57 @@ class MemoryBank:
             StoreError: the directory cannot be read.
         """
         wanted = list(dict.fromkeys(memory_ids))
-        found = self.index.recall(set(wanted)) if wanted else {}
-        return {memory_id: found.get(memory_id, []) for memory_id in wanted}
+        found = self.index.files(set(wanted)) if wanted else {}
+        return {each: [memory for _, memory in found.get(each, [])] for each in wanted}
+
+    def edit(self, name: str, before: str, after: str) -> Memory:
+        """Give the file `name`, which holds the text `before`, the text `after`.
+
+        Raises:
+            MalformedFile: `after` is no memory, or one with another id.
+            ChangedMeanwhile: the file does not hold `before`.
+            StoreError: the disk refused. In each case the file is as it was.
+        """
+        memory = parse(after)
+        if memory.id != (old := parse(before).id):
+            raise MalformedFile([f"the id must stay {old}, by which agents know the memory"])
+        if len(after.encode()) > MAX_FILE:
+            raise MalformedFile([f"it is larger than {MAX_FILE // 1024 // 1024} MiB"])
+        self.store.replace(name, before, after)
+        self.sync.wake()
+        return memory
+
+    def forget(self, name: str, before: str) -> None:
+        """Delete the file `name`, which holds the text `before`. Git's history keeps it.
+
+        Raises:
+            ChangedMeanwhile: the file does not hold `before`; it is as it was.
+            StoreError: the disk refused; the file is as it was.
+        """
+        self.store.replace(name, before, None)
+        self.sync.wake()
+
+    def newest(self) -> Iterator[tuple[str, Memory]]:
+        """Return every memory with its file's name, newest first; each is read when its turn comes.
+
+        Raises:
+            StoreError: the directory cannot be read.
+        """
+        for name in self.index.newest():
+            with suppress(FileNotFoundError, MalformedFile):  # changed in this very moment
+                yield name, self.store.read(name)
+
+    def find(self, memory_id: str) -> list[tuple[str, Memory]]:
+        """Return every memory that carries an id, with its file's name, newest first.
+
+        The first `SHORTEST_ID` characters of an id do, where no other begins so.
+
+        Raises:
+            InvalidInput: several ids begin so.
+            StoreError: the directory cannot be read.
+        """
+        if len(memory_id) >= SHORTEST_ID and memory_id not in (ids := self.index.ids(memory_id)):
+            if len(ids) > 1:
+                raise InvalidInput("id", f"{memory_id} is the beginning of {', '.join(ids[:5])}")
+            memory_id = ids[0] if ids else memory_id
+        return self.index.files([memory_id]).get(memory_id, [])

@@ -245,6 +245,21 @@ class Database:
         rows = self._sql.execute("SELECT name FROM files WHERE memory_id = ?", (memory_id,))
         return [_name(name) for (name,) in rows]
 
+    def ids(self, prefix: str) -> list[str]:
+        """Return the ids that begin with `prefix`, in the order of the alphabet."""
+        rows = self._sql.execute(
+            "SELECT DISTINCT memory_id FROM files WHERE memory_id BETWEEN ? AND ? || char(1114111)",
+            (prefix, prefix),
+        )
+        return sorted(memory_id for (memory_id,) in rows)
+
+    def newest(self) -> list[str]:
+        """Return the files of all memories, newest first."""
+        rows = self._sql.execute(
+            "SELECT name FROM files WHERE memory_id IS NOT NULL ORDER BY instant DESC, name DESC"
+        )
+        return [_name(name) for (name,) in rows]
+
     def row(self, number: int) -> Row:
         """Return a memory by its number."""
         row = self._sql.execute(_ROW, (number,)).fetchone()

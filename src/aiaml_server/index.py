@@ -96,19 +96,31 @@ class Index:
             raise Mismatch(f"the index answered {hits}, the files say {expected}")
         return hits
 
-    def recall(self, ids: Collection[str]) -> dict[str, list[Memory]]:
-        """Return, for each id that any file carries, its memories, newest first.
+    def files(self, ids: Collection[str]) -> dict[str, list[tuple[str, Memory]]]:
+        """Return, for each id that any file carries, its files' names and memories, newest first.
 
         Raises:
             StoreError: the directory cannot be read.
         """
         names = self._ask(lambda database: _names(database, ids)) or {}
-        found = {each: self._memories(each, sorted(names[each], reverse=True)) for each in names}
-        return {
-            each: sorted(memories, key=lambda memory: newest_first(memory.timestamp))
-            for each, memories in found.items()
-            if memories
-        }
+        found = {each: self._carrying(each, names[each]) for each in names}
+        return {each: files for each, files in found.items() if files}
+
+    def newest(self) -> list[str]:
+        """Return the names of all files that are memories, newest first.
+
+        Raises:
+            StoreError: the directory cannot be read.
+        """
+        return self._ask(lambda database: database.newest()) or []
+
+    def ids(self, prefix: str) -> list[str]:
+        """Return the ids that begin with `prefix`.
+
+        Raises:
+            StoreError: the directory cannot be read.
+        """
+        return [] if _half(prefix) else self._ask(lambda database: database.ids(prefix)) or []
 
     def refresh(self) -> None:
         """Bring the index up to date, which the first question does otherwise.
@@ -260,12 +272,13 @@ class Index:
     def _differs(self, row: Row) -> bool:
         return self._store.stamp(row.name) != row.stamp
 
-    def _memories(self, memory_id: str, names: Iterable[str]) -> list[Memory]:
-        memories = []
-        for name in names:
+    def _carrying(self, memory_id: str, names: Iterable[str]) -> list[tuple[str, Memory]]:
+        found = []
+        for name in sorted(names, reverse=True):
             with suppress(FileNotFoundError, MalformedFile):
-                memories.append(self._store.read(name))
-        return [memory for memory in memories if memory.id == memory_id]
+                found.append((name, self._store.read(name)))
+        found = [(name, memory) for name, memory in found if memory.id == memory_id]
+        return sorted(found, key=lambda each: newest_first(each[1].timestamp))
 
 
 # --- selecting ------------------------------------------------------------------------------------

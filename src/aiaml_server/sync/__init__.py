@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from typing import TYPE_CHECKING
 
 from aiaml_server.settings import Settings
@@ -27,7 +28,7 @@ from .status import Status
 if TYPE_CHECKING:
     from .rounds import Rounds
 
-__all__ = ["Status", "Sync"]
+__all__ = ["Status", "Sync", "once"]
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +36,32 @@ _START_SECONDS = 0.5  # a new server answers before it syncs
 _GATHER_SECONDS = 0.5  # what is remembered together is committed together
 _RETRY_SECONDS = 1.0  # while another server's sync is at it
 _CLOSE_SECONDS = 1.4
+
+
+def once(settings: Settings, *, local: bool = False, seconds: float = 10.0) -> Status:
+    """Do one round now, in this thread, and return how things stand after it.
+
+    Without sync in the settings, nothing is done.
+
+    Args:
+        settings: which directory, and with which remote.
+        local: only commit; the remote is not talked to.
+        seconds: how long to wait while another process is at it.
+
+    Raises:
+        GitMissing: there is no git.
+        TimeoutError: another process was at it all the time.
+    """
+    if settings.sync:
+        from .rounds import Rounds  # noqa: PLC0415
+
+        rounds = Rounds(settings, threading.Event())
+        deadline = time.monotonic() + seconds
+        while not rounds.run(last=local):
+            if time.monotonic() > deadline:
+                raise TimeoutError("another process is synchronising this directory; try again")
+            time.sleep(0.1)
+    return Status.read(settings.base)
 
 
 class Sync:

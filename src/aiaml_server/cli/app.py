@@ -1,0 +1,128 @@
+"""The verbs, and the one place where what they raise becomes a sentence and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from pathlib import Path
+
+import click
+
+from aiaml_server import __version__
+from aiaml_server.errors import AiamlError, InvalidInput, InvalidSetting
+
+from .terminal import DONE, INTERRUPTED, PIPE_CLOSED, REFUSED, USAGE, Ended
+
+HELP = """\
+One memory, in plain files, for every AI agent that you use.
+
+Agents reach it over MCP: `aiaml serve`, or `aiaml-server` without a word, is what their programs
+start. The other verbs are for you.
+
+\b
+Examples:
+  aiaml list                          the newest memories
+  aiaml search dinner vegetarian      what an agent would find
+"""
+
+EPILOG = """\
+\b
+Settings (environment variables):
+  AIAML_MEMORY_DIR     where memories are kept; default ~/.aiaml
+  AIAML_ENABLE_SYNC    true (default) keeps memories in git; false: no git at all
+  AIAML_GITHUB_REMOTE  a git URL or path to exchange memories with; without it
+                       git stays on this computer
+  AIAML_SYNC_INTERVAL  seconds between two looks at the remote; default 60
+  AIAML_CHECK_SECRETS  true (default) keeps memories that hold a known form of
+                       key out of git
+  AIAML_CHECK_INDEX    true: compare every answer with a scan of all files (slow)
+  AIAML_LOG_LEVEL      DEBUG, INFO, WARNING (default), ERROR or CRITICAL; the log
+                       goes to stderr
+
+\b
+Exit codes:
+  0    done
+  1    nothing found, or not wanted after all
+  2    wrong usage or setting
+  3    a disk, git or a file refused
+  130  Ctrl-C
+  141  whoever read the output went away
+"""
+
+VERBS = {
+    "list": "reading:list_",
+    "serve": "serving:serve_verb",
+    "demo": "serving:demo_verb",
+}
+"""Each verb, in the order that `--help` has them, and where it is: imported only when used."""
+
+
+class Verbs(click.Group):
+    """The command line with all its verbs."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """Return the names of the verbs."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
+        """Return a verb; a wrong name is answered with the nearest."""
+        if cmd_name not in VERBS:
+            near = get_close_matches(cmd_name, VERBS, 1)
+            hint = f", but {near[0]!r}" if near else ""
+            raise click.UsageError(f"there is no verb {cmd_name!r}{hint}", ctx)
+        module, _, function = VERBS[cmd_name].partition(":")
+        verb: click.Command = getattr(import_module(f".{module}", __package__), function)
+        return verb
+
+
+@click.command(
+    cls=Verbs,
+    name="aiaml",
+    help=HELP,
+    epilog=EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, prog_name="aiaml-server", message="%(prog)s %(version)s")
+def aiaml() -> None:
+    """Run one verb."""
+
+
+def run(words: Sequence[str]) -> int:
+    """Run one command line; return the exit code."""
+    name = program()
+    for stream in (sys.stdout, sys.stderr):  # what an old terminal cannot show is no reason to fail
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    try:
+        code = aiaml.main(list(words) or ["--help"], prog_name=name, standalone_mode=False)
+        sys.stdout.flush()
+    except (KeyboardInterrupt, click.Abort):
+        print(file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the interpreter flushes at its end
+        return PIPE_CLOSED
+    except click.ClickException as error:
+        path = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else name
+        say = error.format_message().rstrip(".?")
+        print(f"{name}: {say}; `{path} --help` tells more", file=sys.stderr)
+        return USAGE
+    except AiamlError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return _code(error)
+    return code if isinstance(code, int) else DONE
+
+
+def program() -> str:
+    """Return the name that the program was called by: `aiaml`, or `aiaml-server`."""
+    stem = Path(sys.argv[0]).stem
+    return stem if stem in ("aiaml", "aiaml-server") else "aiaml"
+
+
+def _code(error: AiamlError) -> int:
+    if isinstance(error, Ended):
+        return error.code
+    return USAGE if isinstance(error, (InvalidInput, InvalidSetting)) else REFUSED
