@@ -55,6 +55,8 @@ Exit codes:
 VERBS = {
     "list": "reading:list_",
     "serve": "serving:serve_verb",
+    "import": "moving:import_",
+    "export": "moving:export",
     "demo": "serving:demo_verb",
 }
 """Each verb, in the order that `--help` has them, and where it is: imported only when used."""

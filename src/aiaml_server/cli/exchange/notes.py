@@ -60,15 +60,19 @@ def notes_in(
             kind=style.kind,
             agent=style.agent,
             place=f"{where}#{heading}" if heading else where,
-            content=_with_title(section.strip(), title),
+            content=_titled(section.strip(), title, _one_line(fields.get("description"))),
             topics=(*(tags or words(title)), *words(heading), *words(*folders), *words(*about)),
             timestamp=made,
             extra=tuple(_kept_lines(fields)),
         )
 
 
-def _with_title(section: str, title: str) -> str:
-    return section if re.match(r"#{1,6}\s", section) else f"# {title}\n\n{section}"
+def _titled(section: str, title: str, description: str) -> str:
+    """Put before a text without a heading what only its name and frontmatter say."""
+    if re.match(r"#{1,6}\s", section):
+        return section
+    above = [f"# {title}", *([description] if description not in section else [])]
+    return "\n\n".join([*above, section])
 
 
 # --- frontmatter ------------------------------------------------------------------------------

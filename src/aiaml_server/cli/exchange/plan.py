@@ -23,7 +23,7 @@ from aiaml_server.memory import (
     MAX_TOPIC,
     MAX_TOPICS,
     Memory,
-    format,
+    format,  # noqa: A004 (the word for it)
     parse,
 )
 from aiaml_server.store import MAX_FILE
