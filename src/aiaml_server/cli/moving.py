@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import click
 from aiaml_server.bank import MemoryBank
 from aiaml_server.cli.exchange.kinds import KINDS, READERS, Reading, detect
 from aiaml_server.cli.exchange.plan import Addition, Plan, Planner
-from aiaml_server.errors import MalformedFile, StoreError
+from aiaml_server.errors import InvalidInput, MalformedFile, StoreError
 from aiaml_server.files import write_atomic
 from aiaml_server.memory import Memory
 
@@ -124,9 +124,18 @@ def _own_directory(bank: MemoryBank, sources: Iterable[Path]) -> Path:
 
 def _planner(bank: MemoryBank, user: str | None, *, changed: bool) -> Planner:
     existing = [memory for _, memory in bank.store.scan()]
-    users = Counter(memory.user for memory in existing)
-    usual = users.most_common(1)[0][0] if users else _login()
-    return Planner(existing, user or usual, changed=changed)
+    return Planner(existing, _checked(user) if user else _usual_user(existing), changed=changed)
+
+
+def _usual_user(existing: Iterable[Memory]) -> str:
+    for user, _ in Counter(memory.user for memory in existing).most_common():
+        with suppress(InvalidInput):  # in a file by other hands a name may be any text
+            return _checked(user)
+    return _login()
+
+
+def _checked(user: str) -> str:
+    return Memory.new("any", user, ["any"], "any").user
 
 
 def _login() -> str:

@@ -14,7 +14,8 @@ from .walk import place, read_text
 
 _CREATED = ("created", "created_at", "createdAt", "date", "timestamp", "updated", "modified")
 _TAGS = ("tags", "tag", "keywords", "topics")
-_USED = frozenset({*_TAGS, "id", "timestamp", "agent", "user", "verbatim", "source"})
+_OURS = frozenset({"id", "timestamp", "agent", "user", "verbatim"})
+_USED = frozenset({*_TAGS, *_OURS, "imported-from", "imported-digest"})
 _MAX_HEAD = 32 * 1024  # characters of frontmatter
 _HEAD = re.compile(r"---[ \t]*\n(.*?\n)??(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 

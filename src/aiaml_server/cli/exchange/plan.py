@@ -2,8 +2,8 @@
 
 An imported note's memory says where it comes from, in two lines of its frontmatter:
 
-    source: "obsidian:vault/Recipes/Bread.md"
-    source-digest: "5d41402abc4b2a76"
+    imported-from: "obsidian:vault/Recipes/Bread.md"
+    imported-digest: "5d41402abc4b2a76"
 
 The digest is of the content. A note whose digest the bank has is there already, wherever it stands
 now; a note whose digest is new at a place that the bank knows has changed since it was imported.
@@ -31,8 +31,8 @@ from aiaml_server.store import MAX_FILE
 from .found import Found, Kept, Note, Skip, printable
 
 _OWN_ID = re.compile(r"[0-9a-f]{8}")
-_SOURCE = "source: "
-_DIGEST = "source-digest: "
+_SOURCE = "imported-from: "
+_DIGEST = "imported-digest: "
 
 
 @dataclass(frozen=True)
