@@ -107,6 +107,8 @@ def import_(
 
 
 def _kind(source: Path) -> str:
+    if source.suffix.lower() == ".zip":
+        raise Ended(f"{source} is a zip; unpack it, and import the folder", USAGE)
     kind = detect(source)
     if kind is None:
         known = ", ".join(KINDS)
@@ -117,7 +119,7 @@ def _kind(source: Path) -> str:
 def _own_directory(bank: MemoryBank, sources: Iterable[Path]) -> Path:
     own = bank.store.base.resolve()
     for source in sources:
-        if source == own or own in source.parents:
+        if own.exists() and any(map(own.samefile, (source, *source.parents))):
             raise Ended(f"{source} lies in your own memory directory, {own}", USAGE)
     return own
 
