@@ -507,6 +507,29 @@ def test_what_cannot_be_read_is_skipped_and_the_rest_goes_on(tmp_path: Path, bri
     assert [each["content"] for each in said["new"]] == ["# g\n\ngood"]
 
 
+def test_no_entity_hurts(tmp_path: Path, bank: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    """Names that break lines, colour terminals or are no text; observations of any shape."""
+    entities: list[dict[str, Any]] = [
+        {"name": "a\n---\nuser: mallory\x1b[31m", "observations": ["one\n# two", None, ["x"]]},
+        {"name": "\ud800", "entityType": "half a character"},
+        {"name": "kept", "entityType": 5, "observations": {"x": "y"}},
+        {"name": "told", "observations": [{"content": "twice"}, "twice"]},
+        {"name": ["x"]},
+        {"name": ""},
+    ]
+    source = tmp_path / "m.jsonl"
+    source.write_text("\n".join(json.dumps({"type": "entity", **each}) for each in entities))
+    assert main(["import", str(source), "--user", "marco", "--yes"]) == 0
+    said = capsys.readouterr().out
+    assert "\x1b" not in said and "3 new memories, 0 already there, 0 changed, 3 skipped." in said
+    assert {memory.user for memory in memories(bank)} == {"marco"}
+    assert [memory.content for memory in memories(bank)] == [
+        "# a --- user: mallory\x1b[31m\n\n- one\n  # two",
+        "# kept",
+        "# told\n\n- twice",
+    ]
+
+
 @posix
 def test_links_and_pipes_are_not_followed(tmp_path: Path, bring: Run) -> None:
     """No loop, no file from elsewhere, no waiting."""

@@ -95,7 +95,7 @@ class _Entity:
     """An entity with what all its lines say, and the relations that are told with it."""
 
     def __init__(self, first: Mapping[str, Any]) -> None:
-        self.name: str = first["name"]
+        self.name = _text(first["name"])
         self.type = _text(first.get("entityType"))
         self.created = _text(first.get("createdAt") or first.get("timestamp"))
         self.observations: dict[str, None] = {}
@@ -131,7 +131,7 @@ def entities_in(path: Path) -> Iterator[Note | Skip]:
 
 
 def _learn(entities: dict[str, _Entity], value: Mapping[str, Any]) -> None:
-    entity = entities.setdefault(value["name"], _Entity(value))
+    entity = entities.setdefault(_text(value["name"]), _Entity(value))
     observations = value.get("observations")
     for each in observations if isinstance(observations, list) else []:
         # Some variants of the server keep an object with a time for each.
