@@ -61,6 +61,7 @@ VERBS = {
     "remember": "writing:remember",
     "edit": "writing:edit",
     "forget": "writing:forget",
+    "completion": "completing:completion",
     "serve": "serving:serve_verb",
     "import": "moving:import_",
     "export": "moving:export",
@@ -121,7 +122,7 @@ def run(words: Sequence[str]) -> int:
         return PIPE_CLOSED
     except click.ClickException as error:
         path = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else name
-        say = error.format_message().rstrip(".?")
+        say = " ".join(error.format_message().split()).rstrip(".?")
         print(f"{name}: {say}; `{path} --help` tells more", file=sys.stderr)
         return USAGE
     except AiamlError as error:
