@@ -64,7 +64,10 @@ VERBS = {
     "forget": "writing:forget",
     "install": "connecting:install",
     "uninstall": "connecting:uninstall",
+    "completion": "completing:completion",
     "serve": "serving:serve_verb",
+    "import": "moving:import_",
+    "export": "moving:export",
     "demo": "serving:demo_verb",
 }
 """Each verb, in the order that `--help` has them, and where it is: imported only when used."""
@@ -122,7 +125,7 @@ def run(words: Sequence[str]) -> int:
         return PIPE_CLOSED
     except click.ClickException as error:
         path = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else name
-        say = error.format_message().rstrip(".?")
+        say = " ".join(error.format_message().split()).rstrip(".?")
         print(f"{name}: {say}; `{path} --help` tells more", file=sys.stderr)
         return USAGE
     except AiamlError as error:
