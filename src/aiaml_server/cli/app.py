@@ -54,6 +54,7 @@ Exit codes:
 
 VERBS = {
     "list": "reading:list_",
+    "doctor": "doctor.verb:doctor",
     "serve": "serving:serve_verb",
     "demo": "serving:demo_verb",
 }
