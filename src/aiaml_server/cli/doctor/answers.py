@@ -36,7 +36,7 @@ def index(scene: Scene) -> Iterator[Finding]:
         yield Finding("index", "ok", f"{_sizes(base)}; answers {questions} as the files do")
         return
     what = f"does not answer {' '.join(wrong[0])!r} as the files do" if wrong else ""
-    what = what or f"and the files differ in {sorted(missing)[0]}"
+    what = what or f"and the files differ in {min(missing)}"
     remedy = f"delete {base / '.index'} (it is made anew), or `aiaml doctor --fix`"
     yield Finding("index", "error", f"the index {what}", remedy, _anew(base))
 

@@ -1,4 +1,4 @@
-"""The base directory: there, ours, private, on a disk with room that locks and keeps its promises."""
+"""The base directory: there, ours, private, on a disk that has room and keeps its promises."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ def file_system(path: Path) -> str:
         return _windows_drive(path)
     if sys.platform == "linux":
         return mounted_linux(path, Path("/proc/self/mountinfo").read_text("utf-8", "replace"))
-    done = subprocess.run(["/sbin/mount"], capture_output=True, text=True, timeout=10, check=False)  # noqa: S603
+    done = subprocess.run(["/sbin/mount"], capture_output=True, text=True, timeout=10, check=False)
     return mounted_bsd(path, done.stdout)
 
 

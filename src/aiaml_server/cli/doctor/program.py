@@ -30,9 +30,8 @@ def version(_: Scene) -> Iterator[Finding]:
 
 def python(_: Scene) -> Iterator[Finding]:
     """Say what it runs on, and whether it was tested there."""
-    found = f"Python {platform.python_version()} on {platform.platform()}, " + (
-        f"SQLite {sqlite3.sqlite_version}, started as {sys.argv[0]} by {sys.executable}"
-    )
+    where = f"Python {platform.python_version()} on {platform.platform()}"
+    found = f"{where}, SQLite {sqlite3.sqlite_version}, started as {sys.argv[0]}"
     tested = _tested()
     if tested and "{}.{}".format(*sys.version_info) not in tested:
         remedy = f"it is tested on Python {tested[0]} to {tested[-1]}: use one of these"
