@@ -16,9 +16,10 @@ from typing import Any
 
 import pytest
 
+import strace
 from aiaml_server import Memory, MemoryBank, Settings
 from aiaml_server.cli.doctor.finding import guarded
-from aiaml_server.cli.doctor.place import mounted_bsd, mounted_linux
+from aiaml_server.cli.doctor.place import doubts, mounted_bsd, mounted_linux
 from aiaml_server.memory import format as text_of
 from aiaml_server.sync import once
 from client import SERVER
@@ -138,13 +139,12 @@ def test_an_unknown_check_is_refused(base: Path) -> None:
 # --- the program --------------------------------------------------------------------------------
 
 
-def distribution(place: Path, name: str, version: str) -> None:
+def distribution(place: Path, name: str, version: str, *lines: str) -> None:
     """Make a package look installed, in front of the real one."""
-    directory = place / f"{name}-{version}.dist-info"
+    directory = place / f"{name.replace('-', '_')}-{version}.dist-info"
     directory.mkdir(parents=True)
-    (directory / "METADATA").write_text(
-        f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
-    )
+    head = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}", *lines, ""]
+    (directory / "METADATA").write_text("\n".join(head))
 
 
 def test_a_package_of_another_version_is_an_error(base: Path, tmp_path: Path) -> None:
@@ -154,6 +154,24 @@ def test_a_package_of_another_version_is_an_error(base: Path, tmp_path: Path) ->
     assert report.code == 3
     assert report.having("error", "mcp 9.1 does not fit: aiaml-server needs mcp")
     assert report.having("ok", "click")
+
+
+def test_a_package_that_is_missing_is_an_error(base: Path, tmp_path: Path) -> None:
+    """What it needs here is in its own record; what other cases need is not asked for."""
+    needs = ("Requires-Dist: no-such-package<9,>=1", "Requires-Dist: other; extra == 'more'")
+    distribution(tmp_path / "path", "aiaml-server", "1.0", *needs)
+    report = checked(base, "packages", PYTHONPATH=str(tmp_path / "path"))
+    (found,) = report.findings
+    assert (found["level"], found["found"]) == ("error", "no-such-package is not installed")
+
+
+def test_a_python_that_nobody_tested_is_a_warning(base: Path, tmp_path: Path) -> None:
+    """The package says on which it was tested."""
+    tested = [f"Classifier: Programming Language :: Python :: {each}" for each in ("3.7", "3.8")]
+    distribution(tmp_path / "path", "aiaml-server", "1.0", *tested)
+    report = checked(base, "python", PYTHONPATH=str(tmp_path / "path"))
+    (found,) = report.having("warning", f"Python {sys.version_info[0]}.{sys.version_info[1]}.")
+    assert found["remedy"] == "it is tested on Python 3.7 to 3.8: use one of these"
 
 
 def test_a_server_that_does_not_start_is_an_error(base: Path, tmp_path: Path) -> None:
@@ -374,6 +392,25 @@ def test_network_file_systems_are_told_from_tables() -> None:
     assert mounted_bsd(Path("/Volumes/a b/c"), table) == "smbfs"
     assert mounted_bsd(Path("/Users"), table) == "apfs"
     assert mounted_bsd(Path("/Users"), "") == ""
+
+
+def test_a_network_file_system_is_a_warning() -> None:
+    """Of those that have it in their name, only those that are one."""
+    for kind in ("nfs4", "cifs", "fuse.sshfs", "smbfs", "9p", "a network drive"):
+        (found,) = doubts(Path("/mnt/aiaml"), kind)
+        assert (found.level, kind in found.found) == ("warning", True)
+    for kind in ("ext4", "apfs", "unionfs", "overlay", "btrfs", ""):
+        assert not list(doubts(Path("/mnt/aiaml"), kind))
+
+
+@strace.needed
+def test_a_disk_without_locks_is_a_warning(base: Path, tmp_path: Path) -> None:
+    """It is really tried."""
+    refuse = strace.following(tmp_path / "log", "-e", "inject=flock:error=ENOLCK")
+    refuse = (*refuse, "-e", "trace=flock")
+    report = Report(run(base, "--json", "disk", before=refuse))
+    assert report.having("warning", "files cannot be locked")
+    assert not list(base.glob(".aiaml-doctor*"))
 
 
 def test_memories_from_the_future_are_a_warning(base: Path) -> None:

@@ -37,12 +37,12 @@ def directory(scene: Scene) -> Iterator[Finding]:
         remedy = "move it away, or set AIAML_MEMORY_DIR to a directory"
         yield Finding("directory", "error", f"{base} is not a directory", remedy)
         return
+    kind = file_system(_existing(base))
     if base.is_dir():
-        kind = file_system(base)
         yield Finding("directory", "ok", f"{base}, on {kind}" if kind else str(base))
     else:
         yield _could_be_made(base)
-    yield from _doubtful_place(base)
+    yield from doubts(base, kind)
 
 
 def _could_be_made(base: Path) -> Finding:
@@ -160,9 +160,8 @@ def clock(scene: Scene) -> Iterator[Finding]:
 # --- where it lies ------------------------------------------------------------------------------
 
 _NETWORK = re.compile(
-    r"nfs|cifs|smb|9p|afs|afp|webdav|davfs|sshfs|rclone|ceph|gluster|lustre|beegfs|vboxsf|prl_fs"
-    r"|network",
-    re.IGNORECASE,
+    r"(fuse\.)?(nfs\d?|cifs|smb\w*|9p|afs|afpfs|webdav|davfs2?|sshfs|rclone|ceph|glusterfs|lustre"
+    r"|beegfs|vboxsf|prl_fs|vmhgfs(-fuse)?|a network drive)"
 )
 _CLOUDS = {
     r"dropbox.*": "Dropbox",
@@ -174,9 +173,9 @@ _CLOUDS = {
 }
 
 
-def _doubtful_place(base: Path) -> Iterator[Finding]:
-    kind = file_system(_existing(base))
-    if _NETWORK.search(kind):
+def doubts(base: Path, kind: str) -> Iterator[Finding]:
+    """Say what speaks against keeping memories there, on that kind of file system."""
+    if _NETWORK.fullmatch(kind):
         remedy = "keep memories on a local disk, and exchange them by AIAML_GITHUB_REMOTE"
         found = f"{base} is on a network file system ({kind}), where locks may not work"
         yield Finding("directory", "warning", found, remedy)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import random
 import re
-import stat
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -17,7 +16,7 @@ from aiaml_server.memory import MAX_CONTENT, Memory, instant
 from aiaml_server.scorer import MAX_HITS, Hit, clean, fields, hit, ordered
 from aiaml_server.store import Store
 
-_QUESTIONS = 12
+_QUESTIONS = 8
 _SOURCES = 24  # memories that questions are made of
 _STEP = 1000  # files between two words about progress
 _NAMED = re.compile(r"\d{8}_\d{6}_([^_.]+)\.md")
@@ -69,9 +68,9 @@ class Survey:
                     hits[:] = ordered(hits)[:MAX_HITS]
 
     def stat(self, path: str) -> None:
-        """Take in what the system says of a file."""
+        """Take in what the system says of a memory's file."""
         status = os.lstat(path)
-        self.size += status.st_size if stat.S_ISREG(status.st_mode) else 0
+        self.size += status.st_size
         if os.name == "posix" and status.st_uid != os.geteuid():
             self.foreign.append(os.path.basename(path))  # noqa: PTH119 (100,000 of them)
 
@@ -88,9 +87,9 @@ def look(store: Store, progress: Callable[[int, int], None]) -> Survey:
         if number % _STEP == 0:
             progress(number, len(names))
         with suppress(FileNotFoundError):
-            survey.stat(f"{store.directory}{os.sep}{name}")
             try:
                 survey.note(name, store.read(name))
+                survey.stat(f"{store.directory}{os.sep}{name}")
             except MalformedFile as error:
                 survey.malformed[name] = str(error)
     for question, hits in survey.answers.items():

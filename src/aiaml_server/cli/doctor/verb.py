@@ -98,6 +98,8 @@ def doctor(only: tuple[str, ...], mend: bool, offline: bool, yes: bool, json: bo
 def _findings(scene: Scene, names: Iterable[str], *, shown: bool) -> Iterator[Finding]:
     """Make checks, and show what each finds."""
     for name in names:
+        if scene.progress is _progress:
+            click.echo(f"{name + ' …':20}\r", nl=False, err=True)  # the finding goes over it
         findings = guarded(name, CHECKS[name], scene)
         yield from _show(findings) if shown else findings
 
