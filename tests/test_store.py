@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from aiaml_server import MalformedFile, MemoryBank, Settings
+from aiaml_server import InvalidInput, MalformedFile, MemoryBank, Settings
+from aiaml_server.errors import ChangedMeanwhile
 from aiaml_server.memory import Memory, format  # noqa: A004
 from aiaml_server.store import MAX_FILE, Store
 
@@ -148,3 +149,57 @@ def test_a_memory_added_by_hand_makes_its_id_taken(tmp_path: Path) -> None:
     second = store.add(Memory("".join(first.id), first.timestamp, "a", "b", ("c",), "two"))
     assert second.id != first.id
     assert sorted(store.names()) == sorted([name, second.file_name])
+
+
+def test_a_file_changes_only_from_what_was_read(tmp_path: Path) -> None:
+    """Edits and deletions of two people do not overwrite each other."""
+    bank = MemoryBank(Settings(tmp_path))
+    memory = bank.remember("claude", "marco", ["x"], "one")
+    name, before = memory.file_name, bank.store.text(memory.file_name)
+    after = before.replace("one", "two")
+    bank.edit(name, before, after)
+    for change in (lambda: bank.edit(name, before, after), lambda: bank.forget(name, before)):
+        with pytest.raises(ChangedMeanwhile):
+            change()
+    assert bank.store.text(name) == after
+    bank.forget(name, after)
+    assert bank.store.names() == []
+    with pytest.raises(ChangedMeanwhile):
+        bank.edit(name, after, before)
+    bank.store.replace(name, None, before)
+    assert bank.recall([memory.id])[memory.id] == [memory]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("---\nid", "id", "first line"),
+        ("id: ", "id: 0", "must stay"),
+        ("agent: claude\n", "", "no"),
+    ],
+)
+def test_an_edit_that_is_no_memory_is_refused(
+    tmp_path: Path, old: str, new: str, reason: str
+) -> None:
+    """The file stays as it was, and the reason is said."""
+    bank = MemoryBank(Settings(tmp_path))
+    memory = bank.remember("claude", "marco", ["x"], "one")
+    before = bank.store.text(memory.file_name)
+    with pytest.raises(MalformedFile, match=reason):
+        bank.edit(memory.file_name, before, before.replace(old, new, 1))
+    assert bank.store.text(memory.file_name) == before
+
+
+def test_a_shortened_id_is_found(tmp_path: Path) -> None:
+    """Four characters do, unless two memories begin so."""
+    for memory_id in ("abcd0000", "abcd1111", "ffff0000"):
+        (tmp_path / "files").mkdir(exist_ok=True)
+        memory = Memory(memory_id, "2026-01-01", "a", "u", ("t",), memory_id)
+        (tmp_path / "files" / f"{memory_id}.md").write_text(format(memory))
+    bank = MemoryBank(Settings(tmp_path))
+    assert [memory.id for _, memory in bank.find("ffff")] == ["ffff0000"]
+    assert [memory.id for _, memory in bank.find("abcd1111")] == ["abcd1111"]
+    assert bank.find("fff") == bank.find("ffff0001") == bank.find("%") == []
+    with pytest.raises(InvalidInput, match="abcd0000, abcd1111"):
+        bank.find("abcd")
+    assert [name for name, _ in bank.newest()] == ["ffff0000.md", "abcd1111.md", "abcd0000.md"]

@@ -9,10 +9,10 @@ from contextlib import contextmanager, suppress
 
 from .errors import AiamlError, InvalidInput, MalformedFile
 from .index import Index
-from .memory import Memory
+from .memory import Memory, parse
 from .scorer import Hit
 from .settings import Settings
-from .store import Store
+from .store import MAX_FILE, Store
 from .sync import Sync
 
 log = logging.getLogger(__name__)
@@ -83,6 +83,33 @@ class MemoryBank:
         wanted = list(dict.fromkeys(memory_ids))
         found = self.index.files(set(wanted)) if wanted else {}
         return {each: [memory for _, memory in found.get(each, [])] for each in wanted}
+
+    def edit(self, name: str, before: str, after: str) -> Memory:
+        """Give the file `name`, which holds the text `before`, the text `after`.
+
+        Raises:
+            MalformedFile: `after` is no memory, or one with another id.
+            ChangedMeanwhile: the file does not hold `before`.
+            StoreError: the disk refused. In each case the file is as it was.
+        """
+        memory = parse(after)
+        if memory.id != (old := parse(before).id):
+            raise MalformedFile([f"the id must stay {old}, by which agents know the memory"])
+        if len(after.encode()) > MAX_FILE:
+            raise MalformedFile([f"it is larger than {MAX_FILE // 1024 // 1024} MiB"])
+        self.store.replace(name, before, after)
+        self.sync.wake()
+        return memory
+
+    def forget(self, name: str, before: str) -> None:
+        """Delete the file `name`, which holds the text `before`. Git's history keeps it.
+
+        Raises:
+            ChangedMeanwhile: the file does not hold `before`; it is as it was.
+            StoreError: the disk refused; the file is as it was.
+        """
+        self.store.replace(name, before, None)
+        self.sync.wake()
 
     def newest(self) -> Iterator[tuple[str, Memory]]:
         """Return every memory with its file's name, newest first; each is read when its turn comes.

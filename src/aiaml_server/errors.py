@@ -4,6 +4,7 @@
     ├── InvalidInput      the caller gave a wrong value: `field`, `reason`
     ├── InvalidSetting    an environment variable is wrong: `variable`, `reason`
     ├── MalformedFile     a file is no memory: `problems`; it is left as it is
+    ├── ChangedMeanwhile  a file is not as it was when it was read: `name`; it is left as it is
     └── StoreError        the disk refused: `path`, `cause`; nothing was half done
 
 Each carries its data and, as `str()`, one sentence for a person. They are translated once, at the
@@ -59,6 +60,18 @@ class MalformedFile(AiamlError):  # noqa: N818
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("; ".join(problems))
         self.problems = tuple(problems)
+
+
+class ChangedMeanwhile(AiamlError):  # noqa: N818
+    """A file that somebody else changed since it was read. Reading it again is right.
+
+    Attributes:
+        name: the file's name.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name} was changed by somebody else meanwhile; it is left as it is")
+        self.name = name
 
 
 class StoreError(AiamlError):

@@ -7,13 +7,13 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from .errors import MalformedFile, StoreError
-from .files import TEMPORARY, Lock, make_directory, read_regular, write_atomic
+from .errors import ChangedMeanwhile, MalformedFile, StoreError
+from .files import TEMPORARY, Lock, make_directory, read_regular, sync_directory, write_atomic
 from .memory import Memory, format, parse
 
 log = logging.getLogger(__name__)
@@ -79,11 +79,7 @@ class Store:
         Raises:
             StoreError: the disk refused; nothing was left behind.
         """
-        try:
-            make_directory(self.base)
-            make_directory(self.directory)
-        except OSError as error:
-            raise StoreError("create", error.filename or self.directory, error) from error
+        self._make_directories()
         try:
             with self._lock.held(LOCK_SECONDS) as hold:
                 if not hold.had:
@@ -91,6 +87,13 @@ class Store:
                 return self._add(memory, alone=hold.alone)
         except OSError as error:
             raise StoreError("write in", self.directory, error) from error
+
+    def _make_directories(self) -> None:
+        try:
+            make_directory(self.base)
+            make_directory(self.directory)
+        except OSError as error:
+            raise StoreError("create", error.filename or self.directory, error) from error
 
     def _add(self, memory: Memory, *, alone: bool) -> Memory:
         if not alone or self._ids_stamp is None or self._ids_stamp != self.stamp():
@@ -103,6 +106,38 @@ class Store:
         with suppress(StoreError):  # the memory is stored, whatever becomes of this
             self._ids_stamp = self.stamp()
         return memory
+
+    def replace(self, name: str, before: str | None, after: str | None) -> None:
+        """Change the text of the file `name`; None stands for no file. It is durable on return.
+
+        Args:
+            name: the file's name.
+            before: what it holds, as it was read.
+            after: what it is to hold.
+
+        Raises:
+            ChangedMeanwhile: it does not hold `before`; nothing was changed.
+            StoreError: the disk refused; nothing was changed.
+        """
+        self._make_directories()
+        path = self.directory / name
+        try:
+            with self._lock.held(LOCK_SECONDS):
+                if self._held(name) != before:
+                    raise ChangedMeanwhile(name)
+                if after is not None:
+                    write_atomic(path, after.encode())
+                elif before is not None:
+                    path.unlink()
+                    sync_directory(self.directory)
+        except OSError as error:
+            raise StoreError("change", path, error) from error
+
+    def _held(self, name: str) -> str | None:
+        try:
+            return self.text(name)
+        except FileNotFoundError:
+            return None
 
     def _list_ids(self) -> None:
         """Take the ids from the names, and remove what writers long dead have left."""
@@ -164,15 +199,25 @@ class Store:
             MalformedFile: the file is no memory.
             StoreError: no file can be opened now.
         """
-        return parse(_text(self._path(name)))
+        return parse(self.text(name))
 
-    def scan(self) -> Iterator[tuple[str, Memory]]:
-        """Read every memory. What is no memory is skipped, and named once in the log.
+    def text(self, name: str) -> str:
+        """Return the text of the file `name`, as it stands.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            MalformedFile: it is no text, or no file that could be a memory.
+            StoreError: no file can be opened now.
+        """
+        return _text(self._path(name))
+
+    def scan(self, names: Iterable[str] | None = None) -> Iterator[tuple[str, Memory]]:
+        """Read every memory, or those of `names`. What is none is skipped, and once in the log.
 
         Raises:
             StoreError: the directory cannot be listed.
         """
-        for name in self.names():
+        for name in self.names() if names is None else names:
             try:
                 yield name, self.read(name)
             except FileNotFoundError:

@@ -54,6 +54,13 @@ Exit codes:
 
 VERBS = {
     "list": "reading:list_",
+    "show": "reading:show",
+    "search": "reading:search",
+    "topics": "counting:topics",
+    "stats": "counting:stats",
+    "remember": "writing:remember",
+    "edit": "writing:edit",
+    "forget": "writing:forget",
     "doctor": "doctor.verb:doctor",
     "serve": "serving:serve_verb",
     "demo": "serving:demo_verb",
@@ -98,7 +105,12 @@ def run(words: Sequence[str]) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     try:
-        code = aiaml.main(list(words) or ["--help"], prog_name=name, standalone_mode=False)
+        code = aiaml.main(
+            list(words) or ["--help"],
+            prog_name=name,
+            standalone_mode=False,
+            color=False if os.environ.get("NO_COLOR") else None,  # https://no-color.org
+        )
         sys.stdout.flush()
     except (KeyboardInterrupt, click.Abort):
         print(file=sys.stderr)

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import anyio
 from mcp import Client, StdioServerParameters
 
 from aiaml_server import __version__
@@ -28,7 +29,10 @@ def demo() -> int:
     """Play the three tools once against a server of its own; return the exit code."""
     started = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="aiaml-demo-") as base:
-        asyncio.run(_play(Path(base)))
+        try:
+            anyio.run(_play, Path(base))
+        except asyncio.CancelledError:  # what Ctrl-C is on Python 3.10
+            raise KeyboardInterrupt from None
     print(f"\nDone in {time.perf_counter() - started:.1f} s; the throw-away directory is gone.\n")
     print(_how_to_connect())
     return 0
