@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -17,10 +17,6 @@ from .survey import Survey, look
 PREFIX = "AIAML_"
 
 
-def silent(_done: int, _all: int) -> None:
-    """Tell nobody how far a reading is."""
-
-
 @dataclass
 class Scene:
     """What is examined.
@@ -28,14 +24,12 @@ class Scene:
     Attributes:
         environ: the environment variables.
         offline: whether the remote is left alone.
-        progress: told how many files of how many are read.
         wrong: the settings that cannot be used.
         settings: the others; None when they do not say where the memories are.
     """
 
     environ: Mapping[str, str] = field(repr=False)
     offline: bool = False
-    progress: Callable[[int, int], None] = silent
     wrong: dict[str, InvalidSetting] = field(init=False, default_factory=dict)
     settings: Settings | None = field(init=False, default=None)
 
@@ -70,4 +64,4 @@ class Scene:
             StoreError: the directory cannot be listed.
         """
         assert self.settings  # noqa: S101 (only asked for where there is a directory)
-        return look(Store(self.settings.base), self.progress)
+        return look(Store(self.settings.base))

@@ -7,10 +7,11 @@ import os
 import random
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from aiaml_server.cli.terminal import progress
 from aiaml_server.errors import MalformedFile
 from aiaml_server.memory import MAX_CONTENT, Memory, instant
 from aiaml_server.scorer import MAX_HITS, Hit, clean, fields, hit, ordered
@@ -18,7 +19,6 @@ from aiaml_server.store import Store
 
 _QUESTIONS = 8
 _SOURCES = 24  # memories that questions are made of
-_STEP = 1000  # files between two words about progress
 _NAMED = re.compile(r"\d{8}_\d{6}_([^_.]+)\.md")
 
 Question = tuple[str, ...]
@@ -75,7 +75,7 @@ class Survey:
             self.foreign.append(os.path.basename(path))  # noqa: PTH119 (100,000 of them)
 
 
-def look(store: Store, progress: Callable[[int, int], None]) -> Survey:
+def look(store: Store) -> Survey:
     """Read every file of a store.
 
     Raises:
@@ -83,9 +83,7 @@ def look(store: Store, progress: Callable[[int, int], None]) -> Survey:
     """
     names = sorted(store.names())
     survey = Survey(answers={question: [] for question in _questions(store, names)})
-    for number, name in enumerate(names):
-        if number % _STEP == 0:
-            progress(number, len(names))
+    for name in progress(names, "reading"):
         with suppress(FileNotFoundError):
             try:
                 survey.note(name, store.read(name))
@@ -94,7 +92,6 @@ def look(store: Store, progress: Callable[[int, int], None]) -> Survey:
                 survey.malformed[name] = str(error)
     for question, hits in survey.answers.items():
         survey.answers[question] = ordered(hits)[:MAX_HITS]
-    progress(len(names), len(names))
     return survey
 
 

@@ -31,7 +31,7 @@ from .finding import Finding, Fix, guarded
 from .memories import files
 from .place import access, clock, directory, space, writable
 from .program import packages, python, version
-from .scene import Scene, silent
+from .scene import Scene
 from .syncing import git, remote, status
 from .trial import server
 
@@ -80,7 +80,7 @@ def doctor(only: tuple[str, ...], mend: bool, offline: bool, yes: bool, json: bo
       aiaml doctor --json --offline
     """
     logging.getLogger("aiaml_server").addHandler(logging.NullHandler())  # what matters is found
-    scene = Scene(os.environ, offline, _progress if sys.stderr.isatty() else silent)
+    scene = Scene(os.environ, offline)
     found = list(_findings(scene, only or tuple(CHECKS), shown=not json))
     fixes = [each.fix for each in found if each.fix]
     if not json:
@@ -98,7 +98,7 @@ def doctor(only: tuple[str, ...], mend: bool, offline: bool, yes: bool, json: bo
 def _findings(scene: Scene, names: Iterable[str], *, shown: bool) -> Iterator[Finding]:
     """Make checks, and show what each finds."""
     for name in names:
-        if scene.progress is _progress:
+        if sys.stderr.isatty():
             click.echo(f"{name + ' …':20}\r", nl=False, err=True)  # the finding goes over it
         findings = guarded(name, CHECKS[name], scene)
         yield from _show(findings) if shown else findings
@@ -162,9 +162,3 @@ def _fields(finding: Finding) -> dict[str, str]:
         "found": finding.found,
         "remedy": finding.remedy,
     }
-
-
-def _progress(done: int, count: int) -> None:
-    """Say on the terminal how far a long reading is, and take it away at the end."""
-    text = f"reading {done:,} of {count:,} files" if done < count else ""
-    click.echo(f"\r{text:40}\r", nl=False, err=True)
