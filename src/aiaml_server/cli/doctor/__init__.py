@@ -5,7 +5,7 @@
     program      the installation
     environment  the settings
     place        the base directory and its disk
-    survey       one reading of all files
+    census       one reading of all files
     memories     what is wrong with files
     answers      the index against the files
     syncing      git and the remote

@@ -16,7 +16,7 @@ from aiaml_server.store import Store
 from .finding import Finding, Fix
 from .memories import _size
 from .scene import Scene
-from .survey import Question
+from .census import Question
 
 
 def index(scene: Scene) -> Iterator[Finding]:
@@ -24,10 +24,10 @@ def index(scene: Scene) -> Iterator[Finding]:
     if not (base := scene.base) or not (base / "files").is_dir():
         return
     store = Store(base)
-    asked = scene.survey.answers
+    asked = scene.census.answers
     with _complaints() as complaints, closing(Index(store)) as questioned:
         wrong = [each for each in asked if not _agree(store, questioned, each, scene)]
-        missing = set(questioned.newest()) ^ scene.survey.names
+        missing = set(questioned.newest()) ^ scene.census.names
         if missing:  # of this very moment, in which others may be writing
             missing = {name for name, _ in store.scan()} ^ set(questioned.newest())
     yield from (_unusable(base, complaint) for complaint in complaints)
@@ -43,7 +43,7 @@ def index(scene: Scene) -> Iterator[Finding]:
 
 def _agree(store: Store, index: Index, question: Question, scene: Scene) -> bool:
     """Compare an answer; where it differs, once more with the files of this very moment."""
-    if index.think(question) == scene.survey.answers[question]:
+    if index.think(question) == scene.census.answers[question]:
         return True
     return index.think(question) == rank(store.scan(), question)
 

@@ -29,7 +29,7 @@ def files(scene: Scene) -> Iterator[Finding]:
     """Count the memories, and name every file that is not what it should be."""
     if not (base := scene.base):
         return
-    found = scene.survey
+    found = scene.census
     count = plural(len(found.names), "memory")
     yield Finding("files", "ok", f"{count}, {_size(found.size)}" if found.names else "no memories")
     edit = f"correct the file in {base / 'files'}, or move it away; it is never changed or found"

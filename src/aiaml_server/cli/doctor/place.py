@@ -146,7 +146,7 @@ def clock(scene: Scene) -> Iterator[Finding]:
     """Look for memories from the future."""
     if not scene.base:
         return
-    moment, name = scene.survey.newest
+    moment, name = scene.census.newest
     if moment / 1e6 > time.time() + _AHEAD_SECONDS:
         found = (
             f"{name} is from the future: this computer's clock, or the one it was made by, is off"

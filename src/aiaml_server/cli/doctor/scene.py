@@ -12,7 +12,7 @@ from aiaml_server.errors import InvalidSetting
 from aiaml_server.settings import Settings
 from aiaml_server.store import Store
 
-from .survey import Survey, look
+from .census import Census, look
 
 PREFIX = "AIAML_"
 
@@ -57,7 +57,7 @@ class Scene:
         return self.settings.base if self.settings and self.settings.base.is_dir() else None
 
     @cached_property
-    def survey(self) -> Survey:
+    def census(self) -> Census:
         """What one reading of all files showed.
 
         Raises:

@@ -48,9 +48,10 @@ def server(scene: Scene) -> Iterator[Finding]:
 def _command() -> list[str]:
     """Return what clients start: the program beside the one that runs, or this Python."""
     script = Path(sys.argv[0])
-    beside = script.with_name(f"aiaml-server{script.suffix}")
-    if script.stem in ("aiaml", "aiaml-server") and script.is_absolute() and beside.is_file():
-        return [str(beside)]
+    if script.stem in ("aiaml", "aiaml-server") and script.is_absolute():
+        for name in ("aiaml-server", "aiaml-server.exe"):
+            if script.with_name(name).is_file():
+                return [str(script.with_name(name))]
     return [sys.executable, "-m", "aiaml_server"]
 
 

@@ -25,7 +25,7 @@ Question = tuple[str, ...]
 
 
 @dataclass
-class Survey:
+class Census:
     """What a reading showed.
 
     Attributes:
@@ -75,24 +75,24 @@ class Survey:
             self.foreign.append(os.path.basename(path))  # noqa: PTH119 (100,000 of them)
 
 
-def look(store: Store) -> Survey:
+def look(store: Store) -> Census:
     """Read every file of a store.
 
     Raises:
         StoreError: the directory cannot be listed.
     """
     names = sorted(store.names())
-    survey = Survey(answers={question: [] for question in _questions(store, names)})
+    census = Census(answers={question: [] for question in _questions(store, names)})
     for name in progress(names, "reading"):
         with suppress(FileNotFoundError):
             try:
-                survey.note(name, store.read(name))
-                survey.stat(f"{store.directory}{os.sep}{name}")
+                census.note(name, store.read(name))
+                census.stat(f"{store.directory}{os.sep}{name}")
             except MalformedFile as error:
-                survey.malformed[name] = str(error)
-    for question, hits in survey.answers.items():
-        survey.answers[question] = ordered(hits)[:MAX_HITS]
-    return survey
+                census.malformed[name] = str(error)
+    for question, hits in census.answers.items():
+        census.answers[question] = ordered(hits)[:MAX_HITS]
+    return census
 
 
 def _questions(store: Store, names: list[str]) -> Iterator[Question]:
