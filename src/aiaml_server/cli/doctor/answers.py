@@ -13,10 +13,10 @@ from aiaml_server.index import Index
 from aiaml_server.scorer import rank
 from aiaml_server.store import Store
 
+from .census import Question
 from .finding import Finding, Fix
 from .memories import _size
 from .scene import Scene
-from .census import Question
 
 
 def index(scene: Scene) -> Iterator[Finding]:
