@@ -62,7 +62,10 @@ VERBS = {
     "edit": "writing:edit",
     "forget": "writing:forget",
     "doctor": "doctor.verb:doctor",
+    "completion": "completing:completion",
     "serve": "serving:serve_verb",
+    "import": "moving:import_",
+    "export": "moving:export",
     "demo": "serving:demo_verb",
 }
 """Each verb, in the order that `--help` has them, and where it is: imported only when used."""
@@ -120,7 +123,7 @@ def run(words: Sequence[str]) -> int:
         return PIPE_CLOSED
     except click.ClickException as error:
         path = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else name
-        say = error.format_message().rstrip(".?")
+        say = " ".join(error.format_message().split()).rstrip(".?")
         print(f"{name}: {say}; `{path} --help` tells more", file=sys.stderr)
         return USAGE
     except AiamlError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
@@ -56,7 +56,7 @@ def topics(json: bool, **options: Any) -> None:
     if json:
         out_json([{"topic": topic, "memories": count} for topic, count in rows])
     else:
-        _print_table(rows)
+        _print_table(rows, _widest(rows))
     if not rows and not json:
         note(nothing(wanted))
 
@@ -150,17 +150,20 @@ def _print_stats(counts: Counts) -> None:
     out(f"the largest: {file}, {_bytes(size)}")
     if counts.months:
         out(f"from {when(counts.oldest[1])} to {when(counts.newest[1])}")
-    for title, found in (("Agents", counts.agents), ("Users", counts.users)):
-        _print_section(title, ranked(found)[:_MOST], len(found))
-    _print_section("Topics", ranked(counts.topics)[:_MOST], len(counts.topics))
-    _print_section("Months", _months(counts.months), 0)
+    sections = {
+        f"Agents{_of_all(counts.agents)}": ranked(counts.agents)[:_MOST],
+        f"Users{_of_all(counts.users)}": ranked(counts.users)[:_MOST],
+        f"Topics{_of_all(counts.topics)}": ranked(counts.topics)[:_MOST],
+        "Months": _months(counts.months),
+    }
+    wide = _widest(row for rows in sections.values() for row in rows)
+    for title, rows in sections.items():
+        out(f"\n{bold(title)}")
+        _print_table(rows, wide)
 
 
-def _print_section(title: str, rows: list[tuple[str, int]], total: int) -> None:
-    if rows:
-        more = f" (the first {len(rows)} of {total:,})" if total > len(rows) else ""
-        out(f"\n{bold(title)}{dim(more)}")
-        _print_table(rows)
+def _of_all(counted: Counter[str]) -> str:
+    return f" (the first {_MOST} of {len(counted):,})" if len(counted) > _MOST else ""
 
 
 def _months(found: Counter[str]) -> list[tuple[str, int]]:
@@ -174,14 +177,17 @@ def _months(found: Counter[str]) -> list[tuple[str, int]]:
     return [(name, found[name]) for name in names]
 
 
-def _print_table(rows: Iterable[tuple[str, int]]) -> None:
-    rows = list(rows)
+def _print_table(rows: Sequence[tuple[str, int]], wide: int) -> None:
     most = max((count for _, count in rows), default=0)
-    wide = min(max((columns(name) for name, _ in rows), default=0), width() // 2)
     figures = len(f"{most:,}")
+    room = min(width() - wide - figures - 4, 40)
     for name, count in rows:
-        room = min(width() - wide - figures - 4, 40)
-        out(f"{padded(name, wide)}  {count:>{figures},}  {dim(bar(count / most, room))}".rstrip())
+        line = dim(bar(count / most, room)) if count else ""
+        out(f"{padded(name, wide)}  {count:>{figures},}  {line}".rstrip())
+
+
+def _widest(rows: Iterable[tuple[str, int]]) -> int:
+    return min(max((columns(name) for name, _ in rows), default=0), width() // 2)
 
 
 def bar(share: float, columns: int) -> str:
