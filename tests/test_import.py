@@ -320,7 +320,7 @@ def test_a_second_run_adds_nothing(source: str, bring: Run, bank: Store) -> None
     """Whatever the kind."""
     first = bring(SOURCES / source)
     before = memories(bank)
-    second = bring(SOURCES / source, code=1)
+    second = bring(SOURCES / source)
     assert (second["new"], len(second["there"])) == ([], len(first["new"]))
     assert memories(bank) == before
 
@@ -329,7 +329,7 @@ def test_a_copy_elsewhere_adds_nothing(tmp_path: Path, bring: Run) -> None:
     """A note is known by what it says, not by where it lies."""
     bring(SOURCES / "vault")
     shutil.copytree(SOURCES / "vault", tmp_path / "moved")
-    assert bring(tmp_path / "moved", code=1)["new"] == []
+    assert bring(tmp_path / "moved")["new"] == []
 
 
 def test_a_changed_note_is_listed_and_added_when_asked(tmp_path: Path, bring: Run) -> None:
@@ -343,7 +343,7 @@ def test_a_changed_note_is_listed_and_added_when_asked(tmp_path: Path, bring: Ru
     said = bring(note.parent)
     assert (said["changed"], [each["place"] for each in said["new"]]) == (["n/a.md"], ["n/b.md"])
     assert [each["place"] for each in bring(note.parent, "--changed")["new"]] == ["n/a.md"]
-    assert bring(note.parent, "--changed", code=1)["changed"] == []
+    assert bring(note.parent, "--changed")["changed"] == []
 
 
 @posix
@@ -399,7 +399,7 @@ def test_a_memory_keeps_its_id(tmp_path: Path, bring: Run, bank: Store) -> None:
     (tmp_path / "m.jsonl").write_text(line())
     bring(tmp_path / "m.jsonl")
     assert bank.names() == ["20250102_030405_a1b2c3d4.md"]
-    assert bring(tmp_path / "m.jsonl", code=1)["there"] == [f"{tmp_path.name}/m.jsonl:1"]
+    assert bring(tmp_path / "m.jsonl")["there"] == [f"{tmp_path.name}/m.jsonl:1"]
 
 
 def test_an_id_that_another_memory_has_is_drawn_anew(
@@ -411,7 +411,7 @@ def test_an_id_that_another_memory_has_is_drawn_anew(
     new = bring(tmp_path / "m.jsonl")["new"][0]
     assert new["remark"] == "a new id: 'a1b2c3d4' is that of another memory"
     assert {memory.id for memory in memories(bank)} == {"a1b2c3d4", new["id"]}
-    assert bring(tmp_path / "m.jsonl", code=1)["new"] == []
+    assert bring(tmp_path / "m.jsonl")["new"] == []
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import click
 from aiaml_server.bank import MemoryBank
 from aiaml_server.cli.exchange.kinds import KINDS, READERS, Reading, detect
 from aiaml_server.cli.exchange.plan import Addition, Plan, Planner
-from aiaml_server.errors import InvalidInput, MalformedFile, StoreError
+from aiaml_server.errors import MalformedFile, StoreError
 from aiaml_server.files import write_atomic
 from aiaml_server.memory import Memory
 
@@ -22,11 +21,13 @@ from . import filters
 from .filters import Filter
 from .reading import fields, when
 from .terminal import (
+    DONE,
     NOTHING,
     REFUSED,
     USAGE,
     Ended,
     as_json,
+    commit,
     confirm,
     dim,
     note,
@@ -35,8 +36,10 @@ from .terminal import (
     out,
     out_json,
     plural,
+    settings,
     yes,
 )
+from .writing import checked_user, usual_user
 
 _SHOWN = 20  # lines of each sort in a preview
 
@@ -99,11 +102,13 @@ def import_(
             _preview(sources, kinds, plan)
         wanted = bool(plan.additions) and not dry_run and (yes or (not json and _agreed()))
         added = _add(bank, plan.additions) if wanted else []
+    if added:
+        commit(settings())
     if json:
         out_json(_as_json(plan, added, done=wanted))
     elif wanted:
         out(f"Added {plural(len(added), 'memory')}.")
-    return 0 if plan.additions and (wanted or dry_run) else NOTHING
+    return DONE if wanted or dry_run or (plan.there and not plan.additions) else NOTHING
 
 
 def _kind(source: Path) -> str:
@@ -126,27 +131,7 @@ def _own_directory(bank: MemoryBank, sources: Iterable[Path]) -> Path:
 
 def _planner(bank: MemoryBank, user: str | None, *, changed: bool) -> Planner:
     existing = [memory for _, memory in bank.store.scan()]
-    return Planner(existing, _checked(user) if user else _usual_user(existing), changed=changed)
-
-
-def _usual_user(existing: Iterable[Memory]) -> str:
-    for user, _ in Counter(memory.user for memory in existing).most_common():
-        with suppress(InvalidInput):  # in a file by other hands a name may be any text
-            return _checked(user)
-    return _login()
-
-
-def _checked(user: str) -> str:
-    return Memory.new("any", user, ["any"], "any").user
-
-
-def _login() -> str:
-    import getpass  # noqa: PLC0415 (only the first import needs it)
-
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError, ImportError):  # no name for this user's number
-        return "me"
+    return Planner(existing, checked_user(user) if user else usual_user(existing), changed=changed)
 
 
 def _agreed() -> bool:
