@@ -59,6 +59,8 @@ def run(
     """Run `aiaml doctor` on a directory, without sync, with nobody at the terminal."""
     outer = {key: value for key, value in os.environ.items() if not key.startswith("AIAML_")}
     own = {"AIAML_MEMORY_DIR": str(base), "AIAML_ENABLE_SYNC": "false"}
+    home = str(base.parent)  # in which no client is installed
+    own |= dict.fromkeys(("HOME", "USERPROFILE", "APPDATA", "XDG_CONFIG_HOME"), home)
     return subprocess.run(
         [*before, *SERVER, "doctor", *words],
         stdin=subprocess.DEVNULL,
@@ -667,6 +669,47 @@ def test_an_address_that_shows_a_password_is_a_warning(base: Path) -> None:
     assert "holds a password" in done.stdout
     assert "unencrypted" in done.stdout
     assert "hunter2" not in done.stdout + done.stderr
+
+
+# --- clients ------------------------------------------------------------------------------------
+
+
+def cursor(home: Path, text: str) -> Path:
+    """Write a client's configuration."""
+    path = home / ".cursor" / "mcp.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def test_a_client_that_starts_something_missing_is_an_error(base: Path, tmp_path: Path) -> None:
+    """As after a Python was removed; the file is left as it is."""
+    assert checked(base, "clients").having("ok", "none is connected")
+    gone = tmp_path / "gone" / "aiaml-server"
+    path = cursor(tmp_path, json.dumps({"mcpServers": {"aiaml": {"command": str(gone)}}}))
+    before = path.read_bytes()
+    report = checked(base, "clients", "--fix", "--yes")
+    assert report.code == 3
+    (found,) = report.having("error", f"starts {gone}, which is not there")
+    assert found["found"].startswith("Cursor: ") and str(path) in found["found"]
+    assert found["remedy"] == "`aiaml install cursor` puts it right"
+    assert path.read_bytes() == before
+
+
+def test_a_client_that_is_connected_is_named(base: Path, tmp_path: Path) -> None:
+    """With the file that says so."""
+    entry = {"command": sys.executable, "args": ["-m", "aiaml_server"]}
+    path = cursor(tmp_path, json.dumps({"mcpServers": {"aiaml": entry}}))
+    report = checked(base, "clients")
+    assert report.all_is_well and report.having("ok", f"connected: Cursor ({path})")
+
+
+def test_a_client_s_file_that_cannot_be_read_is_a_warning(base: Path, tmp_path: Path) -> None:
+    """With the place in it."""
+    cursor(tmp_path, '{"mcpServers": {')
+    report = checked(base, "clients")
+    assert report.code == 1
+    assert report.having("warning", "line 1, column")
 
 
 # --- the report itself --------------------------------------------------------------------------

@@ -26,6 +26,7 @@ start. The other verbs are for you.
 Examples:
   aiaml list                          the newest memories
   aiaml search dinner vegetarian      what an agent would find
+  aiaml install --all                 connect your agents to it
 """
 
 EPILOG = """\
@@ -61,6 +62,8 @@ VERBS = {
     "remember": "writing:remember",
     "edit": "writing:edit",
     "forget": "writing:forget",
+    "install": "connecting:install",
+    "uninstall": "connecting:uninstall",
     "doctor": "doctor.verb:doctor",
     "completion": "completing:completion",
     "serve": "serving:serve_verb",

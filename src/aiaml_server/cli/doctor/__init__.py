@@ -9,6 +9,7 @@
     memories     what is wrong with files
     answers      the index against the files
     syncing      git and the remote
+    connected    the configurations of clients
     trial        a server, started as clients do
     verb         all of them, printed
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -13,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+from aiaml_server.cli import launch
 from aiaml_server.errors import AiamlError
 
 from .finding import REPORT, Finding
@@ -30,7 +30,7 @@ class NoAnswer(AiamlError):  # noqa: N818
 
 def server(scene: Scene) -> Iterator[Finding]:
     """Shake hands, list the tools, remember, think and recall."""
-    command = _command()
+    command = launch.command()
     with tempfile.TemporaryDirectory(prefix="aiaml-doctor-") as place:
         log = Path(place, "log")
         try:
@@ -43,16 +43,6 @@ def server(scene: Scene) -> Iterator[Finding]:
             yield Finding("server", "error", f"{found}; it said: {said}" if said else found, REPORT)
         else:
             yield Finding("server", "ok", found)
-
-
-def _command() -> list[str]:
-    """Return what clients start: the program beside the one that runs, or this Python."""
-    script = Path(sys.argv[0])
-    if script.stem in ("aiaml", "aiaml-server") and script.is_absolute():
-        for name in ("aiaml-server", "aiaml-server.exe"):
-            if script.with_name(name).is_file():
-                return [str(script.with_name(name))]
-    return [sys.executable, "-m", "aiaml_server"]
 
 
 @contextmanager

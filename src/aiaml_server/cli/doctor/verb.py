@@ -28,6 +28,7 @@ from aiaml_server.cli.terminal import (
 )
 
 from .answers import index
+from .connected import clients
 from .environment import settings
 from .finding import Finding, Fix, guarded
 from .memories import files
@@ -52,6 +53,7 @@ CHECKS = {
     "git": git,
     "sync": status,
     "remote": remote,
+    "clients": clients,
     "server": server,
 }
 _COLOURS = {"ok": "green", "warning": "yellow", "error": "red"}
@@ -66,7 +68,7 @@ _SHOWN = 10  # findings with the same remedy, on a screen
 @yes
 @as_json
 def doctor(only: tuple[str, ...], mend: bool, offline: bool, yes: bool, json: bool) -> int:
-    """Check everything: the program, the directory, the files, the index, git, the server.
+    """Check everything: the program, the directory, the files, the index, git, clients, a server.
 
     Each line is ok, a warning or an error, with what to do about it. The exit code is that of the
     worst: 0, 1 for a warning, 3 for an error.
