@@ -64,6 +64,7 @@ VERBS = {
     "forget": "writing:forget",
     "install": "connecting:install",
     "uninstall": "connecting:uninstall",
+    "doctor": "doctor.verb:doctor",
     "completion": "completing:completion",
     "serve": "serving:serve_verb",
     "import": "moving:import_",

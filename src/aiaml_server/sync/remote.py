@@ -59,7 +59,7 @@ class Remote:
         Raises:
             GitFailed: it cannot be reached.
         """
-        refs = self._refs()
+        refs = self.refs()
         branch = MAIN if MAIN in refs else refs.get("ref: HEAD", "")
         if branch not in refs:
             return "", False
@@ -82,7 +82,14 @@ class Remote:
         self.git.update_ref(REMOTE, commit)
         self._repository.git.update_ref(REMOTE, commit)
 
-    def _refs(self) -> dict[str, str]:
+    def refs(self) -> dict[str, str]:
+        """Return the branches that the remote has, and as "ref: HEAD" the name of its default.
+
+        Nothing is fetched.
+
+        Raises:
+            GitFailed: it cannot be reached.
+        """
         lines = self._call("ls_remote", "--symref", "origin", "HEAD", "refs/heads/*").decode()
         refs = {}
         for value, name in (line.split("\t") for line in lines.splitlines() if "\t" in line):

@@ -1,0 +1,86 @@
+"""The index: opens, knows the same memories as the files, and answers as they do."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from aiaml_server.cli.terminal import plural
+from aiaml_server.database import remove
+from aiaml_server.index import Index
+from aiaml_server.scorer import rank
+from aiaml_server.store import Store
+
+from .census import Question
+from .finding import Finding, Fix
+from .memories import _size
+from .scene import Scene
+
+
+def index(scene: Scene) -> Iterator[Finding]:
+    """Ask what was asked of the files, and compare."""
+    if not (base := scene.base) or not (base / "files").is_dir():
+        return
+    store = Store(base)
+    asked = scene.census.answers
+    with _complaints() as complaints, closing(Index(store)) as questioned:
+        wrong = [each for each in asked if not _agree(store, questioned, each, scene)]
+        missing = set(questioned.newest()) ^ scene.census.names
+        if missing:  # of this very moment, in which others may be writing
+            missing = {name for name, _ in store.scan()} ^ set(questioned.newest())
+    yield from (_unusable(base, complaint) for complaint in complaints)
+    if not (wrong or missing):
+        questions = plural(len(asked), "question")
+        yield Finding("index", "ok", f"{_sizes(base)}; answers {questions} as the files do")
+        return
+    what = f"does not answer {' '.join(wrong[0])!r} as the files do" if wrong else ""
+    what = what or f"and the files differ in {min(missing)}"
+    remedy = f"delete {base / '.index'} (it is made anew), or `aiaml doctor --fix`"
+    yield Finding("index", "error", f"the index {what}", remedy, _anew(base))
+
+
+def _agree(store: Store, index: Index, question: Question, scene: Scene) -> bool:
+    """Compare an answer; where it differs, once more with the files of this very moment."""
+    if index.think(question) == scene.census.answers[question]:
+        return True
+    return index.think(question) == rank(store.scan(), question)
+
+
+def _anew(base: Path) -> Fix:
+    def delete() -> None:
+        for path in (base / ".index").glob("*.sqlite"):
+            remove(path)
+
+    return Fix(f"delete the index in {base / '.index'}, which is made anew", delete)
+
+
+def _unusable(base: Path, complaint: str) -> Finding:
+    if "made anew" in complaint:
+        remedy = "nothing is lost; should it come again, check the disk"
+    else:
+        remedy = f"answers are right but slow until {base / '.index'} can be written"
+    return Finding("index", "warning", complaint, remedy)
+
+
+def _sizes(base: Path) -> str:
+    paths = [path for path in (base / ".index").glob("*.sqlite*") if path.is_file()]
+    kinds = len([path for path in paths if path.suffix == ".sqlite"])
+    size = _size(sum(path.stat().st_size for path in paths))
+    others = f", of these {plural(kinds - 1, 'file')} of other Pythons" if kinds > 1 else ""
+    return f"{size}{others}"
+
+
+@contextmanager
+def _complaints() -> Iterator[list[str]]:
+    """Collect what the index says in the log, which nobody would see otherwise."""
+    found: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: found.append(record.getMessage())  # type: ignore[method-assign]
+    log = logging.getLogger("aiaml_server.index")
+    log.addHandler(handler)
+    try:
+        yield found
+    finally:
+        log.removeHandler(handler)

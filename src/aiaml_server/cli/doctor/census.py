@@ -1,0 +1,110 @@
+"""One reading of all files: what is wrong with any, and what the literal scan answers."""
+
+# ruff: noqa: S311 (a sample is no secret)
+from __future__ import annotations
+
+import os
+import random
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from aiaml_server.cli.terminal import progress
+from aiaml_server.errors import MalformedFile
+from aiaml_server.memory import MAX_CONTENT, Memory, instant
+from aiaml_server.scorer import MAX_HITS, Hit, clean, fields, hit, ordered
+from aiaml_server.store import Store
+
+_QUESTIONS = 8
+_SOURCES = 24  # memories that questions are made of
+_NAMED = re.compile(r"\d{8}_\d{6}_([^_.]+)\.md")
+
+Question = tuple[str, ...]
+
+
+@dataclass
+class Census:
+    """What a reading showed.
+
+    Attributes:
+        names: the files that are memories.
+        size: of these, in bytes.
+        malformed: other files with a memory's name, and why each is none.
+        ids: each id, and the files that carry it.
+        misnamed: files whose name has another id than the file, with the latter.
+        large: files that hold more than `remember` takes.
+        foreign: files that belong to another user.
+        newest: the latest moment (microseconds since 1970), and its file.
+        answers: questions, and the literal scan's answer to each.
+    """
+
+    names: set[str] = field(default_factory=set)
+    size: int = 0
+    malformed: dict[str, str] = field(default_factory=dict)
+    ids: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    misnamed: dict[str, str] = field(default_factory=dict)
+    large: list[str] = field(default_factory=list)
+    foreign: list[str] = field(default_factory=list)
+    newest: tuple[int, str] = (0, "")
+    answers: dict[Question, list[Hit]] = field(default_factory=dict)
+
+    def note(self, name: str, memory: Memory) -> None:
+        """Take a memory in."""
+        self.names.add(name)
+        self.ids[memory.id].append(name)
+        named = _NAMED.fullmatch(name)
+        if named and named[1] != memory.id:
+            self.misnamed[name] = memory.id
+        if len(memory.content) > MAX_CONTENT // 4 and len(memory.content.encode()) > MAX_CONTENT:
+            self.large.append(name)
+        self.newest = max(self.newest, (instant(memory.timestamp) or 0, name))
+        searched = fields(memory)
+        for question, hits in self.answers.items():
+            if found := hit(name, memory.id, memory.timestamp, searched, question):
+                hits.append(found)
+                if len(hits) > 40 * MAX_HITS:
+                    hits[:] = ordered(hits)[:MAX_HITS]
+
+    def stat(self, path: str) -> None:
+        """Take in what the system says of a memory's file."""
+        status = os.lstat(path)
+        self.size += status.st_size
+        if os.name == "posix" and status.st_uid != os.geteuid():
+            self.foreign.append(os.path.basename(path))  # noqa: PTH119 (100,000 of them)
+
+
+def look(store: Store) -> Census:
+    """Read every file of a store.
+
+    Raises:
+        StoreError: the directory cannot be listed.
+    """
+    names = sorted(store.names())
+    census = Census(answers={question: [] for question in _questions(store, names)})
+    for name in progress(names, "reading"):
+        with suppress(FileNotFoundError):
+            try:
+                census.note(name, store.read(name))
+                census.stat(f"{store.directory}{os.sep}{name}")
+            except MalformedFile as error:
+                census.malformed[name] = str(error)
+    for question, hits in census.answers.items():
+        census.answers[question] = ordered(hits)[:MAX_HITS]
+    return census
+
+
+def _questions(store: Store, names: list[str]) -> Iterator[Question]:
+    """Make questions of what stands in some of the memories."""
+    words: list[str] = []
+    phrases: list[str] = []
+    for name in random.sample(names, min(_SOURCES, len(names))):
+        with suppress(FileNotFoundError, MalformedFile):
+            memory = store.read(name)
+            words += [*memory.topics, *random.choices(memory.content.split() or [""], k=2)]
+            start = random.randrange(len(memory.content) + 1)
+            phrases.append(memory.content[start : start + 12])
+    for number in range(_QUESTIONS if words else 0):
+        some = random.sample(words, min(number % 4 + 1, len(words)))
+        yield tuple(clean([*some, *random.sample(phrases, number % 2)]))

@@ -1,0 +1,29 @@
+"""The clients: what their configurations start, and whether that is there."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+
+from .finding import Finding, Level
+from .scene import Scene
+
+
+def clients(_: Scene) -> Iterator[Finding]:
+    """Look into every client's configuration."""
+    from aiaml_server.cli.clients import connections  # noqa: PLC0415 (only this check reads them)
+
+    good = []
+    for each in (found := connections()):
+        starts = each.command and shutil.which(each.command[0])
+        for problem in each.problems:
+            what, _semicolon, todo = problem.rpartition("; ")
+            level: Level = "error" if each.connected and not starts else "warning"
+            remedy = todo if what else f"correct it, or run `aiaml install {each.client.name}`"
+            yield Finding("clients", level, f"{each.client.title}: {what or problem}", remedy)
+        if each.connected and not each.problems:
+            good.append(f"{each.client.title} ({each.path})")
+    if good:
+        yield Finding("clients", "ok", f"connected: {', '.join(good)}")
+    elif not any(each.problems for each in found):
+        yield Finding("clients", "ok", "none is connected; `aiaml install --list` shows them")

@@ -1,0 +1,94 @@
+"""The files: which are no memories, which are one twice, and what else lies among them.
+
+Nothing here is ever changed but temporary files that a writer left when it died.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from aiaml_server.cli.terminal import plural
+from aiaml_server.files import TEMPORARY
+from aiaml_server.store import SUFFIX
+
+from .finding import Finding, Fix
+from .scene import Scene
+
+_STRAY_SECONDS = 3600.0
+_CONFLICT = re.compile(
+    r"conflicted copy|case conflict|\.sync-conflict-|sfconflict|\[conflicted\]| \(\d+\)\.",
+    re.IGNORECASE,
+)
+_SYSTEM = ("desktop.ini", "thumbs.db")
+
+
+def files(scene: Scene) -> Iterator[Finding]:
+    """Count the memories, and name every file that is not what it should be."""
+    if not (base := scene.base):
+        return
+    found = scene.census
+    count = plural(len(found.names), "memory")
+    yield Finding("files", "ok", f"{count}, {_size(found.size)}" if found.names else "no memories")
+    edit = f"correct the file in {base / 'files'}, or move it away; it is never changed or found"
+    for name, problems in found.malformed.items():
+        yield Finding("files", "warning", f"{name} is no memory: {problems}", edit)
+    yield from _repeated(found.ids)
+    for name, memory_id in found.misnamed.items():
+        told = f"{name} has the id {memory_id} inside"
+        remedy = "it is found by the id inside; name the file after it, or correct it, to be clear"
+        yield Finding("files", "warning", told, remedy)
+    for name in found.large:
+        told = f"{name} is larger than a memory may be (1 MiB), though it is read"
+        yield Finding("files", "warning", told, "divide it into several memories")
+    if found.foreign:
+        told = f"{plural(len(found.foreign), 'file')} of another user, such as {found.foreign[0]}"
+        remedy = f"if they should be yours: `sudo chown -R $(id -un) {base}`"
+        yield Finding("files", "warning", told, remedy)
+    yield from _others(base)
+
+
+def _repeated(ids: dict[str, list[str]]) -> Iterator[Finding]:
+    for memory_id, names in ids.items():
+        if len(names) > 1:
+            found = f"the id {memory_id} is in {plural(len(names), 'file')}: {', '.join(names)}"
+            remedy = "`recall` gives them all; delete the copies, or give them ids of their own"
+            yield Finding("files", "warning", found, remedy)
+
+
+def _others(base: Path) -> Iterator[Finding]:
+    """Name what is in the directory and no memory."""
+    directory = base / "files"
+    entries = sorted(directory.iterdir()) if directory.is_dir() else []
+    yield from _strays([*entries, *base.iterdir()])
+    for path in entries:
+        if path.name[0] == "." or path.name.lower() in _SYSTEM:
+            continue
+        if _CONFLICT.search(path.name):
+            found = f"{path.name} is a copy that a program for synchronising made"
+            remedy = "compare it with the original, keep one, delete the other"
+            yield Finding("files", "warning", found, remedy)
+        elif not path.name.endswith(SUFFIX):
+            kind = "a directory" if path.is_dir() else f"a file whose name does not end in {SUFFIX}"
+            found = f"{path.name} in {directory} is {kind}"
+            remedy = "it is not read: move it away, or what is a memory to where the others are"
+            yield Finding("files", "warning", found, remedy)
+
+
+def _strays(paths: list[Path]) -> Iterator[Finding]:
+    for path in paths:
+        if not (path.name.startswith(".") and path.name.endswith(TEMPORARY)):
+            continue
+        hours = (time.time() - path.lstat().st_mtime) / 3600
+        if hours * 3600 > _STRAY_SECONDS and not path.is_dir():
+            found = f"{path.name} was left by a writer that died {hours:,.0f} hours ago"
+            remedy = f"delete {path}, or `aiaml doctor --fix`"
+            fix = Fix(f"delete {path}", path.unlink)
+            yield Finding("files", "warning", found, remedy, fix)
+
+
+def _size(count: int) -> str:
+    mib = count / 1024 / 1024
+    return f"{mib:,.1f} MiB" if mib >= 1 else f"{count / 1024:,.1f} KiB"

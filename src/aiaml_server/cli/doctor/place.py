@@ -1,0 +1,255 @@
+"""The base directory: there, ours, private, on a disk that has room and keeps its promises."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from aiaml_server.cli.terminal import plural
+from aiaml_server.errors import StoreError
+from aiaml_server.files import TEMPORARY, Lock, write_atomic
+
+from .finding import Finding, Fix, Level
+from .scene import Scene
+
+_MIB = 1024 * 1024
+_ROOM, _LITTLE_ROOM = 10 * _MIB, 500 * _MIB
+_NAMES, _FEW_NAMES = 100, 10_000  # files that can still be created
+_AHEAD_SECONDS = 600.0
+
+
+def directory(scene: Scene) -> Iterator[Finding]:
+    """Look whether there is a directory, or could be one, and on what."""
+    if not scene.settings:
+        found = "unknown, so nothing in it is checked: AIAML_MEMORY_DIR cannot be used"
+        yield Finding("directory", "error", found, "correct AIAML_MEMORY_DIR, then run this again")
+        return
+    base = scene.settings.base
+    if os.path.lexists(base) and not base.is_dir():
+        remedy = "move it away, or set AIAML_MEMORY_DIR to a directory"
+        yield Finding("directory", "error", f"{base} is not a directory", remedy)
+        return
+    kind = file_system(_existing(base))
+    if base.is_dir():
+        yield Finding("directory", "ok", f"{base}, on {kind}" if kind else str(base))
+    else:
+        yield _could_be_made(base)
+    yield from doubts(base, kind)
+
+
+def _could_be_made(base: Path) -> Finding:
+    above = _existing(base)
+    try:
+        with tempfile.TemporaryDirectory(prefix=".aiaml-doctor-", dir=above):
+            found = f"{base} is not there yet; the first memory makes it"
+            return Finding("directory", "ok", found)
+    except OSError as error:
+        found = f"{base} is not there, and {StoreError('create', base, error)}"
+        remedy = f"have {above} made writable for you, or set AIAML_MEMORY_DIR to another place"
+        return Finding("directory", "error", found, remedy)
+
+
+def writable(scene: Scene) -> Iterator[Finding]:
+    """Really write: create, sync, rename, delete, lock."""
+    if not (base := scene.base):
+        return
+    files = base / "files"
+    for place in (base, files) if files.exists() else (base,):
+        try:
+            took = _try_writing(place)
+        except OSError as error:
+            cause = StoreError("write in", place, error)
+            remedy = (
+                "make it writable for you; until then nothing can be remembered"
+                if place.is_dir()
+                else "move it away; the first memory makes a directory there"
+            )
+            yield Finding("disk", "error", str(cause), remedy)
+            return
+    yield Finding("disk", "ok", f"a file was written, synced, renamed and deleted in {took:.0f} ms")
+    yield from _locks(base)
+
+
+def _try_writing(place: Path) -> float:
+    path = _trial(place)
+    start = time.perf_counter()
+    write_atomic(path, b"aiaml doctor\n" * 100)
+    path.unlink()
+    return (time.perf_counter() - start) * 1000
+
+
+def _trial(place: Path) -> Path:
+    """Return a name that counts as a stray temporary file, should we be killed."""
+    return place / f".aiaml-doctor-{os.urandom(4).hex()}{TEMPORARY}"
+
+
+def _locks(base: Path) -> Iterator[Finding]:
+    path = _trial(base)
+    with Lock(path).held(1.0) as hold:
+        held = hold.had
+    path.unlink(missing_ok=True)
+    if not held:
+        remedy = "keep memories on a local disk, or use them from one program at a time"
+        yield Finding("disk", "warning", f"files cannot be locked in {base}", remedy)
+
+
+def access(scene: Scene) -> Iterator[Finding]:
+    """Look whether others can read the memories."""
+    if sys.platform == "win32" or not (base := scene.base):
+        return
+    status = base.stat()
+    mode = stat.S_IMODE(status.st_mode)
+    if status.st_uid != os.geteuid():
+        found = f"{base} belongs to {_user(status.st_uid)}, and you are {_user(os.geteuid())}"
+        remedy = f"if it should be yours: `sudo chown -R {_user(os.geteuid())} {base}`"
+        yield Finding("access", "warning", found, remedy)
+    if mode & 0o077:
+        found = f"others on this computer can get at {base} (mode {mode:04o})"
+        remedy = f"unless you share it on purpose: `chmod 700 {base}`, or `aiaml doctor --fix`"
+        fix = Fix(f"make {base} private (chmod 700)", lambda: base.chmod(mode & 0o7700))
+        yield Finding("access", "warning", found, remedy, fix)
+    elif status.st_uid == os.geteuid():
+        yield Finding("access", "ok", f"only you can read it (mode {mode:04o})")
+
+
+def space(scene: Scene) -> Iterator[Finding]:
+    """Look whether there is room."""
+    if not scene.settings:
+        return
+    place = _existing(scene.settings.base)
+    free = shutil.disk_usage(place).free
+    remedy = "free some space on that disk; nothing can be remembered when it is full"
+    level = _level(free, _ROOM, _LITTLE_ROOM)
+    found = f"{free // _MIB:,} MiB free" if free >= _MIB else f"{free // 1024:,} KiB free"
+    yield Finding("space", level, found, "" if level == "ok" else remedy)
+    if sys.platform != "win32":
+        status = os.statvfs(place)
+        level = _level(status.f_favail, _NAMES, _FEW_NAMES) if status.f_files else "ok"
+        if level != "ok":
+            found = f"the disk takes only {plural(status.f_favail, 'more file', 'more files')}"
+            yield Finding("space", level, found, "delete files that are not needed on that disk")
+
+
+def _level(free: int, error: int, warning: int) -> Level:
+    return "error" if free < error else "warning" if free < warning else "ok"
+
+
+def clock(scene: Scene) -> Iterator[Finding]:
+    """Look for memories from the future."""
+    if not scene.base:
+        return
+    moment, name = scene.census.newest
+    if moment / 1e6 > time.time() + _AHEAD_SECONDS:
+        found = (
+            f"{name} is from the future: this computer's clock, or the one it was made by, is off"
+        )
+        remedy = "set the clock, and correct the timestamp in the file: it counts as the newest"
+        yield Finding("clock", "warning", found, remedy)
+    else:
+        yield Finding("clock", "ok", f"{time.strftime('%Y-%m-%d %H:%M %z')}")
+
+
+# --- where it lies ------------------------------------------------------------------------------
+
+_NETWORK = re.compile(
+    r"(fuse\.)?(nfs\d?|cifs|smb\w*|9p|afs|afpfs|webdav|davfs2?|sshfs|rclone|ceph|glusterfs|lustre"
+    r"|beegfs|vboxsf|prl_fs|vmhgfs(-fuse)?|a network drive)"
+)
+_CLOUDS = {
+    r"dropbox.*": "Dropbox",
+    r"onedrive.*": "OneDrive",
+    r"icloud ?drive|mobile documents|com~apple~clouddocs": "iCloud",
+    r"google ?drive.*|my drive|googledrive-.*": "Google Drive",
+    r"nextcloud|owncloud": "Nextcloud",
+    r"box( sync)?|pcloud ?drive|cloudstorage|syncthing|mega(sync)?": "a synchronised folder",
+}
+
+
+def doubts(base: Path, kind: str) -> Iterator[Finding]:
+    """Say what speaks against keeping memories there, on that kind of file system."""
+    if _NETWORK.fullmatch(kind):
+        remedy = "keep memories on a local disk, and exchange them by AIAML_GITHUB_REMOTE"
+        found = f"{base} is on a network file system ({kind}), where locks may not work"
+        yield Finding("directory", "warning", found, remedy)
+    if cloud := _cloud(base):
+        remedy = "move it out, and exchange memories by AIAML_GITHUB_REMOTE (docs/sync.md)"
+        found = f"{base} is in {cloud}, which may damage the index and git, and make copies"
+        yield Finding("directory", "warning", found, remedy)
+
+
+def _cloud(base: Path) -> str:
+    for part in (*base.parts, *_existing(base).resolve().parts):
+        for pattern, name in _CLOUDS.items():
+            if re.fullmatch(pattern, part, re.IGNORECASE):
+                return name
+    return ""
+
+
+def file_system(path: Path) -> str:
+    """Return the kind of file system that a path is on, such as "ext4"; empty when unknown."""
+    path = path.resolve()
+    if sys.platform == "win32":
+        return _windows_drive(path)
+    if sys.platform == "linux":
+        return mounted_linux(path, Path("/proc/self/mountinfo").read_text("utf-8", "replace"))
+    done = subprocess.run(["/sbin/mount"], capture_output=True, text=True, timeout=10, check=False)
+    return mounted_bsd(path, done.stdout)
+
+
+def mounted_linux(path: Path, table: str) -> str:
+    """Find a path's file system in the text of /proc/self/mountinfo."""
+    found: dict[str, str] = {}
+    for line in table.splitlines():
+        before, _, after = line.partition(" - ")
+        point = re.sub(r"\\(\d{3})", lambda match: chr(int(match[1], 8)), before.split(" ")[4])
+        found[point] = after.split(" ")[0]
+    return _nearest(path, found)
+
+
+def mounted_bsd(path: Path, table: str) -> str:
+    """Find a path's file system in what `mount` prints on macOS: `… on POINT (KIND, …)`."""
+    lines = (re.match(r".*? on (.*) \(([^,)]+)", line) for line in table.splitlines())
+    return _nearest(path, {match[1]: match[2] for match in lines if match})
+
+
+def _nearest(path: Path, kinds: dict[str, str]) -> str:
+    for place in (path, *path.parents):
+        if str(place) in kinds:
+            return kinds[str(place)]
+    return ""
+
+
+def _windows_drive(path: Path) -> str:
+    if sys.platform == "win32":
+        import ctypes  # noqa: PLC0415
+
+        drive = path.anchor
+        if drive.startswith("\\\\") or ctypes.windll.kernel32.GetDriveTypeW(drive) == 4:
+            return "a network drive"
+    return ""
+
+
+def _existing(path: Path) -> Path:
+    """Return the nearest directory above, or the path itself, that is there."""
+    while not path.is_dir() and path.parent != path:
+        path = path.parent
+    return path
+
+
+def _user(number: int) -> str:
+    if sys.platform != "win32":
+        import pwd  # noqa: PLC0415
+
+        try:
+            return pwd.getpwuid(number).pw_name
+        except KeyError:
+            pass
+    return f"user {number}"

@@ -1,0 +1,67 @@
+"""What all checks look at: an environment, the settings in it that can be used, a directory."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from aiaml_server.errors import InvalidSetting
+from aiaml_server.settings import Settings
+from aiaml_server.store import Store
+
+from .census import Census, look
+
+PREFIX = "AIAML_"
+
+
+@dataclass
+class Scene:
+    """What is examined.
+
+    Attributes:
+        environ: the environment variables.
+        offline: whether the remote is left alone.
+        wrong: the settings that cannot be used.
+        settings: the others; None when they do not say where the memories are.
+    """
+
+    environ: Mapping[str, str] = field(repr=False)
+    offline: bool = False
+    wrong: dict[str, InvalidSetting] = field(init=False, default_factory=dict)
+    settings: Settings | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        """Try each variable by itself, so that all that are wrong are named."""
+        usable = {key: value for key, value in self.environ.items() if key.startswith(PREFIX)}
+        while True:
+            try:
+                self.settings = Settings.from_environ(usable)
+            except InvalidSetting as error:
+                self.wrong[error.variable] = error
+                if error.variable == "AIAML_MEMORY_DIR":
+                    # A stand-in, so that the others are tried; nothing is looked for there.
+                    usable[error.variable] = sys.prefix
+                else:
+                    del usable[error.variable]
+            else:
+                break
+        if "AIAML_MEMORY_DIR" in self.wrong:
+            self.settings = None
+
+    @property
+    def base(self) -> Path | None:
+        """The directory of the memories, if there is one."""
+        return self.settings.base if self.settings and self.settings.base.is_dir() else None
+
+    @cached_property
+    def census(self) -> Census:
+        """What one reading of all files showed.
+
+        Raises:
+            StoreError: the directory cannot be listed.
+        """
+        assert self.settings  # noqa: S101 (only asked for where there is a directory)
+        return look(Store(self.settings.base))

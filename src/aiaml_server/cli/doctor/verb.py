@@ -1,0 +1,178 @@
+"""The verb `doctor`: every check in turn, each line as soon as it is known; then the fixes."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import textwrap
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import groupby
+
+import click
+
+from aiaml_server.cli.terminal import (
+    DONE,
+    NOTHING,
+    REFUSED,
+    as_json,
+    confirm,
+    dim,
+    note,
+    out,
+    out_json,
+    plural,
+    width,
+    yes,
+)
+
+from .answers import index
+from .connected import clients
+from .environment import settings
+from .finding import Finding, Fix, guarded
+from .memories import files
+from .place import access, clock, directory, space, writable
+from .program import packages, python, version
+from .scene import Scene
+from .syncing import git, remote, status
+from .trial import server
+
+CHECKS = {
+    "version": version,
+    "python": python,
+    "packages": packages,
+    "settings": settings,
+    "directory": directory,
+    "disk": writable,
+    "access": access,
+    "space": space,
+    "files": files,
+    "clock": clock,
+    "index": index,
+    "git": git,
+    "sync": status,
+    "remote": remote,
+    "clients": clients,
+    "server": server,
+}
+_COLOURS = {"ok": "green", "warning": "yellow", "error": "red"}
+_CODES = {"ok": DONE, "warning": NOTHING, "error": REFUSED}
+_SHOWN = 10  # findings with the same remedy, on a screen
+
+
+@click.command("doctor")
+@click.argument("only", metavar="[CHECK]...", nargs=-1, type=click.Choice(list(CHECKS)))
+@click.option("--fix", "mend", is_flag=True, help="Mend what is safe to mend, after asking.")
+@click.option("--offline", is_flag=True, help="Do not ask the remote.")
+@yes
+@as_json
+def doctor(only: tuple[str, ...], mend: bool, offline: bool, yes: bool, json: bool) -> int:
+    """Check everything: the program, the directory, the files, the index, git, clients, a server.
+
+    Each line is ok, a warning or an error, with what to do about it. The exit code is that of the
+    worst: 0, 1 for a warning, 3 for an error.
+
+    `--fix` makes the directory private and deletes what can be made anew or nobody needs: a wrong
+    index, and what was left by a writer that died. It says so first, and never touches a memory.
+
+    \b
+    Examples:
+      aiaml doctor
+      aiaml doctor --fix
+      aiaml doctor files index            only these checks
+      aiaml doctor --json --offline
+    """
+    logging.getLogger("aiaml_server").addHandler(logging.NullHandler())  # what matters is found
+    scene = Scene(os.environ, offline)
+    found = list(_findings(scene, only or tuple(CHECKS), shown=not json))
+    fixes = [each.fix for each in found if each.fix]
+    if not json:
+        _summary(found, len(fixes) if not mend else 0)
+    if mend and not fixes:
+        note("There is nothing that --fix may mend.")
+    elif mend:
+        fixed = _mended(fixes, ask=not yes)
+        found = [_after(each, fixed) for each in found]
+    if json:
+        out_json([_fields(each) for each in found])
+    return max((_CODES[each.level] for each in found), default=DONE)
+
+
+def _findings(scene: Scene, names: Iterable[str], *, shown: bool) -> Iterator[Finding]:
+    """Make checks, and show what each finds."""
+    for name in names:
+        if sys.stderr.isatty():
+            click.echo(f"{name + ' …':20}\r", nl=False, err=True)  # the finding goes over it
+        findings = guarded(name, CHECKS[name], scene)
+        yield from _show(findings) if shown else findings
+
+
+def _show(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Print findings as they come; of many with one remedy, the first."""
+    for (level, remedy), group in groupby(findings, lambda each: (each.level, each.remedy)):
+        count = 0
+        for count, finding in enumerate(group, 1):
+            if count <= _SHOWN:
+                line = _wrapped(f"{level:7}  {finding.check:9}  {finding.found}")
+                out(click.style(line[:7], fg=_COLOURS[level]) + line[7:])
+            yield finding
+        if count > _SHOWN:
+            out(f"{'':20}… and {count - _SHOWN:,} more, which `--json` names")
+        if remedy:
+            out(dim(_wrapped(f"{'':20}{remedy}")))
+
+
+def _wrapped(text: str) -> str:
+    """Break a line where the terminal would; elsewhere a finding is one line, to be searched."""
+    if not sys.stdout.isatty():
+        return text
+    indent = " " * 20
+    return textwrap.fill(
+        text, width(), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _summary(found: list[Finding], fixes: int) -> None:
+    counts = {level: sum(each.level == level for each in found) for level in ("error", "warning")}
+    if not any(counts.values()):
+        note("\nAll is well.")
+        return
+    words = [plural(count, level) for level, count in counts.items() if count]
+    more = f"; `aiaml doctor --fix` can mend {fixes} of them" if fixes else ""
+    note(f"\n{' and '.join(words)}{more}.")
+
+
+def _mended(fixes: list[Fix], *, ask: bool) -> dict[int, str]:
+    """Say what will be done, ask, do it; return by the fix's identity what was done."""
+    note("\nThis will:")
+    for fix in fixes:
+        note(f"  {fix.what}")
+    if ask:
+        confirm("Go on?")
+    done = {}
+    for fix in fixes:
+        try:
+            fix.do()
+        except OSError as error:
+            note(f"Not done: {fix.what}: {error.strerror}")
+        else:
+            note(f"Done: {fix.what}")
+            done[id(fix)] = fix.what
+    return done
+
+
+def _after(finding: Finding, fixed: dict[int, str]) -> Finding:
+    """Return a finding as it is after the fixes."""
+    if id(finding.fix) not in fixed:
+        return finding
+    return replace(finding, level="ok", found=f"{finding.found}; mended", remedy="")
+
+
+def _fields(finding: Finding) -> dict[str, str]:
+    return {
+        "check": finding.check,
+        "level": finding.level,
+        "found": finding.found,
+        "remedy": finding.remedy,
+    }

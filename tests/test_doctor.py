@@ -1,0 +1,759 @@
+"""`doctor`: what is really broken is found, named with its remedy, and mended only where safe."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import strace
+from aiaml_server import Memory, MemoryBank, Settings
+from aiaml_server.cli.doctor.finding import guarded
+from aiaml_server.cli.doctor.place import doubts, mounted_bsd, mounted_linux
+from aiaml_server.memory import format as text_of
+from aiaml_server.sync import once
+from client import SERVER
+from machine import CLEAN, as_person, bare, git
+
+posix = pytest.mark.skipif(os.name != "posix", reason="Windows has no such modes and programs")
+IS_ROOT = sys.platform != "win32" and os.geteuid() == 0
+
+
+class Report:
+    """What one run of `aiaml doctor --json` said.
+
+    Attributes:
+        code: the exit code.
+        findings: the records.
+    """
+
+    def __init__(self, done: subprocess.CompletedProcess[str]) -> None:
+        assert "Traceback" not in done.stdout + done.stderr
+        self.code = done.returncode
+        self.findings: list[dict[str, str]] = json.loads(done.stdout)
+
+    def having(self, level: str, text: str) -> list[dict[str, str]]:
+        """Return the findings of a level that hold a text; each but an `ok` has a remedy."""
+        assert all(bool(each["remedy"]) == (each["level"] != "ok") for each in self.findings)
+        return [each for each in self.findings if each["level"] == level and text in each["found"]]
+
+    @property
+    def all_is_well(self) -> bool:
+        """Whether each line is ok, and there is one."""
+        return {each["level"] for each in self.findings} == {"ok"} and self.code == 0
+
+
+def run(
+    base: Path, *words: str, before: Sequence[str] = (), env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run `aiaml doctor` on a directory, without sync, with nobody at the terminal."""
+    outer = {key: value for key, value in os.environ.items() if not key.startswith("AIAML_")}
+    own = {"AIAML_MEMORY_DIR": str(base), "AIAML_ENABLE_SYNC": "false"}
+    home = str(base.parent)  # in which no client is installed
+    own |= dict.fromkeys(("HOME", "USERPROFILE", "APPDATA", "XDG_CONFIG_HOME"), home)
+    return subprocess.run(
+        [*before, *SERVER, "doctor", *words],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        timeout=120,
+        env={**outer, **CLEAN, **own, "PYTHONUTF8": "1", **(env or {})},
+    )
+
+
+def checked(base: Path, *words: str, **env: str) -> Report:
+    """Return what some checks find, for programs."""
+    return Report(run(base, "--json", *words, env=env))
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    """A directory with twelve memories of which all is well."""
+    base = tmp_path / "base"
+    bank = MemoryBank(Settings(base, sync=False))
+    for number in range(12):
+        words = f"Lisbon has {number} bridges; (number {number * 7}) is called span-{number}."
+        bank.remember("claude", "marco", ["travel", f"n{number}"], words)
+    time.sleep(0.1)  # of files that are younger, the index knows nothing for sure
+    bank.index.refresh()
+    bank.close()
+    return base
+
+
+def plant(base: Path, name: str, text: str | bytes = "") -> Path:
+    """Put a file among the memories."""
+    path = base / "files" / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+# --- all is well --------------------------------------------------------------------------------
+
+
+def test_a_healthy_store_is_well(base: Path) -> None:
+    """Every check says ok, the exit code is 0, and no file of the person is touched."""
+    before = {path: path.stat().st_mtime_ns for path in (base / "files").iterdir()}
+    report = checked(base)
+    assert report.all_is_well, report.findings
+    assert {path: path.stat().st_mtime_ns for path in (base / "files").iterdir()} == before
+    names = "version python packages settings directory disk space files clock index git server"
+    assert set(names.split()) <= {each["check"] for each in report.findings}
+    assert report.having("ok", "12 memories")
+    assert report.having("ok", "as the files do")
+    assert report.having("ok", "the three tools work")
+    assert {path.name for path in base.iterdir()} == {"files", ".index", ".lock"}
+
+
+def test_nothing_yet_is_well(tmp_path: Path) -> None:
+    """Before the first memory there is nothing to complain of, and nothing is made."""
+    report = checked(tmp_path / "a" / "b")
+    assert report.all_is_well, report.findings
+    assert report.having("ok", "the first memory makes it")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_screen_names_each_check_once(base: Path) -> None:
+    """A line for each check, and a last one for all of them on stderr."""
+    done = run(base, "files", "space", "git")
+    assert [line.split()[:2] for line in done.stdout.splitlines()] == [
+        ["ok", "files"],
+        ["ok", "space"],
+        ["ok", "git"],
+    ]
+    assert done.stderr == "\nAll is well.\n"
+
+
+def test_an_unknown_check_is_refused(base: Path) -> None:
+    """With the usual exit code for usage."""
+    assert run(base, "everything").returncode == 2
+
+
+# --- the program --------------------------------------------------------------------------------
+
+
+def distribution(place: Path, name: str, version: str, *lines: str) -> None:
+    """Make a package look installed, in front of the real one."""
+    directory = place / f"{name.replace('-', '_')}-{version}.dist-info"
+    directory.mkdir(parents=True)
+    head = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}", *lines, ""]
+    (directory / "METADATA").write_text("\n".join(head))
+
+
+def test_a_package_of_another_version_is_an_error(base: Path, tmp_path: Path) -> None:
+    """An SDK that is too new is the error that brought down every server without a bound."""
+    distribution(tmp_path / "path", "mcp", "9.1")
+    report = checked(base, "packages", PYTHONPATH=str(tmp_path / "path"))
+    assert report.code == 3
+    assert report.having("error", "mcp 9.1 does not fit: aiaml-server needs mcp")
+    assert report.having("ok", "click")
+
+
+def test_a_package_that_is_missing_is_an_error(base: Path, tmp_path: Path) -> None:
+    """What it needs here is in its own record; what other cases need is not asked for."""
+    needs = ("Requires-Dist: no-such-package<9,>=1", "Requires-Dist: other; extra == 'more'")
+    distribution(tmp_path / "path", "aiaml-server", "1.0", *needs)
+    report = checked(base, "packages", PYTHONPATH=str(tmp_path / "path"))
+    (found,) = report.findings
+    assert (found["level"], found["found"]) == ("error", "no-such-package is not installed")
+
+
+def test_a_python_that_nobody_tested_is_a_warning(base: Path, tmp_path: Path) -> None:
+    """The package says on which it was tested."""
+    tested = [f"Classifier: Programming Language :: Python :: {each}" for each in ("3.7", "3.8")]
+    distribution(tmp_path / "path", "aiaml-server", "1.0", *tested)
+    report = checked(base, "python", PYTHONPATH=str(tmp_path / "path"))
+    (found,) = report.having("warning", f"Python {sys.version_info[0]}.{sys.version_info[1]}.")
+    assert found["remedy"] == "it is tested on Python 3.7 to 3.8: use one of these"
+
+
+def test_a_server_that_does_not_start_is_an_error(base: Path, tmp_path: Path) -> None:
+    """With what it said last."""
+    (tmp_path / "path").mkdir()
+    (tmp_path / "path" / "mcp.py").write_text("raise ImportError('a broken installation')")
+    report = checked(base, "server", PYTHONPATH=str(tmp_path / "path"))
+    assert report.code == 3
+    assert report.having("error", "does not serve: it ended, or did not answer initialize")
+    assert report.having("error", "ImportError: a broken installation")
+
+
+def test_a_server_that_says_something_else_is_an_error(base: Path, tmp_path: Path) -> None:
+    """What is not the protocol on standard output is told."""
+    (tmp_path / "path").mkdir()
+    (tmp_path / "path" / "mcp.py").write_text("import os; os.write(1, b'hello'); os.close(1)")
+    report = checked(base, "server", PYTHONPATH=str(tmp_path / "path"))
+    assert report.having("error", "does not serve")
+
+
+# --- settings -----------------------------------------------------------------------------------
+
+
+def test_each_bad_setting_is_named_and_the_rest_is_checked(base: Path) -> None:
+    """Two wrong values are two errors; what does not depend on them is checked all the same."""
+    report = checked(base, AIAML_SYNC_INTERVAL="often", AIAML_LOG_LEVEL="loud")
+    assert report.code == 3
+    assert report.having("error", "AIAML_SYNC_INTERVAL is 'often'")
+    assert report.having("error", "AIAML_LOG_LEVEL is 'loud'")
+    assert report.having("ok", "12 memories")
+    assert report.having("ok", "AIAML_ENABLE_SYNC, AIAML_MEMORY_DIR")
+
+
+def test_without_a_directory_the_rest_is_checked() -> None:
+    """No other directory is taken for the one that the setting does not name."""
+    report = checked(Path("relative"), AIAML_LOG_LEVEL="loud")
+    assert report.having("error", "AIAML_MEMORY_DIR is 'relative'")
+    assert report.having("error", "AIAML_LOG_LEVEL")
+    assert report.having("error", "nothing in it is checked")
+    assert report.having("ok", "the three tools work")
+    assert not report.having("ok", "memories")
+
+
+def test_a_variable_that_nobody_reads_is_a_warning(base: Path) -> None:
+    """With the name that was probably meant."""
+    report = checked(base, "settings", AIAML_MEMORYDIR="/x", AIAML_COLOUR="red")
+    assert report.code == 1
+    (typo,) = report.having("warning", "AIAML_MEMORYDIR is set")
+    assert typo["remedy"] == "did you mean AIAML_MEMORY_DIR?"
+    assert report.having("warning", "AIAML_COLOUR is set")
+
+
+def test_every_setting_is_known(base: Path) -> None:
+    """What the program reads is never called unknown."""
+    source = Path(sys.modules["aiaml_server.settings"].__file__ or "").read_text(encoding="utf-8")
+    names = set(re.findall(r"AIAML_[A-Z_]+[A-Z]", source))
+    assert len(names) == 7
+    assert checked(base, "settings", **dict.fromkeys(names, "")).all_is_well
+
+
+# --- the directory ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", [(), ("--fix", "--yes")])
+def test_a_file_in_the_place_of_the_directory(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """It is an error, nothing is done to the file, and the other checks still come."""
+    base = tmp_path / "base"
+    base.write_text("mine")
+    report = checked(base, *words)
+    assert report.code == 3
+    assert report.having("error", f"{base} is not a directory")
+    assert report.having("ok", "the three tools work")
+    assert base.read_text() == "mine"
+
+
+def test_a_file_in_the_place_of_files(tmp_path: Path) -> None:
+    """Nothing can be written or read there, and each check says so by itself."""
+    tmp_path.joinpath("files").write_text("mine")
+    report = checked(tmp_path, "disk", "files", "index")
+    assert {each["check"] for each in report.having("error", "not a directory")} >= {"disk"}
+    assert report.code == 3
+
+
+def unprivileged() -> tuple[str, ...]:
+    """Return the words that make root obey the modes of files."""
+    if not IS_ROOT:
+        return ()
+    if not shutil.which("setpriv"):
+        pytest.skip("root is not bound by modes, and there is no setpriv to bind it")
+    return ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
+
+
+@posix
+@pytest.mark.parametrize("where", ["base", "files"])
+def test_a_directory_without_permission(base: Path, where: str) -> None:
+    """What cannot be written is an error of the disk."""
+    place = base if where == "base" else base / "files"
+    place.chmod(0o500)
+    report = Report(run(base, "--json", "disk", before=unprivileged()))
+    place.chmod(0o700)
+    assert report.code == 3
+    assert report.having("error", f"cannot write in {place}: permission denied")
+
+
+@posix
+def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
+    """It is said before the first memory is lost."""
+    tmp_path.chmod(0o500)
+    report = Report(run(tmp_path / "base", "--json", "directory", before=unprivileged()))
+    tmp_path.chmod(0o700)
+    assert report.having("error", "permission denied")
+
+
+@posix
+def test_a_directory_that_cannot_be_read(base: Path) -> None:
+    """Every check that needs it is an error, and the others still come."""
+    (base / "files").chmod(0)
+    report = Report(run(base, "--json", before=unprivileged()))
+    (base / "files").chmod(0o700)
+    failed = {each["check"] for each in report.having("error", "permission denied")}
+    assert failed >= {"disk", "files", "clock"}
+    assert report.having("ok", "the three tools work")
+
+
+@posix
+def test_others_who_can_read_are_a_warning_that_is_mended(base: Path) -> None:
+    """`--fix` takes their access away, after saying so; and then all is well."""
+    base.chmod(0o755)
+    report = checked(base, "access")
+    assert report.code == 1
+    assert report.having("warning", "mode 0755")
+    done = run(base, "access", "--fix", "--yes")
+    assert done.returncode == 0
+    assert "This will:" in done.stderr
+    assert f"Done: make {base} private" in done.stderr
+    assert base.stat().st_mode & 0o777 == 0o700
+    assert checked(base, "access").all_is_well
+
+
+@posix
+def test_without_a_yes_nothing_is_mended(base: Path) -> None:
+    """Where nobody can be asked, it says what it would do, and does not."""
+    base.chmod(0o755)
+    done = run(base, "access", "--fix")
+    assert done.returncode == 2
+    assert "`--yes` says yes" in done.stderr
+    assert base.stat().st_mode & 0o777 == 0o755
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="only root may give files away")
+def test_what_belongs_to_another_user_is_a_warning(base: Path) -> None:
+    """As after a `sudo` too many: the directory, and a file."""
+    os.chown(base, 12345, -1)
+    os.chown(next((base / "files").iterdir()), 12345, -1)
+    report = checked(base, "access", "files")
+    assert report.having("warning", f"{base} belongs to user 12345")
+    assert report.having("warning", "1 file of another user")
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """Mount a disk of 600 KB and 40 files."""
+    if not IS_ROOT:
+        pytest.skip("only root may mount")
+    mount = ["mount", "-t", "tmpfs", "-o", "size=600k,nr_inodes=40,mode=700", "tmpfs"]
+    if subprocess.run([*mount, str(tmp_path)], check=False, capture_output=True).returncode:
+        pytest.skip("mounting is not permitted")
+    yield tmp_path
+    subprocess.run(["umount", "--lazy", str(tmp_path)], check=True)
+
+
+def test_a_disk_without_room_is_an_error(small_disk: Path) -> None:
+    """Neither for bytes nor for names."""
+    report = checked(small_disk, "space", "directory")
+    assert report.having("error", "KiB free")
+    assert report.having("error", "more files")
+    assert report.having("ok", f"{small_disk}, on tmpfs")
+
+
+def test_a_full_disk_is_an_error(small_disk: Path) -> None:
+    """It is really tried."""
+    (small_disk / "filler").write_bytes(bytes(600 * 1024))
+    report = checked(small_disk, "disk")
+    assert report.having("error", "the disk is full")
+    assert [path.name for path in small_disk.iterdir()] == ["filler"]
+
+
+def test_a_read_only_disk_is_an_error_and_is_read(small_disk: Path) -> None:
+    """Nothing can be written, and what is there is checked in memory."""
+    (small_disk / "files").mkdir()
+    note = Memory.new("claude", "marco", ["a"], "hello")
+    plant(small_disk, note.file_name, text_of(note))
+    remount = ["mount", "-o", "remount,ro", str(small_disk)]
+    subprocess.run(remount, check=True, capture_output=True)
+    report = checked(small_disk)
+    assert report.having("error", "the disk is read-only")
+    assert report.having("ok", "1 memory")
+    assert report.having("warning", "kept in memory")
+    assert report.having("ok", "as the files do")
+
+
+def test_a_cloud_folder_is_a_warning(tmp_path: Path) -> None:
+    """Programs that synchronise files do not know what belongs together."""
+    for name in ("Dropbox", "OneDrive - Firm", "Mobile Documents", "Google Drive"):
+        assert checked(tmp_path / name / "m", "directory").having("warning", "which may damage")
+    assert checked(tmp_path / "Boxes" / "m", "directory").all_is_well
+
+
+def test_network_file_systems_are_told_from_tables() -> None:
+    """The nearest mount point counts, and names with spaces are read."""
+    table = (
+        "21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
+        r"22 21 0:40 / /mnt/my\040disk rw - nfs4 host:/x rw" + "\n"
+    )
+    assert mounted_linux(Path("/mnt/my disk/aiaml"), table) == "nfs4"
+    assert mounted_linux(Path("/mnt/my"), table) == "ext4"
+    table = "/dev/disk3s1 on / (apfs, sealed, local)\n//me@nas/x on /Volumes/a b (smbfs, nodev)\n"
+    assert mounted_bsd(Path("/Volumes/a b/c"), table) == "smbfs"
+    assert mounted_bsd(Path("/Users"), table) == "apfs"
+    assert mounted_bsd(Path("/Users"), "") == ""
+
+
+def test_a_network_file_system_is_a_warning() -> None:
+    """Of those that have it in their name, only those that are one."""
+    for kind in ("nfs4", "cifs", "fuse.sshfs", "smbfs", "9p", "a network drive"):
+        (found,) = doubts(Path("/mnt/aiaml"), kind)
+        assert (found.level, kind in found.found) == ("warning", True)
+    for kind in ("ext4", "apfs", "unionfs", "overlay", "btrfs", ""):
+        assert not list(doubts(Path("/mnt/aiaml"), kind))
+
+
+@strace.needed
+def test_a_disk_without_locks_is_a_warning(base: Path, tmp_path: Path) -> None:
+    """It is really tried."""
+    refuse = strace.following(tmp_path / "log", "-e", "inject=flock:error=ENOLCK")
+    refuse = (*refuse, "-e", "trace=flock")
+    report = Report(run(base, "--json", "disk", before=refuse))
+    assert report.having("warning", "files cannot be locked")
+    assert not list(base.glob(".aiaml-doctor*"))
+
+
+def test_memories_from_the_future_are_a_warning(base: Path) -> None:
+    """Some clock is off."""
+    coming = Memory("abcdef01", "2199-01-01T00:00:00+00:00", "claude", "marco", ("a",), "later")
+    plant(base, "later.md", text_of(coming))
+    report = checked(base, "clock")
+    assert report.code == 1
+    assert report.having("warning", "later.md is from the future")
+
+
+# --- files --------------------------------------------------------------------------------------
+
+
+def test_malformed_files_are_named_with_their_reasons(base: Path) -> None:
+    """Each of them, on the screen the first ten; and they are never changed."""
+    bad = plant(base, "latin.md", b"---\nid: \xe9\n---\n")
+    for number in range(14):
+        plant(base, f"empty{number:02}.md")
+    report = checked(base, "files")
+    assert report.code == 1
+    assert report.having("warning", "latin.md is no memory: byte 8 is not UTF-8")
+    assert len(report.having("warning", "is no memory: the first line is not ---")) == 14
+    done = run(base, "files", "--fix", "--yes")
+    assert "… and 5 more, which `--json` names" in done.stdout
+    assert done.stdout.count("is no memory") == 10
+    assert done.stdout.count("it is never changed") == 1
+    assert "nothing that --fix may mend" in done.stderr
+    assert bad.read_bytes() == b"---\nid: \xe9\n---\n"
+
+
+def test_repeated_ids_are_named_with_their_files(base: Path) -> None:
+    """A copy of a file is a warning, and its name one more when it does not fit."""
+    first = min((base / "files").iterdir())
+    memory_id = first.stem.rpartition("_")[2]
+    shutil.copy(first, base / "files" / "20200101_000000_12345678.md")
+    report = checked(base, "files")
+    (found,) = report.having("warning", f"the id {memory_id} is in 2 files")
+    assert first.name in found["found"] and "20200101_000000_12345678.md" in found["found"]
+    assert report.having("warning", f"20200101_000000_12345678.md has the id {memory_id} inside")
+
+
+def test_what_is_no_memory_is_named(base: Path, tmp_path: Path) -> None:
+    """Directories, other suffixes and copies that sync tools made; system files are left alone."""
+    (base / "files" / "old").mkdir()
+    plant(base, "notes.txt", "hello")
+    plant(base, "Thumbs.db")
+    text = text_of(Memory.new("claude", "marco", ["a"], "hello"))
+    plant(base, "a (Anna's conflicted copy 2026-01-01).md", text)
+    plant(base, "b.sync-conflict-20260101-120000-ABCDEFG.md", text.replace("id: ", "id: x"))
+    if os.name == "posix":
+        (base / "files" / "link.md").symlink_to(tmp_path / "elsewhere.md")
+    report = checked(base, "files")
+    assert report.having("warning", "old in") and report.having("warning", "is a directory")
+    assert report.having("warning", "notes.txt in")
+    assert len(report.having("warning", "a program for synchronising made")) == 2
+    assert not report.having("warning", "Thumbs")
+    assert os.name != "posix" or report.having("warning", "link.md is no memory: it is a symbolic")
+
+
+def test_a_memory_larger_than_the_limit_is_named(base: Path) -> None:
+    """It is read, but no agent could have stored it."""
+    large = Memory(
+        "abcdef01", "2026-01-01T00:00:00+00:00", "claude", "marco", ("a",), "é" * 600_000
+    )
+    plant(base, "large.md", text_of(large))
+    assert checked(base, "files").having("warning", "large.md is larger than a memory may be")
+
+
+def test_stray_temporary_files_are_deleted_once_they_are_old(base: Path) -> None:
+    """A fresh one may belong to a writer at work, and a hidden file of other programs to them."""
+    old, fresh = plant(base, ".a.md.tmp"), plant(base, ".b.md.tmp")
+    other = plant(base, ".DS_Store")
+    long_ago = time.time() - 7300
+    for path in (old, other):
+        os.utime(path, (long_ago, long_ago))
+    assert len(checked(base, "files").having("warning", ".a.md.tmp was left")) == 1
+    done = run(base, "files", "--fix", "--yes")
+    assert done.returncode == 0
+    assert f"Done: delete {old}" in done.stderr
+    assert [path.exists() for path in (old, fresh, other)] == [False, True, True]
+    assert checked(base, "files").all_is_well
+
+
+# --- the index ----------------------------------------------------------------------------------
+
+
+def tampered(base: Path, statement: str) -> None:
+    """Change the index behind everybody's back."""
+    (path,) = (base / ".index").glob("*.sqlite")
+    connection = sqlite3.connect(path)
+    with connection:
+        connection.execute(statement)
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM postings",
+        "UPDATE texts SET content = 'nothing', topics = '', agent = '', user = ''",
+        "UPDATE files SET memory_id = NULL WHERE id = 3",
+    ],
+)
+def test_an_index_that_answers_wrongly_is_an_error_that_is_mended(
+    base: Path, statement: str
+) -> None:
+    """Its answers are compared with the files; deleted, it is made anew and right."""
+    tampered(base, statement)
+    report = checked(base, "index")
+    assert report.code == 3
+    assert report.having("error", "the index ")
+    mended = checked(base, "index", "--fix", "--yes")
+    assert mended.having("ok", "mended") and mended.code == 0
+    assert checked(base, "index").all_is_well
+
+
+def test_a_damaged_index_is_said_to_be_made_anew(base: Path) -> None:
+    """It mends itself, and a second look finds nothing."""
+    (path,) = (base / ".index").glob("*.sqlite")
+    for each in (base / ".index").iterdir():
+        each.unlink()
+    path.write_bytes(b"not a database" * 1000)
+    report = checked(base, "index")
+    assert report.code == 1
+    assert report.having("warning", "is made anew")
+    assert checked(base, "index").all_is_well
+
+
+def test_an_index_that_cannot_be_kept_is_a_warning(base: Path) -> None:
+    """Answers are right all the same."""
+    shutil.rmtree(base / ".index")
+    (base / ".index").write_text("mine")
+    report = checked(base, "index")
+    assert report.code == 1
+    assert report.having("warning", "kept in memory")
+    assert (base / ".index").read_text() == "mine"
+
+
+# --- git and the remote -------------------------------------------------------------------------
+
+
+def synced(base: Path, *words: str, remote: object = "", **env: str) -> Report:
+    """Check with sync on."""
+    on = {"AIAML_ENABLE_SYNC": "true", "AIAML_GITHUB_REMOTE": str(remote)}
+    return checked(base, *(words or ("git", "sync", "remote")), **on, **env)
+
+
+@posix
+@pytest.mark.parametrize(
+    ("says", "level", "found"),
+    [("git version 2.20.1", "error", "is too old"), ("", "warning", "there is no git")],
+)
+def test_a_git_that_cannot_be_used(
+    base: Path, tmp_path: Path, says: str, level: str, found: str
+) -> None:
+    """Too old is an error, none a warning, since everything else works."""
+    (tmp_path / "bin").mkdir()
+    if says:
+        (tmp_path / "bin" / "git").write_text(f"#!/bin/sh\necho {says}\n")
+        (tmp_path / "bin" / "git").chmod(0o755)
+    report = synced(base, "git", PATH=str(tmp_path / "bin"))
+    assert report.having(level, found)
+    assert not report.having("ok", "")
+
+
+def test_memories_that_are_not_committed_are_a_warning(base: Path) -> None:
+    """Before the first round there is no repository; then each new file is counted."""
+    assert synced(base).having("ok", "no git repository yet")
+    once(Settings(base))
+    report = synced(base)
+    assert report.all_is_well and report.having("ok", "all memories are committed")
+    assert report.having("ok", "git version") and report.having("ok", "none set")
+    new = Memory.new("claude", "marco", ["a"], "hello")
+    plant(base, new.file_name, text_of(new))
+    assert synced(base).having("warning", "1 memory not committed yet")
+
+
+def test_a_memory_with_a_secret_is_named(base: Path) -> None:
+    """With the reason why it is kept out of git."""
+    new = Memory.new("claude", "marco", ["a"], f"it is ghp_{'a1' * 18}")
+    plant(base, new.file_name, text_of(new))
+    once(Settings(base))
+    report = synced(base)
+    (found,) = report.having("warning", "it seems to hold a GitHub token")
+    assert new.file_name in found["found"]
+    assert not report.having("warning", "not committed yet")
+
+
+def test_what_is_in_the_way_of_git_is_named(base: Path) -> None:
+    """A merge that nobody finished, and a lock of a git that died."""
+    once(Settings(base))
+    lock = base / ".git" / "index.lock"
+    lock.touch()
+    os.utime(lock, (time.time() - 3600,) * 2)
+    (base / ".git" / "MERGE_HEAD").write_text(git(base, "rev-parse", "HEAD"))
+    report = synced(base)
+    assert report.code == 3
+    assert report.having("error", "MERGE_HEAD")
+    assert report.having("warning", "index.lock was left by a git that died")
+
+
+def test_a_broken_repository_is_an_error(base: Path) -> None:
+    """In git's own words."""
+    once(Settings(base))
+    (base / ".git" / "HEAD").write_text("")
+    assert synced(base).having("error", "git cannot read its repository")
+
+
+def test_a_remote_that_answers_is_well(base: Path, tmp_path: Path) -> None:
+    """Empty, and with memories; nothing is pushed or fetched, and no repository is made."""
+    remote = bare(tmp_path / "remote")
+    assert synced(base, remote=remote).having("ok", "is empty")
+    assert not (base / ".git").exists()
+    once(Settings(base, remote=str(remote)))
+    report = synced(base, remote=remote)
+    assert report.all_is_well and report.having("ok", "has memories")
+    as_person(base, "commit", "--allow-empty", "-m", "here only")
+    before = git(remote, "rev-parse", "main")
+    synced(base, remote=remote)
+    assert git(remote, "rev-parse", "main") == before
+
+
+def test_a_remote_that_is_not_there_is_an_error(base: Path, tmp_path: Path) -> None:
+    """Said now, and, once a server has tried, also by the status; `--offline` does not ask."""
+    missing = tmp_path / "missing"
+    report = synced(base, remote=missing)
+    assert report.code == 3
+    assert report.having("error", "there is no git repository at the remote address")
+    once(Settings(base, remote=str(missing)))
+    assert synced(base, "sync", remote=missing).having("error", "failing since")
+    assert synced(base, "remote", "--offline", remote=missing).having("ok", "not asked")
+
+
+@posix
+def test_a_remote_that_never_answers_is_given_up(base: Path, tmp_path: Path) -> None:
+    """After some ten seconds, and what was started is gone."""
+    ssh = tmp_path / "ssh"
+    ssh.write_text("#!/bin/sh\nexec sleep 60\n")
+    ssh.chmod(0o755)
+    start = time.monotonic()
+    report = synced(base, "remote", remote="host:memories.git", GIT_SSH=str(ssh))
+    assert report.having("error", "did not answer in time")
+    assert time.monotonic() - start < 40
+
+
+def test_an_address_that_shows_a_password_is_a_warning(base: Path) -> None:
+    """The password itself is never printed."""
+    address = "http://marco:hunter2@localhost:1/x.git"
+    env = {"AIAML_ENABLE_SYNC": "true", "AIAML_GITHUB_REMOTE": address}
+    done = run(base, "remote", "--offline", env=env)
+    assert done.returncode == 1
+    assert "holds a password" in done.stdout
+    assert "unencrypted" in done.stdout
+    assert "hunter2" not in done.stdout + done.stderr
+
+
+# --- clients ------------------------------------------------------------------------------------
+
+
+def cursor(home: Path, text: str) -> Path:
+    """Write a client's configuration."""
+    path = home / ".cursor" / "mcp.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def test_a_client_that_starts_something_missing_is_an_error(base: Path, tmp_path: Path) -> None:
+    """As after a Python was removed; the file is left as it is."""
+    assert checked(base, "clients").having("ok", "none is connected")
+    gone = tmp_path / "gone" / "aiaml-server"
+    path = cursor(tmp_path, json.dumps({"mcpServers": {"aiaml": {"command": str(gone)}}}))
+    before = path.read_bytes()
+    report = checked(base, "clients", "--fix", "--yes")
+    assert report.code == 3
+    (found,) = report.having("error", f"starts {gone}, which is not there")
+    assert found["found"].startswith("Cursor: ") and str(path) in found["found"]
+    assert found["remedy"] == "`aiaml install cursor` puts it right"
+    assert path.read_bytes() == before
+
+
+def test_a_client_that_is_connected_is_named(base: Path, tmp_path: Path) -> None:
+    """With the file that says so."""
+    entry = {"command": sys.executable, "args": ["-m", "aiaml_server"]}
+    path = cursor(tmp_path, json.dumps({"mcpServers": {"aiaml": entry}}))
+    report = checked(base, "clients")
+    assert report.all_is_well and report.having("ok", f"connected: Cursor ({path})")
+
+
+def test_a_client_s_file_that_cannot_be_read_is_a_warning(base: Path, tmp_path: Path) -> None:
+    """With the place in it."""
+    cursor(tmp_path, '{"mcpServers": {')
+    report = checked(base, "clients")
+    assert report.code == 1
+    assert report.having("warning", "line 1, column")
+
+
+# --- the report itself --------------------------------------------------------------------------
+
+
+def test_a_check_that_crashes_does_not_take_the_others_along() -> None:
+    """What it found comes, and its failure as one more error."""
+
+    def broken(found: list[Any]) -> Iterator[Any]:
+        yield from found
+        raise ZeroDivisionError("a fault of ours")
+
+    *before, last = guarded("clock", broken, [])
+    assert before == []
+    assert (last.check, last.level) == ("clock", "error")
+    assert "ZeroDivisionError: a fault of ours" in last.found
+    assert "report" in last.remedy
+
+
+@posix
+def test_on_a_terminal_there_is_colour_and_a_question(base: Path) -> None:
+    """Levels in colour, the fix asked for, `n` changes nothing and `y` mends."""
+    import pty
+
+    base.chmod(0o755)
+    for answer, mode, code in (("n", 0o755, 1), ("y", 0o700, 0)):
+        controller, terminal = pty.openpty()
+        outer = {key: value for key, value in os.environ.items() if key != "NO_COLOR"}
+        own = {"AIAML_MEMORY_DIR": str(base), "AIAML_ENABLE_SYNC": "false", "COLUMNS": "62"}
+        command = [*SERVER, "doctor", "access", "files", "--fix"]
+        with subprocess.Popen(
+            command, stdin=terminal, stdout=terminal, stderr=terminal, env={**outer, **own}
+        ) as process:
+            os.close(terminal)
+            os.write(controller, f"{answer}\n".encode())
+            said = b""
+            try:
+                while part := os.read(controller, 4096):
+                    said += part
+            except OSError:  # Linux's way to say that the other end is closed
+                pass
+            assert process.wait(30) == code
+        os.close(controller)
+        assert b"\x1b[33mwarning" in said
+        assert b"can get at\r\n" + b" " * 20 in said
+        assert b"Go on?" in said
+        assert base.stat().st_mode & 0o777 == mode
