@@ -54,6 +54,12 @@ Exit codes:
 
 VERBS = {
     "list": "reading:list_",
+    "history": "past:history",
+    "restore": "past:restore",
+    "log": "past:log",
+    "status": "standing:status",
+    "sync": "standing:sync",
+    "where": "standing:where",
     "serve": "serving:serve_verb",
     "demo": "serving:demo_verb",
 }
