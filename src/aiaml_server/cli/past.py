@@ -166,7 +166,7 @@ def _parsed(text: str, of: str) -> Memory:
 
 def _not_in_git(name: str, setting: Settings, problem: str) -> str:
     reason = once(setting, local=True).held_back.get(f"files/{name}") or problem
-    keep = "forget it, or change it so that git takes it, and try again"
+    keep = "have git take it first, or move the file away, and try again"
     lost = f"the present version of files/{name} would be lost, since git has not got it"
     return f"{lost} ({reason}): {keep}"
 

@@ -114,7 +114,7 @@ class Standing:
         """Tell it in plain words."""
         if not self.settings.sync:
             yield f"{_OFF}."
-            yield f"{_TURN_ON} to switch it on."
+            yield f"{_TURN_ON}, to switch it on."
             return
         yield _where_to(self.settings)
         yield from self._times()
@@ -135,7 +135,7 @@ class Standing:
         times = {"committed": self.last.last_commit}
         if self.settings.remote:
             times |= {"fetched": self.last.last_fetch, "pushed": self.last.last_push}
-        yield f"{joined([f'{what} {ago(time)}' for what, time in times.items()]).capitalize()}."
+        yield f"{joined([_ago(what, time) for what, time in times.items()]).capitalize()}."
 
     def _waiting(self) -> Iterator[str]:
         found = self.survey
@@ -147,8 +147,7 @@ class Standing:
                     " or `aiaml sync` now."
                 )
         if self.settings.remote and found.repository:
-            lacks = plural(found.ahead, "commit")
-            yield f"As it was last seen, the remote lacks {lacks} of ours; {_behind(found.behind)}."
+            yield _compared(found) if self.last.last_fetch else _unasked(found)
             if self.waits_long:
                 since = datetime.fromtimestamp(found.ahead_since or 0, timezone.utc).isoformat()
                 yield f"The oldest is of {ago(since)}: no server ran since, or the remote was away."
@@ -185,8 +184,19 @@ def _where_to(setting: Settings) -> str:
     return f"Sync is on, on this computer only. {_ADD_REMOTE}."
 
 
-def _behind(number: int) -> str:
-    return f"we lack {plural(number, 'commit')} of its own" if number else "we lack none of its own"
+def _compared(found: Survey) -> str:
+    ahead = f"lacks {plural(found.ahead, 'commit')} of ours" if found.ahead else "has all of ours"
+    behind = f", and {plural(found.behind, 'commit')} more" if found.behind else ""
+    return f"The remote, as it was last seen, {ahead}{behind}."
+
+
+def _unasked(found: Survey) -> str:
+    waiting = f"; {plural(found.ahead, 'commit')} to push" if found.ahead else ""
+    return f"The remote was not asked yet{waiting}."
+
+
+def _ago(what: str, moment: str | None) -> str:
+    return f"{what} {ago(moment)}" if moment else f"never {what}"
 
 
 def ago(moment: str | None) -> str:
@@ -307,7 +317,7 @@ def sync() -> None:
             f"{done}It fails: {after.problem}.\nWhat to do: {remedy(after.problem)}", REFUSED
         )
     out(f"{told.summary()}." if told.something else _nothing_new(setting))
-    if not setting.remote:
+    if not setting.remote and setting.base.is_dir():
         note(dim(f"{_ADD_REMOTE}."))
 
 
