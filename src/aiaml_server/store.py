@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -211,13 +211,13 @@ class Store:
         """
         return _text(self._path(name))
 
-    def scan(self) -> Iterator[tuple[str, Memory]]:
-        """Read every memory. What is no memory is skipped, and named once in the log.
+    def scan(self, names: Iterable[str] | None = None) -> Iterator[tuple[str, Memory]]:
+        """Read every memory, or those of `names`. What is none is skipped, and once in the log.
 
         Raises:
             StoreError: the directory cannot be listed.
         """
-        for name in self.names():
+        for name in self.names() if names is None else names:
             try:
                 yield name, self.read(name)
             except FileNotFoundError:

@@ -14,6 +14,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         from .serving import serve  # noqa: PLC0415 (serving does not pay for the verbs)
 
         return serve()
-    from .app import run  # noqa: PLC0415 (typer takes a tenth of a second)
+    from .app import run  # noqa: PLC0415 (serving needs no click)
 
     return run(words)

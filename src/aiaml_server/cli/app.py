@@ -54,12 +54,20 @@ Exit codes:
 
 VERBS = {
     "list": "reading:list_",
+    "show": "reading:show",
+    "search": "reading:search",
+    "topics": "counting:topics",
+    "stats": "counting:stats",
+    "remember": "writing:remember",
+    "edit": "writing:edit",
+    "forget": "writing:forget",
     "history": "past:history",
     "restore": "past:restore",
     "log": "past:log",
     "status": "standing:status",
     "sync": "standing:sync",
     "where": "standing:where",
+    "completion": "completing:completion",
     "serve": "serving:serve_verb",
     "demo": "serving:demo_verb",
 }
@@ -103,7 +111,12 @@ def run(words: Sequence[str]) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     try:
-        code = aiaml.main(list(words) or ["--help"], prog_name=name, standalone_mode=False)
+        code = aiaml.main(
+            list(words) or ["--help"],
+            prog_name=name,
+            standalone_mode=False,
+            color=False if os.environ.get("NO_COLOR") else None,  # https://no-color.org
+        )
         sys.stdout.flush()
     except (KeyboardInterrupt, click.Abort):
         print(file=sys.stderr)
@@ -113,7 +126,7 @@ def run(words: Sequence[str]) -> int:
         return PIPE_CLOSED
     except click.ClickException as error:
         path = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else name
-        say = error.format_message().rstrip(".?")
+        say = " ".join(error.format_message().split()).rstrip(".?")
         print(f"{name}: {say}; `{path} --help` tells more", file=sys.stderr)
         return USAGE
     except AiamlError as error:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aiaml_server.bank import SHORTEST_ID, MemoryBank
-from aiaml_server.errors import InvalidInput, MalformedFile
+from aiaml_server.errors import AiamlError, InvalidInput, MalformedFile
 from aiaml_server.memory import Memory, parse
 from aiaml_server.settings import Settings
-from aiaml_server.sync import once
+from aiaml_server.sync import Status, once
 
 from .filters import Filter
 from .terminal import (
@@ -23,6 +23,7 @@ from .terminal import (
     Ended,
     as_json,
     bold,
+    columns,
     confirm,
     dim,
     note,
@@ -30,8 +31,10 @@ from .terminal import (
     opened,
     out,
     out_json,
+    padded,
     plural,
     settings,
+    visible,
     width,
     yes,
 )
@@ -77,11 +80,11 @@ def history(memory_id: str, differences: bool, json: bool) -> None:
 
 
 def _print_versions(past: Past, *, differences: bool) -> None:
-    who = max(len(_who(change)) for change in past.changes)
+    who = max(columns(_who(change)) for change in past.changes)
     for change in past.changes:
-        head = f"{_when(change)}  {change.what:9}  {_who(change):{who}}  "
+        head = f"{_when(change)}  {change.what:9}  {padded(_who(change), who)}  "
         words = _first_words(past.text(change.after or change.before))
-        words = one_line(words, max(width() - len(head) - _SHORT - 2, 20))
+        words = one_line(words, max(width() - columns(head) - _SHORT - 2, 20))
         out(f"{bold(change.commit.oid[:_SHORT])}  {dim(head)}{words}".rstrip())
         if differences:
             for line in _difference(past.text(change.before), past.text(change.after)):
@@ -114,19 +117,19 @@ def restore(memory_id: str, at: str | None, yes: bool) -> None:
       aiaml restore 4e5f6a7b --at 9c760da6
     """
     setting = settings()
-    problem = once(setting, local=True).problem or "sync is off"  # what is here, git must have
+    round_ = once(setting, local=True)  # what is here, git must have
     with opened() as bank:
         known = _git_history(setting)
         past = Past.of(memory_id, bank, known)
         name = past.only_name()
         before = _text(bank, name)
         text, of = _version_at(past, known, name, at) if at else _version_before(past, name, before)
-        memory = _parsed(text, of)
+        memory = visible(_parsed(text, of))
         if text == before:
             out(f"Memory {memory.id} is already as it was {of}; nothing was changed.")
             return
         if before is not None and before not in past.texts.values():
-            raise Ended(_not_in_git(name, setting, problem), REFUSED)
+            raise Ended(_not_in_git(name, round_, setting), REFUSED)
         _show(memory, before, text, of)
         if not yes:
             confirm("Bring this version back?")
@@ -164,17 +167,17 @@ def _parsed(text: str, of: str) -> Memory:
         raise Ended(f"what stood there {of} is no memory: {error}", REFUSED) from error
 
 
-def _not_in_git(name: str, setting: Settings, problem: str) -> str:
-    reason = once(setting, local=True).held_back.get(f"files/{name}") or problem
-    keep = "have git take it first, or move the file away, and try again"
+def _not_in_git(name: str, round_: Status, setting: Settings) -> str:
+    reason = round_.held_back.get(f"files/{name}") or round_.problem or "it changes all the time"
+    reason = reason if setting.sync else "sync is off"
     lost = f"the present version of files/{name} would be lost, since git has not got it"
-    return f"{lost} ({reason}): {keep}"
+    return f"{lost} ({reason}): have git take it first, or move the file away, and try again"
 
 
 def _show(memory: Memory, before: str | None, text: str, of: str) -> None:
     out(f"Memory {bold(memory.id)} as it was {of}:")
     out()
-    lines = text.splitlines() if before is None else _difference(before, text)
+    lines = _plain(text).splitlines() if before is None else _difference(before, text)
     for line in lines[:_SHOWN_LINES]:
         out(f"    {line}".rstrip())
     if len(lines) > _SHOWN_LINES:
@@ -183,9 +186,13 @@ def _show(memory: Memory, before: str | None, text: str, of: str) -> None:
 
 
 def _commit_restored(setting: Settings, name: str) -> None:
-    status = once(setting, local=True)
+    try:
+        status = once(setting, local=True)
+    except AiamlError as error:  # it is restored all the same
+        note(f"Git has not got it yet: {error}.")
+        return
     if reason := status.held_back.get(f"files/{name}"):
-        note(f"It is kept out of git: {reason}.")
+        note(f"It is kept out of git, because {reason}.")
     elif setting.sync and status.problem:
         note(f"Git has not got it yet: {status.problem}.")
 
@@ -241,19 +248,19 @@ def _rows(known: History, since: float) -> Iterator[Row]:
 
 
 def _print_rows(rows: Sequence[Row], texts: dict[Entry, str]) -> None:
-    who = max((len(_who(row[0])) for row in rows), default=0)
+    who = max((columns(_who(row[0])) for row in rows), default=0)
     for row in rows:
         change = row[0]
         head = f"{_when(change)}  {change.what:9}  "
         if len(row) > 1:
-            out(f"{dim(head)}{'':8}  {dim(f'{_who(change):{who}}')}  {_many(row)}")
+            out(f"{dim(head)}{'':8}  {dim(padded(_who(change), who))}  {_many(row)}")
             continue
         entry = change.after or change.before
         memory = _memory(texts.get(entry) if entry else None)
-        identity = f"{memory.id if memory else _id_of(change.name):8}"
-        words = f"{memory.agent}: {memory.content}" if memory else change.name
+        identity = _plain(f"{memory.id if memory else _id_of(change.name):8}")
+        words = _plain(f"{memory.agent}: {memory.content}" if memory else change.name)
         words = one_line(words, max(width() - len(head) - len(identity) - who - 4, 20))
-        out(f"{dim(head)}{bold(identity)}  {dim(f'{_who(change):{who}}')}  {words}")
+        out(f"{dim(head)}{bold(identity)}  {dim(padded(_who(change), who))}  {words}")
 
 
 def _many(row: Row) -> str:
@@ -307,7 +314,7 @@ class Past:
             InvalidInput: several ids begin so.
             Ended: there never was one, or git does not know it.
         """
-        found = bank.find(memory_id)
+        found = bank.find(memory_id.lower()) or bank.find(memory_id)
         names = {name for name, _ in found}
         identity = found[0][1].id if found else memory_id
         changes = known.of(
@@ -406,7 +413,8 @@ def _when(change: Change) -> str:
 def _who(change: Change) -> str:
     if change.arrived is False:
         return "here"
-    return change.commit.author[:_LONGEST_NAME] + (", elsewhere" if change.arrived else "")
+    name = one_line(_plain(change.commit.author), _LONGEST_NAME)
+    return f"{name}, elsewhere" if change.arrived else name
 
 
 def _fields(change: Change) -> dict[str, Any]:
@@ -427,9 +435,14 @@ def _memory(text: str | None) -> Memory | None:
     return None
 
 
+def _plain(text: str) -> str:
+    """Return a text without colours of its own."""
+    return text.replace("\x1b", "\\x1b")
+
+
 def _first_words(text: str | None) -> str:
     memory = _memory(text)
-    return memory.content if memory else text or ""
+    return _plain(memory.content if memory else text or "")
 
 
 def _id_of(name: str) -> str:
@@ -447,6 +460,6 @@ def _difference(before: str | None, after: str | None) -> list[str]:
     """Return what changed, line by line."""
     from difflib import unified_diff  # noqa: PLC0415
 
-    old, new = (text.splitlines() if text is not None else [] for text in (before, after))
+    old, new = (_plain(text or "").splitlines() for text in (before, after))
     lines = list(unified_diff(old, new, lineterm="", n=2))[2:]
     return [_COLOURS.get(line[:1], str)(line) for line in lines]

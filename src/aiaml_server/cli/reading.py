@@ -1,18 +1,38 @@
-"""`list` …: what is stored."""
+"""`list`, `show`, `search`: memories, as a person reads them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from datetime import datetime, timezone
 from itertools import islice
 from typing import Any
 
 import click
 
+from aiaml_server.bank import SHORTEST_ID, MemoryBank
+from aiaml_server.errors import InvalidInput, MalformedFile
 from aiaml_server.memory import Memory, instant
+from aiaml_server.scorer import Hit, clean
 
 from . import filters
 from .filters import Filter
-from .terminal import as_json, bold, dim, note, one_line, opened, out, out_json, width
+from .terminal import (
+    Ended,
+    as_json,
+    bold,
+    columns,
+    dim,
+    note,
+    one_line,
+    opened,
+    out,
+    out_json,
+    safe,
+    visible,
+    width,
+)
 
 AT_LEAST_1 = click.IntRange(1)
 
@@ -53,24 +73,21 @@ def list_(limit: int, page: int, everything: bool, json: bool, **options: Any) -
     if more:
         note(dim(f"There are more: `--page {page + 1}` shows the next, `--all` all of them."))
     if not count:
-        note(_nothing(wanted, page))
+        note(nothing(wanted, page))
 
 
 def print_lines(memories: Iterable[Memory]) -> int:
     """Print one line for each memory; return how many there were."""
     count = 0
-    for count, memory in enumerate(memories, 1):  # noqa: B007
-        head = f"{memory.id:8}  {when(memory.timestamp):16}  "
-        topics = f"[{', '.join(memory.topics)}] "
-        text = one_line(memory.content, max(width() - len(head) - len(topics), 20))
+    for count, memory in enumerate(map(visible, memories), 1):  # noqa: B007
+        topics = one_line(f"[{', '.join(memory.topics)}]", width() - 48) + " "
+        text = one_line(memory.content, max(width() - 28 - columns(topics), 20))
         out(f"{bold(f'{memory.id:8}')}  {dim(f'{when(memory.timestamp):16}')}  {dim(topics)}{text}")
     return count
 
 
 def when(timestamp: str) -> str:
     """Return a memory's time to the minute, in local time."""
-    from datetime import datetime, timezone  # noqa: PLC0415
-
     moment = instant(timestamp)
     if moment is None:
         return timestamp[:16]
@@ -91,9 +108,140 @@ def fields(memory: Memory, name: str) -> dict[str, Any]:
     }
 
 
-def _nothing(wanted: Filter, page: int) -> str:
+def nothing(wanted: Filter, page: int = 1) -> str:
+    """Say why there is nothing to show."""
     if page > 1:
         return "There is no such page."
     if wanted:
         return "No memory is like that."
     return "There are no memories yet: an agent stores them, or you with `aiaml remember`."
+
+
+# --- show -----------------------------------------------------------------------------------------
+
+
+@click.command("show")
+@click.argument("ids", nargs=-1, required=True, metavar="ID...")
+@click.option("--raw", is_flag=True, help="Print the file exactly as it stands.")
+@as_json
+def show(ids: Sequence[str], raw: bool, json: bool) -> None:
+    """Show memories whole, their markdown rendered.
+
+    The first four characters of an id do, where no other begins so.
+
+    \b
+    Examples:
+      aiaml show 1b2c3d4e 4e5f
+      aiaml show 1b2c --raw > memory.md
+    """
+    with opened() as bank:
+        found = [each for memory_id in ids for each in found_by(bank, memory_id)]
+        if json:
+            out_json([fields(memory, name) for name, memory in found])
+        elif raw:
+            for name, _ in found:
+                click.echo(bank.store.text(name).encode(), nl=False)
+        else:
+            for number, (name, memory) in enumerate(found):
+                _render(name, memory, rule=number > 0)
+
+
+def found_by(bank: MemoryBank, memory_id: str) -> list[tuple[str, Memory]]:
+    """Return every memory that a person's (shortened) id names, with its file's name.
+
+    Raises:
+        Ended: there is none.
+    """
+    if found := bank.find(memory_id.lower()) or bank.find(memory_id):
+        return found
+    short = f"; an id is shortened to {SHORTEST_ID} characters at least"
+    raise Ended(f"no memory has the id {memory_id}{short if len(memory_id) < SHORTEST_ID else ''}")
+
+
+def _render(name: str, memory: Memory, *, rule: bool) -> None:
+    from .rendering import markdown  # noqa: PLC0415 (imports rich)
+
+    memory = visible(memory)
+    if rule:
+        out(dim("─" * width()))
+    out(f"{bold(memory.id)}  {when(memory.timestamp)}  {memory.agent}, about {memory.user}")
+    out(dim(f"{', '.join(memory.topics)}  ·  files/{name}"))
+    out()
+    markdown(safe(memory.content))
+
+
+# --- search ---------------------------------------------------------------------------------------
+
+
+@click.command("search")
+@click.argument("words", nargs=-1, required=True, metavar="WORD...")
+@click.option("--lines", "-l", metavar="N", default=2, type=click.IntRange(0),
+              help="Matching lines to show of each memory; 2 if not said.")  # fmt: skip
+@as_json
+def search(words: Sequence[str], lines: int, json: bool) -> None:
+    """Find memories as agents do: the answer of `think`, best first, at most 25.
+
+    Each word is looked for as it is written, in any case, also inside words; quotes make several
+    words one.
+
+    \b
+    Examples:
+      aiaml search dinner restaurant vegetarian
+      aiaml search "san francisco"
+    """
+    keywords = clean(words)
+    if not keywords:
+        raise InvalidInput("WORD", "must be a word to look for")
+    with opened() as bank:
+        hits = [(hit, memory) for hit in bank.think(keywords) if (memory := _of(bank, hit))]
+    if json:
+        out_json([_hit_fields(hit, memory) for hit, memory in hits])
+    else:
+        for hit, memory in hits:
+            _print_hit(hit, memory, lines)
+    if not hits:
+        raise Ended("no memory holds any of these words")
+
+
+def _of(bank: MemoryBank, hit: Hit) -> Memory | None:
+    with suppress(FileNotFoundError, MalformedFile):
+        return bank.store.read(hit.file_name)
+    return None
+
+
+def _hit_fields(hit: Hit, memory: Memory) -> dict[str, Any]:
+    found = {
+        "relevance_score": hit.relevance_score,
+        "matching_keywords": list(hit.matching_keywords),
+    }
+    return {**fields(memory, hit.file_name), **found}
+
+
+def _print_hit(hit: Hit, memory: Memory, lines: int) -> None:
+    memory = visible(memory)
+    mark = marker(hit.matching_keywords)
+    score = dim(f"{hit.relevance_score:>4}")
+    people = mark(f"{memory.agent}, about {memory.user}")
+    topics = mark(f"[{', '.join(memory.topics)}]")
+    out(f"{bold(hit.id)}  {dim(when(hit.timestamp))} {score}  {topics} {people}")
+    matching = [line for line in memory.content.splitlines() if mark(line) != line]
+    for line in matching[:lines]:
+        out(f"          {mark(_around(line, hit.matching_keywords, width() - 10))}")
+
+
+def marker(keywords: Iterable[str]) -> Callable[[str], str]:
+    """Return what makes the keywords in a text stand out."""
+    longest = sorted(keywords, key=len, reverse=True)
+    pattern = re.compile("|".join(map(re.escape, longest)), re.IGNORECASE)
+    return lambda text: pattern.sub(lambda found: click.style(found[0], fg="yellow"), text)
+
+
+def _around(line: str, keywords: Iterable[str], most: int) -> str:
+    """Return the part of a line in which a keyword first occurs."""
+    line = " ".join(line.split())
+    if len(line) <= most:
+        return line
+    lower = line.lower()
+    first = min((at for word in keywords if (at := lower.find(word)) >= 0), default=0)
+    start = max(0, min(first - most // 3, len(line) - most + 1))
+    return ("…" if start else "") + one_line(line[start:], most - bool(start))

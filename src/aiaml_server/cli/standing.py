@@ -128,7 +128,7 @@ class Standing:
             since = f" since {ago(self.last.failing_since)}" if self.last.problem else ""
             yield f"{bold('It fails')}{since}: {self.problem}."
             yield f"  What to do: {remedy(self.problem)}"
-        elif self.code == DONE:
+        elif self.code == DONE and not (self.survey.ahead or self._not_committed()):
             yield "All is well."
 
     def _times(self) -> Iterator[str]:
@@ -139,19 +139,20 @@ class Standing:
 
     def _waiting(self) -> Iterator[str]:
         found = self.survey
-        if found.waiting or not found.repository:
-            number = found.waiting or len(list((self.settings.base / "files").glob("*.md")))
-            if number:
-                yield (
-                    f"{plural(number, 'memory')} not committed yet: a server does it while it runs,"
-                    " or `aiaml sync` now."
-                )
+        if number := self._not_committed():
+            how = "a server does it while it runs, or `aiaml sync` now"
+            yield f"{plural(number, 'memory')} not committed yet: {how}."
         if self.settings.remote and found.repository:
             yield _compared(found) if self.last.last_fetch else _unasked(found)
             if self.waits_long:
                 since = datetime.fromtimestamp(found.ahead_since or 0, timezone.utc).isoformat()
                 yield f"The oldest is of {ago(since)}: no server ran since, or the remote was away."
                 yield "  What to do: `aiaml sync` tries it now."
+
+    def _not_committed(self) -> int:
+        if self.survey.repository:
+            return self.survey.waiting or 0
+        return len(list((self.settings.base / "files").glob("*.md")))
 
     def fields(self) -> dict[str, Any]:
         """Tell it to programs."""
@@ -165,7 +166,7 @@ class Standing:
             "last_commit": last.last_commit,
             "last_fetch": last.last_fetch,
             "last_push": last.last_push,
-            "not_committed": found.waiting,
+            "not_committed": self._not_committed(),
             "ahead": found.ahead,
             "behind": found.behind,
             "ahead_at_last_sync": last.ahead,

@@ -7,18 +7,18 @@ import os
 import re
 import shutil
 import sys
+import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import click
 
 from aiaml_server.bank import MemoryBank
 from aiaml_server.errors import AiamlError
+from aiaml_server.memory import Memory
 from aiaml_server.settings import Settings
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 DONE = 0
 NOTHING = 1  # not found, no match, not wanted; or a warning of `doctor`
@@ -26,6 +26,9 @@ USAGE = 2
 REFUSED = 3  # the disk, git or a file refused; or an error of `doctor`
 INTERRUPTED = 130
 PIPE_CLOSED = 141
+
+MANY = 2000  # files that are worth showing progress for
+Item = TypeVar("Item")
 
 
 class Ended(AiamlError):  # noqa: N818 (it need not be an error)
@@ -105,31 +108,64 @@ def safe(text: str) -> str:
 
     Tabs, line ends and plain colours, which are ours, stay.
     """
-    if text.isprintable():
-        return text
-    pieces = re.split("(\x1b\\[(?:[0-2]|3[0-7])m)", text)
-    return "".join(
-        piece if number % 2 else "".join(map(_visible, piece))
-        for number, piece in enumerate(pieces)
-    )
+    return text if text.isprintable() else _UNSAFE.sub(lambda m: m[1] or _visible(m[0]), text)
 
 
-def one_line(text: str, width: int) -> str:
-    """Return the first words of a text, at most `width` characters of them."""
-    line = " ".join(text[: 4 * width].split())
-    return line if len(line) <= width else f"{line[: width - 1].rstrip()}…"
+def visible(memory: Memory) -> Memory:
+    """Return a memory as it may be shown, without colours of its own."""
+    whole = "\0".join((memory.agent, memory.user, memory.content, *memory.topics, memory.id))
+    if "\x1b" not in whole:
+        return memory
+    shown = replace(memory, topics=tuple(each.replace("\x1b", "\\x1b") for each in memory.topics))
+    texts = {name: getattr(shown, name) for name in ("id", "timestamp", "agent", "user", "content")}
+    return replace(shown, **{name: text.replace("\x1b", "\\x1b") for name, text in texts.items()})
+
+
+_UNSAFE = re.compile("(\x1b\\[(?:[0-2]|3[0-7])m)|[^\\n\\t -~]")
+
+
+def one_line(text: str, most: int) -> str:
+    """Return the first words of a text on one line, at most `most` columns of them."""
+    line = " ".join(text[: 4 * most].split())
+    if columns(line) <= most:
+        return line
+    end, room = 0, most - 1
+    while (room := room - columns(line[end])) >= 0:
+        end += 1
+    return f"{line[:end].rstrip()}…"
+
+
+def padded(text: str, most: int) -> str:
+    """Return a text that takes exactly `most` columns, or `one_line` of it."""
+    text = one_line(text, most)
+    return text + " " * (most - columns(text))
+
+
+def columns(text: str) -> int:
+    """Return how many columns a text takes: two for a wide character, none for a mark on one."""
+    if text.isascii():
+        return len(text)
+    return sum(_columns(character) for character in text)
+
+
+def _columns(character: str) -> int:
+    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def progress(items: Sequence[Item], doing: str) -> Iterator[Item]:
+    """Return the items one by one, and show how far it is where a person waits for many."""
+    if len(items) < MANY or not sys.stderr.isatty():
+        yield from items
+        return
+    with click.progressbar(items, label=doing, file=sys.stderr) as shown:
+        yield from shown
 
 
 def width() -> int:
     """Return the columns there are: the terminal's, `COLUMNS`, or 80."""
     return max(shutil.get_terminal_size().columns, 40)
-
-
-def console() -> Console:
-    """Return rich's view of standard output."""
-    from rich.console import Console  # noqa: PLC0415 (a tenth of a second; few verbs need it)
-
-    return Console(width=width(), highlight=False, soft_wrap=False)
 
 
 def plural(number: int, noun: str, nouns: str = "") -> str:

@@ -21,6 +21,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from aiaml_server.errors import AiamlError, StoreError
@@ -55,7 +56,7 @@ def once(
     seconds: float = 10.0,
     progress: Progress | None = None,
 ) -> Status:
-    """Do one round now, and return how things stand after it.
+    """Do one round now, and return how things stand after it; `problem` is that of this round.
 
     Without sync in the settings, nothing is done. Ctrl-C ends it in an orderly way: the git that
     talks to the remote is killed, the one that works here may come to its end.
@@ -96,7 +97,7 @@ def once(
             if isinstance(error, Occupied):
                 raise
             raise StoreError("synchronise", settings.base, error) from error
-    return Status.read(settings.base)
+    return replace(Status.read(settings.base), problem=rounds.problem)
 
 
 def _attempt(rounds: Rounds, closing: threading.Event, *, local: bool, seconds: float) -> None:

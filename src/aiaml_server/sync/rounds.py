@@ -36,6 +36,7 @@ class Rounds:
     ) -> None:
         self._settings = settings
         self.progress = progress or Progress()
+        self.problem: str | None = None  # of the last round
         self._closing = closing
         self._lock = Lock(settings.base / ".sync.lock")
         self._repository = Repository(settings.base)
@@ -83,6 +84,7 @@ class Rounds:
 
     def _guarded(self, *, last: bool) -> None:
         before = asdict(self._status)
+        self.problem = None
         self._status.remote = self._remote is not None
         try:
             try:
@@ -200,9 +202,11 @@ class Rounds:
     # --- telling --------------------------------------------------------------------------------
 
     def _failed(self, error: Exception) -> None:
-        problem = in_words(error)
-        self._status.failed(problem)
-        self._report(f"Sync: {problem}; memories are safe on this machine, and it is tried again")
+        self.problem = in_words(error)
+        self._status.failed(self.problem)
+        self._report(
+            f"Sync: {self.problem}; memories are safe on this machine, and it is tried again"
+        )
 
     def _recovered(self) -> None:
         if self._failures:

@@ -1,0 +1,205 @@
+"""`topics` and `stats`: all memories at a glance."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any
+
+import click
+
+from aiaml_server.bank import MemoryBank
+from aiaml_server.memory import Memory, instant
+
+from . import filters
+from .filters import Filter
+from .reading import nothing, when
+from .terminal import (
+    as_json,
+    bold,
+    columns,
+    dim,
+    note,
+    opened,
+    out,
+    out_json,
+    padded,
+    plural,
+    progress,
+    width,
+)
+
+_MOST = 10  # rows of a table in `stats`
+_MONTHS = 24  # in the picture over time
+_BLOCKS = " ▏▎▍▌▋▊▉█"
+
+
+@click.command("topics")
+@filters.options
+@as_json
+def topics(json: bool, **options: Any) -> None:
+    """List the topics, the most frequent first.
+
+    \b
+    Examples:
+      aiaml topics
+      aiaml topics --user marco --since 30d
+    """
+    wanted = Filter.of(**options)
+    with opened() as bank:
+        found = Counter(
+            topic for _, _, memory in _all(bank, wanted) for topic in dict.fromkeys(memory.topics)
+        )
+    rows = ranked(found)
+    if json:
+        out_json([{"topic": topic, "memories": count} for topic, count in rows])
+    else:
+        _print_table(rows, _widest(rows))
+    if not rows and not json:
+        note(nothing(wanted))
+
+
+@click.command("stats")
+@filters.options
+@as_json
+def stats(json: bool, **options: Any) -> None:
+    """Count memories by agent, user, topic and month.
+
+    \b
+    Examples:
+      aiaml stats
+      aiaml stats --agent claude --since 52w --json
+    """
+    wanted = Filter.of(**options)
+    counts = Counts()
+    with opened() as bank:
+        for name, size, memory in _all(bank, wanted):
+            counts.add(name, size, memory)
+    if json:
+        out_json(counts.as_json())
+    elif counts.memories:
+        _print_stats(counts)
+    else:
+        note(nothing(wanted))
+
+
+@dataclass
+class Counts:
+    """What is counted. Sizes are in bytes of file, months in local time."""
+
+    memories: int = 0
+    size: int = 0
+    largest: tuple[int, str] = (0, "")
+    oldest: tuple[int, str] = (1 << 63, "")
+    newest: tuple[int, str] = (-(1 << 63), "")
+    agents: Counter[str] = field(default_factory=Counter)
+    users: Counter[str] = field(default_factory=Counter)
+    topics: Counter[str] = field(default_factory=Counter)
+    months: Counter[str] = field(default_factory=Counter)
+
+    def add(self, name: str, size: int, memory: Memory) -> None:
+        """Count one memory."""
+        self.memories += 1
+        self.size += size
+        self.largest = max(self.largest, (size, name))
+        self.agents[memory.agent] += 1
+        self.users[memory.user] += 1
+        self.topics.update(dict.fromkeys(memory.topics, 1))
+        if (moment := instant(memory.timestamp)) is not None:
+            self.oldest = min(self.oldest, (moment, memory.timestamp))
+            self.newest = max(self.newest, (moment, memory.timestamp))
+            local = datetime.fromtimestamp(moment / 1e6, timezone.utc).astimezone()
+            self.months[f"{local:%Y-%m}"] += 1
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all of it."""
+        return {
+            "memories": self.memories,
+            "bytes": self.size,
+            "largest": {"file": self.largest[1], "bytes": self.largest[0]}
+            if self.memories
+            else None,
+            "oldest": self.oldest[1] or None,
+            "newest": self.newest[1] or None,
+            "agents": dict(ranked(self.agents)),
+            "users": dict(ranked(self.users)),
+            "topics": dict(ranked(self.topics)),
+            "months": dict(sorted(self.months.items())),
+        }
+
+
+def ranked(counted: Counter[str]) -> list[tuple[str, int]]:
+    """Return names with their counts, the most frequent first, then by the alphabet."""
+    return sorted(counted.items(), key=lambda row: (-row[1], row[0]))
+
+
+def _all(bank: MemoryBank, wanted: Filter) -> Iterator[tuple[str, int, Memory]]:
+    """Return file name, size in bytes and memory of each that is wanted."""
+    names = bank.store.names()
+    for name, memory in wanted.among(bank.store.scan(progress(names, "Reading"))):
+        stamp = bank.store.stamp(name)
+        yield name, stamp.size if stamp else 0, memory
+
+
+def _print_stats(counts: Counts) -> None:
+    size, file = counts.largest
+    mean = _bytes(counts.size // counts.memories)
+    out(f"{bold(plural(counts.memories, 'memory'))}, {_bytes(counts.size)} in all, {mean} each")
+    out(f"the largest: {file}, {_bytes(size)}")
+    if counts.months:
+        out(f"from {when(counts.oldest[1])} to {when(counts.newest[1])}")
+    sections = {
+        f"Agents{_of_all(counts.agents)}": ranked(counts.agents)[:_MOST],
+        f"Users{_of_all(counts.users)}": ranked(counts.users)[:_MOST],
+        f"Topics{_of_all(counts.topics)}": ranked(counts.topics)[:_MOST],
+        "Months": _months(counts.months),
+    }
+    wide = _widest(row for rows in sections.values() for row in rows)
+    for title, rows in sections.items():
+        out(f"\n{bold(title)}")
+        _print_table(rows, wide)
+
+
+def _of_all(counted: Counter[str]) -> str:
+    return f" (the first {_MOST} of {len(counted):,})" if len(counted) > _MOST else ""
+
+
+def _months(found: Counter[str]) -> list[tuple[str, int]]:
+    """Return the last months up to the newest memory, empty ones among them."""
+    if not found:
+        return []
+    year, month = map(int, max(found).split("-"))
+    last = 12 * year + month - 1
+    first = max(last - _MONTHS + 1, min(12 * int(each[:4]) + int(each[5:]) - 1 for each in found))
+    names = [f"{each // 12:04}-{each % 12 + 1:02}" for each in range(first, last + 1)]
+    return [(name, found[name]) for name in names]
+
+
+def _print_table(rows: Sequence[tuple[str, int]], wide: int) -> None:
+    most = max((count for _, count in rows), default=0)
+    figures = len(f"{most:,}")
+    room = min(width() - wide - figures - 4, 40)
+    for name, count in rows:
+        line = dim(bar(count / most, room)) if count else ""
+        out(f"{padded(name, wide)}  {count:>{figures},}  {line}".rstrip())
+
+
+def _widest(rows: Iterable[tuple[str, int]]) -> int:
+    return min(max((columns(name) for name, _ in rows), default=0), width() // 2)
+
+
+def bar(share: float, columns: int) -> str:
+    """Return a bar of up to `columns` columns for a share of 1."""
+    eighths = round(share * columns * 8)
+    return "█" * (eighths // 8) + _BLOCKS[eighths % 8].strip()
+
+
+def _bytes(count: int) -> str:
+    size, unit = float(count), "bytes"
+    for unit in ("bytes", "KB", "MB", "GB"):  # noqa: B007
+        if size < 1000:
+            break
+        size /= 1000
+    return f"{size:.0f} bytes" if unit == "bytes" else f"{size:.1f} {unit}"

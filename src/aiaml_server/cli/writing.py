@@ -1,0 +1,250 @@
+"""`remember`, `edit` and `forget`: what a person changes."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from itertools import islice
+from pathlib import Path
+
+import click
+
+from aiaml_server.bank import MemoryBank
+from aiaml_server.errors import AiamlError, InvalidInput, MalformedFile
+from aiaml_server.memory import Memory, must_be, parse
+from aiaml_server.settings import Settings
+from aiaml_server.sync import Status, once
+
+from .reading import found_by, print_lines
+from .terminal import (
+    REFUSED,
+    USAGE,
+    Ended,
+    as_json,
+    confirm,
+    joined,
+    note,
+    opened,
+    out,
+    out_json,
+    plural,
+    settings,
+    yes,
+)
+
+_FORM = """\
+---
+agent: {agent}
+user: {user}
+topics: [{topics}]
+---
+
+"""
+
+
+# --- remember -------------------------------------------------------------------------------------
+
+
+@click.command("remember")
+@click.argument("content", required=False)
+@click.option(
+    "--topic", "-t", "topics", metavar="WORD", multiple=True, help="A word to find it by."
+)
+@click.option("--user", "-u", metavar="NAME", help="Whom it is about; as in your last memories.")
+@click.option(
+    "--agent", "-a", metavar="NAME", default="human", help="Who says so; human if not said."
+)
+@as_json
+def remember(
+    content: str | None, topics: Sequence[str], user: str | None, agent: str, json: bool
+) -> None:
+    """Store a memory of your own, for every agent to find.
+
+    The text comes from the argument, from standard input (also as -), or from your editor.
+
+    \b
+    Examples:
+      aiaml remember "Marco's dog Max is allergic to chicken." -t dog -t health
+      pbpaste | aiaml remember -t recipe -t bread
+      aiaml remember
+    """
+    with opened() as bank:
+        user = user or _usual_user(bank)
+        if content == "-" or (content is None and not sys.stdin.isatty()):
+            content = _standard_input()
+        if content is not None and not topics:
+            raise Ended("it needs a word to be found by: --topic WORD, as often as you like", USAGE)
+        if content is None:
+            agent, user, topics, content = _filled_in(agent, user, topics)
+        memory = bank.remember(agent, user, topics, content)
+    _commit(settings())
+    if json:
+        out_json({"memory_id": memory.id, "file": memory.file_name})
+    else:
+        out(f"Stored {memory.id}, about {memory.user}.")
+
+
+def _usual_user(bank: MemoryBank) -> str:
+    """Return whom most of the newest memories are about, or who is logged in."""
+    users = Counter(memory.user for _, memory in islice(bank.newest(), 25))
+    return users.most_common(1)[0][0] if users else getpass.getuser()
+
+
+def _standard_input() -> str:
+    try:
+        return sys.stdin.buffer.read().decode("utf-8").removesuffix("\n")
+    except UnicodeDecodeError as error:
+        raise must_be("content") from error
+
+
+def _filled_in(agent: str, user: str, topics: Sequence[str]) -> tuple[str, str, Sequence[str], str]:
+    """Have the person write the memory in an editor, under a head that they may change."""
+    form = _FORM.format(agent=agent, user=user, topics=", ".join(topics))
+    with closing(Draft("aiaml-remember", form)) as draft:
+        text = draft.edited()
+        if text == form:
+            raise Ended("nothing was written, so nothing is stored")
+        try:
+            stated = parse(text.replace("---\n", "---\nid: new\ntimestamp: now\n", 1))
+            made = Memory.new(stated.agent, stated.user, stated.topics, stated.content)
+        except (MalformedFile, InvalidInput) as error:
+            raise draft.kept(error) from error
+    return made.agent, made.user, made.topics, made.content
+
+
+# --- edit -----------------------------------------------------------------------------------------
+
+
+@click.command("edit")
+@click.argument("memory_id", metavar="ID")
+def edit(memory_id: str) -> None:
+    """Change a memory's file in your editor ($VISUAL, $EDITOR).
+
+    What no longer is a memory is refused, and your text kept.
+
+    \b
+    Example:
+      EDITOR=nano aiaml edit 1b2c
+    """
+    with opened() as bank:
+        name, memory = _only(bank, memory_id)
+        before = bank.store.text(name)
+        with closing(Draft(name.removesuffix(".md"), before)) as draft:
+            after = draft.edited()
+            if after == before:
+                raise Ended("nothing was changed")
+            try:
+                bank.edit(name, before, after)
+            except AiamlError as error:
+                raise draft.kept(error) from error
+    _commit(settings())
+    out(f"Changed {memory.id}.")
+
+
+def _only(bank: MemoryBank, memory_id: str) -> tuple[str, Memory]:
+    found = found_by(bank, memory_id)
+    if len(found) > 1:
+        files = ", ".join(name for name, _ in found)
+        raise Ended(f"several files carry the id {memory_id}: {files}; edit the right one yourself")
+    return found[0]
+
+
+class Draft:
+    """A text in a temporary file that nobody else can read, for an editor to change."""
+
+    def __init__(self, name: str, text: str) -> None:
+        self._directory = Path(tempfile.mkdtemp(prefix="aiaml-"))
+        self._path = self._directory / f"{name}.md"
+        self._path.write_bytes(text.encode())
+        self._kept = False
+
+    def close(self) -> None:
+        """Remove the file, unless it was kept."""
+        if not self._kept:
+            self._path.unlink(missing_ok=True)
+            self._directory.rmdir()
+
+    def edited(self) -> str:
+        """Open the editor, and return the text after it.
+
+        Raises:
+            Ended: there is no editor, or what it left is no text.
+        """
+        try:
+            click.edit(filename=str(self._path))
+            return self._path.read_bytes().decode("utf-8")
+        except click.ClickException as error:
+            raise Ended(
+                f"{error.format_message()}; $EDITOR says which one to use", REFUSED
+            ) from error
+        except (OSError, UnicodeDecodeError) as error:
+            raise self.kept(error) from error
+
+    def kept(self, why: Exception) -> Ended:
+        """Keep the text; return the error that says why and where."""
+        self._kept = True
+        return Ended(f"not stored, because {why}; your text is in {self._path}", REFUSED)
+
+
+# --- forget ---------------------------------------------------------------------------------------
+
+
+@click.command("forget")
+@click.argument("ids", nargs=-1, required=True, metavar="ID...")
+@yes
+def forget(ids: Sequence[str], yes: bool) -> None:
+    """Delete memories, after showing them and asking.
+
+    The files are gone at once, and no agent finds them any more, on none of your machines. Git's
+    history, here and in your remote, still has them: `aiaml restore ID` brings one back.
+    docs/sync.md ("Removing something for good") tells how to remove it from there as well.
+
+    \b
+    Examples:
+      aiaml forget 1b2c3d4e 4e5f6a7b
+      aiaml forget 1b2c --yes
+    """
+    with opened() as bank:
+        found = list(dict(each for memory_id in ids for each in found_by(bank, memory_id)).items())
+        texts = {name: bank.store.text(name) for name, _ in found}
+        if not yes:
+            print_lines(memory for _, memory in found)
+            confirm(f"Forget {plural(len(found), 'memory')}?")
+        committed = _commit(settings())
+        missing = _not_in_git(committed, texts)
+        for name, _ in found:
+            bank.forget(name, texts[name])
+    _commit(settings())
+    out(f"Forgot {plural(len(found), 'memory')}.")
+    if kept := [memory.id for name, memory in found if name not in missing]:
+        out(f"Git's history still has what it had: `aiaml restore {kept[0]}` brings that back.")
+    if missing and committed:
+        out(f"Git's history does not have {joined(missing)}: gone for good.")
+    elif missing:
+        out("What git does not have from before is gone for good: it was not asked to keep it now.")
+
+
+def _not_in_git(status: Status | None, names: Iterable[str]) -> list[str]:
+    return [name for name in names if status is None or f"files/{name}" in status.held_back]
+
+
+def _commit(chosen: Settings) -> Status | None:
+    """Commit what is new on this machine; a server or `aiaml sync` brings it to the others.
+
+    Returns:
+        How things stand; None when git does not have what is new.
+    """
+    if not chosen.sync:
+        return None
+    try:
+        status = once(chosen, local=True)
+    except (AiamlError, TimeoutError) as error:
+        note(f"Not committed to git yet: {error}")
+        return None
+    if status.problem:
+        note(f"Not committed to git yet: {status.problem}")
+    return None if status.problem else status

@@ -1,0 +1,140 @@
+"""The command line on a real terminal: questions, editors, colours, Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from test_transcripts import HERE, environment
+
+if sys.platform == "win32":
+    pytest.skip("a pseudo-terminal is POSIX", allow_module_level=True)
+
+import pty
+
+AIAML = (sys.executable, "-m", "aiaml_server")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home with five memories in its store."""
+    shutil.copytree(HERE / "store", tmp_path / "store")
+    return tmp_path
+
+
+class Terminal:
+    """A person at a terminal of 80 columns, who reads before typing."""
+
+    def __init__(self, home: Path, *words: str, **env: str) -> None:
+        plain = {key: value for key, value in environment(home).items() if key != "NO_COLOR"}
+        self.pid, self._terminal = pty.fork()
+        if self.pid == 0:
+            os.execve(AIAML[0], [*AIAML, *words], {**plain, "TERM": "xterm", **env})  # noqa: S606
+        self.seen = ""
+
+    def read_until(self, text: str, seconds: float = 60.0) -> None:
+        """Wait until something stands on the screen."""
+        deadline = time.monotonic() + seconds
+        while text not in self.seen:
+            assert time.monotonic() < deadline, self.seen
+            if select.select([self._terminal], [], [], 0.1)[0]:
+                self.seen += os.read(self._terminal, 4096).decode()
+
+    def type(self, text: str) -> None:
+        """Press keys."""
+        os.write(self._terminal, text.encode())
+
+    def code(self) -> int:
+        """Read the rest; return the exit code."""
+        while True:
+            try:
+                data = os.read(self._terminal, 4096)
+            except OSError:  # Linux says so when the other side is closed
+                break
+            if not data:
+                break
+            self.seen += data.decode()
+        os.close(self._terminal)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+def names(home: Path) -> list[str]:
+    """Return the files in the store."""
+    return sorted(path.name for path in (home / "store" / "files").iterdir())
+
+
+@pytest.mark.parametrize(("answer", "code", "left"), [("y\n", 0, 4), ("n\n", 1, 5), ("\n", 1, 5)])
+def test_forgetting_asks_and_obeys(home: Path, answer: str, code: int, left: int) -> None:
+    """Only yes deletes; what is meant is shown before."""
+    terminal = Terminal(home, "forget", "3d4e")
+    terminal.read_until("Forget 1 memory? [y/N]")
+    assert "allergic to" in terminal.seen
+    terminal.type(answer)
+    assert terminal.code() == code
+    assert len(names(home)) == left
+
+
+def test_ctrl_c_at_a_question_changes_nothing(home: Path) -> None:
+    """It ends with 130 and without a traceback."""
+    terminal = Terminal(home, "forget", "3d4e")
+    terminal.read_until("[y/N]: ")
+    time.sleep(0.5)  # readline misses a signal that comes just before it waits
+    terminal.type("\x03")
+    assert terminal.code() == 130
+    assert "Traceback" not in terminal.seen
+    assert len(names(home)) == 5
+
+
+def editor(home: Path, script: str) -> str:
+    """Make an editor that is a line of shell with the file's name in `$1`."""
+    path = home / "editor"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o700)
+    return str(path)
+
+
+def test_a_memory_is_written_in_the_editor(home: Path) -> None:
+    """What stands under the form is stored; the head can be changed."""
+    program = editor(home, """sed -i 's/topics: .*/topics: [garden]/' "$1"; echo Roses >> "$1" """)
+    terminal = Terminal(home, "remember", EDITOR=program)
+    assert terminal.code() == 0, terminal.seen
+    (new,) = [name for name in names(home) if name.startswith("20261") and "4e5f6a7b" not in name]
+    text = (home / "store" / "files" / new).read_text(encoding="utf-8")
+    assert "agent: human\nuser: marco\ntopics: [garden]\n---\n\nRoses\n" in text
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "said"),
+    [
+        ("true", 1, "nothing was written"),
+        ('echo Roses >> "$1"', 3, "topics: must be"),
+        ('echo --- > "$1"', 3, "closes the frontmatter"),
+        ("exit 1", 3, "$EDITOR says which one to use"),
+    ],
+)
+def test_what_the_editor_leaves_is_checked(
+    home: Path, script: str, code: int, said: str, tmp_path: Path
+) -> None:
+    """Nothing is stored, and what was written is kept."""
+    terminal = Terminal(home, "remember", EDITOR=editor(home, script), TMPDIR=str(tmp_path))
+    assert terminal.code() == code
+    assert said in " ".join(terminal.seen.split())
+    assert len(names(home)) == 5
+    kept = list(tmp_path.glob("aiaml-*/aiaml-remember.md"))
+    assert len(kept) == (">" in script)
+
+
+def test_colours_are_for_terminals_that_want_them(home: Path) -> None:
+    """On a terminal words stand out; with NO_COLOR, as in a pipe, they do not."""
+    colourful = Terminal(home, "list")
+    assert colourful.code() == 0
+    assert "\x1b[1m" in colourful.seen
+    plain = Terminal(home, "list", NO_COLOR="1")
+    assert plain.code() == 0
+    assert "\x1b" not in plain.seen

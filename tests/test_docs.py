@@ -1,0 +1,61 @@
+"""What the documents say of the command line is what the program says of itself."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from aiaml_server.cli.app import VERBS
+
+DOCS = Path(__file__).parent.parent / "docs"
+TRANSCRIPTS = Path(__file__).with_name("transcripts")
+WITHOUT = {"serve", "demo"}
+"""Verbs that speak MCP, which other tests do."""
+
+
+@pytest.fixture(scope="module")
+def commands() -> ModuleType:
+    """Load the script that writes the pages."""
+    spec = importlib.util.spec_from_file_location("commands", DOCS / "commands.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_verb_has_its_page_as_the_program_has_it(commands: ModuleType) -> None:
+    """`python docs/commands.py` writes them; a verb that is gone has none."""
+    written = {
+        path.name: path.read_text(encoding="utf-8") for path in (DOCS / "commands").iterdir()
+    }
+    assert written == commands.pages()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the block elements of old consoles differ")
+def test_the_picture_shows_what_is_printed(commands: ModuleType) -> None:
+    """The words in it, in their order; fonts and sizes are rich's affair."""
+
+    def words(svg: str) -> list[str]:
+        return re.findall(r">([^<>]+)</text>", svg)
+
+    assert words((DOCS / "terminal.svg").read_text(encoding="utf-8")) == words(commands.picture())
+
+
+@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in WITHOUT])
+def test_every_verb_has_a_transcript(verb: str) -> None:
+    """A good case, an empty store and bad input are in it."""
+    text = (TRANSCRIPTS / f"{verb}.txt").read_text(encoding="utf-8")
+    assert text.count(f"aiaml {verb}") >= 3
+    assert re.search(r"^\[[123]\]$", text, re.MULTILINE)
+
+
+def test_every_verb_has_examples_in_its_help(commands: ModuleType) -> None:
+    """`--help` teaches."""
+    for verb in VERBS:
+        if verb not in WITHOUT:
+            assert "Example" in commands.pages()[f"{verb}.md"], verb
