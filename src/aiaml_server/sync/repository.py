@@ -28,6 +28,7 @@ REMOTE = "refs/aiaml/remote"  # the remote's branch as last seen
 _CHUNK = 200  # files that are committed or brought in at once
 _IMPORTED = 5000
 _STALE_SECONDS = 600.0  # longer than any command of ours runs on this machine
+_SESSION_SECONDS = 86400.0  # `git commit -a` locks the index while a person writes the message
 _LOOSE = 6700  # objects; as git's own automatic maintenance has it
 _LOOSE_KIB = 32 * 1024
 _PACKS = 50
@@ -119,8 +120,9 @@ class Repository:
         for part, pattern in (("refs", "*.lock"), ("aiaml", "*.lock"), ("objects/pack", "tmp_*")):
             left += (self.common / part).rglob(pattern)
         for path in left:
+            patience = _SESSION_SECONDS if path.name == "index.lock" else _STALE_SECONDS
             with suppress(OSError):
-                if time.time() - path.lstat().st_mtime > _STALE_SECONDS:
+                if time.time() - path.lstat().st_mtime > patience:
                     path.unlink()
                     log.warning("Removed %s, left by a git that died", path)
 
