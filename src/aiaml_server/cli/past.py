@@ -123,7 +123,10 @@ def restore(memory_id: str, at: str | None, yes: bool) -> None:
         past = Past.of(memory_id, bank, known)
         name = past.only_name()
         before = _text(bank, name)
-        text, of = _version_at(past, known, name, at) if at else _version_before(past, name, before)
+        if at is None:
+            text, of = _version_before(past, name, before)
+        else:
+            text, of = _version_at(past, known, name, at)
         memory = visible(_parsed(text, of))
         if text == before:
             out(f"Memory {memory.id} is already as it was {of}; nothing was changed.")
