@@ -203,3 +203,15 @@ def test_a_shortened_id_is_found(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="abcd0000, abcd1111"):
         bank.find("abcd")
     assert [name for name, _ in bank.newest()] == ["ffff0000.md", "abcd1111.md", "abcd0000.md"]
+
+
+def test_an_edit_that_was_killed_stands_in_no_way(tmp_path: Path) -> None:
+    """What it left is cleared away by the next one."""
+    bank = MemoryBank(Settings(tmp_path))
+    name = bank.remember("claude", "marco", ["x"], "one").file_name
+    left = tmp_path / "files" / f".{name}.tmp"
+    left.write_text("half")
+    before = bank.store.text(name)
+    bank.edit(name, before, before.replace("one", "two"))
+    assert "two" in bank.store.text(name)
+    assert not left.exists()

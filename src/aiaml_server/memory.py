@@ -84,8 +84,8 @@ class Memory:
 
     @property
     def file_name(self) -> str:
-        """`YYYYMMDD_HHMMSS_<id>.md`, in UTC; only for a memory that `new` made."""
-        made = datetime.fromisoformat(self.timestamp)
+        """`YYYYMMDD_HHMMSS_<id>.md`, in UTC; 1970 where the timestamp names no moment."""
+        made = _EPOCH + timedelta(microseconds=instant(self.timestamp) or 0)
         return f"{made:%Y%m%d_%H%M%S}_{self.id}.md"
 
 

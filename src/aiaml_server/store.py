@@ -122,9 +122,11 @@ class Store:
         self._make_directories()
         path = self.directory / name
         try:
-            with self._lock.held(LOCK_SECONDS):
+            with self._lock.held(LOCK_SECONDS) as hold:
                 if self._held(name) != before:
                     raise ChangedMeanwhile(name)
+                if hold.had:  # then whoever left it is dead
+                    path.with_name(f".{name}{TEMPORARY}").unlink(missing_ok=True)
                 if after is not None:
                     write_atomic(path, after.encode())
                 elif before is not None:

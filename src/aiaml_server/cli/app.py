@@ -69,6 +69,8 @@ VERBS = {
     "where": "standing:where",
     "completion": "completing:completion",
     "serve": "serving:serve_verb",
+    "import": "moving:import_",
+    "export": "moving:export",
     "demo": "serving:demo_verb",
 }
 """Each verb, in the order that `--help` has them, and where it is: imported only when used."""

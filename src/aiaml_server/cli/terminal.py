@@ -19,6 +19,7 @@ from aiaml_server.bank import MemoryBank
 from aiaml_server.errors import AiamlError
 from aiaml_server.memory import Memory
 from aiaml_server.settings import Settings
+from aiaml_server.sync import Status, once
 
 DONE = 0
 NOTHING = 1  # not found, no match, not wanted; or a warning of `doctor`
@@ -64,6 +65,24 @@ def opened() -> Iterator[MemoryBank]:
         yield bank
     finally:
         bank.close()
+
+
+def commit(chosen: Settings) -> Status | None:
+    """Commit what is new on this machine; a server or `aiaml sync` brings it to the others.
+
+    Returns:
+        How things stand; None when git does not have what is new.
+    """
+    if not chosen.sync:
+        return None
+    try:
+        status = once(chosen, local=True)
+    except (AiamlError, TimeoutError) as error:
+        note(f"Not committed to git yet: {error}")
+        return None
+    if status.problem:
+        note(f"Not committed to git yet: {status.problem}")
+    return None if status.problem else status
 
 
 def out(text: str = "") -> None:

@@ -7,7 +7,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import islice
 from pathlib import Path
 
@@ -16,8 +16,7 @@ import click
 from aiaml_server.bank import MemoryBank
 from aiaml_server.errors import AiamlError, InvalidInput, MalformedFile
 from aiaml_server.memory import Memory, must_be, parse
-from aiaml_server.settings import Settings
-from aiaml_server.sync import Status, once
+from aiaml_server.sync import Status
 
 from .reading import found_by, print_lines
 from .terminal import (
@@ -25,9 +24,9 @@ from .terminal import (
     USAGE,
     Ended,
     as_json,
+    commit,
     confirm,
     joined,
-    note,
     opened,
     out,
     out_json,
@@ -73,7 +72,7 @@ def remember(
       aiaml remember
     """
     with opened() as bank:
-        user = user or _usual_user(bank)
+        user = user or usual_user(memory for _, memory in islice(bank.newest(), 25))
         if content == "-" or (content is None and not sys.stdin.isatty()):
             content = _standard_input()
         if content is not None and not topics:
@@ -81,17 +80,31 @@ def remember(
         if content is None:
             agent, user, topics, content = _filled_in(agent, user, topics)
         memory = bank.remember(agent, user, topics, content)
-    _commit(settings())
+    commit(settings())
     if json:
         out_json({"memory_id": memory.id, "file": memory.file_name})
     else:
         out(f"Stored {memory.id}, about {memory.user}.")
 
 
-def _usual_user(bank: MemoryBank) -> str:
-    """Return whom most of the newest memories are about, or who is logged in."""
-    users = Counter(memory.user for _, memory in islice(bank.newest(), 25))
-    return users.most_common(1)[0][0] if users else getpass.getuser()
+def usual_user(memories: Iterable[Memory]) -> str:
+    """Return whom most memories are about, or else who is logged in."""
+    for user, _ in Counter(memory.user for memory in memories).most_common():
+        with suppress(InvalidInput):  # in a file by other hands a name may be any text
+            return checked_user(user)
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):  # no name for this user's number
+        return "me"
+
+
+def checked_user(user: str) -> str:
+    """Return a name that a memory can be about.
+
+    Raises:
+        InvalidInput: it cannot be one.
+    """
+    return Memory.new("any", user, ["any"], "any").user
 
 
 def _standard_input() -> str:
@@ -141,7 +154,7 @@ def edit(memory_id: str) -> None:
                 bank.edit(name, before, after)
             except AiamlError as error:
                 raise draft.kept(error) from error
-    _commit(settings())
+    commit(settings())
     out(f"Changed {memory.id}.")
 
 
@@ -214,11 +227,11 @@ def forget(ids: Sequence[str], yes: bool) -> None:
         if not yes:
             print_lines(memory for _, memory in found)
             confirm(f"Forget {plural(len(found), 'memory')}?")
-        committed = _commit(settings())
+        committed = commit(settings())
         missing = _not_in_git(committed, texts)
         for name, _ in found:
             bank.forget(name, texts[name])
-    _commit(settings())
+    commit(settings())
     out(f"Forgot {plural(len(found), 'memory')}.")
     if kept := [memory.id for name, memory in found if name not in missing]:
         out(f"Git's history still has what it had: `aiaml restore {kept[0]}` brings that back.")
@@ -230,21 +243,3 @@ def forget(ids: Sequence[str], yes: bool) -> None:
 
 def _not_in_git(status: Status | None, names: Iterable[str]) -> list[str]:
     return [name for name in names if status is None or f"files/{name}" in status.held_back]
-
-
-def _commit(chosen: Settings) -> Status | None:
-    """Commit what is new on this machine; a server or `aiaml sync` brings it to the others.
-
-    Returns:
-        How things stand; None when git does not have what is new.
-    """
-    if not chosen.sync:
-        return None
-    try:
-        status = once(chosen, local=True)
-    except (AiamlError, TimeoutError) as error:
-        note(f"Not committed to git yet: {error}")
-        return None
-    if status.problem:
-        note(f"Not committed to git yet: {status.problem}")
-    return None if status.problem else status

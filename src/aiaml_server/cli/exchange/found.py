@@ -1,0 +1,67 @@
+"""What a reader finds in a source: notes, memories of our own format, and what it skips."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from aiaml_server.memory import Memory
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something that another program or a person wrote down.
+
+    Attributes:
+        kind: the kind of its source, such as "obsidian".
+        agent: who is taken to have written it.
+        place: where it stands, told so that it means something on another machine too.
+        content: markdown.
+        topics: words for it, the best ones first; not yet checked.
+        timestamp: when it was made, ISO 8601.
+        extra: lines to keep in the memory's frontmatter.
+    """
+
+    kind: str
+    agent: str
+    place: str
+    content: str
+    topics: tuple[str, ...]
+    timestamp: str
+    extra: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A memory of our own format, to be taken as it is."""
+
+    place: str
+    memory: Memory
+
+
+@dataclass(frozen=True)
+class Skip:
+    """Something that cannot become a memory, and why."""
+
+    place: str
+    reason: str
+
+
+Found = Note | Kept | Skip
+
+_COMMON = frozenset({"memory", "memories", "files", "notes", "docs", ".serena", ".claude"})
+
+
+def label(source: Path) -> str:
+    """Return the end of a path that tells it from others: `shop/.serena/memories`."""
+    parts = source.parts
+    first = len(parts) - 1
+    while first > 1 and parts[first] in _COMMON:
+        first -= 1
+    return printable("/".join(part.strip(os.sep) for part in parts[first:]))
+
+
+def printable(name: str) -> str:
+    """Return the name of a file as text, also where its bytes are none."""
+    return name.encode("utf-8", "replace").decode()

@@ -1,0 +1,220 @@
+"""The kinds of source: how each is told from the others, and read."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from aiaml_server.errors import MalformedFile
+from aiaml_server.memory import parse
+from aiaml_server.store import MAX_FILE
+
+from .found import Found, Kept, Skip, label
+from .jsonl import Record, entities_in, memories_in, records
+from .notes import Style, notes_in
+from .walk import MARKDOWN, markdown_below, place, read_text
+
+_LOOKED_AT = 100  # files of a folder, to tell what it is
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a source is to be read.
+
+    Attributes:
+        split: each section of a note becomes a memory of its own.
+        without: a folder to leave out: the own memories.
+    """
+
+    split: bool = False
+    without: Path | None = None
+
+
+Reader = Callable[[Path, Reading], Iterator[Found]]
+
+
+# --- readers ----------------------------------------------------------------------------------
+
+
+def _own_files(source: Path, reading: Reading) -> Iterator[Found]:
+    folder = source / "files" if (source / "files").is_dir() else source
+    for path in _markdown(folder, reading):
+        if isinstance(path, Skip):
+            yield path
+            continue
+        try:
+            yield Kept(place(source, path), parse(read_text(path, MAX_FILE)))
+        except (ValueError, MalformedFile) as error:
+            yield Skip(place(source, path), str(error))
+
+
+def _plain(kind: str, agent: str, *, categories: bool = False) -> Reader:
+    def read(source: Path, reading: Reading) -> Iterator[Found]:
+        style = Style(kind, agent, reading.split, categories)
+        for path in _markdown(source, reading):
+            yield from [path] if isinstance(path, Skip) else notes_in(source, path, style)
+
+    return read
+
+
+def _serena(source: Path, reading: Reading) -> Iterator[Found]:
+    style = Style("serena", "serena", reading.split)
+    top = next(filter(Path.is_dir, _serena_folders(source)), source)
+    about = [label(top).split("/")[0]] if "/" in label(top) else []
+    for path in _markdown(top, reading):
+        yield from [path] if isinstance(path, Skip) else notes_in(top, path, style, about)
+
+
+def _claude(source: Path, reading: Reading) -> Iterator[Found]:
+    """Read a file, a folder of memories, `~/.claude` with those of all projects, or a project."""
+    if not source.is_dir():
+        yield from _claude_file(source.parent, source, reading)
+    elif (source / "MEMORY.md").is_file():
+        yield from _claude_memories(source, reading)
+    else:
+        names = ["CLAUDE.md", "CLAUDE.local.md", ".claude/CLAUDE.md"]
+        for path in filter(Path.is_file, (source / name for name in names)):
+            yield from _claude_file(source, path, reading)
+        for folder in sorted(source.glob("projects/*/memory")):
+            yield from _claude_memories(folder, reading)
+
+
+def _claude_memories(folder: Path, reading: Reading) -> Iterator[Found]:
+    found = list(_markdown(folder, reading))
+    for path in found:
+        if isinstance(path, Skip):
+            yield path
+        elif path.name == "MEMORY.md" and len(found) > 1 and _is_index(path):
+            yield Skip(place(folder, path), "it is the index of the files beside it")
+        else:
+            yield from _claude_file(folder, path, reading)
+
+
+def _claude_file(top: Path, path: Path, reading: Reading) -> Iterator[Found]:
+    # Claude names a project's folder after its path: -home-me-shop
+    project = label(top).split("/")[0]
+    about = [project.rpartition("-")[2] if project.startswith("-") else project]
+    style = Style("claude", "claude-code", reading.split)
+    yield from notes_in(top, path, style, [] if top.name == ".claude" else about)
+
+
+def _is_index(path: Path) -> bool:
+    """Say whether every line of a text is a heading or a link to a note."""
+    with suppress(ValueError):
+        lines = [line for line in read_text(path).splitlines() if line.strip()]
+        links = [bool(re.search(r"\]\([^)]*\.md\)|\[\[", line)) for line in lines]
+        return any(links) and all(
+            link or line.startswith("#") for link, line in zip(links, lines, strict=True)
+        )
+    return False
+
+
+def _markdown(source: Path, reading: Reading) -> Iterator[Path | Skip]:
+    return markdown_below(source, reading.without) if source.is_dir() else iter([source])
+
+
+READERS: dict[str, Reader] = {
+    "aiaml": _own_files,
+    "jsonl": lambda source, _: memories_in(source),
+    "mcp-memory": lambda source, _: entities_in(source),
+    "obsidian": _plain("obsidian", "obsidian"),
+    "serena": _serena,
+    "claude": _claude,
+    "basic-memory": _plain("basic-memory", "basic-memory", categories=True),
+    "markdown": _plain("markdown", "markdown"),
+}
+"""The reader of each kind, in the order in which a source is tried."""
+
+KINDS = {
+    "aiaml": "a memory directory, or its files",
+    "jsonl": "JSON Lines that `aiaml export` wrote",
+    "mcp-memory": "the official MCP memory server's memory.jsonl",
+    "obsidian": "an Obsidian vault",
+    "serena": "Serena's .serena/memories",
+    "claude": "CLAUDE.md, a memory folder of Claude Code, or ~/.claude",
+    "basic-memory": "notes of Basic Memory",
+    "markdown": "any markdown file or folder",
+}
+"""What each kind is, in a few words."""
+
+# --- telling them apart -----------------------------------------------------------------------
+
+
+def detect(source: Path) -> str | None:
+    """Return the kind of a source, or None where it cannot be told."""
+    if source.is_dir():
+        return _detect_folder(source)
+    if source.suffix.lower() in (".jsonl", ".ndjson", ".json"):
+        return _detect_lines(source)
+    return _detect_note(source) if source.suffix.lower() in MARKDOWN else None
+
+
+def _detect_folder(source: Path) -> str | None:
+    if any(_is_memory(path) for folder in (source / "files", source) for path in _some(folder)):
+        return "aiaml"
+    if (source / ".obsidian").is_dir():
+        return "obsidian"
+    if ".serena" in source.parts or (source / ".serena" / "memories").is_dir():
+        return "serena"
+    if _is_claude(source):
+        return "claude"
+    below = [path for path in islice(markdown_below(source), _LOOKED_AT) if isinstance(path, Path)]
+    if any(_has_permalink(path) for path in below):
+        return "basic-memory"
+    return "markdown" if below else None
+
+
+def _detect_note(source: Path) -> str:
+    if _is_memory(source):
+        return "aiaml"
+    if ".serena" in source.parts:
+        return "serena"
+    if source.name in ("CLAUDE.md", "CLAUDE.local.md", "MEMORY.md"):
+        return "claude"
+    return "basic-memory" if _has_permalink(source) else "markdown"
+
+
+def _detect_lines(source: Path) -> str | None:
+    for record in islice(records(source), _LOOKED_AT):
+        if isinstance(record, Record):
+            if record.value.get("type") in ("entity", "relation"):
+                return "mcp-memory"
+            if {"id", "topics", "content"} <= record.value.keys():
+                return "jsonl"
+    return None
+
+
+def _is_claude(source: Path) -> bool:
+    names = ("MEMORY.md", "CLAUDE.md", "CLAUDE.local.md", ".claude/CLAUDE.md")
+    return any((source / name).is_file() for name in names) or any(source.glob("projects/*/memory"))
+
+
+def _some(folder: Path) -> list[Path]:
+    with suppress(OSError):
+        names = sorted(name for name in os.listdir(folder) if name.endswith(".md"))  # noqa: PTH208
+        return [folder / name for name in names[:_LOOKED_AT]]
+    return []
+
+
+def _is_memory(path: Path) -> bool:
+    with suppress(ValueError, MalformedFile):
+        parse(read_text(path, MAX_FILE))
+        return True
+    return False
+
+
+def _has_permalink(path: Path) -> bool:
+    with suppress(ValueError):
+        head, closing, _ = read_text(path).removeprefix("\ufeff")[:8192].partition("\n---")
+        return bool(closing and head.startswith("---") and re.search(r"(?m)^permalink:", head))
+    return False
+
+
+def _serena_folders(source: Path) -> tuple[Path, ...]:
+    inside = (source / "memories",) if source.name == ".serena" else ()
+    return (*inside, source / ".serena" / "memories")

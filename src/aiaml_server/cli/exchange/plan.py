@@ -1,0 +1,185 @@
+"""What an import will do: notes become memories, and what the bank has is left out.
+
+An imported note's memory says where it comes from, in two lines of its frontmatter:
+
+    imported-from: "obsidian:vault/Recipes/Bread.md"
+    imported-digest: "5d41402abc4b2a76"
+
+The digest is of the content. A note whose digest the bank has is there already, wherever it stands
+now; a note whose digest is new at a place that the bank knows has changed since it was imported.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from aiaml_server.errors import InvalidInput, MalformedFile
+from aiaml_server.memory import (
+    MAX_CONTENT,
+    MAX_TOPIC,
+    MAX_TOPICS,
+    Memory,
+    format,  # noqa: A004 (the word for it)
+    parse,
+)
+from aiaml_server.store import MAX_FILE
+
+from .found import Found, Kept, Note, Skip, printable
+
+_OWN_ID = re.compile(r"[0-9a-f]{8}")
+_SOURCE = "imported-from: "
+_DIGEST = "imported-digest: "
+
+
+@dataclass(frozen=True)
+class Addition:
+    """A memory to be added.
+
+    Attributes:
+        place: where in the source it stands.
+        memory: as it will be stored.
+        remark: what a person should know about it; mostly nothing.
+    """
+
+    place: str
+    memory: Memory
+    remark: str = ""
+
+
+@dataclass
+class Plan:
+    """What becomes of all that was found.
+
+    Attributes:
+        additions: what will be added, in the order of the source.
+        there: places of what the bank has already.
+        changed: places of notes that are not as they were when they were imported.
+        skips: what cannot become a memory.
+    """
+
+    additions: list[Addition] = field(default_factory=list)
+    there: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    skips: list[Skip] = field(default_factory=list)
+
+
+class Planner:
+    """Decides about one note after the other, knowing the bank and what was decided before."""
+
+    def __init__(self, existing: Iterable[Memory], user: str, *, changed: bool = False) -> None:
+        """Learn what the bank has.
+
+        Args:
+            existing: every memory of the bank.
+            user: whom the notes are about.
+            changed: whether notes that changed since they were imported are added once more.
+        """
+        self.plan = Plan()
+        self._user = user
+        self._add_changed = changed
+        self._ids: set[str] = set()
+        self._prints: set[bytes] = set()
+        self._digests: set[str] = set()
+        self._places: set[str] = set()
+        for memory in existing:
+            self._learn(memory)
+            self._places.update(line for line in memory.extra if line.startswith(_SOURCE))
+
+    def _learn(self, memory: Memory) -> None:
+        self._ids.add(memory.id)
+        self._prints.add(_print(memory))
+        self._digests.update(line for line in memory.extra if line.startswith(_DIGEST))
+
+    def consider(self, found: Iterable[Found]) -> None:
+        """Decide about each, and note it in `plan`."""
+        for each in found:
+            if isinstance(each, Skip):
+                self.plan.skips.append(each)
+            elif isinstance(each, Kept):
+                self._consider_kept(each)
+            else:
+                self._consider_note(each)
+
+    def _consider_note(self, note: Note) -> None:
+        try:
+            memory = _memory_of(note, self._user)
+        except InvalidInput as error:
+            self.plan.skips.append(Skip(note.place, error.reason))
+            return
+        source, digest = memory.extra[:2]
+        if digest in self._digests:
+            self.plan.there.append(note.place)
+        elif source in self._places and not self._add_changed:
+            self.plan.changed.append(note.place)
+        else:
+            self._add(note.place, memory)
+
+    def _consider_kept(self, kept: Kept) -> None:
+        memory = kept.memory
+        problem = _unfit(memory)
+        if problem:
+            self.plan.skips.append(Skip(kept.place, problem))
+        elif _OWN_ID.fullmatch(memory.id) and memory.id not in self._ids:
+            self._add(kept.place, memory)
+        elif _print(memory) in self._prints:
+            self.plan.there.append(kept.place)
+        else:
+            taken = memory.id in self._ids
+            why = "is that of another memory" if taken else "is none of eight hexadecimal digits"
+            self._add(kept.place, memory, f"a new id: {memory.id[:40]!r} {why}")
+
+    def _add(self, place: str, memory: Memory, remark: str = "") -> None:
+        while memory.id in self._ids or not _OWN_ID.fullmatch(memory.id):
+            memory = memory.with_new_id()
+        self._learn(memory)
+        self.plan.additions.append(Addition(place, memory, remark))
+
+
+def _print(memory: Memory) -> bytes:
+    """Return what is the same for memories that are alike but for their id."""
+    return hashlib.sha256(repr(replace(memory, id="")).encode("utf-8", "replace")).digest()
+
+
+def _unfit(memory: Memory) -> str:
+    """Say why a memory could not be kept exactly as it is."""
+    try:
+        text = format(memory)
+        if len(text.encode()) > MAX_FILE:
+            return f"it is larger than {MAX_FILE // 1024 // 1024} MiB"
+        return "" if parse(text) == memory else "it would not be the same when read again"
+    except MalformedFile as error:
+        return str(error)
+    except UnicodeEncodeError:
+        return "it holds half of a surrogate pair, which is no text"
+
+
+# --- a note as a memory -----------------------------------------------------------------------
+
+
+def _memory_of(note: Note, user: str) -> Memory:
+    if (
+        len(note.content) > MAX_CONTENT // 4
+        and len(note.content.encode(errors="replace")) > MAX_CONTENT
+    ):
+        reason = "it is larger than 1 MiB; `--split heading` makes a memory of each section"
+        raise InvalidInput("content", reason)
+    memory = Memory.new(note.agent, user, _topics(note), note.content)
+    digest = hashlib.sha256(note.content.encode()).hexdigest()[:16]
+    source = json.dumps(f"{note.kind}:{printable(note.place)}")
+    lines = (f"{_SOURCE}{source}", f'{_DIGEST}"{digest}"')
+    return replace(memory, timestamp=note.timestamp, extra=(*lines, *note.extra))
+
+
+def _topics(note: Note) -> list[str]:
+    pieces = (word for topic in note.topics for word in re.split(r"[\s,]+", topic))
+    fit = (piece.strip("[]") for piece in pieces)
+    topics = dict.fromkeys(topic for topic in fit if _is_topic(topic))
+    return list(topics)[:MAX_TOPICS] or [note.kind]
+
+
+def _is_topic(word: str) -> bool:
+    return bool(word) and len(word) <= MAX_TOPIC and word.isprintable()

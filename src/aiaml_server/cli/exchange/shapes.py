@@ -1,0 +1,116 @@
+"""Memories as the bytes of one file: JSON Lines, a zip of their files, a book in markdown."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from aiaml_server.files import read_regular
+from aiaml_server.memory import Memory, instant
+from aiaml_server.store import MAX_FILE
+
+from .found import printable
+from .jsonl import line_of
+
+_MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September",
+    "October", "November", "December",
+)  # fmt: skip
+
+
+def lines(memories: Iterable[Memory]) -> Iterator[bytes]:
+    """Return the memories as JSON Lines, which `aiaml import` reads."""
+    for memory in memories:
+        yield line_of(memory).encode()
+
+
+def archive(directory: Path, names: Iterable[str]) -> bytes:
+    """Return a zip of files, byte for byte; the same files always give the same zip.
+
+    Raises:
+        OSError: a file cannot be read.
+        MalformedFile: a file is none any more.
+    """
+    import zipfile  # noqa: PLC0415 (only this needs it)
+
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as target:
+        for name in sorted(names):
+            entry = zipfile.ZipInfo(f"files/{printable(name)}")  # of 1980, as nothing else is known
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.create_system = 3  # Unix, so that the mode counts
+            entry.external_attr = 0o100600 << 16
+            target.writestr(entry, read_regular(os.fspath(directory / name), MAX_FILE))
+    return buffer.getvalue()
+
+
+# --- the book ---------------------------------------------------------------------------------
+
+
+def book(memories: Sequence[Memory], *, by_topic: bool = False) -> Iterator[bytes]:
+    """Return one markdown document to read or to print: contents, then the memories in chapters.
+
+    A memory stands as a quotation, so that no heading, fence or comment in it reaches further.
+    """
+    chapters = by_topics(memories) if by_topic else by_months(memories)
+    yield f"# Memories\n\n{_count(memories)}.\n\n".encode()
+    for number, (title, inside) in enumerate(chapters.items(), 1):
+        yield f"- [{_plain(title)}](#chapter-{number}) ({len(inside)})\n".encode()
+    for number, (title, inside) in enumerate(chapters.items(), 1):
+        yield f'\n<a id="chapter-{number}"></a>\n\n## {_plain(title)}\n'.encode()
+        for memory in inside:
+            yield _entry(memory).encode()
+
+
+def _entry(memory: Memory) -> str:
+    about = f"{memory.agent}, about {memory.user}: {', '.join(memory.topics)} ({memory.id})"
+    quoted = "\n".join(f"> {line}".rstrip() for line in memory.content.strip().splitlines())
+    return f"\n### {_plain(minute(memory))}\n\n{_plain(about)}\n\n{quoted}\n"
+
+
+def _plain(text: str) -> str:
+    """Return text on one line in which markdown sees no sign of its own."""
+    return re.sub(r"([\\`*_{}\[\]<>#|~&!])", r"\\\1", " ".join(text.split()))
+
+
+def _count(memories: Sequence[Memory]) -> str:
+    number = "1 memory" if len(memories) == 1 else f"{len(memories):,} memories"
+    first, last = month(memories[0]), month(memories[-1])
+    return f"{number}, {first}" if first == last else f"{number}, {first} to {last}"
+
+
+# --- chapters ---------------------------------------------------------------------------------
+
+
+def by_months(memories: Iterable[Memory]) -> Mapping[str, Sequence[Memory]]:
+    """Group memories by their month, in the order in which they come."""
+    months: dict[str, list[Memory]] = {}
+    for memory in memories:
+        months.setdefault(month(memory), []).append(memory)
+    return months
+
+
+def by_topics(memories: Iterable[Memory]) -> Mapping[str, Sequence[Memory]]:
+    """Group memories by their first topic, in the order of the alphabet."""
+    topics: dict[str, list[Memory]] = {}
+    for memory in memories:
+        topics.setdefault(memory.topics[0] if memory.topics else "no topic", []).append(memory)
+    return dict(sorted(topics.items(), key=lambda each: each[0].casefold()))
+
+
+def month(memory: Memory) -> str:
+    """Return the month of a memory as a title: "October 2026"."""
+    moment = minute(memory)
+    if not re.match(r"\d{4}-\d\d", moment) or instant(memory.timestamp) is None:
+        return "No date"
+    return f"{_MONTHS[int(moment[5:7]) - 1]} {moment[:4]}"
+
+
+def minute(memory: Memory) -> str:
+    """Return a memory's time to the minute, in local time; or what stands for it."""
+    from aiaml_server.cli.reading import when  # noqa: PLC0415 (as `list` says it)
+
+    return when(memory.timestamp)

@@ -1,0 +1,90 @@
+"""Reading other people's folders: in order, following no link, believing nothing."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from aiaml_server.errors import MalformedFile
+from aiaml_server.files import read_regular
+
+from .found import Skip, label, printable
+
+MARKDOWN = (".md", ".markdown")
+MAX_TEXT = 16 * 1024 * 1024  # bytes of a file of notes
+_NO_NOTES = frozenset({"node_modules"})
+
+
+def markdown_below(top: Path, without: Path | None = None) -> Iterator[Path | Skip]:
+    """Yield the markdown files below a folder, sorted, and what is skipped on the way.
+
+    Hidden files and folders are passed over in silence. Links are not followed, so there are no
+    loops. What is no markdown is counted and told once.
+    """
+    others: Counter[str] = Counter()
+    for found in _files_below(top, without):
+        if isinstance(found, Skip) or found.suffix.lower() in MARKDOWN:
+            yield found
+        else:
+            others[found.suffix.lower() or "no ending"] += 1
+    if others:
+        endings = ", ".join(f"{count} {ending}" for ending, count in others.most_common(5))
+        yield Skip(label(top), f"other files, which are no markdown: {endings}")
+
+
+def _files_below(top: Path, without: Path | None) -> Iterator[Path | Skip]:
+    stack = [top]
+    while stack:
+        folder = stack.pop()
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        except OSError as error:
+            yield Skip(printable(str(folder)), f"it cannot be read: {_words(error)}")
+            continue
+        folders = []
+        for entry in entries:
+            path = Path(entry.path)
+            if entry.name.startswith(".") or entry.name in _NO_NOTES:
+                continue
+            if entry.is_symlink():
+                yield Skip(place(top, path), "it is a symbolic link")
+            elif not entry.is_dir(follow_symlinks=False):
+                yield path
+            elif path == without:
+                yield Skip(place(top, path), "these are your own memories")
+            else:
+                folders.append(path)
+        stack += reversed(folders)
+
+
+def place(top: Path, path: Path) -> str:
+    """Say where a file stands below the source `top`, the same on every machine."""
+    if path == top:
+        return f"{label(top.parent)}/{printable(top.name)}"
+    return f"{label(top)}/{printable(path.relative_to(top).as_posix())}"
+
+
+def read_text(path: Path, most: int = MAX_TEXT) -> str:
+    """Return a file's text as it stands, with any line ends.
+
+    Raises:
+        ValueError: it is no text, is too large, or cannot be read; the message says which.
+    """
+    try:
+        data = read_regular(os.fspath(path), most)
+        text = data.decode("utf-8")
+    except MalformedFile as error:
+        raise ValueError(str(error)) from error
+    except OSError as error:
+        raise ValueError(f"it cannot be read: {_words(error)}") from error
+    except UnicodeDecodeError as error:
+        raise ValueError(f"it is no UTF-8 text (byte {error.start})") from error
+    if "\0" in text:
+        raise ValueError("it holds NUL bytes, so it is no text")
+    return text
+
+
+def _words(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()

@@ -1,0 +1,336 @@
+"""`import`, `export`: memories from other systems, and out to files."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from aiaml_server.bank import MemoryBank
+from aiaml_server.cli.exchange.kinds import KINDS, READERS, Reading, detect
+from aiaml_server.cli.exchange.plan import Addition, Plan, Planner
+from aiaml_server.errors import MalformedFile, StoreError
+from aiaml_server.files import write_atomic
+from aiaml_server.memory import Memory
+
+from . import filters
+from .filters import Filter
+from .reading import fields, when
+from .terminal import (
+    DONE,
+    NOTHING,
+    REFUSED,
+    USAGE,
+    Ended,
+    as_json,
+    commit,
+    confirm,
+    dim,
+    note,
+    one_line,
+    opened,
+    out,
+    out_json,
+    plural,
+    settings,
+    yes,
+)
+from .writing import checked_user, usual_user
+
+_SHOWN = 20  # lines of each sort in a preview
+
+
+# --- import -----------------------------------------------------------------------------------
+
+
+@click.command(
+    "import",
+    epilog="\b\nKinds:\n" + "\n".join(f"  {kind:13} {what}" for kind, what in KINDS.items()),
+)
+@click.argument(
+    "sources",
+    metavar="SOURCE...",
+    nargs=-1,
+    required=True,
+    type=click.Path(exists=True, resolve_path=True, path_type=Path),
+)
+@click.option("--from", "kind", type=click.Choice(list(KINDS)), help="What SOURCE is.")
+@click.option(
+    "--split", type=click.Choice(["heading"]), help="Make a memory of each section of a note."
+)
+@click.option(
+    "--user", "-u", metavar="NAME", help="Whom the notes are about; else as in most memories."
+)
+@click.option("--changed", is_flag=True, help="Also add notes that changed since an import.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@yes
+@as_json
+def import_(
+    sources: Sequence[Path],
+    kind: str | None,
+    split: str | None,
+    user: str | None,
+    changed: bool,
+    dry_run: bool,
+    yes: bool,
+    json: bool,
+) -> int:
+    """Bring in memories and notes from other systems.
+
+    First says what becomes of each, then asks. The source is never changed, and what was imported
+    once is not imported again. With --json nobody is asked: it takes --yes to add.
+
+    \b
+    Examples:
+      aiaml import ~/vault
+      aiaml import ~/.claude --user marco --dry-run
+      aiaml import notes.md --split heading
+      aiaml import memories.jsonl --yes
+    """
+    with opened() as bank:
+        kinds = [kind or _kind(source) for source in sources]
+        reading = Reading(split=bool(split), without=_own_directory(bank, sources))
+        planner = _planner(bank, user, changed=changed)
+        for source, its_kind in zip(sources, kinds, strict=True):
+            planner.consider(READERS[its_kind](source, reading))
+        plan = planner.plan
+        if not json:
+            _preview(sources, kinds, plan)
+        wanted = bool(plan.additions) and not dry_run and (yes or (not json and _agreed()))
+        added = _add(bank, plan.additions) if wanted else []
+    if added:
+        commit(settings())
+    if json:
+        out_json(_as_json(plan, added, done=wanted))
+    elif wanted:
+        out(f"Added {plural(len(added), 'memory')}.")
+    return DONE if wanted or dry_run or (plan.there and not plan.additions) else NOTHING
+
+
+def _kind(source: Path) -> str:
+    if source.suffix.lower() == ".zip":
+        raise Ended(f"{source} is a zip; unpack it, and import the folder", USAGE)
+    kind = detect(source)
+    if kind is None:
+        known = ", ".join(KINDS)
+        raise Ended(f"{source}: cannot tell what this is; `--from KIND` says it: {known}", USAGE)
+    return kind
+
+
+def _own_directory(bank: MemoryBank, sources: Iterable[Path]) -> Path:
+    own = bank.store.base.resolve()
+    for source in sources:
+        if own.exists() and any(map(own.samefile, (source, *source.parents))):
+            raise Ended(f"{source} lies in your own memory directory, {own}", USAGE)
+    return own
+
+
+def _planner(bank: MemoryBank, user: str | None, *, changed: bool) -> Planner:
+    existing = [memory for _, memory in bank.store.scan()]
+    return Planner(existing, checked_user(user) if user else usual_user(existing), changed=changed)
+
+
+def _agreed() -> bool:
+    if sys.stdin is None or not sys.stdin.isatty():
+        note("Nothing was added: there is no terminal to ask on, and `--yes` says yes.")
+        return False
+    confirm("Add them?")
+    return True
+
+
+def _add(bank: MemoryBank, additions: Sequence[Addition]) -> list[Memory]:
+    """Store one after the other; each is whole, whatever happens to the rest."""
+    added: list[Memory] = []
+    try:
+        with _progress(len(additions)) as advance:
+            for addition in additions:
+                added.append(bank.store.add(addition.memory))
+                advance()
+    except BaseException:
+        note("Stopped before the end: what was added is whole, and the next run adds the rest.")
+        raise
+    return added
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Callable[[], None]]:
+    if not sys.stderr.isatty():
+        yield lambda: None
+        return
+    from rich.console import Console  # noqa: PLC0415 (a tenth of a second)
+    from rich.progress import Progress  # noqa: PLC0415
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("Adding", total=total)
+        yield lambda: bar.advance(task)
+
+
+# --- what an import says ----------------------------------------------------------------------
+
+
+def _preview(sources: Sequence[Path], kinds: Sequence[str], plan: Plan) -> None:
+    for source, kind in zip(sources, kinds, strict=True):
+        out(f"{source}: {KINDS[kind]}")
+    _some("New:", [_line(addition) for addition in plan.additions])
+    _some("Changed since they were imported (`--changed` adds them as new):", plan.changed)
+    _some("Skipped:", [f"{skip.place}: {skip.reason}" for skip in plan.skips])
+    if plan.additions:
+        agents = sorted({addition.memory.agent for addition in plan.additions})
+        users = sorted({addition.memory.user for addition in plan.additions})
+        out(f"\nBy {_names(agents)}, about {_names(users)}.")
+    out(
+        f"{'' if plan.additions else chr(10)}{plural(len(plan.additions), 'new memory')}, "
+        f"{len(plan.there):,} already there, {len(plan.changed):,} changed, "
+        f"{len(plan.skips):,} skipped."
+    )
+
+
+def _line(addition: Addition) -> str:
+    memory = addition.memory
+    remark = f" ({addition.remark})" if addition.remark else ""
+    topics = ", ".join(memory.topics)
+    return f"{when(memory.timestamp)[:10]:10} {addition.place} [{topics}]{remark}"
+
+
+def _some(title: str, lines: Sequence[str]) -> None:
+    if not lines:
+        return
+    out(f"\n{title}")
+    for line in lines[:_SHOWN]:
+        out(f"  {one_line(line, 200)}")
+    if len(lines) > _SHOWN:
+        out(dim(f"  … and {len(lines) - _SHOWN:,} more; `--json` has all"))
+
+
+def _names(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:5])
+    return shown if len(names) <= 5 else f"{shown} and {len(names) - 5:,} more"
+
+
+def _as_json(plan: Plan, added: Sequence[Memory], *, done: bool) -> dict[str, Any]:
+    memories = added or [addition.memory for addition in plan.additions]
+    pairs = zip(plan.additions, memories, strict=True)
+    return {
+        "done": done,
+        "new": [
+            {"place": each.place, "remark": each.remark} | fields(memory, memory.file_name)
+            for each, memory in pairs
+        ],
+        "there": plan.there,
+        "changed": plan.changed,
+        "skipped": [{"place": skip.place, "reason": skip.reason} for skip in plan.skips],
+    }
+
+
+# --- export -----------------------------------------------------------------------------------
+
+FORMATS = {"jsonl": ".jsonl", "zip": ".zip", "book": ".md", "site": ".html"}
+"""Each format, and the ending that stands for it."""
+
+
+@click.command("export")
+@click.option("--to", "target", required=True, metavar="FILE", help="Where to; `-` is the output.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(list(FORMATS)),
+    help="Else by FILE's ending: .jsonl, .zip, .md (a book) or .html (a page).",
+)
+@click.option(
+    "--by",
+    type=click.Choice(["month", "topic"]),
+    default="month",
+    show_default=True,
+    help="The chapters of a book.",
+)
+@click.option("--force", "-f", is_flag=True, help="Replace FILE if it exists.")
+@filters.options
+def export(target: str, form: str | None, by: str, force: bool, **options: Any) -> None:
+    """Write memories to one file: for a backup, for other programs, or to read.
+
+    jsonl is what `aiaml import` takes back exactly; zip holds the files byte for byte; book is one
+    markdown document; site is one web page with a search, which needs nothing else.
+
+    \b
+    Examples:
+      aiaml export --to memories.jsonl
+      aiaml export --to food.html --topic food --since 2026-01-01
+      aiaml export --to - --format book --by topic
+    """
+    form = form or _format(target)
+    path = None if target == "-" else Path(target).resolve()
+    wanted = Filter.of(**options)
+    with opened() as bank:
+        _check_target(path, form, bank, force=force)
+        found = list(wanted.among(bank.newest()))
+        if not found:
+            raise Ended(
+                "no memory is like that; nothing was written"
+                if wanted
+                else "there are no memories yet; nothing was written"
+            )
+        data = _data(form, bank, found, by_topic=by == "topic")
+        _write(path, data)
+    if path:
+        note(f"Wrote {plural(len(found), 'memory')} to {target}.")
+
+
+def _format(target: str) -> str:
+    if target == "-":
+        return "jsonl"
+    ending = Path(target).suffix.lower()
+    for form, its_ending in FORMATS.items():
+        if ending == its_ending:
+            return form
+    endings = ", ".join(FORMATS.values())
+    raise Ended(f"{target} ends in none of {endings}; `--format` says what it is to be", USAGE)
+
+
+def _check_target(path: Path | None, form: str, bank: MemoryBank, *, force: bool) -> None:
+    own = bank.store.base.resolve()
+    if path is None:
+        if form == "zip" and sys.stdout.isatty():
+            raise Ended("a zip is nothing for a terminal; `--to FILE` names a file", USAGE)
+    elif own in path.parents:
+        raise Ended(f"{path} lies in your memory directory; name a file elsewhere", USAGE)
+    elif path.exists() and not path.is_file():
+        raise Ended(f"{path} is there and is no file; name another", REFUSED)
+    elif path.exists() and not force:
+        raise Ended(f"{path} is there already; `--force` replaces it", REFUSED)
+
+
+def _data(
+    form: str, bank: MemoryBank, found: Sequence[tuple[str, Memory]], *, by_topic: bool
+) -> Iterable[bytes]:
+    from aiaml_server.cli.exchange import page, shapes  # noqa: PLC0415 (only this verb's)
+
+    newest = [memory for _, memory in found]
+    if form == "zip":
+        try:
+            return [shapes.archive(bank.store.directory, [name for name, _ in found])]
+        except (OSError, MalformedFile) as error:
+            raise Ended(f"a memory changed meanwhile ({error}); try again", REFUSED) from error
+    if form == "site":
+        return page.page(newest)
+    if form == "book":
+        return shapes.book(newest[::-1], by_topic=by_topic)
+    return shapes.lines(newest[::-1])
+
+
+def _write(path: Path | None, data: Iterable[bytes]) -> None:
+    if path is None:
+        sys.stdout.flush()
+        sys.stdout.buffer.writelines(data)
+        sys.stdout.buffer.flush()
+        return
+    try:
+        write_atomic(path, b"".join(data))
+    except FileExistsError as error:
+        left = f"{path.with_name(f'.{path.name}.tmp')}"
+        raise Ended(f"{left} is in the way: an export left it; delete it", REFUSED) from error
+    except OSError as error:
+        raise StoreError("write", path, error) from error

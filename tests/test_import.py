@@ -1,0 +1,629 @@
+"""`aiaml import`: notes of other systems become memories, once, and their source stays as it is."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aiaml_server.cli import main
+from aiaml_server.cli.exchange.found import Found, Kept, Note
+from aiaml_server.cli.exchange.kinds import KINDS, READERS, Reading
+from aiaml_server.cli.exchange.plan import Planner
+from aiaml_server.cli.moving import FORMATS
+from aiaml_server.memory import Memory, format, parse  # noqa: A004
+from aiaml_server.store import Store
+
+SOURCES = Path(__file__).with_name("fixtures") / "sources"
+posix = pytest.mark.skipif(os.name != "posix", reason="Windows has no such thing")
+
+Run = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def bank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    """An empty bank, which the command line uses."""
+    monkeypatch.setenv("AIAML_MEMORY_DIR", str(tmp_path / "bank"))
+    monkeypatch.setenv("AIAML_ENABLE_SYNC", "false")
+    return Store(tmp_path / "bank")
+
+
+@pytest.fixture
+def bring(bank: Store, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run `aiaml import --json --yes` and return what it says."""
+
+    def run(*words: str | Path, code: int = 0) -> dict[str, Any]:
+        assert bank
+        assert main(["import", *map(str, words), "--json", "--yes"]) == code
+        said: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return said
+
+    return run
+
+
+def memories(bank: Store) -> list[Memory]:
+    """Return what the bank holds, in the order of its contents."""
+    return sorted((memory for _, memory in bank.scan()), key=lambda memory: memory.content)
+
+
+def reasons(said: dict[str, Any]) -> dict[str, str]:
+    """Return why each place was skipped."""
+    return {skip["place"]: skip["reason"] for skip in said["skipped"]}
+
+
+# --- what becomes what ------------------------------------------------------------------------
+
+BECOMES = {
+    "basic-memory": {
+        "basic-memory/coffee/brewing.md": "coffee brewing guide filter method preference",
+        "basic-memory/water.md": "water",
+    },
+    "vault": {
+        "vault/2024-02-03.md": "obsidian",
+        "vault/Recipes/Bread.md": "baking weekend recipe/bread recipes",
+        "vault/Recipes/Starter.md": "starter2 recipes",
+    },
+    "claude": {
+        "claude/CLAUDE.md": "claude",
+        "-home-me-shop/memory/package-manager.md": "feedback shop",
+        "-home-me-shop/memory/prices.md": "project shop",
+    },
+    "shop": {
+        "shop/.serena/memories/suggested_commands.md": "suggested commands shop",
+        "shop/.serena/memories/auth/login.md": "login auth shop",
+    },
+    "shop/CLAUDE.md": {"shop/CLAUDE.md": "claude shop"},
+    "graph.jsonl": {
+        "sources/graph.jsonl#Anna Rossi": "person anna rossi",
+        "sources/graph.jsonl#Orchestra": "organization orchestra",
+    },
+    "plain": {"plain/trip.md": "trip"},
+    "first-aiaml": {"first-aiaml/files/20250701_101500_a1b2c3d4.md": "python types"},
+}
+
+
+@pytest.mark.parametrize("source", BECOMES)
+def test_each_note_becomes_a_memory_with_topics(source: str, bring: Run, bank: Store) -> None:
+    """Tags, folders and names become topics; every memory is whole and in our format."""
+    said = bring(SOURCES / source, "--user", "marco")
+    assert {each["place"]: " ".join(each["topics"]) for each in said["new"]} == BECOMES[source]
+    assert len(memories(bank)) == len(BECOMES[source])
+    for name, memory in bank.scan():
+        assert bank.text(name) == format(memory)
+        assert memory.user == "marco"
+
+
+@pytest.mark.parametrize(
+    ("source", "agent"),
+    [
+        ("basic-memory", "basic-memory"),
+        ("vault", "obsidian"),
+        ("claude", "claude-code"),
+        ("shop", "serena"),
+        ("shop/CLAUDE.md", "claude-code"),
+        ("graph.jsonl", "mcp-memory"),
+        ("plain/trip.md", "markdown"),
+        ("first-aiaml", "claude"),
+    ],
+)
+def test_the_kind_of_a_source_is_told(source: str, agent: str, bring: Run) -> None:
+    """Nobody has to know the name of a format; the author follows from it."""
+    assert {each["agent"] for each in bring(SOURCES / source)["new"]} == {agent}
+
+
+def test_a_note_keeps_its_text_and_its_other_properties(bring: Run, bank: Store) -> None:
+    """A title that only the file's name has stands above the text; nothing else is added."""
+    bring(SOURCES / "vault")
+    bread = next(memory for memory in memories(bank) if "flour" in memory.content)
+    assert bread.content == (
+        "# Bread\n\n500 g flour, 350 g water, 10 g salt. See [[Starter]]. #recipe/bread\n\n"
+        "```\nnot a #tag\n```"
+    )
+    assert bread.extra[2:] == ('aliases: ["Sourdough"]', 'created: "2024-01-15"', 'rating: "5"')
+
+
+def test_an_entity_tells_its_observations_and_relations(bring: Run, bank: Store) -> None:
+    """The knowledge graph can be read by a person, and a relation that hangs loose is named."""
+    said = bring(SOURCES / "graph.jsonl")
+    assert memories(bank)[0].content == (
+        "# Anna Rossi (person)\n\n- Lives in Turin\n- Plays the cello\n\n- plays_in Orchestra"
+    )
+    assert reasons(said) == {
+        "sources/graph.jsonl:4": "it relates 'Nobody' to 'Nothing', and neither is there",
+        "sources/graph.jsonl:5": "the line is no JSON",
+    }
+
+
+def test_what_is_no_note_is_skipped_with_its_reason(bring: Run) -> None:
+    """Attachments, empty notes, an index of other files and what is hidden are no memories."""
+    assert reasons(bring(SOURCES / "vault")) == {
+        "vault/Empty.md": "it is empty",
+        "vault": "other files, which are no markdown: 1 .png",
+    }
+    assert reasons(bring(SOURCES / "claude")) == {
+        "-home-me-shop/memory/MEMORY.md": "it is the index of the files beside it",
+    }
+
+
+def test_each_section_can_become_a_memory(bring: Run, bank: Store) -> None:
+    """`--split heading` cuts at the upper two levels; a heading without a text is left out."""
+    said = bring(SOURCES / "plain", "--split", "heading")
+    assert [(each["place"], each["content"]) for each in said["new"]] == [
+        ("plain/trip.md", "# trip\n\nThings for the trip."),
+        ("plain/trip.md#Lisbon", "# Lisbon\n\nTake the tram."),
+        ("plain/trip.md#Food", "## Food\n\nPastries."),
+    ]
+    assert len(memories(bank)) == 3
+
+
+def test_a_heading_inside_code_does_not_split(tmp_path: Path, bring: Run) -> None:
+    """A comment in a script is no section."""
+    (tmp_path / "a.md").write_text("# One\n\n```sh\n# two\n```\n\n## Three\nx\n")
+    said = bring(tmp_path / "a.md", "--split", "heading")
+    assert [each["content"] for each in said["new"]] == [
+        "# One\n\n```sh\n# two\n```",
+        "## Three\nx",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "timestamp"),
+    [
+        ("a.md", "created: 2024-01-15T08:30:00+01:00", "2024-01-15T07:30:00.000000+00:00"),
+        ("a.md", "date: 2024-01-15T08:30:00Z", "2024-01-15T08:30:00.000000+00:00"),
+        ("a.md", "created: soon\nupdated: 2024-01-15 08:30Z", "2024-01-15T08:30:00.000000+00:00"),
+        ("a.md", "title: x", "2021-02-03T04:05:06.000000+00:00"),
+        ("a.md", "", "2021-02-03T04:05:06.000000+00:00"),
+    ],
+)
+def test_the_time_of_the_source_is_kept(
+    name: str, head: str, timestamp: str, tmp_path: Path, bring: Run, bank: Store
+) -> None:
+    """It is what the note says, or else when its file was changed; the new file's name has it."""
+    note = tmp_path / name
+    note.write_text(f"---\n{head}\n---\ntext" if head else "text")
+    os.utime(note, (1612325106, 1612325106))
+    bring(note)
+    [(file, memory)] = bank.scan()
+    assert memory.timestamp == timestamp
+    assert file.startswith(timestamp[:10].replace("-", "") + "_")
+
+
+def test_a_daily_note_is_of_its_day(tmp_path: Path, bring: Run, bank: Store) -> None:
+    """A name that begins with a date says when."""
+    (tmp_path / "2024-02-03 lake.md").write_text("text")
+    bring(tmp_path / "2024-02-03 lake.md")
+    assert memories(bank)[0].file_name.startswith(("20240203", "20240202"))  # local midnight
+
+
+def test_the_user_is_the_one_that_most_memories_are_about(bring: Run, bank: Store) -> None:
+    """Nobody has to say it where the bank knows."""
+    for user in ("anna", "marco", "marco"):
+        bank.add(Memory.new("a", user, ["t"], "c"))
+    assert {each["user"] for each in bring(SOURCES / "plain")["new"]} == {"marco"}
+
+
+def test_a_kind_can_be_named(tmp_path: Path, bring: Run) -> None:
+    """`--from` overrides what is told from the source."""
+    note = tmp_path / "list.text"
+    note.write_text("milk")
+    assert bring(note, "--from", "markdown")["new"][0]["content"] == "# list\n\nmilk"
+
+
+# --- what is refused --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["photo.png", "data.json", "folder", "noend"])
+def test_an_unknown_source_is_refused_with_the_kinds(
+    name: str, tmp_path: Path, bank: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is guessed; the sentence says what there is to choose from."""
+    source = tmp_path / name
+    source.mkdir() if name == "folder" else source.write_text("{}")
+    assert main(["import", str(source)]) == 2
+    said = capsys.readouterr().err
+    assert all(kind in said for kind in KINDS) and "--from" in said
+    assert memories(bank) == []
+
+
+@pytest.mark.parametrize("inside", ["", "files"])
+def test_the_own_memories_are_refused(
+    inside: str, bank: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A bank does not import itself."""
+    bank.add(Memory.new("a", "u", ["t"], "c"))
+    assert main(["import", str(bank.base / inside), "--yes"]) == 2
+    assert "your own memory directory" in capsys.readouterr().err
+    assert len(memories(bank)) == 1
+
+
+def test_own_memories_below_a_source_are_left_out(tmp_path: Path, bring: Run, bank: Store) -> None:
+    """A folder above the bank can be imported."""
+    bank.add(Memory.new("a", "u", ["t"], "c"))
+    (tmp_path / "a.md").write_text("text")
+    said = bring(tmp_path, "--from", "markdown")
+    assert [each["content"] for each in said["new"]] == ["# a\n\ntext"]
+    assert list(reasons(said).values()) == ["these are your own memories"]
+
+
+def test_the_documentation_names_every_kind_and_format() -> None:
+    """What there is can be read, and what can be read is there."""
+    text = (Path(__file__).parent.parent / "docs" / "import.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `([a-z-]+)` \|", text, re.MULTILINE) == [*KINDS, *FORMATS]
+
+
+# --- asking -----------------------------------------------------------------------------------
+
+
+def test_nothing_is_added_before_somebody_says_yes(
+    bank: Store, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a terminal there is nobody to ask, and it says so."""
+    monkeypatch.setattr(sys, "stdin", None)
+    assert main(["import", str(SOURCES / "plain")]) == 1
+    said = capsys.readouterr()
+    assert "1 new memory" in said.out and "`--yes` says yes" in said.err
+    assert memories(bank) == []
+
+
+def test_a_dry_run_only_says(bank: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    """With or without --yes."""
+    assert main(["import", str(SOURCES / "plain"), "--dry-run", "--yes"]) == 0
+    assert "plain/trip.md [trip]" in capsys.readouterr().out
+    assert memories(bank) == []
+
+
+@posix
+@pytest.mark.parametrize(("answer", "code", "count"), [("y", 0, 3), ("n", 1, 0)])
+def test_on_a_terminal_it_asks(answer: str, code: int, count: int, bank: Store) -> None:
+    """The answer decides; standard output stays free of question and progress."""
+    import pty
+
+    outer, inner = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "aiaml_server", "import", str(SOURCES / "vault")],
+        stdin=inner,
+        stdout=subprocess.PIPE,
+        stderr=inner,
+        env={**os.environ, "TERM": "xterm"},
+    ) as process:
+        os.write(outer, f"{answer}\n".encode())
+        assert process.stdout
+        said = process.stdout.read().decode()
+        assert process.wait(60) == code
+    shown = os.read(outer, 65536).decode()
+    os.close(inner)
+    os.close(outer)
+    assert ("Added 3 memories" in said) == (answer == "y")
+    assert "Add them?" not in said and "\x1b" not in said
+    assert "Add them?" in shown and ("100%" in shown) == (answer == "y")
+    assert len(memories(bank)) == count
+
+
+# --- twice ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("source", BECOMES)
+def test_a_second_run_adds_nothing(source: str, bring: Run, bank: Store) -> None:
+    """Whatever the kind."""
+    first = bring(SOURCES / source)
+    before = memories(bank)
+    second = bring(SOURCES / source)
+    assert (second["new"], len(second["there"])) == ([], len(first["new"]))
+    assert memories(bank) == before
+
+
+def test_a_copy_elsewhere_adds_nothing(tmp_path: Path, bring: Run) -> None:
+    """A note is known by what it says, not by where it lies."""
+    bring(SOURCES / "vault")
+    shutil.copytree(SOURCES / "vault", tmp_path / "moved")
+    assert bring(tmp_path / "moved")["new"] == []
+
+
+def test_a_changed_note_is_listed_and_added_when_asked(tmp_path: Path, bring: Run) -> None:
+    """What a person wrote anew is neither missed nor doubled in silence."""
+    note = tmp_path / "n" / "a.md"
+    note.parent.mkdir()
+    note.write_text("one")
+    bring(note.parent)
+    note.write_text("two")
+    (note.parent / "b.md").write_text("new")
+    said = bring(note.parent)
+    assert (said["changed"], [each["place"] for each in said["new"]]) == (["n/a.md"], ["n/b.md"])
+    assert [each["place"] for each in bring(note.parent, "--changed")["new"]] == ["n/a.md"]
+    assert bring(note.parent, "--changed")["changed"] == []
+
+
+@posix
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
+def test_an_import_that_was_interrupted_is_completed_by_the_next(
+    sent: signal.Signals, tmp_path: Path, bank: Store, bring: Run
+) -> None:
+    """What is done is whole, and nothing is done twice."""
+    source = tmp_path / "notes"
+    source.mkdir()
+    for number in range(400):
+        (source / f"{number}.md").write_text(f"note {number}\n" * 50)
+    with subprocess.Popen(
+        [sys.executable, "-m", "aiaml_server", "import", str(source), "--yes"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        while len(bank.names()) < 20:
+            assert process.poll() is None
+            time.sleep(0.002)
+        process.send_signal(sent)
+        _, said = process.communicate(timeout=60)
+    done = len(bank.names())
+    assert 10 <= done < 400  # the last may have been taken back
+    if sent == signal.SIGINT:
+        assert process.returncode == 130
+        assert "what was added is whole, and the next run adds the rest" in said
+    assert len(memories(bank)) == done
+    assert len(bring(source)["new"]) == 400 - done
+    assert len({memory.content for memory in memories(bank)}) == len(memories(bank)) == 400
+
+
+# --- our own JSON Lines -----------------------------------------------------------------------
+
+
+def line(**changes: Any) -> str:
+    """Return a line of our own format."""
+    fields = {
+        "id": "a1b2c3d4",
+        "timestamp": "2025-01-02T03:04:05.000006+00:00",
+        "agent": "claude",
+        "user": "marco",
+        "topics": ["python"],
+        "content": "Marco prefers type hints.",
+        "extra": [],
+    }
+    return json.dumps({key: value for key, value in {**fields, **changes}.items() if value != "-"})
+
+
+def test_a_memory_keeps_its_id(tmp_path: Path, bring: Run, bank: Store) -> None:
+    """And everything else."""
+    (tmp_path / "m.jsonl").write_text(line())
+    bring(tmp_path / "m.jsonl")
+    assert bank.names() == ["20250102_030405_a1b2c3d4.md"]
+    assert bring(tmp_path / "m.jsonl")["there"] == [f"{tmp_path.name}/m.jsonl:1"]
+
+
+def test_an_id_that_another_memory_has_is_drawn_anew(
+    tmp_path: Path, bring: Run, bank: Store
+) -> None:
+    """Once, and it says so."""
+    bank.add(Memory("a1b2c3d4", "2024-01-01", "a", "u", ("t",), "something else"))
+    (tmp_path / "m.jsonl").write_text(line())
+    new = bring(tmp_path / "m.jsonl")["new"][0]
+    assert new["remark"] == "a new id: 'a1b2c3d4' is that of another memory"
+    assert {memory.id for memory in memories(bank)} == {"a1b2c3d4", new["id"]}
+    assert bring(tmp_path / "m.jsonl")["new"] == []
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        ("garbage", "the line is no JSON"),
+        ("[" * 100_000, "the line is no JSON"),
+        ("9" * 10_000, "the line is no JSON"),
+        ("[]", "the line is no JSON object"),
+        ("\udcff", "the line is no JSON"),
+        (line(id="-"), "'id' is missing, or no text"),
+        (line(id=7), "'id' is missing, or no text"),
+        (line(content=None), "'content' is missing, or no text"),
+        (line(topics="python"), "'topics' is missing, or no list of texts"),
+        (line(topics=[1]), "'topics' is missing, or no list of texts"),
+        (line(content="\ud800"), "it holds half of a surrogate pair, which is no text"),
+        (line(content="x" * 4_200_000), "it is larger than 4 MiB"),
+        (line(extra=["user: mallory"]), "it would not be the same when read again"),
+        (line(extra=["---", "content"]), "it would not be the same when read again"),
+        (line(timestamp=""), "timestamp is empty"),
+    ],
+)
+def test_a_bad_line_is_skipped_and_the_rest_goes_on(
+    bad: str, reason: str, tmp_path: Path, bring: Run
+) -> None:
+    """With its number and what is wrong with it."""
+    source = tmp_path / "m.jsonl"
+    source.write_text(f"\ufeff{line()}\n\n{bad}\n{line(id='b1b2c3d4')}", "utf-8", "surrogateescape")
+    said = bring(source, "--from", "jsonl")
+    assert [each["id"] for each in said["new"]] == ["a1b2c3d4", "b1b2c3d4"]
+    assert reasons(said) == {f"{tmp_path.name}/m.jsonl:3": reason}
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "begins"),
+    [("2025-01-02T03:04:05Z", "20250102_030405"), ("yesterday", "19700101_000000")],
+)
+def test_a_timestamp_by_other_hands_is_kept(
+    timestamp: str, begins: str, tmp_path: Path, bring: Run, bank: Store
+) -> None:
+    """It stays as it was written; the file's name says its moment, or 1970 where it names none."""
+    (tmp_path / "m.jsonl").write_text(line(timestamp=timestamp))
+    bring(tmp_path / "m.jsonl")
+    assert bank.names() == [f"{begins}_a1b2c3d4.md"]
+    assert memories(bank)[0].timestamp == timestamp
+
+
+def test_a_zip_is_to_be_unpacked(
+    tmp_path: Path, bank: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Our own export of that kind is told what to do with it."""
+    (tmp_path / "m.zip").write_bytes(b"PK")
+    assert main(["import", str(tmp_path / "m.zip")]) == 2
+    assert "unpack it" in capsys.readouterr().err and bank.names() == []
+
+
+@pytest.mark.parametrize("bad_id", ["", "../../evil", "A1B2C3D4", "x" * 500, "a\nb"])
+def test_an_id_that_is_none_of_ours_never_names_a_file(
+    bad_id: str, tmp_path: Path, bring: Run, bank: Store
+) -> None:
+    """An id decides about no path."""
+    (tmp_path / "m.jsonl").write_text(line(id=bad_id))
+    said = bring(tmp_path / "m.jsonl", code=0 if bad_id else 1)
+    assert len(said["new"]) == (1 if bad_id else 0)
+    for name in bank.names():
+        assert name == f"20250102_030405_{said['new'][0]['id']}.md"
+
+
+# --- hostile sources --------------------------------------------------------------------------
+
+
+def test_what_cannot_be_read_is_skipped_and_the_rest_goes_on(tmp_path: Path, bring: Run) -> None:
+    """Binary, other encodings, empty, too large: each with its reason."""
+    source = tmp_path / "n"
+    source.mkdir()
+    (source / "a.md").write_bytes("Müller".encode("latin-1"))
+    (source / "b.md").write_bytes("text".encode("utf-16"))
+    (source / "c.md").write_bytes(b"text\0text")
+    (source / "d.md").write_bytes(b"\n\n")
+    (source / "e.md").write_bytes(b"x" * (1024 * 1024 + 1))
+    with (source / "f.md").open("wb") as stream:
+        stream.truncate(17 * 1024 * 1024)
+    (source / "g.md").write_bytes(b"\xef\xbb\xbfgood\r\n")
+    said = bring(source)
+    assert reasons(said) == {
+        "n/a.md": "it is no UTF-8 text (byte 1)",
+        "n/b.md": "it is no UTF-8 text (byte 0)",
+        "n/c.md": "it holds NUL bytes, so it is no text",
+        "n/d.md": "it is empty",
+        "n/e.md": "it is larger than 1 MiB; `--split heading` makes a memory of each section",
+        "n/f.md": "it is larger than 16 MiB",
+    }
+    assert [each["content"] for each in said["new"]] == ["# g\n\ngood"]
+
+
+def test_no_entity_hurts(tmp_path: Path, bank: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    """Names that break lines, colour terminals or are no text; observations of any shape."""
+    entities: list[dict[str, Any]] = [
+        {"name": "a\n---\nuser: mallory\x1b[31m", "observations": ["one\n# two", None, ["x"]]},
+        {"name": "\ud800", "entityType": "half a character"},
+        {"name": "kept", "entityType": 5, "observations": {"x": "y"}},
+        {"name": "told", "observations": [{"content": "twice"}, "twice"]},
+        {"name": ["x"]},
+        {"name": ""},
+    ]
+    source = tmp_path / "m.jsonl"
+    source.write_text("\n".join(json.dumps({"type": "entity", **each}) for each in entities))
+    assert main(["import", str(source), "--user", "marco", "--yes"]) == 0
+    said = capsys.readouterr().out
+    assert "\x1b" not in said and "3 new memories, 0 already there, 0 changed, 3 skipped." in said
+    assert {memory.user for memory in memories(bank)} == {"marco"}
+    assert [memory.content for memory in memories(bank)] == [
+        "# a --- user: mallory\x1b[31m\n\n- one\n  # two",
+        "# kept",
+        "# told\n\n- twice",
+    ]
+
+
+@posix
+def test_links_and_pipes_are_not_followed(tmp_path: Path, bring: Run) -> None:
+    """No loop, no file from elsewhere, no waiting."""
+    source = tmp_path / "n"
+    source.mkdir()
+    (tmp_path / "secret.md").write_text("secret")
+    (source / "a.md").symlink_to(tmp_path / "secret.md")
+    (source / "loop").symlink_to(source)
+    os.mkfifo(source / "pipe.md")
+    (source / "z.md").write_text("good")
+    said = bring(source, "--from", "markdown")
+    assert reasons(said) == {
+        "n/a.md": "it is a symbolic link",
+        "n/loop": "it is a symbolic link",
+        "n/pipe.md": "it is not a regular file",
+    }
+    assert [each["place"] for each in said["new"]] == ["n/z.md"]
+
+
+def test_folders_may_be_nested_deeply(tmp_path: Path, bring: Run) -> None:
+    """The way down is no recursion."""
+    deep = tmp_path.joinpath("n", *["d"] * 40)
+    deep.mkdir(parents=True)
+    (deep / "a.md").write_text("deep")
+    assert len(bring(tmp_path / "n")["new"]) == 1
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "a: " + "[" * 30_000,
+        "a: " + "{" * 1_000,
+        "? " * 900,
+        "a: &a [x, x]\nb: &b [*a, *a]\nc: &c [*b, *b]\nd: &d [*c, *c]\ne: [*d, *d]",
+        "a: *nowhere",
+        "a: &a [*a]",
+        "{{title}}: {{date}}",
+        "tags: {a: b}\ntitle: [x]\ncreated: {}\ntype: [y]",
+        "a: !!python/object/apply:os.system [true]",
+        "\t- x",
+        "- a\n- b",
+        "id: x\nuser: mallory\ntopics: [y]\nverbatim: true\nsource: z",
+        "x: " + "y" * 40_000,
+    ],
+)
+def test_no_frontmatter_hurts(head: str, tmp_path: Path, bring: Run, bank: Store) -> None:
+    """Whatever stands there, the note's text becomes one memory, about whom the person said."""
+    (tmp_path / "a.md").write_text(f"---\n{head}\n---\nthe text\n")
+    bring(tmp_path / "a.md", "--user", "marco", "--from", "markdown")
+    [memory] = memories(bank)
+    assert memory.content.endswith("the text") and memory.user == "marco"
+
+
+def contents(top: Path) -> dict[str, tuple[bytes, int]]:
+    """Return each file's bytes and time of change, and those of folders."""
+    paths = [top, *top.rglob("*")]
+    return {
+        str(path): (path.read_bytes() if path.is_file() else b"", path.stat().st_mtime_ns)
+        for path in paths
+    }
+
+
+def test_a_source_is_never_changed(tmp_path: Path, bring: Run) -> None:
+    """Neither a byte nor a time."""
+    shutil.copytree(SOURCES, tmp_path / "s")
+    before = contents(tmp_path / "s")
+    for source in BECOMES:
+        bring(tmp_path / "s" / source)
+    assert contents(tmp_path / "s") == before
+
+
+TEXT = st.text(
+    alphabet=st.one_of(
+        st.sampled_from("---\n\n# `~[]:,'\"&*!|>{}\t\r tags:title-x"), st.characters()
+    ),
+    max_size=120,
+)
+
+
+@given(head=TEXT, body=TEXT, kind=st.sampled_from(["markdown", "basic-memory", "claude"]))
+def test_any_text_becomes_a_memory_that_reads_back(
+    tmp_path_factory: pytest.TempPathFactory, head: str, body: str, kind: str
+) -> None:
+    """Whatever a note holds: it is skipped with a reason, or its memory's file is as it must be."""
+    note = tmp_path_factory.getbasetemp() / "note.md"
+    note.write_bytes(f"---\n{head}\n---\n{body}".encode("utf-8", "replace"))
+    for split in (False, True):
+        found: list[Found] = list(READERS[kind](note, Reading(split=split)))
+        assert not any(isinstance(each, Kept) for each in found)
+        planner = Planner([], "marco")
+        planner.consider(found)
+        for addition in planner.plan.additions:
+            assert parse(format(addition.memory)) == addition.memory
+            assert addition.memory.user == "marco" and addition.memory.topics
+        notes = [each for each in found if isinstance(each, Note)]
+        planner.consider(notes)
+        assert len(planner.plan.there) >= len(notes) - len(planner.plan.skips)
