@@ -300,6 +300,36 @@ def test_a_version_that_is_no_memory_is_not_restored(ada: Machine) -> None:
     assert "no memory" in done.stderr
 
 
+def test_a_version_that_is_no_text_is_not_restored(ada: Machine) -> None:
+    """Bytes that cannot be kept as they are do not become others."""
+    memory = ada.remember("hello")
+    ada.synced()
+    good = ada.path(memory).read_bytes()
+    ada.path(memory).write_bytes(good + b"\xff\n")
+    ada.synced()
+    ada.path(memory).write_bytes(good + "\ufffd\n".encode())
+    ada.synced()
+    done = aiaml(ada, "restore", memory.id, "--yes")
+    assert (done.returncode, ada.path(memory).read_bytes()) == (3, good + "\ufffd\n".encode())
+    assert aiaml(ada, "history", memory.id, "--diff").returncode == 0
+    assert len(answer(ada, "history", memory.id)) == 3
+
+
+def test_a_memory_whose_file_was_renamed_has_one_history(ada: Machine) -> None:
+    """Under the name that it has now, and those that it had; the present one is restored."""
+    memory = ada.remember("hello")
+    ada.synced()
+    renamed = ada.path(memory).rename(ada.base / "files" / "dog.md")
+    ada.synced()
+    append(renamed, "more")
+    ada.synced()
+    versions = answer(ada, "history", memory.id)
+    assert sorted(each["what"] for each in versions) == ["added", "added", "forgotten", "updated"]
+    assert aiaml(ada, "restore", memory.id, "--yes").returncode == 0
+    assert set(ada.files) == {"dog.md"}
+    assert not renamed.read_bytes().endswith(b"more\n")
+
+
 def test_a_memory_that_is_broken_now_is_restored(ada: Machine) -> None:
     """No reader finds it any more; its id is in the name of its file."""
     memory = ada.remember("hello")

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aiaml_server.bank import SHORTEST_ID, MemoryBank
-from aiaml_server.errors import AiamlError, InvalidInput, MalformedFile
+from aiaml_server.errors import InvalidInput, MalformedFile
 from aiaml_server.memory import Memory, parse
 from aiaml_server.settings import Settings
-from aiaml_server.sync import Status, once
 
 from .filters import Filter
 from .terminal import (
@@ -24,6 +23,7 @@ from .terminal import (
     as_json,
     bold,
     columns,
+    commit,
     confirm,
     dim,
     note,
@@ -40,6 +40,7 @@ from .terminal import (
 )
 
 if TYPE_CHECKING:
+    from aiaml_server.sync import Status
     from aiaml_server.sync.history import Change, History
     from aiaml_server.sync.union import Entry
 
@@ -117,11 +118,11 @@ def restore(memory_id: str, at: str | None, yes: bool) -> None:
       aiaml restore 4e5f6a7b --at 9c760da6
     """
     setting = settings()
-    round_ = once(setting, local=True)  # what is here, git must have
+    committed = commit(setting)  # what is here, git must have
     with opened() as bank:
         known = _git_history(setting)
         past = Past.of(memory_id, bank, known)
-        name = past.only_name()
+        name = past.one_name(bank)
         before = _text(bank, name)
         if at is None:
             text, of = _version_before(past, name, before)
@@ -132,13 +133,14 @@ def restore(memory_id: str, at: str | None, yes: bool) -> None:
             out(f"Memory {memory.id} is already as it was {of}; nothing was changed.")
             return
         if before is not None and before not in past.texts.values():
-            raise Ended(_not_in_git(name, round_, setting), REFUSED)
+            raise Ended(_not_in_git(name, setting, committed), REFUSED)
         _show(memory, before, text, of)
         if not yes:
             confirm("Bring this version back?")
         bank.store.replace(name, before, text)
     out(f"Restored memory {memory.id} as it was {of}.")
-    _commit_restored(setting, name)
+    if (committed := commit(setting)) and (reason := committed.held_back.get(f"files/{name}")):
+        note(f"It is kept out of git, because {reason}.")
 
 
 def _version_at(past: Past, known: History, name: str, revision: str) -> tuple[str, str]:
@@ -165,16 +167,18 @@ def _version_before(past: Past, name: str, present: str | None) -> tuple[str, st
 
 def _parsed(text: str, of: str) -> Memory:
     try:
+        text.encode()
         return parse(text)
-    except MalformedFile as error:
+    except (MalformedFile, UnicodeEncodeError) as error:
         raise Ended(f"what stood there {of} is no memory: {error}", REFUSED) from error
 
 
-def _not_in_git(name: str, round_: Status, setting: Settings) -> str:
-    reason = round_.held_back.get(f"files/{name}") or round_.problem or "it changes all the time"
+def _not_in_git(name: str, setting: Settings, committed: Status | None) -> str:
+    reason = committed.held_back.get(f"files/{name}") if committed else None
     reason = reason if setting.sync else "sync is off"
-    lost = f"the present version of files/{name} would be lost, since git has not got it"
-    return f"{lost} ({reason}): have git take it first, or move the file away, and try again"
+    because = f", because {reason}" if reason else ""
+    lost = f"the present version of files/{name} would be lost, since git has not got it{because}"
+    return f"{lost}: have git take it first, or move the file away, and try again"
 
 
 def _show(memory: Memory, before: str | None, text: str, of: str) -> None:
@@ -186,18 +190,6 @@ def _show(memory: Memory, before: str | None, text: str, of: str) -> None:
     if len(lines) > _SHOWN_LINES:
         out(dim(f"    … and {plural(len(lines) - _SHOWN_LINES, 'more line')}"))
     out()
-
-
-def _commit_restored(setting: Settings, name: str) -> None:
-    try:
-        status = once(setting, local=True)
-    except AiamlError as error:  # it is restored all the same
-        note(f"Git has not got it yet: {error}.")
-        return
-    if reason := status.held_back.get(f"files/{name}"):
-        note(f"It is kept out of git, because {reason}.")
-    elif setting.sync and status.problem:
-        note(f"Git has not got it yet: {status.problem}.")
 
 
 # --- log ----------------------------------------------------------------------------------------
@@ -337,25 +329,25 @@ class Past:
         """Return what a file held."""
         return self.texts.get(entry) if entry else None
 
-    def only_name(self) -> str:
-        """Return the name of the one file.
+    def one_name(self, bank: MemoryBank) -> str:
+        """Return the name of the file that is there, or was there last.
 
         Raises:
-            InvalidInput: there are several.
+            InvalidInput: several are there.
         """
-        if len(self.names) > 1:
-            names = ", ".join(self.names)
+        there = [name for name in self.names if bank.store.stamp(name)]
+        if len(there) > 1:
+            names = ", ".join(there)
             raise InvalidInput("id", f"{self.id} is in several files; name one of them: {names}")
-        return self.names[0]
+        return (there or self.names)[0]
 
 
 def _is_meant(name: str, identity: str, *, exact: bool) -> bool:
     if name == identity:
         return True
-    own = _id_of(name)
-    return own == identity or (
-        not exact and len(identity) >= SHORTEST_ID and own.startswith(identity)
-    )
+    own = _id_of(name).lower()
+    shortened = not exact and len(identity) >= SHORTEST_ID
+    return own.startswith(identity.lower()) if shortened else own == identity.lower()
 
 
 def _one_id(memory_id: str, changes: Sequence[Change]) -> str:

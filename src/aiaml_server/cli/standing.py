@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from aiaml_server.errors import AiamlError
 from aiaml_server.settings import Settings, without_password
-from aiaml_server.sync import Progress, Status, once
+from aiaml_server.sync import Occupied, Progress, Status, once
 
 from .terminal import (
     DONE,
@@ -308,18 +309,24 @@ def sync() -> None:
     told = _Told()
     try:
         after = once(setting, seconds=_PATIENCE, progress=told)
+    except Occupied:
+        raise
+    except AiamlError as error:
+        raise Ended(_failure(str(error)), REFUSED) from error
     finally:
         told.clear()
     for name, reason in sorted(after.held_back.items()):
         note(f"Kept out of git: {name}, because {reason}. What to do: {remedy(reason)}")
     if after.problem:
         done = f"{told.summary()}. " if told.something else ""
-        raise Ended(
-            f"{done}It fails: {after.problem}.\nWhat to do: {remedy(after.problem)}", REFUSED
-        )
+        raise Ended(done + _failure(after.problem), REFUSED)
     out(f"{told.summary()}." if told.something else _nothing_new(setting))
     if not setting.remote and setting.base.is_dir():
         note(dim(f"{_ADD_REMOTE}."))
+
+
+def _failure(problem: str) -> str:
+    return f"It fails: {problem}.\nWhat to do: {remedy(problem)}"
 
 
 class _Told(Progress):

@@ -107,7 +107,10 @@ class History:
         return [change for change in found if not change.after]
 
     def texts(self, entries: Iterable[Entry | None]) -> dict[Entry, str]:
-        """Return what files held; what is no text of a memory's size, or lost, is not among it."""
+        """Return what files held; what is larger than a memory, or lost, is not among it.
+
+        Bytes that are no UTF-8 are lone surrogates in it, as `os.fsdecode` has them.
+        """
         asked = list(dict.fromkeys(each for each in entries if each and each.is_file))
         if not asked:
             return {}
@@ -116,7 +119,7 @@ class History:
         sizes = zip(asked, answer.splitlines(), strict=True)
         whole = [entry for entry, size in sizes if size.isdigit() and int(size) <= MAX_FILE]
         blobs = self._repository.blobs(whole)
-        return {entry: data.decode("utf-8", "replace") for entry, data in blobs.items()}
+        return {entry: data.decode("utf-8", "surrogateescape") for entry, data in blobs.items()}
 
     def commit(self, revision: str) -> str:
         """Return the commit that git understands by `revision`; empty where there is none."""
