@@ -93,7 +93,10 @@ def test_an_installed_wheel_has_its_command(wheel: Path, tmp_path: Path) -> None
         [scripts / "aiaml-server", "demo"], capture_output=True, text=True, check=True
     )
     config = json.loads(demo.stdout[demo.stdout.index('  {\n    "mcpServers"') :].split("\n\n")[0])
-    assert config["mcpServers"]["aiaml"] == {"command": str(scripts / "aiaml-server")}
+    assert config["mcpServers"]["aiaml"] == {
+        "command": str(scripts / "aiaml-server"),
+        "args": [],
+    }
 
 
 @pytest.mark.skipif(os.name != "posix", reason="run_server.cmd is its twin on Windows")

@@ -47,12 +47,16 @@ def blocks(lines: list[str]) -> Iterator[tuple[str, list[str]]]:
 
 def environment(home: Path) -> dict[str, str]:
     """Return what a person in an empty home on an 80-column terminal has."""
-    outer = {key: value for key, value in os.environ.items() if not key.startswith("AIAML_")}
+    own = ("AIAML_", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME")
+    outer = {key: value for key, value in os.environ.items() if not key.startswith(own)}
     programs = f"{Path(sys.executable).parent}{os.pathsep}{HERE}{os.pathsep}{os.environ['PATH']}"
     return {
         **outer,
         "HOME": str(home),
         "USERPROFILE": str(home),
+        "APPDATA": str(home / "AppData" / "Roaming"),
+        "LOCALAPPDATA": str(home / "AppData" / "Local"),
+        "XDG_CONFIG_HOME": str(home / ".config"),
         "STORE": str(home / "store"),
         "AIAML_MEMORY_DIR": str(home / "store"),
         "AIAML_ENABLE_SYNC": "false",
@@ -95,7 +99,7 @@ def same(expected: str, got: str) -> bool:
     """Compare two lines."""
     if expected.endswith(" (glob)"):
         return fnmatch.fnmatchcase(got, expected.removesuffix(" (glob)").replace("[", "[[]"))
-    return expected == got
+    return got in (expected, expected.replace("/", os.sep), expected.replace("/", os.sep * 2))
 
 
 @pytest.mark.skipif(not SHELL, reason="transcripts are lines of shell, and there is none here")

@@ -66,19 +66,48 @@ def write_atomic(path: Path, data: bytes) -> None:
         OSError: the disk refused; neither the name nor the temporary file is there.
     """
     current = path.with_name(f".{path.name}{TEMPORARY}")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(current, flags, 0o600)
+    _write_new(current, data, 0o600)
     try:
-        with open(descriptor, "wb") as stream:  # noqa: PTH123 (a descriptor, not a path)
-            stream.write(data)
-            stream.flush()
-            _sync(stream.fileno())
         _rename(current, path)
         current = path
         sync_directory(path.parent)
     except BaseException:
         with suppress(OSError):
             current.unlink()
+        raise
+
+
+def replace_atomic(path: Path, data: bytes, mode: int) -> None:
+    """Put `data` and `mode` under a name that may be taken; a reader sees the old or the new file.
+
+    Raises:
+        OSError: the disk refused; the old file is there, or the new one if only the last step, to
+            make its name durable, failed.
+    """
+    current = path.with_name(f".{path.name}.{os.urandom(4).hex()}{TEMPORARY}")
+    _write_new(current, data, mode)
+    try:
+        _rename(current, path)
+    except BaseException:
+        with suppress(OSError):
+            current.unlink()
+        raise
+    sync_directory(path.parent)
+
+
+def _write_new(path: Path, data: bytes, mode: int) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(path, flags, 0o600)
+    try:
+        with open(descriptor, "wb") as stream:  # noqa: PTH123 (a descriptor, not a path)
+            stream.write(data)
+            stream.flush()
+            if mode != 0o600 and sys.platform != "win32":
+                os.fchmod(stream.fileno(), mode)
+            _sync(stream.fileno())
+    except BaseException:
+        with suppress(OSError):
+            path.unlink()
         raise
 
 

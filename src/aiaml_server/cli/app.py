@@ -26,6 +26,7 @@ start. The other verbs are for you.
 Examples:
   aiaml list                          the newest memories
   aiaml search dinner vegetarian      what an agent would find
+  aiaml install --all                 connect your agents to it
 """
 
 EPILOG = """\
@@ -67,6 +68,8 @@ VERBS = {
     "status": "standing:status",
     "sync": "standing:sync",
     "where": "standing:where",
+    "install": "connecting:install",
+    "uninstall": "connecting:uninstall",
     "completion": "completing:completion",
     "serve": "serving:serve_verb",
     "import": "moving:import_",

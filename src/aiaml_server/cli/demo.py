@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shlex
 import sys
 import tempfile
 import time
@@ -15,6 +16,9 @@ import anyio
 from mcp import Client, StdioServerParameters
 
 from aiaml_server import __version__
+
+from .clients import snippet
+from .launch import command
 
 MEMORY: dict[str, Any] = {
     "agent": "claude",
@@ -73,35 +77,19 @@ def _indented(text: str) -> str:
     return "\n".join(f"  {line}".rstrip() for line in text.rstrip("\n").split("\n"))
 
 
-def _command() -> list[str]:
-    """Return what starts this installation from any working directory."""
-    if launcher := os.environ.get("AIAML_LAUNCHER"):  # run_server.sh says how it was started
-        return [launcher]
-    if (uv := os.environ.get("UV")) and any(
-        part.endswith("-v0") for part in Path(sys.prefix).parts
-    ):
-        return [str(Path(uv).with_stem("uvx")), "aiaml-server"]  # uvx: this environment will go
-    script = Path(sys.argv[0])
-    if script.stem == "aiaml-server" and script.is_absolute():
-        return [str(script)]
-    return [sys.executable, "-m", "aiaml_server"]
-
-
 def _how_to_connect() -> str:
     """Show the entry for a client's configuration that starts this very installation."""
-    command = _command()
-    entry: dict[str, Any] = {"command": command[0]}
-    if command[1:]:
-        entry["args"] = command[1:]
-    config = json.dumps({"mcpServers": {"aiaml": entry}}, indent=2)
     return f"""\
-To connect a client, put this into its configuration (Claude Desktop: claude_desktop_config.json,
-Cursor: ~/.cursor/mcp.json, Gemini CLI: ~/.gemini/settings.json) and start it anew:
+To connect your clients, one or all of them:
 
-{_indented(config)}
+  {_typed("install --all")}
+  {_typed("install --list")}
 
-Claude Code does it itself:
+For a client that it does not know, this goes into the client's configuration:
 
-  claude mcp add --scope user aiaml -- {" ".join(command)}
+{_indented(snippet(None, command(), {}))}"""
 
-VS Code, Codex and more are in the README."""
+
+def _typed(words: str) -> str:
+    """Return what a person types to run this installation with other words."""
+    return shlex.join([*command(), words]).replace(f"'{words}'", words)

@@ -1,0 +1,207 @@
+"""The clients: where each keeps its configuration, and what an entry looks like there.
+
+Where comes from the clients' own documents, or where these are silent from what their users found:
+Claude Desktop in the MSIX package, https://github.com/anthropics/claude-code/issues/26073; the
+choice between its two files, https://github.com/neon-solutions/add-mcp/pull/114; CLAUDE_CONFIG_DIR,
+https://github.com/microsoft/apm/pull/2096; GEMINI_CLI_HOME,
+https://github.com/google-gemini/gemini-cli/issues/23622; Windsurf's new name and file,
+https://vaadin.com/docs/latest/building-apps/agentic-development/mcp/supported-tools/devin-desktop;
+Zed, crates/paths/src/paths.rs in its source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Any, Literal, NamedTuple
+
+System = Literal["linux", "darwin", "win32"]
+
+
+class Place(NamedTuple):
+    """A file that a client reads, if it is installed.
+
+    Attributes:
+        file: the file; a `*` stands for a part of a name that differs between machines.
+        sign: a directory that is there when the client is installed.
+    """
+
+    file: PurePath
+    sign: PurePath
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What places depend on.
+
+    Attributes:
+        system: as `sys.platform` has it; what is not Windows or macOS is taken for Linux.
+        home: the person's home directory.
+        environ: the environment variables.
+    """
+
+    system: str
+    home: PurePath
+    environ: Mapping[str, str] = field(repr=False)
+
+    def directory(self, variable: str, default: PurePath) -> PurePath:
+        """Return the directory that a variable names, or a default; blank counts as not set."""
+        value = self.environ.get(variable, "").strip()
+        return self.home / value if value else default
+
+    @property
+    def roaming(self) -> PurePath:
+        """Where programs of this system keep a person's settings."""
+        if self.system == "win32":
+            return self.directory("APPDATA", self.home / "AppData" / "Roaming")
+        if self.system == "darwin":
+            return self.home / "Library" / "Application Support"
+        return self.xdg
+
+    @property
+    def xdg(self) -> PurePath:
+        """Where programs of Linux keep a person's settings."""
+        return self.directory("XDG_CONFIG_HOME", self.home / ".config")
+
+
+@dataclass(frozen=True)
+class Client:
+    """A program that starts MCP servers, as its configuration file wants to hear it.
+
+    Attributes:
+        name: the word on the command line.
+        title: the name that its makers gave it.
+        places: its files on a machine, the one it would rather read first.
+        keys: where in the file the servers are.
+        form: the file's format.
+        extras: what an entry has besides command, args and env.
+        then: what a person has to do for it to take effect.
+    """
+
+    name: str
+    title: str
+    places: Callable[[Machine], list[Place]]
+    then: str
+    keys: tuple[str, ...] = ("mcpServers",)
+    form: Literal["json", "toml"] = "json"
+    extras: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _in(directory: PurePath, file: str) -> Place:
+    return Place(directory / file, directory)
+
+
+def _claude_desktop(machine: Machine) -> list[Place]:
+    file = "claude_desktop_config.json"
+    places = [_in(machine.roaming / "Claude", file)]
+    if machine.system == "win32":
+        local = machine.directory("LOCALAPPDATA", machine.home / "AppData" / "Local")
+        package = local / "Packages" / "Claude_*"
+        inside = package / "LocalCache" / "Roaming" / "Claude" / file
+        places.insert(0, Place(inside, package))
+    return places
+
+
+def _claude_code(machine: Machine) -> list[Place]:
+    own = machine.directory("CLAUDE_CONFIG_DIR", machine.home)
+    sign = machine.home / ".claude" if own == machine.home else own
+    return [Place(own / ".claude.json", sign)]
+
+
+def _cursor(machine: Machine) -> list[Place]:
+    return [_in(machine.home / ".cursor", "mcp.json")]
+
+
+def _vscode(machine: Machine) -> list[Place]:
+    return [Place(machine.roaming / "Code" / "User" / "mcp.json", machine.roaming / "Code")]
+
+
+def _vscode_insiders(machine: Machine) -> list[Place]:
+    own = machine.roaming / "Code - Insiders"
+    return [Place(own / "User" / "mcp.json", own)]
+
+
+def _codex(machine: Machine) -> list[Place]:
+    return [_in(machine.directory("CODEX_HOME", machine.home / ".codex"), "config.toml")]
+
+
+def _gemini(machine: Machine) -> list[Place]:
+    home = machine.directory("GEMINI_CLI_HOME", machine.home)
+    return [_in(home / ".gemini", "settings.json")]
+
+
+def _windsurf(machine: Machine) -> list[Place]:
+    parent = machine.roaming if machine.system == "win32" else machine.home / ".config"
+    new = _in(parent / "devin", "mcp_config.json")
+    return [new, _in(machine.home / ".codeium" / "windsurf", "mcp_config.json")]
+
+
+def _zed(machine: Machine) -> list[Place]:
+    parent = {"win32": machine.roaming, "darwin": machine.home / ".config"}
+    name = "Zed" if machine.system == "win32" else "zed"
+    return [_in(parent.get(machine.system, machine.xdg) / name, "settings.json")]
+
+
+_STDIO = {"type": "stdio"}
+
+CLIENTS = (
+    Client(
+        "claude-desktop",
+        "Claude Desktop",
+        _claude_desktop,
+        "Quit Claude Desktop completely (closing its window is not enough) and start it again.",
+    ),
+    Client(
+        "claude-code",
+        "Claude Code",
+        _claude_code,
+        "Start a new session; /mcp shows aiaml in it.",
+        extras=_STDIO,
+    ),
+    Client(
+        "cursor",
+        "Cursor",
+        _cursor,
+        "Start Cursor again; its settings show aiaml under MCP.",
+    ),
+    Client(
+        "vscode",
+        "VS Code",
+        _vscode,
+        "Run the command MCP: List Servers and start aiaml, or start VS Code again.",
+        keys=("servers",),
+        extras=_STDIO,
+    ),
+    Client(
+        "vscode-insiders",
+        "VS Code Insiders",
+        _vscode_insiders,
+        "Run the command MCP: List Servers and start aiaml, or start VS Code Insiders again.",
+        keys=("servers",),
+        extras=_STDIO,
+    ),
+    Client(
+        "codex",
+        "Codex",
+        _codex,
+        "Start Codex again; /mcp shows aiaml in it.",
+        keys=("mcp_servers",),
+        form="toml",
+        extras={"startup_timeout_sec": 60},  # uvx may have to download; the default is 10
+    ),
+    Client("gemini", "Gemini CLI", _gemini, "Start gemini again; /mcp shows aiaml in it."),
+    Client(
+        "windsurf",
+        "Windsurf (Devin Desktop)",
+        _windsurf,
+        "Start it again, or press refresh in its MCP settings.",
+    ),
+    Client(
+        "zed",
+        "Zed",
+        _zed,
+        "Zed starts aiaml at once; the settings of the agent panel show it.",
+        keys=("context_servers",),
+    ),
+)

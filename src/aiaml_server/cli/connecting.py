@@ -1,0 +1,267 @@
+"""`install`, `uninstall`: AIAML in the configuration of AI clients."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from difflib import unified_diff
+from typing import Any
+
+import click
+
+from aiaml_server.errors import AiamlError
+from aiaml_server.settings import Settings
+
+from . import clients, launch
+from .clients import CLIENTS, Change, Client, Connection
+from .terminal import (
+    DONE,
+    NOTHING,
+    REFUSED,
+    as_json,
+    bold,
+    dim,
+    joined,
+    note,
+    out,
+    out_json,
+    safe,
+)
+
+BY_NAME = {client.name: client for client in CLIENTS}
+NAMES = click.Choice(list(BY_NAME))
+
+dry_run = click.option("--dry-run", is_flag=True, help="Show what would change, and write nothing.")
+
+
+@click.command("install")
+@click.argument("names", metavar="[CLIENT]...", nargs=-1, type=NAMES)
+@click.option("--all", "everything", is_flag=True, help="Every client that is found here.")
+@click.option("--list", "listing", is_flag=True, help="List the clients and how each stands.")
+@click.option(
+    "--print",
+    "printed",
+    metavar="CLIENT",
+    type=click.Choice([*BY_NAME, "generic"]),
+    help="Print what to put in by hand; `generic` suits most clients.",
+)
+@dry_run
+@as_json
+def install(
+    names: Sequence[str],
+    everything: bool,
+    listing: bool,
+    printed: str | None,
+    dry_run: bool,
+    json: bool,
+) -> int:
+    """Connect AI clients, by an entry in their configuration files.
+
+    \b
+    Clients:
+      claude-desktop, claude-code, cursor, vscode, vscode-insiders, codex,
+      gemini, windsurf, zed
+
+    Only the entry `aiaml` is written; all else in a file stays as it is, and
+    the file as it was is kept beside it. The variables AIAML_... that are set
+    now go into the entry. Doing it again brings the entry up to date.
+
+    \b
+    Examples:
+      aiaml install cursor claude-code
+      aiaml install --all --dry-run
+      AIAML_MEMORY_DIR=~/notes/memory aiaml install zed
+      aiaml install --print generic
+    """
+    if json and not listing:
+        raise click.UsageError("--json goes with --list")
+    if sum(map(bool, (names, everything, listing, printed))) != 1:
+        raise click.UsageError("name clients, or say --all, --list or --print CLIENT")
+    if listing:
+        return _list(json)
+    variables = _variables(os.environ)
+    if printed:
+        return _print(printed, variables)
+    machine = clients.here()
+    wanted = [BY_NAME[name] for name in dict.fromkeys(names)] or _found(machine)
+    if not wanted:
+        note("No client was found here; `aiaml install --list` shows where each was looked for.")
+        return NOTHING
+    command = launch.command()
+
+    def one(client: Client) -> int:
+        change = clients.connect(client, machine, command, variables)
+        return _connect(change, clients.located(client, machine)[1], variables, dry_run)
+
+    return _each(wanted, one)
+
+
+@click.command("uninstall")
+@click.argument("names", metavar="[CLIENT]...", nargs=-1, type=NAMES)
+@click.option("--all", "everything", is_flag=True, help="Every client that is connected.")
+@dry_run
+def uninstall(names: Sequence[str], everything: bool, dry_run: bool) -> int:
+    """Disconnect AI clients: take the entry out of their configuration files.
+
+    No memory is touched. A file that was not edited since `aiaml install`
+    becomes again exactly what it was before.
+
+    \b
+    Examples:
+      aiaml uninstall cursor
+      aiaml uninstall --all --dry-run
+    """
+    if bool(names) == everything:
+        raise click.UsageError("name clients, or say --all")
+    machine = clients.here()
+    if everything:
+        names = [one.client.name for one in clients.connections(machine) if one.connected]
+    if not names:
+        note("No client is connected.")
+        return NOTHING
+
+    def one(client: Client) -> int:
+        changes = clients.disconnect(client, machine)
+        if not changes:
+            note(f"{client.title} is not connected.")
+        return max([_disconnect(change, dry_run) for change in changes], default=NOTHING)
+
+    return _each([BY_NAME[name] for name in dict.fromkeys(names)], one)
+
+
+def _each(wanted: Sequence[Client], one: Callable[[Client], int]) -> int:
+    """Do one after the other, also after a failure; return the worst exit code."""
+    worst = DONE
+    for client in wanted:
+        try:
+            code = one(client)
+        except AiamlError as error:
+            note(f"{client.title}: {error}. Nothing was changed there.")
+            code = REFUSED
+        worst = max(worst, code)
+    return worst
+
+
+def _connect(change: Change, installed: bool, variables: Mapping[str, str], dry_run: bool) -> int:
+    client = change.client
+    if change.before == change.after:
+        out(f"{bold(client.title)} is already connected: {change.path}")
+        return DONE
+    if dry_run:
+        return _show(change)
+    kept = clients.save(change)
+    out(f"{bold(client.title)} is connected{'' if change.new else ' anew'}: {change.path}")
+    if not installed:
+        out(f"  {client.title} was not found here; it will read this once it is installed")
+    for name, value in variables.items():
+        out(f"  with {name}={_masked(value)}")
+    if change.kept:
+        out(f"  {joined(change.kept)} as before")
+    if kept:
+        out(f"  as it was, the file is kept in {kept}")
+    out(f"  {client.then}")
+    return DONE
+
+
+def _disconnect(change: Change, dry_run: bool) -> int:
+    if dry_run:
+        return _show(change)
+    kept = clients.save(change)
+    out(f"{bold(change.client.title)} is disconnected: {change.path}")
+    if kept:
+        out(f"  as it was, the file is kept in {kept}")
+    return DONE
+
+
+def _show(change: Change) -> int:
+    """Print what would change, as `diff -u` does."""
+    name = str(change.path)
+    old, new = _lines(change.before), _lines(change.after)
+    source, target = (
+        os.devnull if data is None else name for data in (change.before, change.after)
+    )
+    for line in unified_diff(old, new, source, target, lineterm=""):
+        out(click.style(_masked(line), fg={"+": "green", "-": "red"}.get(line[0])))
+    note(dim("Nothing was written."))
+    return DONE
+
+
+def _lines(data: bytes | None) -> list[str]:
+    return (data or b"").decode("utf-8", "replace").removeprefix("\ufeff").splitlines()
+
+
+def _print(name: str, variables: Mapping[str, str]) -> int:
+    client = BY_NAME.get(name)
+    text = clients.snippet(client, launch.command(), variables)
+    out(_masked(text).rstrip("\n"))
+    if client:
+        try:
+            note(dim(f"This goes into {clients.located(client, clients.here())[0]}"))
+        except clients.ConfigError as error:
+            note(dim(str(error)))
+    if _masked(text) != text:
+        note("A password is not shown: put it in place of ***.")
+    return DONE
+
+
+def _list(json: bool) -> int:
+    found = clients.connections()
+    if json:
+        out_json([_fields(one) for one in found])
+        return DONE
+    for one in found:
+        state = "connected" if one.connected else "not connected" if one.installed else "not found"
+        line = f"{one.client.name:15}  {state:13}  {one.path}"
+        out(line if one.installed else dim(line))
+        for problem in one.problems:
+            out(f"  {safe(problem)}")
+    return DONE
+
+
+def _fields(one: Connection) -> dict[str, Any]:
+    return {
+        "client": one.client.name,
+        "title": one.client.title,
+        "file": str(one.path),
+        "installed": one.installed,
+        "connected": one.connected,
+        "command": list(one.command),
+        "problems": list(one.problems),
+    }
+
+
+def _found(machine: clients.Machine) -> list[Client]:
+    """Return the clients that are there; one that is there twice is for `_each` to refuse."""
+    wanted = []
+    for client in CLIENTS:
+        try:
+            installed = clients.located(client, machine)[1]
+        except clients.ConfigError:
+            installed = True
+        if installed:
+            wanted.append(client)
+    return wanted
+
+
+def _variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings that go into an entry: those that are set here.
+
+    Raises:
+        InvalidSetting: one cannot be used.
+    """
+    settings = Settings.from_environ(environ)
+    found = {
+        name: value
+        for name, value in sorted(environ.items())
+        if name.startswith("AIAML_") and value and name != "AIAML_LAUNCHER"
+    }
+    if "AIAML_MEMORY_DIR" in found:
+        found["AIAML_MEMORY_DIR"] = str(settings.base)
+    return found
+
+
+def _masked(text: str) -> str:
+    """Hide passwords and tokens in addresses."""
+    text = re.sub(r"(https?://)[^/@\s\"']+@", r"\1***@", text)
+    return re.sub(r"(\w://[^/:@\s\"']*):[^/@\s\"']+@", r"\1:***@", text)

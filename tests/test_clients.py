@@ -1,0 +1,786 @@
+"""Connecting AI clients: their files are changed where we are named, and nowhere else."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aiaml_server.cli import clients, launch
+from aiaml_server.cli.clients import CLIENTS, Client, ConfigError, Machine, jsonc, toml
+from aiaml_server.cli.clients.text import Refused, position
+from aiaml_server.errors import StoreError
+
+FIXTURES = Path(__file__).with_name("fixtures") / "clients"
+SYSTEMS = ["linux", "darwin", "win32"]
+BY_NAME = {client.name: client for client in CLIENTS}
+COMMAND = {
+    "linux": ["/home/ada/.local/bin/aiaml-server"],
+    "darwin": ["/opt/homebrew/bin/uvx", "aiaml-server"],
+    "win32": ["C:\\Users\\ada\\.local\\bin\\aiaml-server.exe"],
+}
+VARIABLES = {"AIAML_MEMORY_DIR": "/home/ada/Erinnerungen für später"}
+ENTRY = {"command": "/x/aiaml-server", "args": ["é"], "env": {"AIAML_MEMORY_DIR": "C:\\m"}}
+
+
+def connected(client: Client, machine: Machine, **variables: str) -> clients.Change:
+    """Connect a client and write it."""
+    change = clients.connect(client, machine, ["/x/aiaml-server"], variables)
+    clients.save(change)
+    return change
+
+
+def disconnected(client: Client, machine: Machine) -> None:
+    """Disconnect a client and write it."""
+    for change in clients.disconnect(client, machine):
+        clients.save(change)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Machine:
+    """A Linux home with Cursor in it."""
+    (tmp_path / ".cursor").mkdir()
+    return Machine("linux", tmp_path, {})
+
+
+CURSOR = BY_NAME["cursor"]
+
+
+def config(machine: Machine) -> Path:
+    """Return Cursor's file."""
+    return Path(machine.home) / ".cursor" / "mcp.json"
+
+
+# Every client's file on every system.
+
+
+@pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_a_client_s_file_becomes_what_was_written_down(
+    system: str, client: Client, tmp_path: Path
+) -> None:
+    """Before and after are compared byte for byte, then again after taking the entry out."""
+    before, machine = FIXTURES / system, Machine(system, tmp_path / "home", {})
+    shutil.copytree(before, tmp_path / "home", ignore=shutil.ignore_patterns("*.after"))
+    change = clients.connect(client, machine, COMMAND[system], VARIABLES)
+    clients.save(change)
+    path = change.path
+    expected = before / path.relative_to(tmp_path / "home")
+    assert path.read_bytes() == expected.with_name(expected.name + ".after").read_bytes()
+    again = clients.connect(client, machine, COMMAND[system], VARIABLES)
+    assert again.before == again.after
+    for other in before.rglob("*"):
+        if other.is_file() and other.suffix != ".after" and other != expected:
+            assert (tmp_path / "home" / other.relative_to(before)).read_bytes() == (
+                other.read_bytes()
+            )
+    had_entry = not change.new
+    disconnected(client, machine)
+    assert all(not one.connected for one in clients.connections(machine) if one.client is client)
+    assert had_entry or path.read_bytes() == expected.read_bytes()
+
+
+PLACES: dict[str, dict[str, Sequence[str]]] = {
+    "claude-desktop": {
+        "linux": ["~/.config/Claude/claude_desktop_config.json"],
+        "darwin": ["~/Library/Application Support/Claude/claude_desktop_config.json"],
+        "win32": [
+            (
+                "~/AppData/Local/Packages/Claude_*/LocalCache/Roaming/Claude/"
+                "claude_desktop_config.json"
+            ),
+            "~/AppData/Roaming/Claude/claude_desktop_config.json",
+        ],
+    },
+    "claude-code": dict.fromkeys(SYSTEMS, ("~/.claude.json",)),
+    "cursor": dict.fromkeys(SYSTEMS, ("~/.cursor/mcp.json",)),
+    "vscode": {
+        "linux": ["~/.config/Code/User/mcp.json"],
+        "darwin": ["~/Library/Application Support/Code/User/mcp.json"],
+        "win32": ["~/AppData/Roaming/Code/User/mcp.json"],
+    },
+    "vscode-insiders": {
+        "linux": ["~/.config/Code - Insiders/User/mcp.json"],
+        "darwin": ["~/Library/Application Support/Code - Insiders/User/mcp.json"],
+        "win32": ["~/AppData/Roaming/Code - Insiders/User/mcp.json"],
+    },
+    "codex": dict.fromkeys(SYSTEMS, ("~/.codex/config.toml",)),
+    "gemini": dict.fromkeys(SYSTEMS, ("~/.gemini/settings.json",)),
+    "windsurf": {
+        "linux": ["~/.config/devin/mcp_config.json", "~/.codeium/windsurf/mcp_config.json"],
+        "darwin": ["~/.config/devin/mcp_config.json", "~/.codeium/windsurf/mcp_config.json"],
+        "win32": [
+            "~/AppData/Roaming/devin/mcp_config.json",
+            "~/.codeium/windsurf/mcp_config.json",
+        ],
+    },
+    "zed": {
+        "linux": ["~/.config/zed/settings.json"],
+        "darwin": ["~/.config/zed/settings.json"],
+        "win32": ["~/AppData/Roaming/Zed/settings.json"],
+    },
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_a_client_s_places_are_known_on_every_system(system: str, name: str) -> None:
+    """Each system's rules can be asked for on any other."""
+    homes: dict[str, PurePath] = {
+        "linux": PurePosixPath("/home/ada"),
+        "darwin": PurePosixPath("/Users/ada"),
+        "win32": PureWindowsPath("C:/Users/ada"),
+    }
+    found = BY_NAME[name].places(Machine(system, homes[system], {}))
+    files = [place.file.as_posix().replace(homes[system].as_posix(), "~") for place in found]
+    assert files == list(PLACES[name][system])
+
+
+@pytest.mark.parametrize(
+    ("name", "system", "variable", "expected"),
+    [
+        ("claude-desktop", "linux", "XDG_CONFIG_HOME", "/d/Claude/claude_desktop_config.json"),
+        ("claude-desktop", "win32", "APPDATA", "/d/Claude/claude_desktop_config.json"),
+        ("claude-code", "darwin", "CLAUDE_CONFIG_DIR", "/d/.claude.json"),
+        ("vscode", "linux", "XDG_CONFIG_HOME", "/d/Code/User/mcp.json"),
+        ("vscode", "win32", "APPDATA", "/d/Code/User/mcp.json"),
+        ("codex", "linux", "CODEX_HOME", "/d/config.toml"),
+        ("gemini", "win32", "GEMINI_CLI_HOME", "/d/.gemini/settings.json"),
+        ("zed", "linux", "XDG_CONFIG_HOME", "/d/zed/settings.json"),
+        ("zed", "win32", "APPDATA", "/d/Zed/settings.json"),
+        ("windsurf", "win32", "APPDATA", "/d/devin/mcp_config.json"),
+    ],
+)
+def test_a_variable_moves_what_its_client_moves(
+    name: str, system: str, variable: str, expected: str
+) -> None:
+    """Where the client looks at a variable, so do we; blank counts as not set."""
+    client, home = BY_NAME[name], PurePosixPath("/home/ada")
+    places = client.places(Machine(system, home, {variable: "/d"}))
+    assert expected in [str(place.file) for place in places]
+    assert client.places(Machine(system, home, {variable: " "})) == client.places(
+        Machine(system, home, {})
+    )
+
+
+def test_of_claude_desktop_s_two_files_on_windows_the_one_in_use_is_found(tmp_path: Path) -> None:
+    """MSIX before classic, a file before a directory; two packages are refused, not guessed."""
+    client, machine = BY_NAME["claude-desktop"], Machine("win32", tmp_path, {})
+    classic = tmp_path / "AppData/Roaming/Claude/claude_desktop_config.json"
+    package = tmp_path / "AppData/Local/Packages/Claude_pzs8sxrjxfjjc"
+    inside = package / "LocalCache/Roaming/Claude/claude_desktop_config.json"
+    assert clients.located(client, machine) == (classic, False)
+    package.mkdir(parents=True)
+    assert clients.located(client, machine) == (inside, True)
+    classic.parent.mkdir(parents=True)
+    classic.write_text("{}")
+    assert clients.located(client, machine) == (classic, True)
+    inside.parent.mkdir(parents=True)
+    inside.write_text("{}")
+    assert clients.located(client, machine) == (inside, True)
+    second = tmp_path / "AppData/Local/Packages/Claude_other"
+    shutil.copytree(package, second)
+    with pytest.raises(ConfigError, match="more than one directory"):
+        clients.located(client, machine)
+    for path in (inside, second / inside.relative_to(package), classic):
+        path.unlink()
+    (found, *_) = clients.connections(machine)
+    assert (found.client, found.connected) == (client, False)
+    assert "aiaml install --print claude-desktop" in found.problems[0]
+
+
+def test_what_is_in_an_older_file_of_a_client_is_taken_out_too(tmp_path: Path) -> None:
+    """A renamed client leaves its old file behind, with our entry in it."""
+    client, machine = BY_NAME["windsurf"], Machine("linux", tmp_path, {})
+    old = tmp_path / ".codeium/windsurf/mcp_config.json"
+    old.parent.mkdir(parents=True)
+    old.write_text('{"mcpServers": {}}')
+    assert connected(client, machine).path == old
+    new = tmp_path / ".config/devin/mcp_config.json"
+    new.parent.mkdir(parents=True)
+    shutil.copy(old, new)
+    disconnected(client, machine)
+    assert b"aiaml" not in old.read_bytes() + new.read_bytes()
+
+
+# JSON with comments.
+
+
+def white(draw: Callable[..., Any], newline: str, room: str) -> str:
+    """Draw white space and comments."""
+    pieces = ["", " ", "  ", "\t", newline, f"{newline}  ", "/* { */", "/*//*/", "/* a\n} */"]
+    pieces += [f'// "x": {{{newline}', f"//{newline}"]
+    found: str = draw(st.lists(st.sampled_from(pieces), max_size=2).map("".join))
+    return room + found
+
+
+@st.composite
+def documents(draw: Callable[..., Any], depth: int = 3, newline: str = "") -> tuple[str, Any]:
+    """Draw a text of JSON with comments, and what it says."""
+    newline = newline or draw(st.sampled_from(["\n", "\r\n"]))
+    kind = draw(st.sampled_from("{{[v" if depth else "v"))
+    if kind == "v":
+        value = draw(st.sampled_from([0, -1.5e3, True, None, "", 'a"b', "//", "/*", "\u00fc\n\\"]))
+        return json.dumps(value, ensure_ascii=draw(st.booleans())), value
+    room = draw(st.sampled_from(["", newline + "  " * (4 - depth), newline + "\t" * (4 - depth)]))
+    inner = draw(st.lists(documents(depth - 1, newline), max_size=3))
+    names = ["mcpServers", "b", "c/*"]
+    parts = []
+    for name, (text, _) in zip(names, inner, strict=False):
+        key = json.dumps(name) + white(draw, newline, "") + ":" + white(draw, newline, " ")
+        parts.append((key if kind == "{" else "") + text)
+    body = "".join(
+        white(draw, newline, room) + part + white(draw, newline, "") + ("," if more else "")
+        for part, more in zip(
+            parts, [*[True] * (len(parts) - 1), draw(st.booleans())], strict=False
+        )
+    )
+    end = white(draw, newline, room[: -len("  ")] if room else "")
+    values = [value for _, value in inner]
+    if kind == "{":
+        return "{" + body + end + "}", dict(zip(names, values, strict=False))
+    return "[" + body + end + "]", values
+
+
+def words(text: str) -> str:
+    """Return what of a text is not white space."""
+    return "".join(text.split())
+
+
+def is_within(part: str, whole: str) -> bool:
+    """Say whether all characters of a text occur in another, in order."""
+    rest = iter(whole)
+    return all(character in rest for character in part)
+
+
+@given(documents(), st.sampled_from(["", "\n", "// end\n"]), st.sampled_from(["", "\ufeff"]))
+def test_a_json_document_keeps_everything_that_is_not_ours(
+    document: tuple[str, Any], end: str, bom: str
+) -> None:
+    """What was read, and every character of it, is still there; taking out undoes putting in."""
+    text, value = bom + document[0] + end, document[1]
+    node = jsonc.parse(text)
+    assert node is not None and node.value == value
+    servers = value.get("mcpServers", {}) if isinstance(value, dict) else None
+    if not isinstance(servers, dict):
+        with pytest.raises(Refused):
+            jsonc.put(text, ("mcpServers", "aiaml"), ENTRY)
+        return
+    new = jsonc.put(text, ("mcpServers", "aiaml"), ENTRY)
+    found = jsonc.parse(new)
+    assert found and found.value == {**value, "mcpServers": {**servers, "aiaml": ENTRY}}
+    assert is_within(words(text), words(new))
+    assert list(found.value) == list({**value, "mcpServers": 0})
+    assert jsonc.put(new, ("mcpServers", "aiaml"), ENTRY) == new
+    back = jsonc.remove(new, ("mcpServers", "aiaml"))
+    left = jsonc.parse(back)
+    assert left and left.value == {**value, "mcpServers": servers}
+    assert is_within(words(text), words(back)) or not servers
+    assert back == text or not servers
+
+
+@given(documents(), st.integers(0, 2))
+def test_a_key_may_be_taken_out_from_anywhere(document: tuple[str, Any], index: int) -> None:
+    """First, middle, last or only; the others are what they were."""
+    text, value = document
+    if not isinstance(value, dict) or len(value) <= index:
+        return
+    name = list(value)[index]
+    try:
+        left = jsonc.parse(jsonc.remove(text, (name,)))
+    except Refused as refused:
+        pytest.fail(f"{refused} in {text!r}")
+    assert left and left.value == {key: value[key] for key in value if key != name}
+
+
+@given(documents())
+def test_a_file_gets_back_its_very_bytes(document: tuple[str, Any]) -> None:
+    """Connected and disconnected, a file is what it was, and no backup is left."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as directory:
+        machine = Machine("linux", Path(directory), {})
+        path = config(machine)
+        path.parent.mkdir()
+        path.write_bytes(document[0].encode())
+        try:
+            connected(CURSOR, machine, AIAML_LOG_LEVEL="DEBUG")
+        except ConfigError:
+            assert path.read_bytes() == document[0].encode()
+            return
+        assert clients.connections(machine)[2].connected
+        disconnected(CURSOR, machine)
+        assert path.read_bytes() == document[0].encode()
+        assert os.listdir(path.parent) == ["mcp.json"]  # noqa: PTH208
+
+
+WRONG_JSON = {
+    '{"a": 1 "b"}': (1, 9, "a comma or } should be here"),
+    '{\n  "a" 1}': (2, 7, "a : should be here"),
+    '\ufeff{"a": tru}': (1, 7, "a value should be here"),
+    '{\r\n"a": NaN}': (2, 6, "NaN is no value in JSON"),
+    '{"a": "x\n"}': (1, 9, "invalid control character"),
+    "{'a': 1}": (1, 2, "a name in double quotes, or }, should be here"),
+    '{"a": /* x': (1, 7, "this comment has no end"),
+    "{": (1, 2, "a name in double quotes, or }, should be here"),
+    "{} {}": (1, 4, "there is more after the end of the value"),
+    "[" * 300: (1, 202, "values are nested more than 200 deep"),
+    "[]": (1, 1, "the whole should be an object in { }"),
+    '{"mcpServers": null}': (1, 16, 'the value of "mcpServers" should be an object in { }'),
+    '{"mcpServers": {"aiaml": 3}}': (
+        1,
+        26,
+        'the value of "mcpServers.aiaml" should be an object in { }',
+    ),
+    '{"mcpServers": {"aiaml": {"env": []}}}': (
+        1,
+        34,
+        'the value of "mcpServers.aiaml.env" should be an object in { }',
+    ),
+    '{"mcpServers": {},\n "mcpServers": {}}': (
+        2,
+        2,
+        '"mcpServers" is here a second time; keep one of them',
+    ),
+}
+
+
+@pytest.mark.parametrize("text", WRONG_JSON)
+def test_a_wrong_json_file_is_refused_with_its_place(text: str, home: Machine) -> None:
+    """Line and column are said, and the file stays."""
+    config(home).write_bytes(text.encode())
+    line, column, reason = WRONG_JSON[text]
+    with pytest.raises(ConfigError) as raised:
+        connected(CURSOR, home, AIAML_LOG_LEVEL="DEBUG")
+    assert str(raised.value) == f"{config(home)}: line {line}, column {column}: {reason}"
+    assert config(home).read_bytes() == text.encode()
+    assert os.listdir(config(home).parent) == ["mcp.json"]  # noqa: PTH208
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        ('{"a": 1}'.encode("utf-16"), "it is written in UTF-16; save it as UTF-8 and try again"),
+        (b'{\n"a": "\xff"}', "line 2, column 7: it is not text in UTF-8"),
+    ],
+)
+def test_a_file_in_another_encoding_is_refused(data: bytes, reason: str, home: Machine) -> None:
+    """It is named, and stays."""
+    config(home).write_bytes(data)
+    with pytest.raises(ConfigError) as raised:
+        connected(CURSOR, home)
+    assert reason in str(raised.value)
+    assert config(home).read_bytes() == data
+
+
+@pytest.mark.parametrize("text", ["", " \r\n", "\ufeff", "// nothing yet\n"])
+def test_an_empty_file_is_filled(text: str, home: Machine) -> None:
+    """Nothing, white space or a comment is as good as an empty object."""
+    config(home).write_bytes(text.encode())
+    connected(CURSOR, home)
+    new = config(home).read_bytes().decode()
+    assert new.startswith(text.rstrip())
+    assert jsonc.entry(new, ("mcpServers", "aiaml")) == {"command": "/x/aiaml-server", "args": []}
+    disconnected(CURSOR, home)
+    assert config(home).read_bytes() == text.encode()
+
+
+def test_what_a_person_added_to_the_entry_stays(home: Machine) -> None:
+    """Command, args and our variables are brought up to date; keys besides, and comments, stay."""
+    config(home).write_text(
+        '{"mcpServers": {"aiaml": {"timeout": 9, /* old */ "command": "uvx",\n'
+        '  "args": ["x"], "env": {"MINE": "1", "AIAML_LOG_LEVEL": "INFO"}, "disabled": true}}}'
+    )
+    connected(CURSOR, home, AIAML_LOG_LEVEL="DEBUG", AIAML_CHECK_INDEX="true")
+    assert config(home).read_text() == (
+        '{"mcpServers": {"aiaml": {"timeout": 9, /* old */ "command": "/x/aiaml-server",\n'
+        '  "args": [], "env": {"MINE": "1", "AIAML_LOG_LEVEL": "DEBUG", "AIAML_CHECK_INDEX": '
+        '"true"}, "disabled": true}}}'
+    )
+
+
+# TOML.
+
+STATEMENTS = [
+    "a = 1",
+    'b = "[mcp_servers.aiaml]" # no',
+    "c = '''\n[mcp_servers.aiaml]\n''''",
+    'd = """\\"""\n[x]\n"""',
+    "e = [ # list\n  '[x]', { f = \"]\" },\n]",
+    "f.g = 1979-05-27T07:32:00Z",
+    "h = nan",
+    "# a comment",
+    "",
+    "  ",
+]
+TABLES = ["[t]", "[mcp_servers.other]", "[ mcp_servers . 'aiaml2' ]  # x", "[[u]]", "[t.'a.b']"]
+
+
+@st.composite
+def toml_documents(draw: Callable[..., Any]) -> str:
+    """Draw a TOML text."""
+    newline = draw(st.sampled_from(["\n", "\r\n"]))
+    lines: list[str] = []
+    for table in ["", *draw(st.permutations(TABLES))[: draw(st.integers(0, 4))]]:
+        lines += [table, *draw(st.lists(st.sampled_from(STATEMENTS), unique=True))]
+    text: str = "\n".join(lines[1:]) + draw(st.sampled_from(["", "\n", "  \n\n", " "]))
+    bom: str = draw(st.sampled_from(["", "\ufeff"]))
+    return bom + text.replace("\n", newline)
+
+
+@given(toml_documents())
+def test_a_toml_document_keeps_everything_that_is_not_ours(text: str) -> None:
+    """The table comes in at the end, and goes without a trace."""
+    keys = ("mcp_servers", "aiaml")
+    new = toml.put(text, keys, ENTRY)
+    assert toml.entry(new, keys) == ENTRY
+    assert is_within(text, new)
+    assert toml.put(new, keys, ENTRY) == new
+    assert toml.remove(text, keys) == text
+    back = toml.remove(new, keys)
+    assert back == text or not text.strip("\ufeff \r\n")
+
+
+@given(toml_documents(), st.integers(0, 30))
+def test_a_toml_table_may_be_taken_out_from_anywhere(text: str, line: int) -> None:
+    """Whatever comes before and after it is what it was."""
+    table = "[mcp_servers.aiaml]\ncommand = 'x'\n[mcp_servers.aiaml.env]\nA = '1'\n\n"
+    tables = [at for at, sign in enumerate(text) if sign == "[" and text[at - 1 : at] == "\n"]
+    places = [at for at in tables if text.startswith(tuple(TABLES), at)]
+    if not places:
+        return
+    at = places[line % len(places)]
+    back = toml.remove(text[:at] + table + text[at:], ("mcp_servers", "aiaml"))
+    assert words(back) == words(text)
+
+
+WRONG_TOML = {
+    "a = \n": "line 1, column 5: invalid value",
+    'model = "x"\n[mcp_servers\n': "line 2, column 13: ",
+    "a = [1,\n": "line 2, column 1: ",
+    "a = 1\na = 2\n": "line 2, column 6: ",
+    "\ufeffx = 1\nmcp_servers = 3\n": "line 2, column 1: mcp_servers should be a table",
+    "[mcp_servers]\nx.a = 1\naiaml = 3\n": "line 3, column 1: mcp_servers.aiaml should be a table",
+    "[k]\n[mcp_servers]\naiaml = {command = 'x'}\n": "line 3, column 1: mcp_servers.aiaml is not",
+    "mcp_servers = {a = {command = 'x'}}\n": "line 1, column 1: mcp_servers is written in one",
+    "[[mcp_servers.aiaml]]\ncommand = 'x'\n": "line 1, column 1: mcp_servers.aiaml should be",
+    "[mcp_servers.aiaml]\nenv = 3\n": "line 2, column 1: env should be a table",
+}
+
+
+@pytest.mark.parametrize("text", WRONG_TOML)
+def test_a_wrong_toml_file_is_refused_with_its_place(text: str, tmp_path: Path) -> None:
+    """Line and column are said, and the file stays; so with forms that cannot be edited."""
+    path = tmp_path / "config.toml"
+    path.write_bytes(text.encode())
+    machine = Machine("linux", tmp_path, {"CODEX_HOME": str(tmp_path)})
+    with pytest.raises(ConfigError) as raised:
+        connected(BY_NAME["codex"], machine, AIAML_LOG_LEVEL="DEBUG")
+    assert str(raised.value).startswith(f"{path}: {WRONG_TOML[text]}")
+    assert path.read_bytes() == text.encode()
+
+
+def test_what_a_client_gets_besides_is_only_a_start(tmp_path: Path) -> None:
+    """A person's own value for it stays."""
+    machine = Machine("linux", tmp_path, {"CODEX_HOME": str(tmp_path)})
+    path = connected(BY_NAME["codex"], machine).path
+    assert "startup_timeout_sec = 60\n" in path.read_text()
+    path.write_text("[mcp_servers.aiaml]\nstartup_timeout_sec = 5\n")
+    connected(BY_NAME["codex"], machine)
+    assert path.read_text() == (
+        '[mcp_servers.aiaml]\nstartup_timeout_sec = 5\ncommand = "/x/aiaml-server"\nargs = []\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            "[mcp_servers.aiaml]\ncommand = 'uvx' # c\nenv = {A = '1'}\nargs = [\n 'x', # y\n]\n",
+            '[mcp_servers.aiaml]\ncommand = "/x" # c\nenv = { A = "1", B = "2" }\nargs = []\n',
+        ),
+        (
+            "[mcp_servers.aiaml]\r\n  env.A = '1'\r\n  env.B = '1'\r\n[z]\r\n",
+            (
+                "[mcp_servers.aiaml]\r\n  env.A = '1'\r\n  env.B = \"2\"\r\n"
+                'command = "/x"\r\nargs = []\r\n[z]\r\n'
+            ),
+        ),
+        (
+            "[mcp_servers.aiaml.env]\nB = '1'\n\n[mcp_servers.aiaml]\nargs = []\n# end\n",
+            (
+                '[mcp_servers.aiaml.env]\nB = "2"\n\n[mcp_servers.aiaml]\nargs = []\n'
+                'command = "/x"\n# end\n'
+            ),
+        ),
+    ],
+)
+def test_a_toml_table_is_brought_up_to_date_in_its_own_form(before: str, after: str) -> None:
+    """Inline, dotted or as a table of its own: the variables stay written as they are."""
+    value = {"command": "/x", "args": [], "env": {"B": "2"}}
+    new = toml.put(before, ("mcp_servers", "aiaml"), value)
+    assert [line.strip() for line in new.split("\n")] == [
+        line.strip() for line in after.split("\n")
+    ]
+
+
+def test_a_key_that_only_the_first_json_reader_knew_is_found_in_toml() -> None:
+    """Quoted, spaced and dotted names of the same table are the same table."""
+    for header in ('[mcp_servers."aiaml"]', "[ mcp_servers . aiaml ]", "['mcp_servers'.'aiaml']"):
+        new = toml.put(f"{header}\ncommand = 'x'\n", ("mcp_servers", "aiaml"), {"command": "y"})
+        assert new == f'{header}\ncommand = "y"\n'
+        assert toml.remove(new, ("mcp_servers", "aiaml")) == ""
+
+
+# Files.
+
+
+def test_a_new_file_comes_with_its_directories_for_its_owner_alone(tmp_path: Path) -> None:
+    """Entries of MCP servers hold keys; and what was not there goes again."""
+    machine = Machine("linux", tmp_path, {})
+    path = connected(BY_NAME["zed"], machine).path
+    assert path == tmp_path / ".config/zed/settings.json"
+    assert os.name != "posix" or stat.S_IMODE(path.stat().st_mode) == 0o600
+    disconnected(BY_NAME["zed"], machine)
+    assert not path.exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no such modes")
+@pytest.mark.parametrize("mode", [0o600, 0o644, 0o664, 0o755])
+def test_a_file_s_mode_stays(mode: int, home: Machine) -> None:
+    """The backup has it too: it holds the same keys."""
+    config(home).write_text('{"a": 1}')
+    config(home).chmod(mode)
+    connected(CURSOR, home)
+    for path in (config(home), config(home).with_name("mcp.json.aiaml-backup")):
+        assert stat.S_IMODE(path.stat().st_mode) == mode
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links need a privilege on Windows")
+def test_a_linked_file_stays_a_link(home: Machine, tmp_path: Path) -> None:
+    """Dotfile managers keep the file elsewhere; it is changed there."""
+    real = tmp_path / "dotfiles" / "cursor.json"
+    real.parent.mkdir()
+    real.write_text('{"a": 1}')
+    config(home).symlink_to(real)
+    connected(CURSOR, home)
+    assert config(home).is_symlink()
+    assert "aiaml" in real.read_text()
+    assert os.listdir(real.parent) == ["cursor.json"]  # noqa: PTH208
+    disconnected(CURSOR, home)
+    assert config(home).is_symlink()
+    assert real.read_text() == '{"a": 1}'
+
+
+def test_the_first_state_is_kept_and_there_are_never_more_than_two(home: Machine) -> None:
+    """The oldest backup stays; the other holds the state before the last change."""
+    path = config(home)
+    path.write_text('{"a": 1}')
+    connected(CURSOR, home)
+    path.write_text('{"a": 1}')
+    connected(CURSOR, home)
+    assert len(os.listdir(path.parent)) == 2  # noqa: PTH208
+    for number in range(4):
+        connected(CURSOR, home, AIAML_SYNC_INTERVAL=str(number + 1))
+        path.write_text(path.read_text() + "\n")
+    assert path.with_name("mcp.json.aiaml-backup").read_text() == '{"a": 1}'
+    assert '"AIAML_SYNC_INTERVAL": "3"' in path.with_name("mcp.json.aiaml-backup-last").read_text()
+    assert len(os.listdir(path.parent)) == 3  # noqa: PTH208
+    disconnected(CURSOR, home)
+    assert path.with_name("mcp.json.aiaml-backup").read_text() == '{"a": 1}'
+
+
+def test_a_file_that_another_program_changed_meanwhile_is_left(home: Machine) -> None:
+    """What was worked out from an old state is not written over a new one."""
+    config(home).write_text("{}")
+    change = clients.connect(CURSOR, home, ["/x"], {})
+    config(home).write_text('{"new": 1}')
+    with pytest.raises(ConfigError, match="another program has just changed it"):
+        clients.save(change)
+    assert config(home).read_text() == '{"new": 1}'
+
+
+def test_what_is_no_file_is_refused(home: Machine) -> None:
+    """A directory in its place is named."""
+    config(home).mkdir()
+    with pytest.raises(ConfigError, match="it is not a regular file"):
+        connected(CURSOR, home)
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="for root nothing is read-only")
+def test_a_file_that_is_read_only_is_left(home: Machine) -> None:
+    """A person, or a system that makes the file, wants it so."""
+    config(home).write_text("{}")
+    config(home).chmod(0o400)
+    with pytest.raises(StoreError, match="permission denied"):
+        connected(CURSOR, home)
+    assert config(home).read_text() == "{}"
+
+
+# How clients stand.
+
+
+def test_connections_say_what_is_wrong(home: Machine, tmp_path: Path) -> None:
+    """A command that is gone, a switched-off entry, a damaged file: each is a sentence."""
+
+    def cursor() -> clients.Connection:
+        (found,) = [one for one in clients.connections(home) if one.client is CURSOR]
+        return found
+
+    assert cursor() == clients.Connection(CURSOR, config(home), installed=True)
+    clients.save(clients.connect(CURSOR, home, [sys.executable, "-m", "aiaml_server"], {}))
+    assert cursor().connected and cursor().problems == ()
+    assert cursor().command == (sys.executable, "-m", "aiaml_server")
+    gone = str(tmp_path / "gone")
+    again = "`aiaml install cursor` puts it right"
+    for entry, problem in [
+        ({"command": gone}, f"starts {gone}, which is not there; {again}"),
+        ({"command": "no-such-uvx"}, f"starts no-such-uvx, which is not on the PATH; {again}"),
+        (
+            {"command": sys.executable, "args": ["/c", gone]},
+            f"starts {gone}, which is not there; {again}",
+        ),
+        ({"url": "http://x"}, f"has no command; {again}"),
+        ([], f"has no command; {again}"),
+        (
+            {"command": sys.executable, "disabled": True},
+            "is switched off there; switch it on in the client, or in the file",
+        ),
+    ]:
+        config(home).write_text(json.dumps({"mcpServers": {"aiaml": entry}}))
+        assert cursor().problems == (f"{config(home)}: the entry aiaml {problem}",)
+    config(home).write_text("{,}")
+    (problem,) = cursor().problems
+    assert problem.startswith(f"{config(home)}: line 1, column 2: ")
+    assert not cursor().connected
+
+
+def test_a_snippet_is_what_goes_into_the_file() -> None:
+    """What is printed for a hand is what would be written."""
+    text = clients.snippet(None, ["uvx", "aiaml-server"], {})
+    assert json.loads(text) == {
+        "mcpServers": {"aiaml": {"command": "uvx", "args": ["aiaml-server"]}}
+    }
+    assert json.loads(clients.snippet(BY_NAME["vscode"], ["x"], {"AIAML_X": "1"})) == {
+        "servers": {"aiaml": {"type": "stdio", "command": "x", "args": [], "env": {"AIAML_X": "1"}}}
+    }
+    assert clients.snippet(BY_NAME["codex"], ["x"], {}).startswith("[mcp_servers.aiaml]\n")
+
+
+def test_help_and_readme_name_every_client() -> None:
+    """What can be connected is said where a person looks first."""
+    from aiaml_server.cli.connecting import install
+
+    readme = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+    for client in CLIENTS:
+        assert f" {client.name}" in (install.help or "")
+        assert client.title.split(" (")[0].removesuffix(" Insiders") in readme
+
+
+def test_places_in_a_text_are_counted_as_editors_do() -> None:
+    """Lines end with LF, CRLF or CR; a BOM takes no column."""
+    assert position("\ufeffab", 2) == (1, 2)
+    assert position("a\r\nb\rc\nd", 7) == (4, 1)
+
+
+# What starts this installation.
+
+
+def program(directory: Path, name: str) -> str:
+    """Put an executable file into a directory."""
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / (name + (".exe" if os.name == "nt" else ""))
+    path.write_text("")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_a_checkout_is_started_by_its_script() -> None:
+    """`run_server.sh` says what it is; a batch file goes through the shell that reads it."""
+    assert launch.of({"AIAML_LAUNCHER": "/c/run_server.sh"}, "x", "/p", "/py") == [
+        "/c/run_server.sh"
+    ]
+    windows = {"AIAML_LAUNCHER": "C:\\my c\\run_server.cmd", "COMSPEC": "C:\\W\\cmd.exe"}
+    assert launch.of(windows, "x", "/p", "/py") == [
+        "C:\\W\\cmd.exe",
+        "/c",
+        windows["AIAML_LAUNCHER"],
+    ]
+
+
+@pytest.mark.parametrize("cache", ["archive-v0/x", "environments-v2/x"])
+def test_what_uv_keeps_for_a_while_is_started_by_uvx(cache: str, tmp_path: Path) -> None:
+    """The environment in uv's cache goes; uvx, by its absolute path, makes it anew."""
+    uv, uvx = program(tmp_path / "a", "uv"), program(tmp_path / "a", "uvx")
+    prefix = str(tmp_path / "cache" / "uv" / cache)
+    argv0 = program(Path(prefix) / "bin", "aiaml-server")
+    assert launch.of({"UV": uv, "PATH": ""}, argv0, prefix, "/py") == [uvx, "aiaml-server"]
+    other = program(tmp_path / "b", "uvx")
+    path = str(Path(other).parent)
+    assert launch.of({"UV": uv, "PATH": path}, argv0, prefix, "/py") == [uvx, "aiaml-server"]
+    assert launch.of({"PATH": path}, argv0, prefix, "/py") == [other, "aiaml-server"]
+    Path(uvx).unlink()
+    assert launch.of({"UV": uv, "PATH": ""}, argv0, prefix, "/py") == [
+        *[uv, "tool", "run", "aiaml-server"]
+    ]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links need a privilege on Windows")
+def test_uvx_is_named_as_the_path_has_it(tmp_path: Path) -> None:
+    """A package manager's directory has a version in its name; the link to it has not."""
+    uv, uvx = program(tmp_path / "Cellar/0.9.1", "uv"), program(tmp_path / "Cellar/0.9.1", "uvx")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "uvx").symlink_to(uvx)
+    environ = {"UV": uv, "PATH": str(tmp_path / "bin")}
+    found = launch.of(environ, "x", str(tmp_path / "archive-v0" / "x"), "/py")
+    assert found == [str(tmp_path / "bin" / "uvx"), "aiaml-server"]
+
+
+def test_an_installed_command_is_started_by_its_absolute_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However it was called: absolute, relative, by name, as `aiaml`, without its .exe."""
+    server = program(tmp_path / "bin", "aiaml-server")
+    aiaml = program(tmp_path / "bin", "aiaml")
+    monkeypatch.chdir(tmp_path)
+    path = {"PATH": str(tmp_path / "bin")}
+    relative = os.path.join("bin", "aiaml")  # noqa: PTH118
+    for argv0 in (server, aiaml, relative, "aiaml", "aiaml-server", server.removesuffix(".exe")):
+        assert launch.of(path, argv0, "/p", "/py") == [server], argv0
+
+
+def test_a_windows_command_is_found_with_its_exe(tmp_path: Path) -> None:
+    """Launchers of pip and uv say the name with or without it."""
+    (tmp_path / "aiaml-server.exe").write_text("")
+    for name in ("aiaml", "aiaml.exe", "aiaml-server", "aiaml-server.exe"):
+        found = launch.of({}, str(tmp_path / name), "/p", "/py")
+        assert found == [str(tmp_path / "aiaml-server.exe")]
+
+
+def test_what_pipx_runs_once_is_run_by_pipx(tmp_path: Path) -> None:
+    """Its environment goes after two weeks; that of `pipx install` stays."""
+    pipx = program(tmp_path / "bin", "pipx")
+    path = {"PATH": str(tmp_path / "bin")}
+    prefix = str(tmp_path / ".cache" / "pipx" / "1a2b")
+    argv0 = program(Path(prefix) / "bin", "aiaml-server")
+    assert launch.of(path, argv0, prefix, "/py") == [pipx, "run", "aiaml-server"]
+
+
+def test_without_a_command_python_is_started() -> None:
+    """`python -m aiaml_server` is always there."""
+    for argv0 in ("-c", "/site-packages/aiaml_server/__main__.py", "/nowhere/aiaml-server"):
+        assert launch.of({"PATH": ""}, argv0, "/p", "/py") == ["/py", "-m", "aiaml_server"]
+
+
+def test_this_installation_s_command_is_absolute() -> None:
+    """A client has another PATH and another directory."""
+    assert Path(launch.command()[0]).is_absolute()
