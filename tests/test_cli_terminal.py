@@ -138,3 +138,27 @@ def test_colours_are_for_terminals_that_want_them(home: Path) -> None:
     plain = Terminal(home, "list", NO_COLOR="1")
     assert plain.code() == 0
     assert "\x1b" not in plain.seen
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 1), ("\x03", 130)])
+def test_restoring_asks_and_obeys(home: Path, answer: str, code: int) -> None:
+    """What it would be is shown before; only yes brings it back."""
+    assert Terminal(home, "sync", AIAML_ENABLE_SYNC="true").code() == 0
+    (home / "store" / "files" / "20260620_120000_3d4e5f6a.md").unlink()
+    terminal = Terminal(home, "restore", "3d4e", AIAML_ENABLE_SYNC="true")
+    terminal.read_until("Bring this version back? [y/N]: ")
+    assert "allergic to" in terminal.seen
+    time.sleep(0.5)  # readline misses a signal that comes just before it waits
+    terminal.type(answer)
+    assert terminal.code() == code
+    assert len(names(home)) == (5 if code == 0 else 4)
+
+
+def test_sync_shows_what_it_does_and_wipes_it_away(home: Path) -> None:
+    """One line, gone when the answer comes."""
+    terminal = Terminal(home, "sync", AIAML_ENABLE_SYNC="true")
+    assert terminal.code() == 0
+    before, _, after = terminal.seen.rpartition("\r\x1b[K")
+    assert "committing …" in before
+    assert after.startswith("5 memories committed.")
+    assert "committing" not in after
