@@ -30,6 +30,8 @@ SHOWN = (
     "aiaml topics",
 )
 _COLUMNS = 88
+_SAMPLES = {"????-??-?? ??:??": "2026-11-21 18:30", "????????": "9c760da6"}
+"""What transcripts cannot foresee, as it looks."""
 
 
 def pages() -> dict[str, str]:
@@ -68,6 +70,8 @@ def _transcript(path: Path) -> str:
     """Return a transcript as markdown: prose, and blocks of commands with what they print."""
     text = path.read_text(encoding="utf-8")
     text = re.sub(r" \(glob\)$", "", text, flags=re.MULTILINE)
+    for pattern, sample in _SAMPLES.items():
+        text = text.replace(pattern, sample)
     blocks = [_console(each) if each[0] == "$" else each for each in text.strip().split("\n\n")]
     return "\n\n".join(blocks).replace("\n```\n\n```console\n", "\n\n") + "\n"
 

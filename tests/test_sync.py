@@ -164,7 +164,11 @@ def test_a_repository_around_the_base_directory_is_never_touched(tmp_path: Path)
 
 
 def test_what_a_killed_git_left_locked_does_not_stop_commits(alone: Machine) -> None:
-    """A fresh lock is a living git's and waited for; an old one is removed."""
+    """A fresh lock is a living git's and waited for; an old one is removed.
+
+    The index stays locked for a day: `git commit -a` locks it while a person writes the message,
+    and commits of ours do not need it.
+    """
     alone.remember("one")
     alone.synced()
     index_lock, ref_lock = (alone.base / ".git" / name for name in ("index.lock", "HEAD.lock"))
@@ -179,8 +183,11 @@ def test_what_a_killed_git_left_locked_does_not_stop_commits(alone: Machine) -> 
     for lock in (index_lock, ref_lock):
         os.utime(lock, (time.time() - 3600,) * 2)
     alone.synced()
-    assert not index_lock.exists()
+    assert index_lock.exists()
     assert not ref_lock.exists()
+    os.utime(index_lock, (time.time() - 25 * 3600,) * 2)
+    alone.synced()
+    assert not index_lock.exists()
     assert len(alone.messages()) == 4  # none twice
     assert alone.git("status", "--porcelain") == ""
 

@@ -146,7 +146,8 @@ def run(seed: int) -> None:
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A git that was killed in this test need not be waited for as long as a real one."""
-    monkeypatch.setattr(repository, "_STALE_SECONDS", 0.5)
+    for name in ("_STALE_SECONDS", "_SESSION_SECONDS"):
+        monkeypatch.setattr(repository, name, 0.5)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # fork, with threads that wait
@@ -158,7 +159,7 @@ def test_machines_that_do_anything_end_with_the_same_memories(seed: int) -> None
 
 if __name__ == "__main__":
     logging.disable()
-    repository._STALE_SECONDS = 0.5
+    repository._STALE_SECONDS = repository._SESSION_SECONDS = 0.5
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
     first = int(sys.argv[2]) if len(sys.argv) > 2 else secrets.randbelow(2**32)
     print(f"{count} runs, seeds from {first}", flush=True)  # noqa: T201

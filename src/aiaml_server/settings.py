@@ -60,6 +60,18 @@ class Settings:
         )
 
 
+def without_password(address: str) -> str:
+    """Return a remote's address as it may be shown: without password, token or query."""
+    scheme, slashes, rest = address.partition("://") if "://" in address else ("", "", address)
+    who, at, place = rest.rpartition("@")
+    if scheme and at:
+        user = who if scheme.lower() == "ssh" and ":" not in who else "***"
+    else:  # host:path as ssh has it; a colon before the @ is somebody's mistake
+        user = "***" if ":" in who and "/" not in who.partition(":")[0] else who
+    place = re.sub(r"[?#].*", "?***", place) if scheme else place
+    return f"{scheme}{slashes}{user}{at}{place}"
+
+
 def _directory(variable: str, value: str) -> Path:
     try:
         path = Path(value).expanduser()

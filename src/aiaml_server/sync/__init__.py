@@ -9,6 +9,8 @@
     union       two histories made one (pure)
     command     running git
     status      how things stand, for others to read
+    history     which versions there were, and who made them
+    survey      how things stand, asked of git by another process
     leaks       secrets that must not travel
 
 GitPython is imported in the thread alone: it takes time that no answer should wait for.
@@ -19,16 +21,18 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from aiaml_server.errors import AiamlError, StoreError
 from aiaml_server.settings import Settings
 
-from .status import Status
+from .status import Progress, Status
 
 if TYPE_CHECKING:
     from .rounds import Rounds
 
-__all__ = ["Status", "Sync", "once"]
+__all__ = ["Occupied", "Progress", "Status", "Sync", "once"]
 
 log = logging.getLogger(__name__)
 
@@ -36,32 +40,74 @@ _START_SECONDS = 0.5  # a new server answers before it syncs
 _GATHER_SECONDS = 0.5  # what is remembered together is committed together
 _RETRY_SECONDS = 1.0  # while another server's sync is at it
 _CLOSE_SECONDS = 1.4
+_LISTEN_SECONDS = 0.2  # on Windows, Ctrl-C is heard between two waits
+_PATIENCE_SECONDS = 5.0  # for a git that works on this machine, after Ctrl-C
+_OCCUPIED_SECONDS = 0.1
 
 
-def once(settings: Settings, *, local: bool = False, seconds: float = 10.0) -> Status:
-    """Do one round now, in this thread, and return how things stand after it.
+class Occupied(AiamlError, TimeoutError):  # noqa: N818
+    """Another process synchronises the directory, and did not end in the time given."""
 
-    Without sync in the settings, nothing is done.
+
+def once(
+    settings: Settings,
+    *,
+    local: bool = False,
+    seconds: float = 10.0,
+    progress: Progress | None = None,
+) -> Status:
+    """Do one round now, and return how things stand after it; `problem` is that of this round.
+
+    Without sync in the settings, nothing is done. Ctrl-C ends it in an orderly way: the git that
+    talks to the remote is killed, the one that works here may come to its end.
 
     Args:
         settings: which directory, and with which remote.
         local: only commit; the remote is not talked to.
         seconds: how long to wait while another process is at it.
+        progress: is told what goes on, from another thread.
 
     Raises:
         GitMissing: there is no git.
-        TimeoutError: another process was at it all the time.
+        Occupied: another process was at it all the time.
+        StoreError: the directory cannot be used.
     """
-    if settings.sync:
-        from .rounds import Rounds  # noqa: PLC0415
+    if not settings.sync:
+        return Status.read(settings.base)
+    from concurrent.futures import ThreadPoolExecutor, wait  # noqa: PLC0415
 
-        rounds = Rounds(settings, threading.Event())
-        deadline = time.monotonic() + seconds
-        while not rounds.run(last=local):
-            if time.monotonic() > deadline:
-                raise TimeoutError("another process is synchronising this directory; try again")
-            time.sleep(0.1)
-    return Status.read(settings.base)
+    from .rounds import Rounds  # noqa: PLC0415
+
+    closing = threading.Event()
+    rounds = Rounds(settings, closing, progress)
+    with ThreadPoolExecutor(1, "round") as pool:
+        done = pool.submit(_attempt, rounds, closing, local=local, seconds=seconds)
+        try:
+            while not wait([done], _LISTEN_SECONDS).done:
+                pass
+        except BaseException:
+            closing.set()
+            rounds.end_calls(local=False)
+            wait([done], _PATIENCE_SECONDS)
+            rounds.end_calls(local=True)
+            raise
+        try:
+            done.result()
+        except OSError as error:
+            if isinstance(error, Occupied):
+                raise
+            raise StoreError("synchronise", settings.base, error) from error
+    return replace(Status.read(settings.base), problem=rounds.problem)
+
+
+def _attempt(rounds: Rounds, closing: threading.Event, *, local: bool, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not rounds.attempt(last=local):
+        if time.monotonic() > deadline:
+            raise Occupied("another process is synchronising this directory; try again later")
+        rounds.progress.begin("waiting for another process that is at it")
+        if closing.wait(_OCCUPIED_SECONDS):
+            return
 
 
 class Sync:

@@ -33,3 +33,9 @@ def leak(text: str) -> str:
     """Name the first secret in `text` ("a GitHub token"); empty when there is none."""
     match = _ANY.search(text)
     return list(_FORMATS)[(match.lastindex or 1) - 1] if match else ""
+
+
+def objection(data: bytes) -> str:
+    """Say why a file must not travel; empty when it may."""
+    found = leak(data.decode("utf-8", "replace"))
+    return f"it seems to hold {found}" if found else ""

@@ -28,6 +28,7 @@ REMOTE = "refs/aiaml/remote"  # the remote's branch as last seen
 _CHUNK = 200  # files that are committed or brought in at once
 _IMPORTED = 5000
 _STALE_SECONDS = 600.0  # longer than any command of ours runs on this machine
+_SESSION_SECONDS = 86400.0  # `git commit -a` locks the index while a person writes the message
 _LOOSE = 6700  # objects; as git's own automatic maintenance has it
 _LOOSE_KIB = 32 * 1024
 _PACKS = 50
@@ -95,14 +96,21 @@ class Repository:
         new.rmdir()
         log.info("Created a git repository in %s", self.base)
 
-    def _adopt(self) -> None:
-        """Name the repository, so that git looks for no other, and have bytes kept as they are."""
+    def find(self) -> bool:
+        """Name the repository, so that git looks for no other; say whether there is one."""
+        if not self.directory.exists():
+            return False
         if self.directory.is_file():  # a submodule, or a worktree of another repository
             text = self.directory.read_text(encoding="utf-8").strip()
             self.directory = (self.base / text.removeprefix("gitdir: ")).resolve()
         self.git.variables["GIT_DIR"] = str(self.directory)
         self.git.variables["GIT_WORK_TREE"] = str(self.base)
         self.common = self.base / _text(self.git.rev_parse("--git-common-dir"))
+        return True
+
+    def _adopt(self) -> None:
+        """Find it, and have bytes kept as they are."""
+        self.find()
         for name, text in (("attributes", _EXACT), ("exclude", _IGNORED)):
             _ensure_text(self.common / "info" / name, text)
         self._adopted = True
@@ -112,8 +120,9 @@ class Repository:
         for part, pattern in (("refs", "*.lock"), ("aiaml", "*.lock"), ("objects/pack", "tmp_*")):
             left += (self.common / part).rglob(pattern)
         for path in left:
+            patience = _SESSION_SECONDS if path.name == "index.lock" else _STALE_SECONDS
             with suppress(OSError):
-                if time.time() - path.lstat().st_mtime > _STALE_SECONDS:
+                if time.time() - path.lstat().st_mtime > patience:
                     path.unlink()
                     log.warning("Removed %s, left by a git that died", path)
 
@@ -137,6 +146,16 @@ class Repository:
             return int(_text(self.git.rev_list("--count", "HEAD"))), 0
         ahead, behind = self.git.rev_list("--left-right", "--count", f"HEAD...{REMOTE}").split()
         return int(ahead), int(behind)
+
+    def ahead_since(self) -> int | None:
+        """Return when the oldest commit that the remote has not was made, in seconds since 1970."""
+        seen = [f"^{REMOTE}"] if self.name_of(REMOTE) else []
+        lines = self.git.rev_list("--timestamp", "HEAD", *seen).splitlines()
+        return min((int(line.split()[0]) for line in lines), default=None)
+
+    def differing(self, old: str, new: str) -> int:
+        """Count the memories that differ between two commits; `old` may be empty for none."""
+        return sum(map(is_memory, self._changes(old or self._empty_tree(), new)))
 
     def _quiet(self, verb: str, *words: str) -> str:
         """Ask for a name that may not be there."""
@@ -175,6 +194,12 @@ class Repository:
         return changes
 
     # --- committing -----------------------------------------------------------------------------
+
+    def pending(self, objection: Callable[[bytes], str]) -> int:
+        """Count what `commit` would commit now; `held_back` and `unfit` say what it would not."""
+        self.held_back, self.unfit = {}, {}
+        unknown = self._unknown().items()
+        return sum(self._step(path, entry, objection) is not None for path, entry in unknown)
 
     def commit(self, objection: Callable[[bytes], str]) -> int:
         """Commit every memory that is not on disk as it is in the current commit.
@@ -266,10 +291,13 @@ class Repository:
 
     # --- joining --------------------------------------------------------------------------------
 
-    def join(self, theirs: str) -> None:
+    def join(self, theirs: str) -> int:
         """Make the current commit one that holds `theirs` too, and bring the files up to it.
 
         The files come first: whatever is interrupted in between is found on disk, and committed.
+
+        Returns:
+            How many memories are not here as they were.
 
         Raises:
             Busy: a file was changed since it was committed; nothing of it is lost.
@@ -278,12 +306,13 @@ class Repository:
         ours = self.head()
         joined = self._joined(ours, theirs) if ours else theirs
         if joined == ours:
-            return
+            return 0
         changes = self._changes(ours or self._empty_tree(), joined)
         here = self._check_out(changes)
         self.git.update_ref("-m", "aiaml: join", "HEAD", joined, ours or "0" * len(joined))
         self._refresh(here)
         self._note({path: after for path, (_, after) in changes.items() if path not in set(here)})
+        return len(here)
 
     def attach(self) -> None:
         """Where no branch is checked out, join main with what is, and check out main."""
@@ -314,14 +343,14 @@ class Repository:
         for path in changes.keys() & self.held_back.keys():
             if their := changes.pop(path):  # what is held back keeps its name
                 copies.append(Copy(path, their))
-        blobs = self._blobs([copy.entry for copy in copies if copy.entry.is_file])
+        blobs = self.blobs([copy.entry for copy in copies if copy.entry.is_file])
         files = dict(renamed(copy, blobs[copy.entry]) for copy in copies if copy.entry in blobs)
         return self._import(stream.join(ours, theirs, changes, files, self._who()), "--force")
 
     def _empty_tree(self) -> str:
         return _text(self.git.mktree(istream=b""))
 
-    def _blobs(self, entries: Sequence[Entry]) -> dict[Entry, bytes]:
+    def blobs(self, entries: Sequence[Entry]) -> dict[Entry, bytes]:
         """Return the bytes of those that are not too large for a memory."""
         asked = b"".join(entry.oid + b"\n" for entry in entries)
         sizes = self.git.cat_file("--batch-check=%(objectsize)", istream=asked).split()
@@ -349,7 +378,7 @@ class Repository:
         here = []
         for start in range(0, len(wanted), _CHUNK):
             chunk = wanted[start : start + _CHUNK]
-            blobs = self._blobs([after for _, _, after in chunk if after])
+            blobs = self.blobs([after for _, _, after in chunk if after])
             for path, before, after in chunk:
                 if after and after not in blobs:
                     log.warning("Not brought in: %r is larger than a memory can be", path)

@@ -15,11 +15,11 @@ from aiaml_server.files import Lock, make_directory
 from aiaml_server.settings import Settings
 
 from .command import GitFailed, GitMissing
-from .leaks import leak
+from .leaks import objection
 from .mend import is_damage, mend
 from .remote import Remote
 from .repository import Busy, Repository
-from .status import Status, now
+from .status import Progress, Status, now
 
 log = logging.getLogger(__name__)
 
@@ -31,8 +31,12 @@ _LONGEST_CALL = 900.0
 class Rounds:
     """The rounds of one process on one base directory; used by one thread."""
 
-    def __init__(self, settings: Settings, closing: threading.Event) -> None:
+    def __init__(
+        self, settings: Settings, closing: threading.Event, progress: Progress | None = None
+    ) -> None:
         self._settings = settings
+        self.progress = progress or Progress()
+        self.problem: str | None = None  # of the last round
         self._closing = closing
         self._lock = Lock(settings.base / ".sync.lock")
         self._repository = Repository(settings.base)
@@ -53,19 +57,23 @@ class Rounds:
         Raises:
             GitMissing: there is no git.
         """
-        if not self._remote and not self._settings.base.is_dir():
-            return True  # nothing was ever remembered
         try:
-            make_directory(self._settings.base)
-            with self._lock.held(1.0 if last else 0.0) as hold:
-                if hold.had:
-                    self._guarded(last=last)
-                return hold.had
+            return self.attempt(last=last)
         except GitMissing:
             raise
         except Exception:
             log.exception("A round of sync crashed; the next one comes")
             return True
+
+    def attempt(self, *, last: bool = False) -> bool:
+        """Do the same, but raise what nobody has thought of, and an `OSError` of the directory."""
+        if not self._remote and not self._settings.base.is_dir():
+            return True  # nothing was ever remembered
+        make_directory(self._settings.base)
+        with self._lock.held(1.0 if last else 0.0) as hold:
+            if hold.had:
+                self._guarded(last=last)
+            return hold.had
 
     def end_calls(self, *, local: bool) -> None:
         """Kill the git that talks to the remote, or also the one that works here; run no more."""
@@ -76,6 +84,7 @@ class Rounds:
 
     def _guarded(self, *, last: bool) -> None:
         before = asdict(self._status)
+        self.problem = None
         self._status.remote = self._remote is not None
         try:
             try:
@@ -90,7 +99,8 @@ class Rounds:
             if not self._closing.is_set():
                 self._failed(error)
         else:
-            self._recovered()
+            if not (last and self._remote):  # the remote was not asked
+                self._recovered()
         if asdict(self._status) != before:
             self._status.write(self._settings.base)
 
@@ -110,7 +120,9 @@ class Rounds:
     # --- committing -----------------------------------------------------------------------------
 
     def _commit(self) -> int:
+        self.progress.begin("committing")
         committed = self._repository.commit(self._objection)
+        self.progress.committed += committed
         kept_out = self._repository.held_back | self._repository.unfit
         held_back = {os.fsdecode(path): why for path, why in kept_out.items()}
         self._status.held_back = held_back
@@ -122,8 +134,7 @@ class Rounds:
         return committed
 
     def _objection(self, data: bytes) -> str:
-        found = leak(data.decode("utf-8", "replace")) if self._settings.check_secrets else ""
-        return f"it seems to hold {found}" if found else ""
+        return objection(data) if self._settings.check_secrets else ""
 
     # --- exchanging -----------------------------------------------------------------------------
 
@@ -147,6 +158,7 @@ class Rounds:
         refused = None
         seen = ""
         for attempt in range(_ATTEMPTS):
+            self.progress.begin("fetching")
             theirs, on_main = remote.look()
             self._status.last_fetch = now()
             if refused and theirs == seen:  # no other machine was faster: it is a refusal
@@ -157,6 +169,7 @@ class Rounds:
             ours = self._repository.head()
             if not ours or (on_main and ours == theirs):
                 return
+            self.progress.begin("pushing")
             try:
                 remote.push(ours)
             except GitFailed as error:
@@ -164,18 +177,23 @@ class Rounds:
                 self._closing.wait(random.uniform(0, 0.1 * 2**attempt))  # noqa: S311
             else:
                 self._status.last_push = now()
+                self.progress.pushed += self._repository.differing(theirs, ours)
                 log.info("Pushed")
                 return
         if refused:
             raise refused
 
     def _join(self, theirs: str) -> None:
-        for _ in range(_ATTEMPTS):
+        self.progress.begin("joining")
+        for attempt in range(_ATTEMPTS + 1):
             try:
-                return self._repository.join(theirs)
+                self.progress.arrived += self._repository.join(theirs)
             except Busy:  # a file changed meanwhile: that version is committed, then joined
+                if attempt == _ATTEMPTS:
+                    raise
                 self._commit()
-        return self._repository.join(theirs)
+            else:
+                return
 
     def _count(self) -> None:
         if self._remote and self._repository.head():
@@ -184,9 +202,11 @@ class Rounds:
     # --- telling --------------------------------------------------------------------------------
 
     def _failed(self, error: Exception) -> None:
-        problem = in_words(error)
-        self._status.failed(problem)
-        self._report(f"Sync: {problem}; memories are safe on this machine, and it is tried again")
+        self.problem = in_words(error)
+        self._status.failed(self.problem)
+        self._report(
+            f"Sync: {self.problem}; memories are safe on this machine, and it is tried again"
+        )
 
     def _recovered(self) -> None:
         if self._failures:

@@ -65,6 +65,22 @@ class Status:
         self.problem = self.failing_since = None
 
 
+class Progress:
+    """What a round does, told to whoever waits for it; a server's thread has nobody listen.
+
+    Attributes:
+        committed: memories that were committed.
+        arrived: memories that came from the remote, in a version that was not here.
+        pushed: memories that the remote had not in this version.
+    """
+
+    def __init__(self) -> None:
+        self.committed = self.arrived = self.pushed = 0
+
+    def begin(self, doing: str) -> None:
+        """Hear what is done now: "committing", "fetching", "joining" or "pushing"."""
+
+
 def now() -> str:
     """Return the time as it stands in a status."""
     return datetime.now(timezone.utc).isoformat(timespec="seconds")

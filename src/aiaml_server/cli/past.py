@@ -1,0 +1,468 @@
+"""`history`, `restore` and `log`: what git remembers of memories."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from aiaml_server.bank import SHORTEST_ID, MemoryBank
+from aiaml_server.errors import AiamlError, InvalidInput, MalformedFile
+from aiaml_server.memory import Memory, parse
+from aiaml_server.settings import Settings
+from aiaml_server.sync import Status, once
+
+from .filters import Filter
+from .terminal import (
+    REFUSED,
+    Ended,
+    as_json,
+    bold,
+    columns,
+    confirm,
+    dim,
+    note,
+    one_line,
+    opened,
+    out,
+    out_json,
+    padded,
+    plural,
+    settings,
+    visible,
+    width,
+    yes,
+)
+
+if TYPE_CHECKING:
+    from aiaml_server.sync.history import Change, History
+    from aiaml_server.sync.union import Entry
+
+_MANY = 10  # more changes than this in one commit are told as one
+_SHORT = 8  # digits of a revision
+_SHOWN_LINES = 20
+_LONGEST_NAME = 20
+
+
+# --- history ------------------------------------------------------------------------------------
+
+
+@click.command("history")
+@click.argument("memory_id", metavar="ID")
+@click.option("--diff", "-d", "differences", is_flag=True, help="Show what each change was.")
+@as_json
+def history(memory_id: str, differences: bool, json: bool) -> None:
+    """Show every version that a memory has had, newest first.
+
+    It works for a forgotten memory too. What stands first in a line is the revision, for
+    `aiaml restore ID --at REV`.
+
+    \b
+    Examples:
+      aiaml history 4e5f6a7b
+      aiaml history 4e5f6a7b --diff
+    """
+    with opened() as bank:
+        past = Past.of(memory_id, bank, _git_history(settings()))
+        present = {name: _present(bank, name) for name in past.names}
+    if json:
+        out_json([_version(past, change, present) for change in past.changes])
+        return
+    _print_versions(past, differences=differences)
+    for name, text in present.items():
+        if text is not None and text not in past.texts.values():
+            note(dim(f"files/{name} has changed since then; git does not know its version yet."))
+
+
+def _print_versions(past: Past, *, differences: bool) -> None:
+    who = max(columns(_who(change)) for change in past.changes)
+    for change in past.changes:
+        head = f"{_when(change)}  {change.what:9}  {padded(_who(change), who)}  "
+        words = _first_words(past.text(change.after or change.before))
+        words = one_line(words, max(width() - columns(head) - _SHORT - 2, 20))
+        out(f"{bold(change.commit.oid[:_SHORT])}  {dim(head)}{words}".rstrip())
+        if differences:
+            for line in _difference(past.text(change.before), past.text(change.after)):
+                out(f"    {line}")
+
+
+def _version(past: Past, change: Change, present: dict[str, str | None]) -> dict[str, Any]:
+    text = past.text(change.after)
+    is_present = text is not None and present[change.name] == text
+    return {**_fields(change), "present": is_present, "text": text}
+
+
+# --- restore ------------------------------------------------------------------------------------
+
+
+@click.command("restore")
+@click.argument("memory_id", metavar="ID")
+@click.option("--at", metavar="REV", help="The version of this revision, as `history` has it.")
+@yes
+def restore(memory_id: str, at: str | None, yes: bool) -> None:
+    """Bring back an earlier version of a memory, or a forgotten memory.
+
+    Without --at, that is the last version which a forgotten memory had; of a memory that is there,
+    the version before its last change. The present version stays in git's history, so the same verb
+    undoes it.
+
+    \b
+    Examples:
+      aiaml restore 4e5f6a7b
+      aiaml restore 4e5f6a7b --at 9c760da6
+    """
+    setting = settings()
+    round_ = once(setting, local=True)  # what is here, git must have
+    with opened() as bank:
+        known = _git_history(setting)
+        past = Past.of(memory_id, bank, known)
+        name = past.only_name()
+        before = _text(bank, name)
+        if at is None:
+            text, of = _version_before(past, name, before)
+        else:
+            text, of = _version_at(past, known, name, at)
+        memory = visible(_parsed(text, of))
+        if text == before:
+            out(f"Memory {memory.id} is already as it was {of}; nothing was changed.")
+            return
+        if before is not None and before not in past.texts.values():
+            raise Ended(_not_in_git(name, round_, setting), REFUSED)
+        _show(memory, before, text, of)
+        if not yes:
+            confirm("Bring this version back?")
+        bank.store.replace(name, before, text)
+    out(f"Restored memory {memory.id} as it was {of}.")
+    _commit_restored(setting, name)
+
+
+def _version_at(past: Past, known: History, name: str, revision: str) -> tuple[str, str]:
+    commit = known.commit(revision)
+    if not commit:
+        raise InvalidInput("--at", f"git knows no revision {revision!r}; `history` lists them")
+    entry = known.entry(commit, name)
+    text = known.texts([entry]).get(entry) if entry else None
+    if text is None:
+        raise InvalidInput("--at", f"there was no memory {past.id} at revision {revision}")
+    return text, f"at revision {commit[:_SHORT]}"
+
+
+def _version_before(past: Past, name: str, present: str | None) -> tuple[str, str]:
+    """Return the newest version that comes before the present one, or the last before none."""
+    versions = [change for change in past.changes if change.name == name]
+    texts = [past.text(change.after) for change in versions]
+    start = texts.index(present) if present in texts else 0
+    for change, text in zip(versions[start:], texts[start:], strict=True):
+        if text is not None and text != present:
+            return text, f"on {_when(change)} (revision {change.commit.oid[:_SHORT]})"
+    raise Ended(f"git has no other version of memory {past.id}")
+
+
+def _parsed(text: str, of: str) -> Memory:
+    try:
+        return parse(text)
+    except MalformedFile as error:
+        raise Ended(f"what stood there {of} is no memory: {error}", REFUSED) from error
+
+
+def _not_in_git(name: str, round_: Status, setting: Settings) -> str:
+    reason = round_.held_back.get(f"files/{name}") or round_.problem or "it changes all the time"
+    reason = reason if setting.sync else "sync is off"
+    lost = f"the present version of files/{name} would be lost, since git has not got it"
+    return f"{lost} ({reason}): have git take it first, or move the file away, and try again"
+
+
+def _show(memory: Memory, before: str | None, text: str, of: str) -> None:
+    out(f"Memory {bold(memory.id)} as it was {of}:")
+    out()
+    lines = _plain(text).splitlines() if before is None else _difference(before, text)
+    for line in lines[:_SHOWN_LINES]:
+        out(f"    {line}".rstrip())
+    if len(lines) > _SHOWN_LINES:
+        out(dim(f"    … and {plural(len(lines) - _SHOWN_LINES, 'more line')}"))
+    out()
+
+
+def _commit_restored(setting: Settings, name: str) -> None:
+    try:
+        status = once(setting, local=True)
+    except AiamlError as error:  # it is restored all the same
+        note(f"Git has not got it yet: {error}.")
+        return
+    if reason := status.held_back.get(f"files/{name}"):
+        note(f"It is kept out of git, because {reason}.")
+    elif setting.sync and status.problem:
+        note(f"Git has not got it yet: {status.problem}.")
+
+
+# --- log ----------------------------------------------------------------------------------------
+
+
+@click.command("log")
+@click.option(
+    "--limit",
+    "-n",
+    metavar="N",
+    default=25,
+    type=click.IntRange(1),
+    show_default=True,
+    help="How many.",
+)
+@click.option("--since", metavar="TIME", help="Only from then on: a date, or 90m, 12h, 7d, 2w ago.")
+@as_json
+def log(limit: int, since: str | None, json: bool) -> None:
+    """Show which memories came, changed and went lately, and from where.
+
+    "here" is what was committed on this computer; what came from another one bears the name that
+    its git commits under.
+
+    \b
+    Examples:
+      aiaml log
+      aiaml log --since 7d -n 100
+    """
+    start = (Filter.of(None, None, None, since).since or 0) / 1e6
+    known = _git_history(settings())
+    rows = list(islice(_rows(known, start), limit + 1))
+    shown = rows[:limit]
+    texts = known.texts(row[0].after or row[0].before for row in shown if len(row) == 1)
+    if json:
+        out_json([_row_fields(row, texts) for row in shown])
+        return
+    _print_rows(shown, texts)
+    if len(rows) > limit:
+        note(dim(f"There is more: `-n {limit * 4}` shows more of it."))
+    if not rows:
+        note("Nothing has come or gone since then." if since else "Git knows of no memory yet.")
+
+
+Row = Sequence["Change"]
+"""One change; or all those of a commit that has many."""
+
+
+def _rows(known: History, since: float) -> Iterator[Row]:
+    for changes in known.latest(since):
+        yield from [changes] if len(changes) > _MANY else ([change] for change in changes)
+
+
+def _print_rows(rows: Sequence[Row], texts: dict[Entry, str]) -> None:
+    who = max((columns(_who(row[0])) for row in rows), default=0)
+    for row in rows:
+        change = row[0]
+        head = f"{_when(change)}  {change.what:9}  "
+        if len(row) > 1:
+            out(f"{dim(head)}{'':8}  {dim(padded(_who(change), who))}  {_many(row)}")
+            continue
+        entry = change.after or change.before
+        memory = _memory(texts.get(entry) if entry else None)
+        identity = _plain(f"{memory.id if memory else _id_of(change.name):8}")
+        words = _plain(f"{memory.agent}: {memory.content}" if memory else change.name)
+        words = one_line(words, max(width() - len(head) - len(identity) - who - 4, 20))
+        out(f"{dim(head)}{bold(identity)}  {dim(padded(_who(change), who))}  {words}")
+
+
+def _many(row: Row) -> str:
+    kinds = [change.what for change in row]
+    if len(set(kinds)) == 1:
+        return plural(len(row), "memory")
+    counts = (f"{kinds.count(kind):,} {kind.lower()}" for kind in dict.fromkeys(kinds))
+    return f"{plural(len(row), 'memory')}: {', '.join(counts)}"
+
+
+def _row_fields(row: Row, texts: dict[Entry, str]) -> dict[str, Any]:
+    change = row[0]
+    if len(row) > 1:
+        nothing = {"file": None, "id": None, "agent": None, "content": None}
+        return {**_fields(change), **nothing, "memories": len(row)}
+    entry = change.after or change.before
+    memory = _memory(texts.get(entry) if entry else None)
+    return {
+        **_fields(change),
+        "id": memory.id if memory else _id_of(change.name),
+        "agent": memory.agent if memory else None,
+        "content": one_line(memory.content, 200) if memory else None,
+        "memories": 1,
+    }
+
+
+# --- what git knows -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Past:
+    """What happened to one memory.
+
+    Attributes:
+        id: its id.
+        names: the names that its files have, or had.
+        changes: what happened, newest first; at least one thing.
+        texts: what the files held.
+    """
+
+    id: str
+    names: Sequence[str]
+    changes: Sequence[Change]
+    texts: dict[Entry, str]
+
+    @classmethod
+    def of(cls, memory_id: str, bank: MemoryBank, known: History) -> Past:
+        """Find a memory, there or forgotten, by its id or the beginning of it, or its file's name.
+
+        Raises:
+            InvalidInput: several ids begin so.
+            Ended: there never was one, or git does not know it.
+        """
+        found = bank.find(memory_id.lower()) or bank.find(memory_id)
+        names = {name for name, _ in found}
+        identity = found[0][1].id if found else memory_id
+        changes = known.of(
+            lambda name: name in names or _is_meant(name, identity, exact=bool(found))
+        )
+        if not changes and not found:
+            names = _names_of_forgotten(known, memory_id)
+            changes = known.of(names.__contains__)
+        if not changes:
+            raise Ended(_unknown(memory_id, known, there=bool(found)))
+        if not found and not names:
+            identity = _one_id(memory_id, changes)
+        texts = known.texts(entry for change in changes for entry in (change.before, change.after))
+        return cls(identity, list(dict.fromkeys(each.name for each in changes)), changes, texts)
+
+    def text(self, entry: Entry | None) -> str | None:
+        """Return what a file held."""
+        return self.texts.get(entry) if entry else None
+
+    def only_name(self) -> str:
+        """Return the name of the one file.
+
+        Raises:
+            InvalidInput: there are several.
+        """
+        if len(self.names) > 1:
+            names = ", ".join(self.names)
+            raise InvalidInput("id", f"{self.id} is in several files; name one of them: {names}")
+        return self.names[0]
+
+
+def _is_meant(name: str, identity: str, *, exact: bool) -> bool:
+    if name == identity:
+        return True
+    own = _id_of(name)
+    return own == identity or (
+        not exact and len(identity) >= SHORTEST_ID and own.startswith(identity)
+    )
+
+
+def _one_id(memory_id: str, changes: Sequence[Change]) -> str:
+    if memory_id in (change.name for change in changes):
+        return _id_of(memory_id)
+    ids = sorted({_id_of(change.name) for change in changes})
+    if len(ids) > 1 and memory_id not in ids:
+        raise InvalidInput("id", f"{memory_id} is the beginning of {', '.join(ids[:5])}")
+    return memory_id if memory_id in ids else ids[0]
+
+
+def _names_of_forgotten(known: History, memory_id: str) -> set[str]:
+    """Look into what was deleted for files by other hands, whose names do not hold the id."""
+    gone = known.forgotten()
+    texts = known.texts(change.before for change in gone)
+    memories = {change.name: _memory(texts.get(change.before)) for change in gone if change.before}
+    return {name for name, memory in memories.items() if memory and memory.id == memory_id}
+
+
+def _unknown(memory_id: str, known: History, *, there: bool) -> str:
+    if there:
+        how = "`aiaml sync` commits it" if settings().sync else "AIAML_ENABLE_SYNC is false"
+        return f"memory {memory_id} is there, but git does not know it yet: {how}"
+    if not known.head:
+        return f"no memory has the id {memory_id}, and git has no history here"
+    return f"no memory has or had the id {memory_id}"
+
+
+def _git_history(setting: Settings) -> History:
+    from aiaml_server.sync.history import History  # noqa: PLC0415 (imports GitPython)
+
+    return History(setting.base)
+
+
+def _present(bank: MemoryBank, name: str) -> str | None:
+    with suppress(FileNotFoundError, MalformedFile):
+        return bank.store.text(name)
+    return None
+
+
+def _text(bank: MemoryBank, name: str) -> str | None:
+    try:
+        return bank.store.text(name)
+    except FileNotFoundError:
+        return None
+    except MalformedFile as error:
+        raise Ended(f"files/{name} is no text ({error}): move it away first", REFUSED) from error
+
+
+# --- how it is shown ----------------------------------------------------------------------------
+
+
+def _when(change: Change) -> str:
+    moment = datetime.fromtimestamp(change.commit.time, timezone.utc).astimezone()
+    return f"{moment:%Y-%m-%d %H:%M}"
+
+
+def _who(change: Change) -> str:
+    if change.arrived is False:
+        return "here"
+    name = one_line(_plain(change.commit.author), _LONGEST_NAME)
+    return f"{name}, elsewhere" if change.arrived else name
+
+
+def _fields(change: Change) -> dict[str, Any]:
+    moment = datetime.fromtimestamp(change.commit.time, timezone.utc)
+    return {
+        "revision": change.commit.oid,
+        "time": moment.isoformat(),
+        "what": change.what.lower(),
+        "author": change.commit.author,
+        "arrived": change.arrived,
+        "file": change.name,
+    }
+
+
+def _memory(text: str | None) -> Memory | None:
+    with suppress(MalformedFile):
+        return parse(text) if text is not None else None
+    return None
+
+
+def _plain(text: str) -> str:
+    """Return a text without colours of its own."""
+    return text.replace("\x1b", "\\x1b")
+
+
+def _first_words(text: str | None) -> str:
+    memory = _memory(text)
+    return _plain(memory.content if memory else text or "")
+
+
+def _id_of(name: str) -> str:
+    return name.removesuffix(".md").rpartition("_")[2]
+
+
+_COLOURS: dict[str, Callable[[str], str]] = {
+    "+": lambda line: click.style(line, fg="green"),
+    "-": lambda line: click.style(line, fg="red"),
+    "@": dim,
+}
+
+
+def _difference(before: str | None, after: str | None) -> list[str]:
+    """Return what changed, line by line."""
+    from difflib import unified_diff  # noqa: PLC0415
+
+    old, new = (_plain(text or "").splitlines() for text in (before, after))
+    lines = list(unified_diff(old, new, lineterm="", n=2))[2:]
+    return [_COLOURS.get(line[:1], str)(line) for line in lines]

@@ -1,0 +1,211 @@
+"""What git remembers: which versions of a memory there were, since when, and by whom.
+
+Nothing is written. One call lists all commits, one more says what those that matter have changed:
+our own commits name the only file that they touch, so most need not be looked into (in a repository
+of 10,000 memories, comparing the trees of every commit takes git seconds).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+from .command import GitFailed
+from .repository import Repository
+from .union import Entry, is_memory
+from .worktree import MAX_FILE
+
+Wanted = Callable[[str], bool]
+"""Whether a file of this name in `files/` is asked for."""
+
+_AT_ONCE = 64  # commits that are compared in one call, at first
+_FIELDS = "%H%x00%P%x00%ct%x00%an%x00%s"
+_KEEPING = re.compile(r"(Add|Update) memory \S* ?\(.+\)")
+_OURS = re.compile(r"(Add|Update|Forget) memory \S* ?\((.+)\)")
+_ARRIVED = re.compile(r"aiaml: join|clone|pull|merge")
+_WHAT = {"A": "Added", "M": "Updated", "D": "Forgotten", "T": "Updated"}
+
+
+class Commit(NamedTuple):
+    """A commit; `time` is in seconds since 1970."""
+
+    oid: str
+    parents: Sequence[str]
+    time: int
+    author: str
+    subject: str
+
+
+class Change(NamedTuple):
+    """What a commit did to one memory.
+
+    Attributes:
+        commit: the commit.
+        name: the file's name.
+        what: Added, Imported, Updated, Forgotten; or Kept, for the copy of a version that two
+            machines had edited at once.
+        before: the object of the file until then; None where there was none.
+        after: the object of the file from then on; None where it is gone.
+        arrived: whether the commit came from another machine; None where git does not know.
+    """
+
+    commit: Commit
+    name: str
+    what: str
+    before: Entry | None
+    after: Entry | None
+    arrived: bool | None
+
+
+class History:
+    """The history of one base directory up to its present commit.
+
+    Raises:
+        GitMissing: there is no git.
+        GitFailed: the repository cannot be read; also from the methods.
+    """
+
+    def __init__(self, base: Path) -> None:
+        self._repository = Repository(base)
+        self.head = self._repository.head() if self._repository.find() else ""
+
+    @cached_property
+    def commits(self) -> list[Commit]:
+        """All commits, newest first."""
+        if not self.head:
+            return []
+        words = ("-z", "--no-show-signature", "--encoding=UTF-8", f"--format={_FIELDS}")
+        output = self._repository.git.log(*words, self.head, "--")
+        fields = iter(output.decode("utf-8", "surrogateescape").split("\0"))
+        return [
+            Commit(oid, tuple(parents.split()), int(time), author, subject)
+            for oid, parents, time, author, subject in zip(*[fields] * 5, strict=False)
+        ]
+
+    def latest(self, since: float = 0.0) -> Iterator[list[Change]]:
+        """Yield what each commit since then did to memories, newest first."""
+        commits = [each for each in self.commits if each.time >= since]
+        start, size = 0, _AT_ONCE
+        while start < len(commits):
+            yield from self._changes(commits[start : start + size])
+            start, size = start + size, size * 4
+
+    def of(self, wanted: Wanted) -> list[Change]:
+        """Return all that happened to the files asked for, newest first."""
+        commits = [each for each in self.commits if _may_touch(each, wanted)]
+        found = [change for group in self._changes(commits) for change in group]
+        return [change for change in found if wanted(change.name)]
+
+    def forgotten(self) -> list[Change]:
+        """Return every deletion of a memory, newest first."""
+        others = [each for each in self.commits if not _KEEPING.fullmatch(each.subject)]
+        found = [change for group in self._changes(others) for change in group]
+        return [change for change in found if not change.after]
+
+    def texts(self, entries: Iterable[Entry | None]) -> dict[Entry, str]:
+        """Return what files held; what is no text of a memory's size, or lost, is not among it."""
+        asked = list(dict.fromkeys(each for each in entries if each and each.is_file))
+        if not asked:
+            return {}
+        names = b"".join(entry.oid + b"\n" for entry in asked)
+        answer = self._repository.git.cat_file("--batch-check=%(objectsize)", istream=names)
+        sizes = zip(asked, answer.splitlines(), strict=True)
+        whole = [entry for entry, size in sizes if size.isdigit() and int(size) <= MAX_FILE]
+        blobs = self._repository.blobs(whole)
+        return {entry: data.decode("utf-8", "replace") for entry, data in blobs.items()}
+
+    def commit(self, revision: str) -> str:
+        """Return the commit that git understands by `revision`; empty where there is none."""
+        if not revision or revision.startswith("-") or not self.head:
+            return ""
+        try:
+            return self._repository.name_of(f"{revision}^{{commit}}")
+        except GitFailed:  # such as an ambiguous beginning of a name
+            return ""
+
+    def entry(self, commit: str, name: str) -> Entry | None:
+        """Return the file of a memory as it was at a commit; None where there was none."""
+        output = self._repository.git.ls_tree("-z", commit, "--", f"files/{name}")
+        mode, _, rest = output.partition(b" ")
+        return Entry(mode, rest.split(b" ")[1].partition(b"\t")[0]) if rest else None
+
+    # --- what commits changed -------------------------------------------------------------------
+
+    def _changes(self, commits: Sequence[Commit]) -> Iterator[list[Change]]:
+        """Yield the changes of each commit that has some; of a join only those that it made."""
+        if not commits:
+            return
+        names = "".join(f"{each.oid}\n" for each in commits).encode()
+        words = ("--stdin", "-c", "-r", "-z", "--raw", "--root", "--no-renames", "--", "files")
+        tokens = iter(self._repository.git.diff_tree(*words, istream=names).split(b"\0"))
+        known = {each.oid.encode(): each for each in commits}
+        commit, group = commits[0], list[Change]()
+        for token in tokens:
+            if token.startswith(b":"):
+                path = next(tokens)
+                if is_memory(path):
+                    group.append(self._change(commit, token, path))
+            elif token:
+                if group:
+                    yield group
+                commit, group = known[token], []
+        if group:
+            yield group
+
+    def _change(self, commit: Commit, record: bytes, path: bytes) -> Change:
+        parents = len(record) - len(record.lstrip(b":"))
+        fields = record.lstrip(b":").split(b" ")
+        modes, oids, letters = fields[: parents + 1], fields[parents + 1 : -1], fields[-1].decode()
+        sides = [
+            Entry(mode, oid) if mode.strip(b"0") else None
+            for mode, oid in zip(modes, oids, strict=True)
+        ]
+        what = _WHAT.get(letters[0], "Updated")
+        if what == "Added" and (parents > 1 or commit.subject.startswith("Import ")):
+            what = "Kept" if parents > 1 else "Imported"
+        name = os.fsdecode(path).removeprefix("files/")
+        return Change(commit, name, what, sides[0], sides[-1], self._arrived.get(commit.oid))
+
+    @cached_property
+    def _arrived(self) -> dict[str, bool]:
+        """Say of each commit whether it came from elsewhere, by what the branch's log tells.
+
+        Each line of it has the commits before and after. What a line brings is new when it joins,
+        but for the join itself.
+        """
+        path = self._repository.directory / "logs" / "HEAD"
+        lines = path.read_text("utf-8", "replace").splitlines() if path.is_file() else []
+        parents = {each.oid: each.parents for each in self.commits}
+        found: dict[str, bool] = {}
+        seen: set[str] = set()
+        for line in lines:
+            ends, _, reason = line.partition("\t")
+            before, after = [*ends.split(" "), "", ""][:2]
+            if not seen:
+                seen.update(_reach(before, parents, seen))
+            new = _reach(after, parents, seen)
+            seen.update(new)
+            found.update(dict.fromkeys(new, bool(_ARRIVED.match(reason))))
+            if len(own := parents.get(after, ())) > 1 and own[0] == before:
+                found[after] = False
+        return found
+
+
+def _reach(oid: str, parents: dict[str, Sequence[str]], seen: set[str]) -> set[str]:
+    """Return a commit and all before it, but those that were seen."""
+    found, ahead = set(), [oid]
+    while ahead:
+        each = ahead.pop()
+        if each in parents and each not in seen and each not in found:
+            found.add(each)
+            ahead += parents[each]
+    return found
+
+
+def _may_touch(commit: Commit, wanted: Wanted) -> bool:
+    ours = _OURS.fullmatch(commit.subject)
+    return not ours or " " in ours[2] or wanted(ours[2])  # messages have spaces squeezed

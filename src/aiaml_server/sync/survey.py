@@ -1,0 +1,101 @@
+"""How things stand at this moment, asked of git on this machine: no network, no thread."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from aiaml_server.errors import AiamlError
+from aiaml_server.files import Lock
+from aiaml_server.settings import Settings
+
+OLDEST_GIT = (2, 33)
+
+
+@dataclass
+class Survey:
+    """What git on this machine knows.
+
+    Attributes:
+        git: its version, such as "2.39.5"; empty where there is none.
+        repository: whether the base directory has one.
+        waiting: memories that are not committed yet; None where git cannot tell.
+        kept_out: files that will not be committed, each with the reason.
+        ahead: commits that the remote, as last seen, has not.
+        behind: commits that it had and this machine has not.
+        ahead_since: when the oldest of those ahead was made, in seconds since 1970.
+        occupied: whether a process synchronises the directory right now.
+        complaint: what git said when it could not answer.
+    """
+
+    git: str = ""
+    repository: bool = False
+    waiting: int | None = None
+    kept_out: dict[str, str] = field(default_factory=dict)
+    ahead: int = 0
+    behind: int = 0
+    ahead_since: int | None = None
+    occupied: bool = False
+    complaint: str = ""
+
+    @property
+    def git_is_too_old(self) -> bool:
+        """Whether there is a git that sync cannot use."""
+        return bool(self.git) and _numbers(self.git) < OLDEST_GIT
+
+
+def survey(settings: Settings) -> Survey:
+    """Ask; nothing is changed."""
+    found = Survey(occupied=_occupied(settings.base / ".sync.lock"))
+    try:
+        found.git = version(settings.base)
+        if found.git:
+            _ask(found, settings)
+    except (AiamlError, OSError, ValueError) as error:
+        found.complaint = str(error)
+    return found
+
+
+def version(base: Path) -> str:
+    """Return the version of git; empty where there is none."""
+    from .command import Command, GitMissing  # noqa: PLC0415
+
+    somewhere = next(each for each in (base, *base.parents) if each.is_dir())
+    try:
+        said: bytes = Command(somewhere).version()
+    except GitMissing:
+        return ""
+    match = re.search(r"\d+(\.\d+)+", said.decode("utf-8", "replace"))
+    return match[0] if match else "0"
+
+
+def _ask(found: Survey, settings: Settings) -> None:
+    from .leaks import objection  # noqa: PLC0415
+    from .repository import Repository  # noqa: PLC0415
+
+    repository = Repository(settings.base)
+    found.repository = repository.find()
+    if not found.repository:
+        return
+    found.waiting = repository.pending(objection if settings.check_secrets else _no_objection)
+    kept_out = repository.held_back | repository.unfit
+    found.kept_out = {path.decode("utf-8", "replace"): why for path, why in kept_out.items()}
+    if settings.remote and repository.head():
+        found.ahead, found.behind = repository.ahead_behind()
+        found.ahead_since = repository.ahead_since()
+
+
+def _no_objection(_: bytes) -> str:
+    return ""
+
+
+def _occupied(path: Path) -> bool:
+    if not path.exists():
+        return False
+    with Lock(path).held(0) as hold:
+        return not hold.had
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in text.split("."))

@@ -1,0 +1,598 @@
+"""What git remembers and how sync stands, as a person asks for it: two machines, and failures."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aiaml_server.cli.standing import remedy
+from aiaml_server.files import Lock
+from aiaml_server.settings import without_password
+from aiaml_server.sync import Status, once
+from aiaml_server.sync.command import GitFailed
+from aiaml_server.sync.rounds import in_words
+from machine import CLEAN, Machine, as_person, git, settle
+
+posix_only = pytest.mark.skipif(sys.platform == "win32", reason="shell scripts stand in for git")
+
+SECRET = "AKIA" + "ABCDEFGHIJKLMNOP"
+
+
+@pytest.fixture(autouse=True)
+def nobodys_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sync runs as on a machine whose owner has configured nothing."""
+    for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"):
+        monkeypatch.setenv(name, os.devnull)
+
+
+def environment(machine: Machine, **more: str) -> dict[str, str]:
+    """Return the environment of a person at a machine."""
+    outer = {key: value for key, value in os.environ.items() if not key.startswith("AIAML_")}
+    return {
+        **outer,
+        **CLEAN,
+        "AIAML_MEMORY_DIR": str(machine.base),
+        "AIAML_GITHUB_REMOTE": machine.settings.remote,
+        "PYTHONUTF8": "1",
+        "COLUMNS": "100",
+        **more,
+    }
+
+
+def words(*verb: str) -> list[str]:
+    """Return the command line of a verb."""
+    return [sys.executable, "-m", "aiaml_server", *verb]
+
+
+def aiaml(machine: Machine, *verb: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run a verb at a machine."""
+    return subprocess.run(
+        words(*verb),
+        env=environment(machine, **more),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        timeout=120,
+    )
+
+
+def answer(machine: Machine, *verb: str) -> Any:
+    """Run a verb that succeeds; return its JSON."""
+    done = aiaml(machine, *verb, "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def append(path: Path, line: str) -> None:
+    """Edit a memory as a person does."""
+    path.write_bytes(path.read_bytes() + f"{line}\n".encode())
+
+
+def program(path: Path, text: str) -> Path:
+    """Write a shell script that can be run."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+# --- history and log ------------------------------------------------------------------------------
+
+
+def test_history_has_each_version_of_both_machines_once(ada: Machine, bob: Machine) -> None:
+    """Edits at once, joined: each commit once, with where it was made; the copy has its own."""
+    memory = ada.remember("the beginning")
+    settle([ada, bob])
+    append(ada.path(memory), "by ada")
+    append(bob.path(memory), "by bob")
+    settle([ada, bob])
+    versions = answer(bob, "history", memory.id)
+    assert [each["what"] for each in versions] == ["updated", "updated", "added"]
+    assert len({each["revision"] for each in versions}) == 3
+    by_bob = {each["text"].endswith("by bob\n"): each["arrived"] for each in versions[:2]}
+    assert by_bob == {True: False, False: True}
+    assert versions[2]["arrived"] is True
+    assert [each["present"] for each in versions].count(True) == 1
+    (copy,) = set(bob.files) - {memory.file_name}
+    (kept,) = answer(bob, "history", copy)
+    assert kept["what"] == "kept"
+
+
+def test_log_tells_here_from_elsewhere(ada: Machine, bob: Machine) -> None:
+    """What arrived by a join or by following the other machine is marked, on either machine."""
+    of_ada = ada.remember("from ada")
+    ada.synced()
+    of_bob = bob.remember("from bob")
+    settle([bob, ada])
+    for machine in (ada, bob):
+        arrived = {each["id"]: each["arrived"] for each in answer(machine, "log")}
+        assert arrived == {of_ada.id: machine is bob, of_bob.id: machine is ada}
+
+
+def test_log_does_not_guess_where_git_has_no_log_of_its_own(ada: Machine) -> None:
+    """Without the log of the branch, nobody knows which commits came from elsewhere."""
+    ada.remember("hello")
+    ada.synced()
+    shutil.rmtree(ada.base / ".git" / "logs")
+    (only,) = answer(ada, "log")
+    assert only["arrived"] is None
+    assert ", elsewhere" not in aiaml(ada, "log").stdout
+
+
+def test_log_tells_many_changes_of_one_commit_in_one_line(ada: Machine) -> None:
+    """A first import of hundreds does not push all else out of sight."""
+    for number in range(501):
+        path = ada.base / "files" / f"20240101_000000_{number:08x}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"---\nid: {number:08x}\ntimestamp: 2024-01-01\nagent: a\nuser: u\n"
+                        f"topics: [t]\n---\nnumber {number}\n")  # fmt: skip
+    ada.synced()
+    last = ada.remember("the last")
+    ada.synced()
+    first, second = answer(ada, "log")
+    assert (first["id"], first["memories"]) == (last.id, 1)
+    assert (second["what"], second["memories"]) == ("imported", 501)
+    assert "501 memories" in aiaml(ada, "log").stdout
+    (version,) = answer(ada, "history", "000001f4")
+    assert version["what"] == "imported"
+
+
+def test_a_memory_by_other_hands_is_found_by_its_id(ada: Machine) -> None:
+    """Also when its file, whose name does not hold the id, is gone; under each name that it had."""
+    path = ada.base / "files" / "my notes.md"
+    path.parent.mkdir(parents=True)
+    path.write_text(
+        "---\nid: notes-1\ntimestamp: 2026-01-01\nagent: a\nuser: u\ntopics: [t]\n---\nx\n"
+    )
+    ada.synced()
+    assert [each["what"] for each in answer(ada, "history", "notes-1")] == ["added"]
+    path.unlink()
+    ada.synced()
+    assert [each["what"] for each in answer(ada, "history", "notes-1")] == ["forgotten", "added"]
+    assert aiaml(ada, "restore", "notes-1", "--yes").returncode == 0
+    assert path.read_text().endswith("x\n")
+
+
+def test_a_commit_by_a_person_is_history_too(ada: Machine) -> None:
+    """Whatever its message says."""
+    memory = ada.remember("hello")
+    ada.synced()
+    append(ada.path(memory), "by hand")
+    as_person(ada.base, "commit", "--quiet", "--all", "--message", "Tidy up")
+    first, _ = answer(ada, "history", memory.id)
+    assert (first["what"], first["author"], first["arrived"]) == ("updated", "Marco", False)
+
+
+def test_no_escape_of_a_memory_or_a_name_reaches_the_terminal(ada: Machine) -> None:
+    """A memory is data, a name in git as well."""
+    ada.remember("hello")
+    ada.synced()
+    bad = ada.base / "files" / "20240101_000000_aaaaaaaa.md"
+    bad.write_bytes(b"---\nid: aaaaaaaa\ntimestamp: 2024-01-01\nagent: \x1b[31mred\nuser: u\n"
+                    b"topics: [t]\n---\n\x1b]0;title\x07 \x1b[2J\x1b[32mgreen\n")  # fmt: skip
+    ada.git("add", "files")
+    name = "user.name=\x1b[31mMallory"
+    git(ada.base, "-c", name, "-c", "user.email=m@example.org", "commit", "--quiet", "-m", "x")
+    for verb in (
+        ["log"],
+        ["history", "aaaaaaaa", "--diff"],
+        ["restore", "aaaaaaaa", "--at", "HEAD"],
+    ):
+        done = aiaml(ada, *verb)
+        assert "\x1b" not in done.stdout + done.stderr
+        assert done.stdout
+
+
+@posix_only
+def test_history_and_log_ask_git_little(ada: Machine, tmp_path: Path) -> None:
+    """In 5,000 commits: a few calls, none for each commit, and done while one waits."""
+    stream, first = "", "20240101_000000_00000000"
+    for number in range(5000):
+        name = f"20240101_000000_{number:08x}"
+        message = f"Add memory {name[-8:]} ({name}.md)"
+        text = (
+            f"---\nid: {name[-8:]}\ntimestamp: 2024-01-01\nagent: a\nuser: u\ntopics: [t]\n---\nx\n"
+        )
+        stream += f"commit refs/heads/main\ncommitter A <a@b> {1700000000 + number} +0000\n"
+        stream += f"data {len(message)}\n{message}\nM 100644 inline files/{name}.md\n"
+        stream += f"data {len(text)}\n{text}\n"
+    ada.base.mkdir()
+    ada.git("init", "--quiet", "--initial-branch=main")
+    git(ada.base, "fast-import", "--quiet", data=stream)
+    calls = tmp_path / "calls"
+    program(tmp_path / "bin" / "git", f'echo "$@" >> {calls}\nexec {shutil.which("git")} "$@"')
+    path = f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    for verb, expected in ((["log"], 25), (["history", first[-8:]], 1)):
+        calls.write_text("")
+        started = time.monotonic()
+        done = aiaml(ada, *verb, "--json", PATH=path)
+        assert time.monotonic() - started < 10
+        assert len(json.loads(done.stdout)) == expected, done.stderr
+        assert len(calls.read_text().splitlines()) < 12
+
+
+# --- restore --------------------------------------------------------------------------------------
+
+
+def test_what_one_machine_forgot_another_restores_for_both(ada: Machine, bob: Machine) -> None:
+    """The restored memory is committed, and travels like any other."""
+    memory = ada.remember("not to be lost")
+    settle([ada, bob])
+    before = dict(ada.files)
+    ada.path(memory).unlink()
+    settle([ada, bob])
+    assert bob.files == {}
+    done = aiaml(bob, "restore", memory.id[:4], "--yes")
+    assert done.returncode == 0, done.stderr
+    settle([bob, ada])
+    assert ada.files == bob.files == before
+
+
+def test_restore_goes_back_to_a_revision_and_forward_again(ada: Machine) -> None:
+    """Every version that `history` shows can be had, by the beginning of its revision."""
+    memory = ada.remember("one")
+    ada.synced()
+    for line in ("two", "three"):
+        append(ada.path(memory), line)
+        ada.synced()
+    versions = answer(ada, "history", memory.id)
+    for version in (versions[2], versions[0], versions[1]):
+        done = aiaml(ada, "restore", memory.id, "--at", version["revision"][:8], "--yes")
+        assert done.returncode == 0, done.stderr
+        assert ada.path(memory).read_text(encoding="utf-8") == version["text"]
+    assert len(answer(ada, "history", memory.id)) == 6
+    assert ada.git("status", "--porcelain", "--", "files") == ""
+
+
+def test_restore_overwrites_nothing_that_git_must_not_have(ada: Machine) -> None:
+    """A present version with a secret is in no commit; it stays, and the reason is given."""
+    memory = ada.remember("hello")
+    ada.synced()
+    append(ada.path(memory), "better")
+    ada.synced()
+    append(ada.path(memory), SECRET)
+    before = ada.path(memory).read_bytes()
+    done = aiaml(ada, "restore", memory.id, "--yes")
+    assert done.returncode == 3
+    assert "an AWS access key" in done.stderr
+    assert ada.path(memory).read_bytes() == before
+    assert SECRET not in ada.git("log", "-p")
+
+
+def test_restore_overwrites_nothing_while_git_cannot_commit(ada: Machine) -> None:
+    """In the middle of a merge by hand, the present version is not in git, and stays."""
+    memory = ada.remember("hello")
+    ada.synced()
+    append(ada.path(memory), "better")
+    (ada.base / ".git" / "MERGE_HEAD").write_text(ada.git("rev-parse", "HEAD") + "\n")
+    before = ada.path(memory).read_bytes()
+    done = aiaml(ada, "restore", memory.id, "--yes")
+    assert (done.returncode, ada.path(memory).read_bytes()) == (3, before)
+    assert "MERGE_HEAD" in done.stderr
+
+
+def test_a_version_that_is_no_memory_is_not_restored(ada: Machine) -> None:
+    """Git may hold what a slip of an editor left; the file stays as it is."""
+    memory = ada.remember("hello")
+    ada.synced()
+    good = ada.path(memory).read_bytes()
+    ada.path(memory).write_bytes(b"---\nthis is no memory\n")
+    ada.synced()
+    slip = ada.git("rev-parse", "HEAD")
+    ada.path(memory).write_bytes(good)
+    ada.synced()
+    done = aiaml(ada, "restore", memory.id, "--at", slip, "--yes")
+    assert (done.returncode, ada.path(memory).read_bytes()) == (3, good)
+    assert "no memory" in done.stderr
+
+
+def test_a_memory_that_is_broken_now_is_restored(ada: Machine) -> None:
+    """No reader finds it any more; its id is in the name of its file."""
+    memory = ada.remember("hello")
+    ada.synced()
+    good = ada.path(memory).read_bytes()
+    ada.path(memory).write_bytes(b"---\nthis is no memory\n")
+    done = aiaml(ada, "restore", memory.id, "--yes")
+    assert done.returncode == 0, done.stderr
+    assert ada.path(memory).read_bytes() == good
+
+
+def test_an_id_in_two_files_needs_a_file_s_name(ada: Machine) -> None:
+    """Which one is meant is not guessed."""
+    memory = ada.remember("hello")
+    ada.synced()
+    copy = ada.base / "files" / "copy.md"
+    shutil.copy(ada.path(memory), copy)
+    append(copy, "more")
+    ada.synced()
+    assert aiaml(ada, "restore", memory.id, "--yes").returncode == 2
+    copy.unlink()
+    ada.synced()
+    assert aiaml(ada, "restore", "copy.md", "--yes").returncode == 0
+    assert copy.read_text().endswith("more\n")
+
+
+@pytest.mark.parametrize(
+    "revision", ["", "-q", "--help", "HEAD:files", "@{99}", "main^{tree}", ":/"]
+)
+def test_a_revision_that_is_none_is_refused(ada: Machine, revision: str) -> None:
+    """Whatever git would make of it: the file stays."""
+    memory = ada.remember("hello")
+    ada.synced()
+    ada.path(memory).unlink()
+    done = aiaml(ada, "restore", memory.id, f"--at={revision}", "--yes")
+    assert (done.returncode, ada.files) == (2, {})
+    assert "--at: git knows no revision" in done.stderr
+
+
+# --- sync and status ------------------------------------------------------------------------------
+
+
+class Forbidding(http.server.BaseHTTPRequestHandler):
+    """A web server that lets nobody in."""
+
+    def do_GET(self) -> None:
+        """Refuse."""
+        self.send_response(401)
+        self.send_header("WWW-Authenticate", 'Basic realm="memories"')
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def forbidding() -> Iterator[str]:
+    """The address of a server that lets nobody in, with a password."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Forbidding)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://me:hunter2@127.0.0.1:{server.server_port}/memories"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def fails(machine: Machine, problem: str, what_to_do: str) -> None:
+    """Check that `sync` and `status` say what is wrong and what to do, and never the password."""
+    for verb in ("sync", "status", "where"):
+        done = aiaml(machine, verb)
+        said = done.stdout + done.stderr
+        assert "hunter2" not in said
+        if verb != "where":
+            assert done.returncode == 3
+            assert problem in said
+            assert what_to_do in said
+
+
+@pytest.mark.parametrize(
+    ("address", "problem", "what_to_do"),
+    [
+        ("https://me:hunter2@aiaml.invalid/x", "cannot be resolved", "check the network"),
+        ("http://me:hunter2@127.0.0.1:1/x", "cannot be reached", "the port"),
+        ("/nowhere/hunter/2", "no git repository", "make the repository"),
+    ],
+)
+def test_a_remote_that_is_not_there(
+    tmp_path: Path, address: str, problem: str, what_to_do: str
+) -> None:
+    """The memory is committed; the person reads what is wrong and what to do."""
+    machine = Machine(tmp_path / "base", address)
+    machine.remember("hello")
+    fails(machine, problem, what_to_do)
+    assert machine.messages()[0].startswith("Add memory")
+
+
+def test_a_remote_that_lets_nobody_in(tmp_path: Path, forbidding: str) -> None:
+    """What to try by hand is said."""
+    machine = Machine(tmp_path / "base", forbidding)
+    machine.remember("hello")
+    fails(machine, "did not let us in", "`git ls-remote`")
+
+
+@posix_only
+def test_a_remote_that_refuses(ada: Machine, remote: Path) -> None:
+    """The remote's own words, and where to look."""
+    program(remote / "hooks" / "pre-receive", "echo no entry; exit 1")
+    ada.remember("hello")
+    fails(ada, "no entry", "no rule or hook")
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "fatal: unable to access 'https://x/': Could not resolve host: x",
+        "git@x: Permission denied (publickey).",
+        "Host key verification failed.",
+        "no end after 60 s",
+        "fatal: repository 'https://x/' not found",
+        "ssh: connect to host x port 22: Connection refused",
+        "fatal: write error: No space left on device",
+        "fatal: unable to access 'https://x/': SSL certificate problem: expired",
+        "! [remote rejected] main -> main (protected branch hook declined)",
+        "fatal: Unable to create '/x/.git/refs/heads/main.lock': File exists.",
+        "fatal: transport 'ext' not allowed",
+        "error: cannot lock ref: Permission denied",
+        "fatal: detected dubious ownership in repository at '/x'",
+    ],
+)
+def test_every_kind_of_failure_has_its_remedy(output: str) -> None:
+    """Nobody is told to try again where something else would help."""
+    words_of_status = in_words(GitFailed("fetch", output))
+    assert remedy(words_of_status) != remedy("something else")
+
+
+def test_status_changes_nothing(ada: Machine, bob: Machine) -> None:
+    """It is asked as often as one likes, beside a running server."""
+    ada.remember("one")
+    bob.remember("two")
+    settle([ada, bob])
+    ada.remember("three")
+
+    def everything() -> dict[str, tuple[int, bytes]]:
+        files = (path for path in ada.base.rglob("*") if path.is_file())
+        known = {str(path): (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
+        return {name: value for name, value in known.items() if not name.endswith(".sync.lock")}
+
+    before = everything()
+    for verb in ("status", "where", "log"):
+        assert aiaml(ada, verb).returncode == 0
+    assert everything() == before
+
+
+def test_status_counts_what_is_ahead_and_behind(ada: Machine, bob: Machine, remote: Path) -> None:
+    """From what git knows here, without the network."""
+    ada.remember("one")
+    settle([ada, bob])
+    bob.remember("two")
+    bob.synced()
+    ada.git("fetch", "--quiet", str(remote), "+refs/heads/main:refs/aiaml/remote")
+    remote.rename(remote.with_name("gone"))
+    ada.remember("three")
+    once(ada.settings, local=True)
+    standing = answer(ada, "status")
+    assert (standing["ahead"], standing["behind"], standing["not_committed"]) == (1, 1, 0)
+
+
+def test_commits_that_wait_for_long_are_pointed_out(ada: Machine) -> None:
+    """Exit code 1: nothing failed, but nobody took them to the remote."""
+    ada.remember("one")
+    ada.synced()
+    assert aiaml(ada, "status").returncode == 0
+    ada.remember("two")
+    old = environment(ada, GIT_COMMITTER_DATE="2024-01-01T00:00:00Z")
+    name = ["-c", "user.name=Marco", "-c", "user.email=marco@example.org"]
+    commit = ["git", *name, "commit", "--quiet", "--allow-empty", "-m", "of long ago"]
+    subprocess.run(commit, cwd=ada.base, env=old, check=True)
+    once(ada.settings, local=True)
+    done = aiaml(ada, "status")
+    assert done.returncode == 1
+    assert "aiaml sync" in done.stdout
+
+
+@posix_only
+@pytest.mark.parametrize(
+    ("script", "said"), [("exit 127", "install git"), ("echo git version 2.20.1", "is too old")]
+)
+def test_status_without_a_git_that_does(
+    ada: Machine, tmp_path: Path, script: str, said: str
+) -> None:
+    """No git, or an old one: said with the remedy, whatever else there is."""
+    ada.remember("hello")
+    directory = tmp_path / "bin"
+    directory.mkdir()
+    if "echo" in script:
+        program(directory / "git", script)
+    done = aiaml(ada, "status", PATH=str(directory))
+    assert done.returncode == 3
+    assert said in done.stdout
+
+
+def test_a_round_that_stays_here_does_not_hide_that_the_remote_is_away(
+    ada: Machine, remote: Path
+) -> None:
+    """Only a round that has asked the remote can say that all is well again."""
+    ada.remember("hello")
+    away = remote.rename(remote.with_name("away"))
+    assert ada.sync().problem
+    assert once(ada.settings, local=True).problem is None
+    assert Status.read(ada.base).problem
+    away.rename(remote)
+    assert once(ada.settings).problem is None
+    assert Status.read(ada.base).problem is None
+
+
+def test_sync_tells_what_came_and_went(ada: Machine, bob: Machine) -> None:
+    """In one sentence, on standard output; silent otherwise where nobody watches."""
+    bob.remember("from bob")
+    bob.remember("another")
+    bob.synced()
+    ada.remember("from ada")
+    done = aiaml(ada, "sync")
+    assert (done.stdout, done.stderr) == ("1 memory committed, 2 arrived and 1 pushed.\n", "")
+    assert len(ada.files) == 3
+    done = aiaml(ada, "sync")
+    assert done.stdout == "Nothing new, here or at the remote.\n"
+
+
+def test_sync_waits_for_another_process_and_says_so(ada: Machine) -> None:
+    """A running server may be at it; nothing is done twice, and nobody is left wondering."""
+    ada.remember("hello")
+    lock = Lock(ada.base / ".sync.lock")
+    with lock.held(1):
+        process = subprocess.Popen(
+            words("sync"),
+            env=environment(ada),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+        )
+        assert process.stderr
+        assert process.stderr.readline() == "waiting for another process that is at it …\n"
+        status = aiaml(ada, "status")
+        assert "at this moment" in status.stdout
+    stdout, stderr = process.communicate(timeout=60)
+    assert (process.returncode, stderr) == (0, "")
+    assert stdout == "1 memory committed and 1 pushed.\n"
+
+
+@posix_only
+def test_ctrl_c_ends_sync_and_its_git_and_leaves_nothing_half_done(tmp_path: Path) -> None:
+    """What was committed stays; the remote that never answers is let go; no lock is left."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(30)
+        machine = Machine(tmp_path / "base", f"git://127.0.0.1:{server.getsockname()[1]}/memories")
+        memory = machine.remember("hello")
+        process = subprocess.Popen(
+            words("sync"), env=environment(machine), stderr=subprocess.PIPE, encoding="utf-8"
+        )
+        connection, _ = server.accept()
+        with connection:
+            process.send_signal(signal.SIGINT)
+            started = time.monotonic()
+            _, stderr = process.communicate(timeout=30)
+            assert time.monotonic() - started < 5
+            connection.settimeout(5)
+            while connection.recv(4096):  # until its git is gone
+                pass
+    assert (process.returncode, stderr.strip()) == (130, "")
+    assert memory.id in machine.messages()[0]
+    assert not list((machine.base / ".git").rglob("*.lock"))
+    assert Status.read(machine.base).problem is None
+    assert machine.git("status", "--porcelain", "--", "files") == ""
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("https://me:hunter2@example.org/x.git", "https://***@example.org/x.git"),
+        ("https://ghp_hunter2@example.org/x", "https://***@example.org/x"),
+        ("https://me:hunter/2@example.org/x", "https://***@example.org/x"),
+        ("https://example.org/x?token=hunter2", "https://example.org/x?***"),
+        ("https://example.org/x?to=http://me:hunter2@y", "https://***@y"),
+        ("ssh://git@example.org:22/x", "ssh://git@example.org:22/x"),
+        ("ssh://me:hunter2@example.org/x", "ssh://***@example.org/x"),
+        ("git@example.org:me/x.git", "git@example.org:me/x.git"),
+        ("me:hunter2@example.org:x", "***@example.org:x"),
+        ("/srv/git/me@home", "/srv/git/me@home"),
+        ("", ""),
+    ],
+)
+def test_an_address_is_shown_without_its_password(address: str, shown: str) -> None:
+    """Better too little of it than a token."""
+    assert without_password(address) == shown
