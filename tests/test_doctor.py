@@ -738,7 +738,7 @@ def test_on_a_terminal_there_is_colour_and_a_question(base: Path) -> None:
     for answer, mode, code in (("n", 0o755, 1), ("y", 0o700, 0)):
         controller, terminal = pty.openpty()
         outer = {key: value for key, value in os.environ.items() if key != "NO_COLOR"}
-        own = {"AIAML_MEMORY_DIR": str(base), "AIAML_ENABLE_SYNC": "false", "TERM": "xterm"}
+        own = {"AIAML_MEMORY_DIR": str(base), "AIAML_ENABLE_SYNC": "false", "COLUMNS": "62"}
         command = [*SERVER, "doctor", "access", "files", "--fix"]
         with subprocess.Popen(
             command, stdin=terminal, stdout=terminal, stderr=terminal, env={**outer, **own}
@@ -754,5 +754,6 @@ def test_on_a_terminal_there_is_colour_and_a_question(base: Path) -> None:
             assert process.wait(30) == code
         os.close(controller)
         assert b"\x1b[33mwarning" in said
+        assert b"can get at\r\n" + b" " * 20 in said
         assert b"Go on?" in said
         assert base.stat().st_mode & 0o777 == mode

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import groupby
@@ -22,6 +23,7 @@ from aiaml_server.cli.terminal import (
     out,
     out_json,
     plural,
+    width,
     yes,
 )
 
@@ -112,13 +114,23 @@ def _show(findings: Iterable[Finding]) -> Iterator[Finding]:
         count = 0
         for count, finding in enumerate(group, 1):
             if count <= _SHOWN:
-                word = click.style(f"{level:7}", fg=_COLOURS[level])
-                out(f"{word}  {finding.check:9}  {finding.found}")
+                line = _wrapped(f"{level:7}  {finding.check:9}  {finding.found}")
+                out(click.style(line[:7], fg=_COLOURS[level]) + line[7:])
             yield finding
         if count > _SHOWN:
             out(f"{'':20}… and {count - _SHOWN:,} more, which `--json` names")
         if remedy:
-            out(dim(f"{'':20}{remedy}"))
+            out(dim(_wrapped(f"{'':20}{remedy}")))
+
+
+def _wrapped(text: str) -> str:
+    """Break a line where the terminal would; elsewhere a finding is one line, to be searched."""
+    if not sys.stdout.isatty():
+        return text
+    indent = " " * 20
+    return textwrap.fill(
+        text, width(), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def _summary(found: list[Finding], fixes: int) -> None:
