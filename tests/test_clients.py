@@ -676,6 +676,16 @@ def test_a_snippet_is_what_goes_into_the_file() -> None:
     assert clients.snippet(BY_NAME["codex"], ["x"], {}).startswith("[mcp_servers.aiaml]\n")
 
 
+def test_help_and_readme_name_every_client() -> None:
+    """What can be connected is said where a person looks first."""
+    from aiaml_server.cli.connecting import install
+
+    readme = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+    for client in CLIENTS:
+        assert f" {client.name}" in (install.help or "")
+        assert client.title.split(" (")[0].removesuffix(" Insiders") in readme
+
+
 def test_places_in_a_text_are_counted_as_editors_do() -> None:
     """Lines end with LF, CRLF or CR; a BOM takes no column."""
     assert position("\ufeffab", 2) == (1, 2)

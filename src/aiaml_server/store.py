@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .errors import ChangedMeanwhile, MalformedFile, StoreError
-from .files import TEMPORARY, Lock, make_directory, read_regular, sync_directory, write_atomic
+from .files import (
+    TEMPORARY,
+    Lock,
+    make_directory,
+    read_regular,
+    replace_atomic,
+    sync_directory,
+    write_atomic,
+)
 from .memory import Memory, format, parse
 
 log = logging.getLogger(__name__)
@@ -122,13 +130,13 @@ class Store:
         self._make_directories()
         path = self.directory / name
         try:
-            with self._lock.held(LOCK_SECONDS) as hold:
+            with self._lock.held(LOCK_SECONDS):
                 if self._held(name) != before:
                     raise ChangedMeanwhile(name)
-                if hold.had:  # then whoever left it is dead
-                    path.with_name(f".{name}{TEMPORARY}").unlink(missing_ok=True)
-                if after is not None:
+                if after is not None and before is None:
                     write_atomic(path, after.encode())
+                elif after is not None:
+                    replace_atomic(path, after.encode(), 0o600)
                 elif before is not None:
                     path.unlink()
                     sync_directory(self.directory)
