@@ -586,7 +586,7 @@ def test_memories_that_are_not_committed_are_a_warning(base: Path) -> None:
     once(Settings(base))
     report = synced(base)
     assert report.all_is_well and report.having("ok", "all memories are committed")
-    assert report.having("ok", "git version") and report.having("ok", "none set")
+    assert report.having("ok", "version 2.") and report.having("ok", "none set")
     new = Memory.new("claude", "marco", ["a"], "hello")
     plant(base, new.file_name, text_of(new))
     assert synced(base).having("warning", "1 memory not committed yet")

@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from aiaml_server.cli.standing import remedy
 from aiaml_server.cli.terminal import joined, plural
 from aiaml_server.settings import Settings
 from aiaml_server.sync.status import Status
+from aiaml_server.sync.survey import Survey, survey, version
 
 from .finding import Finding
 from .scene import Scene
@@ -19,7 +21,6 @@ from .scene import Scene
 if TYPE_CHECKING:
     from aiaml_server.sync.repository import Repository
 
-_OLDEST = (2, 33)
 _REMOTE_SECONDS = 10.0
 _STALE_SECONDS = 600.0  # longer than any git of ours runs on this computer
 _UNFINISHED = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply")
@@ -32,70 +33,50 @@ def git(scene: Scene) -> Iterator[Finding]:
         found = "not used: sync is off (AIAML_ENABLE_SYNC); memories are in files only"
         yield Finding("git", "ok", found)
         return
-    from aiaml_server.sync.command import Command, GitMissing  # noqa: PLC0415 (imports GitPython)
-
-    try:
-        said = Command(Path(tempfile.gettempdir())).version().decode().strip()
-    except GitMissing:
-        remedy = "install git (https://git-scm.com/downloads), or set AIAML_ENABLE_SYNC=false"
-        found = "there is no git: memories are stored and found, but have no history and no copy"
-        yield Finding("git", "warning", found, remedy)
-        return
-    version = tuple(map(int, re.findall(r"\d+", said)[:2]))
-    if version < _OLDEST:
-        remedy = "install git 2.33 or newer (https://git-scm.com/downloads)"
-        yield Finding("git", "error", f"{said} is too old", remedy)
+    found = version(settings.base if settings else Path(tempfile.gettempdir()))
+    problem = ""
+    if not found:
+        problem = "there is no git on this machine: memories have no history and no copy"
+    elif Survey(git=found).git_is_too_old:
+        problem = f"git {found} is too old"
+    if problem:
+        yield Finding("git", "error" if found else "warning", problem, remedy(problem))
     else:
-        yield Finding("git", "ok", said)
+        yield Finding("git", "ok", f"version {found}")
 
 
 def status(scene: Scene) -> Iterator[Finding]:
-    """Say what the last sync said, and what is in its way."""
+    """Say what the last sync said, what git says now, and what is in the way."""
     settings, base = scene.settings, scene.base
     if not settings or not base or not settings.sync:
         return
-    last = Status.read(base)
-    if last.problem:
-        found = f"failing since {last.failing_since}: {last.problem}"
-        yield Finding("sync", "error", found, remedy(last.problem))
-    for path, reason in last.held_back.items():
-        found = f"{path} is kept out of git: {reason}"
-        todo = "take the secret out; or, if it is none, set AIAML_CHECK_SECRETS=false"
-        yield Finding("sync", "warning", found, todo if "seems to hold" in reason else _MAKE_FILE)
-    if (base / ".git").exists():
-        yield from _repository(base, last)
-    elif not last.problem:
-        found = "no git repository yet; the next server, or `aiaml sync`, makes one"
-        yield Finding("sync", "ok", found)
-
-
-_MAKE_FILE = "make it a plain file of at most 4 MiB"
-
-
-def _repository(base: Path, last: Status) -> Iterator[Finding]:
-    from aiaml_server.sync.command import Command, GitFailed, GitMissing  # noqa: PLC0415
-
-    command = Command(base)
-    try:
-        directory = base / command.rev_parse("--git-dir").decode().rstrip("\n")
-        said = command.status("--porcelain", "-z", "--untracked-files=all", "--", "files")
-    except GitMissing:
+    last, now = Status.read(base), survey(settings)
+    if not now.git:
         return
-    except GitFailed as error:
-        todo = "memories are safe in files/; the next sync tries to mend it: see `aiaml status`"
-        yield Finding("sync", "error", f"git cannot read its repository: {error.output}", todo)
-        return
-    in_the_way = list(_obstacles(directory))
-    yield from in_the_way
-    known = {path.encode() for path in last.held_back}
-    paths = {record[3:] for record in said.split(b"\0")} - known
-    new = len([path for path in paths if path.endswith(b".md")])
-    if new:
-        found = f"{plural(new, 'memory')} not committed yet"
-        yield Finding("sync", "warning", found, "a running server does so within a minute, and "
-                      "`aiaml sync` at once")  # fmt: skip
-    elif not (last.problem or in_the_way or last.held_back):
+    found = list(_troubles(base, last, now))
+    yield from found
+    if now.waiting:
+        todo = "a running server does so within a minute, and `aiaml sync` at once"
+        told = f"{plural(now.waiting, 'memory')} not committed yet"
+        yield Finding("sync", "warning", told, todo)
+    elif not now.repository:
+        told = "no git repository yet; the next server, or `aiaml sync`, makes one"
+        yield Finding("sync", "ok", told)
+    elif not found:
         yield Finding("sync", "ok", f"all memories are committed{_told(last)}")
+
+
+def _troubles(base: Path, last: Status, now: Survey) -> Iterator[Finding]:
+    if last.problem:
+        told = f"failing since {last.failing_since}: {last.problem}"
+        yield Finding("sync", "error", told, remedy(last.problem))
+    if now.complaint:
+        told = f"git cannot read its repository: {now.complaint}"
+        yield Finding("sync", "error", told, remedy(now.complaint))
+    for path, reason in now.kept_out.items():
+        told = f"{path} is kept out of git: {reason}"
+        yield Finding("sync", "warning", told, remedy(reason))
+    yield from _obstacles(base / ".git")
 
 
 def _told(last: Status) -> str:
@@ -167,22 +148,3 @@ def _exposed(address: str) -> Iterator[Finding]:
     if re.match(r"(http|git)://", address):
         found = "memories travel to AIAML_GITHUB_REMOTE unencrypted"
         yield Finding("remote", "warning", found, "use an https:// or ssh address")
-
-
-def remedy(problem: str) -> str:
-    """Return what to do about a failure of sync."""
-    for pattern, words in _REMEDIES.items():
-        if re.search(pattern, problem):
-            return words
-    return "memories are safe here and sync goes on trying; docs/sync.md says what it needs"
-
-
-_REMEDIES = {
-    "cannot be resolved|cannot be reached|in time": (
-        "check the network and the address; memories are safe here and sync goes on trying"
-    ),
-    "let us in|may not see it": (
-        "`git ls-remote` with the address must answer without a question: see docs/sync.md"
-    ),
-    "disk is full": "free some space",
-}
