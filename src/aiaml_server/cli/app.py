@@ -24,8 +24,10 @@ start. The other verbs are for you.
 
 \b
 Examples:
+  aiaml install --all                 connect the agents on this computer
   aiaml list                          the newest memories
   aiaml search dinner vegetarian      what an agent would find
+  aiaml doctor                        whether all is well, and what to do
   aiaml install --all                 connect your agents to it
 """
 
@@ -67,15 +69,15 @@ VERBS = {
     "log": "past:log",
     "status": "standing:status",
     "sync": "standing:sync",
-    "where": "standing:where",
-    "install": "connecting:install",
-    "uninstall": "connecting:uninstall",
     "doctor": "doctor.verb:doctor",
-    "completion": "completing:completion",
-    "serve": "serving:serve_verb",
+    "where": "standing:where",
     "import": "moving:import_",
     "export": "moving:export",
+    "install": "connecting:install",
+    "uninstall": "connecting:uninstall",
+    "completion": "completing:completion",
     "demo": "serving:demo_verb",
+    "serve": "serving:serve_verb",
 }
 """Each verb, in the order that `--help` has them, and where it is: imported only when used."""
 
