@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from aiaml_server import InvalidSetting, MemoryBank, Settings
-from aiaml_server.sync import Status, repository
+from aiaml_server.sync import Status, remembered, repository
+from aiaml_server.sync.address import section
 from aiaml_server.sync.worktree import object_name, replace
 from machine import Machine, as_person, content_of, git, settle
 
@@ -623,3 +624,16 @@ def test_nothing_of_sync_shows_a_password(tmp_path: Path) -> None:
         Settings.from_environ({"AIAML_GITHUB_REMOTE": "ftp://ada:hunter2@example.org"})
     assert "hunter2" not in str(caught.value)
     assert Status.read(tmp_path) == Status()
+
+
+@pytest.mark.parametrize("address", ['a"b\\c', "https://me:p%40ss@example.org/x.git", "~/m", "h:é"])
+def test_the_address_last_used_is_known(tmp_path: Path, address: str) -> None:
+    """A person's shell need not repeat what a client told its servers."""
+    assert remembered(tmp_path) == ""
+    directory = tmp_path / ".git" / "aiaml"
+    directory.mkdir(parents=True)
+    (directory / "remote").write_text(section(address), encoding="utf-8")
+    assert remembered(tmp_path) == address
+    assert (
+        git(tmp_path, "config", "--file", str(directory / "remote"), "remote.origin.url") == address
+    )

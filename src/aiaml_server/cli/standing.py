@@ -484,7 +484,15 @@ def _sources(setting: Settings) -> list[dict[str, str]]:
         {
             "variable": name,
             "value": str(value).lower() if isinstance(value, bool) else str(value),
-            "source": "from the environment" if os.environ.get(name) else "the default",
+            "source": _source(name, value),
         }
         for name, value in values.items()
     ]
+
+
+def _source(name: str, value: object) -> str:
+    if os.environ.get(name):
+        return "from the environment"
+    if name == "AIAML_GITHUB_REMOTE" and value != "none":
+        return "as last used here"
+    return "the default"

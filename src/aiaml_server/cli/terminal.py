@@ -19,7 +19,7 @@ from aiaml_server.bank import MemoryBank
 from aiaml_server.errors import AiamlError
 from aiaml_server.memory import Memory
 from aiaml_server.settings import Settings
-from aiaml_server.sync import Status, once
+from aiaml_server.sync import Status, once, remembered
 
 DONE = 0
 NOTHING = 1  # not found, no match, not wanted; or a warning of `doctor`
@@ -51,10 +51,16 @@ yes = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 def settings() -> Settings:
     """Return the settings of the environment.
 
+    A client may have told its servers of a remote that a person's shell does not know of. So where
+    the variable is not set here, the address that was last used holds, as long as it is in use.
+
     Raises:
         InvalidSetting: a variable cannot be used.
     """
-    return Settings.from_environ(os.environ)
+    chosen = Settings.from_environ(os.environ)
+    if "AIAML_GITHUB_REMOTE" in os.environ or not Status.read(chosen.base).remote:
+        return chosen
+    return replace(chosen, remote=remembered(chosen.base))
 
 
 @contextmanager

@@ -3,6 +3,7 @@
     __init__    the thread: woken, every minute, at the end
     rounds      one round: commit, fetch, join, push; and what follows when that fails
     remote      the other end
+    address     where that is
     repository  the base directory's git repository
     stream      new commits, as git fast-import reads them
     worktree    its files, read and replaced without a loss
@@ -27,12 +28,13 @@ from typing import TYPE_CHECKING
 from aiaml_server.errors import AiamlError, StoreError
 from aiaml_server.settings import Settings
 
+from .address import remembered
 from .status import Progress, Status
 
 if TYPE_CHECKING:
     from .rounds import Rounds
 
-__all__ = ["Occupied", "Progress", "Status", "Sync", "once"]
+__all__ = ["Occupied", "Progress", "Status", "Sync", "once", "remembered"]
 
 log = logging.getLogger(__name__)
 

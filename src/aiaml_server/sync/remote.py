@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from .address import section
 from .command import Command, GitFailed, dying_with_us, ssh_command
 from .repository import MAIN, REMOTE, Repository
 
@@ -36,7 +37,7 @@ class Remote:
         (directory / "objects").mkdir(exist_ok=True)
         sha256 = len(self._repository.head()) > 40
         _have(directory / "config", _SHA256 if sha256 else _SHA1)
-        _have(directory / "remote", _section(self._url))
+        _have(directory / "remote", section(self._url))
         _have(directory / "HEAD", f"ref: {MAIN}\n")
         variables = self.git.variables
         if variables.get("GIT_DIR"):
@@ -121,11 +122,6 @@ def _credentials(url: str) -> list[str]:
     if not match:
         return []
     return [text for text in (match[1], match[1].partition(":")[2]) if text]
-
-
-def _section(url: str) -> str:
-    quoted = url.replace("\\", "\\\\").replace('"', '\\"')
-    return f'[remote "origin"]\n\turl = "{quoted}"\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n'
 
 
 _SHA1 = """\
