@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -96,3 +98,28 @@ def test_serving_imports_nothing_that_only_a_few_paths_need() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "list", "show 1b2c", "search dog", "topics", "stats", "remember x -t y", "history 1b2c",
+        "log", "status", "where", "install --list", "export --to -", "doctor files",
+    ],
+)  # fmt: skip
+def test_no_verb_but_those_that_speak_mcp_imports_the_sdk(line: str, tmp_path: Path) -> None:
+    """A person does not wait for what only agents need."""
+    shutil.copytree(Path(__file__).with_name("transcripts") / "store", tmp_path / "store")
+    script = (
+        "import sys; from aiaml_server.cli.app import run; code = run(sys.argv[1:]); "
+        "print(code, [m for m in ('mcp', 'pydantic', 'starlette') if m in sys.modules],"
+        " file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, *line.split()],
+        env={**os.environ, "AIAML_MEMORY_DIR": str(tmp_path / "store"), "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert re.search(r"^[01] \[\]$", done.stderr, re.MULTILINE), done.stderr
