@@ -60,7 +60,7 @@ def _short(verb: str) -> str:
 
 
 def _help(command: click.Command, name: str) -> str:
-    settings = {**command.context_settings, "terminal_width": 90, "max_content_width": 90}
+    settings = {**command.context_settings, "terminal_width": 80, "max_content_width": 80}
     names = {"help_option_names": ["-h", "--help"]}
     with click.Context(command, info_name=name, **{**settings, **names}) as context:
         return f"```text\n{command.get_help(context)}\n```\n"

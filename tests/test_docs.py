@@ -59,3 +59,8 @@ def test_every_verb_has_examples_in_its_help(commands: ModuleType) -> None:
     for verb in VERBS:
         if verb not in WITHOUT:
             assert "Example" in commands.pages()[f"{verb}.md"], verb
+
+
+def test_the_overview_cuts_no_sentence_short(commands: ModuleType) -> None:
+    """What each verb does fits on its line, also at 80 columns."""
+    assert not re.search(r"^  \w+ .*\.\.\.$", commands.pages()["README.md"], re.MULTILINE)

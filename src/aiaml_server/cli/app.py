@@ -28,7 +28,6 @@ Examples:
   aiaml list                          the newest memories
   aiaml search dinner vegetarian      what an agent would find
   aiaml doctor                        whether all is well, and what to do
-  aiaml install --all                 connect your agents to it
 """
 
 EPILOG = """\

@@ -102,7 +102,7 @@ def install(
 @click.option("--all", "everything", is_flag=True, help="Every client that is connected.")
 @dry_run
 def uninstall(names: Sequence[str], everything: bool, dry_run: bool) -> int:
-    """Disconnect AI clients: take the entry out of their configuration files.
+    """Take the entry out of AI clients' files again.
 
     No memory is touched. A file that was not edited since `aiaml install`
     becomes again exactly what it was before.

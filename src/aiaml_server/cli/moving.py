@@ -250,7 +250,7 @@ FORMATS = {"jsonl": ".jsonl", "zip": ".zip", "book": ".md", "site": ".html"}
 @click.option("--force", "-f", is_flag=True, help="Replace FILE if it exists.")
 @filters.options
 def export(target: str, form: str | None, by: str, force: bool, **options: Any) -> None:
-    """Write memories to one file: for a backup, for other programs, or to read.
+    """Write memories to one file, to keep, to read or to take along.
 
     jsonl is what `aiaml import` takes back exactly; zip holds the files byte for byte; book is one
     markdown document; site is one web page with a search, which needs nothing else.

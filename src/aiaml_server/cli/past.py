@@ -106,9 +106,9 @@ def _version(past: Past, change: Change, present: dict[str, str | None]) -> dict
 @click.option("--at", metavar="REV", help="The version of this revision, as `history` has it.")
 @yes
 def restore(memory_id: str, at: str | None, yes: bool) -> None:
-    """Bring back an earlier version of a memory, or a forgotten memory.
+    """Bring back an earlier version, or a forgotten memory.
 
-    Without --at, that is the last version which a forgotten memory had; of a memory that is there,
+    Without --at, it is the last version which a forgotten memory had; of a memory that is there,
     the version before its last change. The present version stays in git's history, so the same verb
     undoes it.
 
@@ -208,7 +208,7 @@ def _show(memory: Memory, before: str | None, text: str, of: str) -> None:
 @click.option("--since", metavar="TIME", help="Only from then on: a date, or 90m, 12h, 7d, 2w ago.")
 @as_json
 def log(limit: int, since: str | None, json: bool) -> None:
-    """Show which memories came, changed and went lately, and from where.
+    """Show what came, changed and went lately, and from where.
 
     "here" is what was committed on this computer; what came from another one bears the name that
     its git commits under.

@@ -179,9 +179,9 @@ def _render(name: str, memory: Memory, *, rule: bool) -> None:
               help="Matching lines to show of each memory; 2 if not said.")  # fmt: skip
 @as_json
 def search(words: Sequence[str], lines: int, json: bool) -> None:
-    """Find memories as agents do: the answer of `think`, best first, at most 25.
+    """Find memories as agents do: with the answer of `think`.
 
-    Each word is looked for as it is written, in any case, also inside words; quotes make several
+    That is at most 25, the best first. Each word is looked for as it is written, in any case, also inside words; quotes make several
     words one.
 
     \b

@@ -58,7 +58,7 @@ def serve_verb() -> int:
 
 @click.command("demo")
 def demo_verb() -> int:
-    """Watch a memory being remembered, found and recalled, in a throw-away place."""
+    """Watch the three tools at work, in a throw-away place."""
     from .demo import demo as play  # noqa: PLC0415 (imports the SDK's client)
 
     return play()

@@ -380,7 +380,7 @@ def _quiet_log() -> None:
 @click.command("where")
 @as_json
 def where(json: bool) -> None:
-    """Show every place in use, what lies there, and which settings hold.
+    """Show every place and every setting in use.
 
     \b
     Examples:

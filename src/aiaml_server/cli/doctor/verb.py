@@ -68,9 +68,9 @@ _SHOWN = 10  # findings with the same remedy, on a screen
 @yes
 @as_json
 def doctor(only: tuple[str, ...], mend: bool, offline: bool, yes: bool, json: bool) -> int:
-    """Check everything: the program, the directory, the files, the index, git, clients, a server.
+    """Check everything, and say what to do.
 
-    Each line is ok, a warning or an error, with what to do about it. The exit code is that of the
+    The program, the directory, the files, the index, git, clients and a real server: each line is ok, a warning or an error, with what to do about it. The exit code is that of the
     worst: 0, 1 for a warning, 3 for an error.
 
     `--fix` makes the directory private and deletes what can be made anew or nobody needs: a wrong
