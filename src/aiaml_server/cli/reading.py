@@ -181,8 +181,8 @@ def _render(name: str, memory: Memory, *, rule: bool) -> None:
 def search(words: Sequence[str], lines: int, json: bool) -> None:
     """Find memories as agents do: with the answer of `think`.
 
-    That is at most 25, the best first. Each word is looked for as it is written, in any case, also inside words; quotes make several
-    words one.
+    That is at most 25, the best first. Each word is looked for as it is written, in any case, also
+    inside words; quotes make several words one.
 
     \b
     Examples:

@@ -70,8 +70,9 @@ _SHOWN = 10  # findings with the same remedy, on a screen
 def doctor(only: tuple[str, ...], mend: bool, offline: bool, yes: bool, json: bool) -> int:
     """Check everything, and say what to do.
 
-    The program, the directory, the files, the index, git, clients and a real server: each line is ok, a warning or an error, with what to do about it. The exit code is that of the
-    worst: 0, 1 for a warning, 3 for an error.
+    The program, the directory, the files, the index, git, clients and a real server: each line is
+    ok, a warning or an error, with what to do about it. The exit code is that of the worst: 0, 1
+    for a warning, 3 for an error.
 
     `--fix` makes the directory private and deletes what can be made anew or nobody needs: a wrong
     index, and what was left by a writer that died. It says so first, and never touches a memory.
