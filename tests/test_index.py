@@ -26,7 +26,7 @@ from aiaml_server.index import Index, Mismatch
 from aiaml_server.memory import format  # noqa: A004
 from aiaml_server.scorer import Hit, rank
 from aiaml_server.store import Stamp, Store
-from aiaml_server.tokens import SEGMENT, Total, _cut, is_word, pack, runs, unpack
+from aiaml_server.tokens import MAX_RUN, SEGMENT, Total, cut, is_word, pack, runs, unpack
 from client import Client
 
 # What breaks such an index: parts of words, several runs, only punctuation, scripts without spaces,
@@ -36,7 +36,7 @@ PIECES = [
     *("c++", "+", "++", ".", "...", "node.js", "js", "node", "e-mail", "-", "'", "it's", "#", "\n"),
     *(" ", " ", "  ", "\t", "san", "francisco", "san francisco", "🙂", "🙂🙂", "👩\u200d🔧"),
     *("東京", "京", "ไทย", "नमस्ते", "e\u0301", "é", "İ", "i\u0307", "ß", "ẞ", "Σ", "ς", "\u03c3"),
-    *("x" * 250, "+" * 250, "\u200b", "½", "①", "ﬁ", "A", "CAT", "Cat.", "\x00", "\ufeff"),
+    *("x" * (MAX_RUN + 1), "+" * (MAX_RUN + 1), "\u200b", "½", "①", "ﬁ", "A", "CAT", "Cat.", "\x00", "\ufeff"),
 ]
 texts = st.lists(st.sampled_from(PIECES), max_size=12).map("".join)
 questions = st.lists(texts | st.sampled_from(["\ud800", "a\udfff"]), max_size=4)
@@ -294,9 +294,10 @@ def test_packing_keeps_every_count(some: dict[int, int], rest: int, many: int, t
 def test_cutting_fast_is_cutting_by_the_pattern(text: str, any_text: str) -> None:
     """The quick ways to cut give the runs that the definition gives."""
     for each in (text.lower(), any_text.lower(), f"{any_text} ascii, and more".lower()):
-        words, signs = _cut(each)
-        assert sorted(words + signs) == sorted(runs(each))
-        assert all(map(is_word, words)) and not any(map(is_word, signs))
+        words, signs = cut(each)
+        assert [run.decode() for run in sorted(words + signs)] == sorted(runs(each))
+        assert all(is_word(run.decode()) for run in words)
+        assert not any(is_word(run.decode()) for run in signs)
 
 
 # --- freshness ------------------------------------------------------------------------------------
@@ -406,7 +407,7 @@ def test_a_deleted_memory_is_gone_from_the_index_too(bank: MemoryBank, base: Pat
     for number in range(20):
         write(base, f"{number}.md", format(NOTE))
     write(base, "secret.md", format(replace(NOTE, content="Mellon opens the doors of Durin")))
-    other_kind = base / ".index" / "1-00000000.sqlite"
+    other_kind = base / ".index" / "2-00000000.sqlite"
     assert found(bank, "mellon") == ["secret.md"]
     other_kind.write_bytes(b"mellon")
     assert b"mellon" in index_bytes(base)

@@ -1,8 +1,8 @@
 """The index's tables in one SQLite file, and the few statements on them.
 
 Files are numbered; `SEGMENT` numbers in a row make a segment, in which a number's rest is its slot.
-A segment has a vocabulary and, for each run in it, the postings (see `tokens`). The stored text is
-what `scorer` searches, in lower case.
+A segment has postings for each run in it (see `tokens`); all have one vocabulary, in blocks of which
+each holds what those before it do not. The stored text is what `scorer` searches, in lower case.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import sys
 import time
 import unicodedata
 import zlib
-from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -25,13 +24,14 @@ from .files import make_directory
 from .memory import Memory, instant
 from .scorer import Fields, fields
 from .store import Stamp
-from .tokens import SEGMENT, Postings, pack, runs, unpack, vocabulary
+from .tokens import SEGMENT, Postings, cut, with_slots, without_slots
 
-SCHEMA = 1  # also in the last line of _TABLES
+SCHEMA = 2  # also in the last line of _TABLES
 PATIENCE = 10.0  # seconds to wait for another process that writes and makes no progress
 STALE_SECONDS = 7 * 24 * 3600.0
 Value = TypeVar("Value")
 NEVER = Stamp(0, 0, 0, 0)  # recorded where a change might not show in the stamp
+_NONE = (b"", b"")
 _NO_INSTANT = -(1 << 63)
 
 _TABLES = """
@@ -42,19 +42,26 @@ CREATE TABLE files (
     memory_id, timestamp, instant, problems
 );
 CREATE INDEX by_memory_id ON files (memory_id);
-CREATE INDEX newest ON files (instant DESC, name DESC);
-CREATE TABLE texts (id INTEGER PRIMARY KEY, cut, topics, content, user, agent);
-CREATE INDEX uncut ON texts (id) WHERE NOT cut;
-CREATE TABLE segments (id INTEGER PRIMARY KEY, words BLOB);
+CREATE INDEX newest ON files (instant, name);
+CREATE TABLE texts (id INTEGER PRIMARY KEY, topics, content, user, agent);
+CREATE TABLE uncut (id INTEGER PRIMARY KEY);
+CREATE TABLE vocabulary (id INTEGER PRIMARY KEY, runs BLOB);
 CREATE TABLE postings (segment, run, totals, topics, PRIMARY KEY (segment, run))
 WITHOUT ROWID;
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
 """
 
-_SOME = 100  # values that one statement asks for
-_MARKS = ", ".join("?" * _SOME)
-_POSTINGS = f"SELECT run, totals, topics FROM postings WHERE segment = ? AND run IN ({_MARKS})"
-_TEXTS = f"SELECT id, topics, content, user, agent FROM texts WHERE id IN ({_MARKS})"
+_SOME = (1, 10, 100)  # values that one statement asks for
+_BLOCK = 16 * 1024  # bytes of the vocabulary that a new memory writes again at most
+_FEW = 20  # runs that are sooner looked for one by one than all together
+_POSTINGS = """
+WITH RECURSIVE segments (segment) AS
+(SELECT ? UNION ALL SELECT segment + 1 FROM segments WHERE segment < ?)
+SELECT segment, run, totals, topics
+FROM segments CROSS JOIN postings USING (segment) WHERE run IN ({})
+"""
+_FIND = "SELECT id, name, modified, changed, inode, size FROM files WHERE name IN ({})"
+_TEXTS = "SELECT id, topics, content, user, agent FROM texts WHERE id IN ({})"
 _PUT = "INSERT OR REPLACE INTO postings VALUES (?, ?, ?, ?)"
 _ROW = """
 SELECT id, name, modified, changed, inode, size, memory_id, timestamp, topics, content, user, agent
@@ -125,7 +132,7 @@ class Database:
             OSError: its directory or the file cannot be created.
         """
         self.path = path
-        self._segments: tuple[int, list[tuple[int, bytes]]] | None = None
+        self._vocabulary: tuple[int, list[bytes]] | None = None
         if path:
             make_directory(path.parent)
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # SQLite would make it 0644
@@ -184,6 +191,7 @@ class Database:
         try:
             yield
         except BaseException:
+            self._vocabulary = None  # it may have been read in between
             with suppress(sqlite3.Error):
                 self._sql.execute("ROLLBACK")
             raise
@@ -252,13 +260,13 @@ class Database:
 
     def texts(self, numbers: Iterable[int]) -> Iterator[tuple[int, Fields]]:
         """Return what is searched in some memories, with their numbers."""
-        for some in _by_some(numbers):
-            for number, *texts in self._sql.execute(_TEXTS, some):
+        for marks, some in _by_some(numbers):
+            for number, *texts in self._sql.execute(_TEXTS.format(marks), some):
                 yield number, _searched(texts)
 
     def uncut(self) -> list[int]:
-        """Return the memories that have no postings."""
-        return [number for (number,) in self._sql.execute("SELECT id FROM texts WHERE NOT cut")]
+        """Return the memories that have not all of their postings."""
+        return [number for (number,) in self._sql.execute("SELECT id FROM uncut")]
 
     def age(self, number: int) -> tuple[int, bytes]:
         """Return what breaks ties: the later, or with the later name, the greater."""
@@ -272,18 +280,23 @@ class Database:
         rows = self._sql.execute("SELECT id FROM files ORDER BY instant DESC, name DESC")
         return (number for (number,) in rows)
 
-    def segments(self) -> list[tuple[int, bytes]]:
-        """Return the segments with their vocabularies, which are kept until somebody writes."""
+    def vocabulary(self) -> list[bytes]:
+        """Return the vocabulary, block by block; it is kept until somebody writes."""
         (version,) = self._sql.execute("PRAGMA data_version").fetchone()
-        if self._segments is None or self._segments[0] != version:
-            rows = self._sql.execute("SELECT id, words FROM segments").fetchall()
-            self._segments = (version, rows)
-        return self._segments[1]
+        if self._vocabulary is None or self._vocabulary[0] != version:
+            rows = self._sql.execute("SELECT runs FROM vocabulary ORDER BY id")
+            self._vocabulary = (version, [runs for (runs,) in rows])
+        return self._vocabulary[1]
 
-    def postings(self, segment: int, wanted: Iterable[str]) -> Iterator[tuple[str, bytes, bytes]]:
-        """Return, for runs of a segment, the packed slots: over all fields, and of the topics."""
-        for some in _by_some(wanted):
-            yield from self._sql.execute(_POSTINGS, (segment, *some))
+    def postings(self, wanted: Iterable[bytes]) -> Iterator[tuple[int, bytes, bytes, bytes]]:
+        """Return (segment, run, packed slots over all fields, packed slots of the topics)."""
+        return self._postings(wanted, 0, self._last_id() // SEGMENT)
+
+    def _postings(
+        self, wanted: Iterable[bytes], first: int, last: int
+    ) -> Iterator[tuple[int, bytes, bytes, bytes]]:
+        for marks, some in _by_some(wanted):
+            yield from self._sql.execute(_POSTINGS.format(marks), (first, last, *some))
 
     # --- recording ------------------------------------------------------------------------------
 
@@ -294,29 +307,29 @@ class Database:
     def _last_id(self) -> int:
         return int(self._sql.execute("SELECT ifnull(max(id), -1) FROM files").fetchone()[0])
 
-    def find(self, name: str) -> Known | None:
-        """Return what is known of the file `name`."""
-        row = self._sql.execute(
-            "SELECT id, modified, changed, inode, size FROM files WHERE name = ?", (_packed(name),)
-        ).fetchone()
-        return Known(row[0], name, Stamp(*row[1:])) if row else None
+    def find(self, names: Iterable[str]) -> dict[str, Known]:
+        """Return what is known of some files."""
+        return {
+            _name(name): Known(number, _name(name), Stamp._make(stamp))
+            for marks, some in _by_some(map(_packed, names))
+            for number, name, *stamp in self._sql.execute(_FIND.format(marks), some)
+        }
 
     def add(self, entries: Iterable[Entry]) -> None:
         """Record files that are not, at most as many as there is room for."""
-        number = self._last_id() + 1
-        segment = number // SEGMENT
+        first = self._last_id() + 1
         postings = Postings()
-        for entry in entries:
+        for number, entry in enumerate(entries, first):
             self._add_file(number, entry)
             if isinstance(entry.found, Memory):
                 searched = fields(entry.found)
-                cut = postings.add(number % SEGMENT, searched)
+                postings.add(number % SEGMENT, searched)
                 texts = [text for _, text in searched]
-                self._sql.execute(
-                    "INSERT INTO texts VALUES (?, ?, ?, ?, ?, ?)", (number, cut, *texts)
-                )
-            number += 1
-        self._append(segment, postings)
+                self._sql.execute("INSERT INTO texts VALUES (?, ?, ?, ?, ?)", (number, *texts))
+        segment = first // SEGMENT
+        uncut = ((segment * SEGMENT + slot,) for slot in postings.without_long())
+        self._sql.executemany("INSERT INTO uncut VALUES (?)", uncut)
+        self._append(segment, postings, new=first % SEGMENT == 0)
 
     def _add_file(self, number: int, entry: Entry) -> None:
         facts: tuple[str | None, str | None, int, str | None]
@@ -331,67 +344,87 @@ class Database:
             (number, _packed(entry.name), *entry.stamp, *facts),
         )
 
-    def _append(self, segment: int, postings: Postings) -> None:
-        if not postings.totals:
-            return
-        words = self._words(segment)
-        known = words & postings.totals.keys()
-        held = {run: packed for run, *packed in self.postings(segment, known)}
+    def _append(self, segment: int, postings: Postings, *, new: bool) -> None:
+        wanted = () if new else postings.totals
+        held = {run: packed for _, run, *packed in self._postings(wanted, segment, segment)}
         self._sql.executemany(
             _PUT,
             (
-                (segment, run, *_added(postings, run, held.get(run)))
+                (segment, run, *_added(held.get(run, _NONE), postings, run))
                 for run in sorted(postings.totals)
             ),
         )
-        self._set_words(segment, words | postings.totals.keys())
+        self._enlarge(postings.totals.keys() - held.keys())
+
+    def _enlarge(self, runs: set[bytes]) -> None:
+        """Put the runs that are not there yet into the vocabulary."""
+        blocks = self.vocabulary()
+        if len(runs) <= _FEW:
+            runs = {run for run in runs if not any(b"\n%b\n" % run in block for block in blocks)}
+        else:
+            for block in blocks:
+                runs = runs.difference(block.split(b"\n"))
+        if not runs:
+            return
+        last = blocks[-1] if blocks else b"\n"
+        added = b"".join([b"%b\n" % run for run in sorted(runs)])
+        if blocks and len(last) + len(added) <= _BLOCK:
+            self._sql.execute(
+                "UPDATE vocabulary SET runs = ? WHERE id = (SELECT max(id) FROM vocabulary)",
+                (last + added,),
+            )
+        else:
+            self._sql.execute("INSERT INTO vocabulary (runs) VALUES (?)", (b"\n" + added,))
+        self._vocabulary = None
 
     def forget(self, numbers: Sequence[int]) -> None:
         """Remove files with all that is recorded of them."""
         by_segment: defaultdict[int, set[int]] = defaultdict(set)
         for number in numbers:
             by_segment[number // SEGMENT].add(number)
+        empty: set[bytes] = set()
         for segment, its in by_segment.items():
-            self._withdraw(segment, its)
-            for table in ("files", "texts"):
+            empty |= self._withdraw(segment, its)
+            for table in ("files", "texts", "uncut"):
                 self._sql.executemany(
                     f"DELETE FROM {table} WHERE id = ?",
                     ((number,) for number in its),
                 )
+        self._shrink(empty.difference(run for _, run, *_ in self.postings(empty)))
 
-    def _withdraw(self, segment: int, numbers: set[int]) -> None:
-        held: set[str] = set()
-        for row in self._sql.execute(
-            "SELECT id, topics, content, user, agent FROM texts WHERE cut AND id BETWEEN ? AND ?",
-            (min(numbers), max(numbers)),
-        ):
-            if row[0] in numbers:
-                held.update(run for text in row[1:] for run in runs(text))
+    def _withdraw(self, segment: int, numbers: set[int]) -> set[bytes]:
+        """Take files out of the postings; return the runs that the segment has no more."""
+        held: set[bytes] = set()
+        for _, searched in self.texts(numbers):
+            for _, text in searched:
+                held.update(*cut(text))
         gone = {number % SEGMENT for number in numbers}
-        empty = set()
-        for run, *counts in list(self.postings(segment, held)):
-            left = [_without(each, gone) for each in counts]
-            if left[0]:
-                self._sql.execute(_PUT, (segment, run, *left))
-            else:
-                empty.add(run)
+        left = [
+            (segment, run, without_slots(totals, gone), without_slots(topics, gone))
+            for _, run, totals, topics in self._postings(held, segment, segment)
+        ]
+        empty = {run for _, run, totals, _ in left if not totals}
+        self._sql.executemany(_PUT, (row for row in left if row[2]))
         self._sql.executemany(
             "DELETE FROM postings WHERE segment = ? AND run = ?", ((segment, run) for run in empty)
         )
-        self._set_words(segment, self._words(segment) - empty)
+        return empty
 
-    def _words(self, segment: int) -> set[str]:
-        row = self._sql.execute("SELECT words FROM segments WHERE id = ?", (segment,)).fetchone()
-        return set(row[0].decode().split("\n")) - {""} if row else set()
-
-    def _set_words(self, segment: int, words: set[str]) -> None:
-        self._segments = None
-        if words:
-            self._sql.execute(
-                "INSERT OR REPLACE INTO segments VALUES (?, ?)", (segment, vocabulary(words))
-            )
-        else:
-            self._sql.execute("DELETE FROM segments WHERE id = ?", (segment,))
+    def _shrink(self, runs: set[bytes]) -> None:
+        """Take runs out of the vocabulary."""
+        if not runs:
+            return
+        rows = self._sql.execute("SELECT id, runs FROM vocabulary").fetchall()
+        for number, block in rows:
+            words = block.split(b"\n")
+            if runs.isdisjoint(words):
+                continue
+            left = b"\n".join([word for word in words if word not in runs])
+            if left == b"\n":
+                self._sql.execute("DELETE FROM vocabulary WHERE id = ?", (number,))
+            else:
+                self._sql.execute("UPDATE vocabulary SET runs = ? WHERE id = ?", (left, number))
+        self._vocabulary = None
 
     def wipe(self) -> None:
         """Let nothing that was forgotten linger, in the log or in files of other processes."""
@@ -408,23 +441,21 @@ def remove_others(path: Path, older_than: float) -> None:
                 remove(other)
 
 
-def _by_some(values: Iterable[Value]) -> Iterator[list[Value | None]]:
-    """Cut values into lists of `_SOME`, the last one filled up with NULL, which finds nothing."""
+def _by_some(values: Iterable[Value]) -> Iterator[tuple[str, list[Value | None]]]:
+    """Cut values into lists that a statement takes, with its marks.
+
+    The last list is filled up with NULL, which finds nothing.
+    """
     rest = iter(values)
-    while some := list(islice(rest, _SOME)):
-        yield [*some, *repeat(None, _SOME - len(some))]
+    while some := list(islice(rest, _SOME[-1])):
+        size = next(size for size in _SOME if size >= len(some))
+        yield ", ".join("?" * size), [*some, *repeat(None, size - len(some))]
 
 
-def _added(postings: Postings, run: str, held: Sequence[bytes] | None) -> Iterator[bytes]:
-    for number, part in enumerate((postings.totals, postings.topics)):
-        if run not in part:
-            yield held[number] if held else b""
-        else:
-            yield pack(part[run] + unpack(held[number]) if held else part[run])
-
-
-def _without(packed: bytes, gone: set[int]) -> bytes:
-    return pack(array("H", (slot for slot in unpack(packed) if slot not in gone)))
+def _added(held: Sequence[bytes], postings: Postings, run: bytes) -> tuple[bytes, bytes]:
+    totals, topics = held
+    more = postings.topics.get(run)
+    return with_slots(totals, postings.totals[run]), with_slots(topics, more) if more else topics
 
 
 def _searched(texts: Sequence[str]) -> Fields:

@@ -20,11 +20,11 @@ import logging
 import sqlite3
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from .database import (
     NEVER,
@@ -49,9 +49,14 @@ SLICE = 10_000  # files whose stamps are compared at a time: some 30 ms
 SLICE_SECONDS = 4.0
 MANY_KEYWORDS = 300  # a file of 4 MiB cannot score 2 to the 32 with fewer
 FEW = 8  # candidates that are sooner scored than narrowed down
+MANY_RUNS = 300  # that narrow the choice at too high a price
+SOME = 100  # candidates that are scored at a time
+ANY = 1 << 40  # more than any score
 MANY_TIES = 2000  # ties that are sooner met on the way from the newest than looked up
 
 Answer = TypeVar("Answer")
+Counts: TypeAlias = defaultdict[int, Counter[int]]  # by segment and slot
+Vocabulary: TypeAlias = Sequence[bytes]
 
 
 class Closed(AiamlError):  # noqa: N818
@@ -217,7 +222,7 @@ class Index:
             with database.transaction():
                 batch, rest = rest[: database.room()], rest[database.room() :]
                 stamps = {name: self._store.stamp(name) for name in batch}
-                known = {name: found for name in batch if (found := database.find(name))}
+                known = database.find(batch)
                 for name in [name for name in known if known[name].stamp == stamps[name]]:
                     del known[name], stamps[name]
                 database.forget([each.id for each in known.values()])
@@ -286,63 +291,109 @@ def _hit(row: Row, keywords: Sequence[str]) -> Hit | None:
 
 def _best(database: Database, keywords: Sequence[str]) -> list[int]:
     """Return the numbers of the memories that belong into the answer, in no order."""
-    counts = {
-        segment: counted
-        for segment, words in database.segments()
-        if (counted := _counted(database, segment, words, keywords))
-    }
-    for number, text in database.texts(database.uncut()):
+    vocabulary = database.vocabulary()
+    counts = _counted(database, vocabulary, filter(is_word, keywords))
+    others = [keyword for keyword in keywords if not is_word(keyword)]
+    bounds = [_bounds(database, vocabulary, keyword) for keyword in others]
+    uncut = list(database.texts(database.uncut()))
+    for number, _ in uncut:
+        for each in (counts, *bounds):
+            each[number // SEGMENT].pop(number % SEGMENT, None)
+    if others:
+        counts = _scored(database, counts, bounds, others)
+    for number, text in uncut:
         if total := sum(score(text, keyword) for keyword in keywords):
-            counts.setdefault(number // SEGMENT, Counter())[number % SEGMENT] += total
+            counts[number // SEGMENT][number % SEGMENT] = total
     return _top(database, counts)
 
 
-def _counted(
-    database: Database, segment: int, words: bytes, keywords: Sequence[str]
-) -> Counter[int]:
-    """Return the scores of a segment's memories, by slot."""
-    counted: Counter[int] = Counter()
-    total = Total()
-    for number, keyword in enumerate(keywords, 1):
-        if is_word(keyword):
-            _count(database, segment, words, keyword, total)
-        else:
-            slots = _candidates(database, segment, words, keyword)
-            for each, text in database.texts(segment * SEGMENT + slot for slot in slots):
-                if value := score(text, keyword):
-                    counted[each % SEGMENT] += value
-        if number % MANY_KEYWORDS == 0:
-            counted.update(total.counts())
-            total = Total()
-    if not counted:
-        return total.counts()  # the usual case; adding up takes longer than counting
-    counted.update(total.counts())
-    return counted
+def _counted(database: Database, vocabulary: Vocabulary, keywords: Iterable[str]) -> Counts:
+    """Return the scores for keywords of word characters."""
+    counts = _nothing()
+    rest = iter(keywords)
+    while some := list(islice(rest, MANY_KEYWORDS)):
+        totals: defaultdict[int, Total] = defaultdict(Total)
+        for keyword in some:
+            part = keyword.encode()
+            for segment, run, packed, topics in database.postings(matching(vocabulary, keyword)):
+                times = run.count(part)
+                totals[segment].add(packed, times + (run == part))
+                totals[segment].add(topics, times)
+        for segment, total in totals.items():
+            counts[segment].update(total.counts())
+    return counts
 
 
-def _count(database: Database, segment: int, words: bytes, keyword: str, total: Total) -> None:
-    """Add up the postings of the runs that contain a keyword of word characters."""
-    for run, totals, topics in database.postings(segment, matching(words, keyword)):
-        times = run.count(keyword) + (run == keyword)
-        total.add(totals, times)
-        total.add(topics, run.count(keyword))
+def _bounds(database: Database, vocabulary: Vocabulary, keyword: str) -> Counts:
+    """Return the memories in which a keyword of any other kind may occur.
 
-
-def _candidates(database: Database, segment: int, words: bytes, keyword: str) -> set[int]:
-    """Return the slots in which a keyword of any other kind may occur."""
+    Its score is at most what is returned: it occurs no oftener than the rarest of its words.
+    """
     parts = runs(keyword)
     last = len(parts) - 1
-    found: set[int] | None = None
+    found: Counts | None = None
     for position, part in sorted(enumerate(parts), key=lambda each: -len(each[1])):
-        total = Total()
-        here = matching(words, part, begins=position > 0, ends=position < last)
-        for _, totals, _ in database.postings(segment, here):
-            total.add(totals, 1)
-        slots = total.counts().keys()
-        found = set(slots) if found is None else found & slots
-        if len(found) <= FEW:
+        here = list(matching(vocabulary, part, begins=position > 0, ends=position < last))
+        if found is not None and len(here) > MANY_RUNS:
+            continue
+        totals: defaultdict[int, Total] = defaultdict(Total)
+        for segment, _, packed, topics in database.postings(here):
+            totals[segment].add(packed, 2)
+            totals[segment].add(topics, 1)
+        counts = _nothing()
+        for segment, total in totals.items():
+            counted = total.counts()
+            if not is_word(part):
+                counted = Counter(dict.fromkeys(counted, ANY))
+            counts[segment] = counted if found is None else counted & found[segment]
+        found = counts
+        if sum(map(len, found.values())) <= FEW:
             break
-    return found or set()
+    return found or _nothing()
+
+
+def _scored(
+    database: Database, counts: Counts, bounds: Sequence[Counts], keywords: Sequence[str]
+) -> Counts:
+    """Return the scores of all that can be among the best, counted in their texts.
+
+    Args:
+        database: where the texts are.
+        counts: the scores for all other keywords.
+        bounds: the most that each of the keywords can add.
+        keywords: what is to be counted.
+    """
+    most = _nothing()
+    for each in (counts, *bounds):
+        for segment, counted in each.items():
+            most[segment].update(counted)
+    ranked = iter(
+        sorted(
+            (
+                (value, segment * SEGMENT + slot)
+                for segment, counted in most.items()
+                for slot, value in counted.items()
+            ),
+            reverse=True,
+        )
+    )
+    scored = _nothing()
+    best: list[int] = []
+    while some := list(islice(ranked, SOME)):
+        if len(best) == MAX_HITS and some[0][0] < best[-1]:
+            break
+        for number, text in database.texts(number for _, number in some):
+            segment, slot = divmod(number, SEGMENT)
+            value = counts[segment][slot] + sum(score(text, keyword) for keyword in keywords)
+            if value:
+                scored[segment][slot] = value
+                best.append(value)
+        best = sorted(best, reverse=True)[:MAX_HITS]
+    return scored
+
+
+def _nothing() -> Counts:
+    return defaultdict(Counter)
 
 
 def _top(database: Database, counts: dict[int, Counter[int]]) -> list[int]:
