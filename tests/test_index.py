@@ -36,7 +36,19 @@ PIECES = [
     *("c++", "+", "++", ".", "...", "node.js", "js", "node", "e-mail", "-", "'", "it's", "#", "\n"),
     *(" ", " ", "  ", "\t", "san", "francisco", "san francisco", "🙂", "🙂🙂", "👩\u200d🔧"),
     *("東京", "京", "ไทย", "नमस्ते", "e\u0301", "é", "İ", "i\u0307", "ß", "ẞ", "Σ", "ς", "\u03c3"),
-    *("x" * (MAX_RUN + 1), "+" * (MAX_RUN + 1), "\u200b", "½", "①", "ﬁ", "A", "CAT", "Cat.", "\x00", "\ufeff"),
+    *(
+        "x" * (MAX_RUN + 1),
+        "+" * (MAX_RUN + 1),
+        "\u200b",
+        "½",
+        "①",
+        "ﬁ",
+        "A",
+        "CAT",
+        "Cat.",
+        "\x00",
+        "\ufeff",
+    ),
 ]
 texts = st.lists(st.sampled_from(PIECES), max_size=12).map("".join)
 questions = st.lists(texts | st.sampled_from(["\ud800", "a\udfff"]), max_size=4)

@@ -1,8 +1,9 @@
 """The index's tables in one SQLite file, and the few statements on them.
 
 Files are numbered; `SEGMENT` numbers in a row make a segment, in which a number's rest is its slot.
-A segment has postings for each run in it (see `tokens`); all have one vocabulary, in blocks of which
-each holds what those before it do not. The stored text is what `scorer` searches, in lower case.
+A segment has postings for each run in it (see `tokens`), under its own number and the run's; the
+vocabulary, which gives runs their numbers, is common to all. The stored text is what `scorer`
+searches, in lower case.
 """
 
 from __future__ import annotations
@@ -14,17 +15,18 @@ import time
 import unicodedata
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice, repeat
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from .files import make_directory
 from .memory import Memory, instant
 from .scorer import Fields, fields
 from .store import Stamp
-from .tokens import SEGMENT, Postings, cut, with_slots, without_slots
+from .tokens import SEGMENT, Block, Postings, cut, with_slots, without_slots
+from .tokens import numbers as find_numbers
 
 SCHEMA = 2  # also in the last line of _TABLES
 PATIENCE = 10.0  # seconds to wait for another process that writes and makes no progress
@@ -46,27 +48,32 @@ CREATE INDEX newest ON files (instant, name);
 CREATE TABLE texts (id INTEGER PRIMARY KEY, topics, content, user, agent);
 CREATE TABLE uncut (id INTEGER PRIMARY KEY);
 CREATE TABLE vocabulary (id INTEGER PRIMARY KEY, runs BLOB);
-CREATE TABLE postings (segment, run, totals, topics, PRIMARY KEY (segment, run))
-WITHOUT ROWID;
+CREATE TABLE postings (id INTEGER PRIMARY KEY, totals, topics);
 PRAGMA user_version = 2;
 """
 
 _SOME = (1, 10, 100)  # values that one statement asks for
 _BLOCK = 16 * 1024  # bytes of the vocabulary that a new memory writes again at most
-_FEW = 20  # runs that are sooner looked for one by one than all together
-_POSTINGS = """
+_MANY = 5000  # runs that are sooner found in one pass over all postings
+_RUN_BITS = 32
+_POSTINGS = f"""
 WITH RECURSIVE segments (segment) AS
-(SELECT ? UNION ALL SELECT segment + 1 FROM segments WHERE segment < ?)
+(SELECT ? UNION ALL SELECT segment + 1 FROM segments WHERE segment < ?),
+runs (run) AS (VALUES {{}})
 SELECT segment, run, totals, topics
-FROM segments CROSS JOIN postings USING (segment) WHERE run IN ({})
+FROM segments CROSS JOIN runs CROSS JOIN postings ON id = (segment << {_RUN_BITS}) + run
 """
 _FIND = "SELECT id, name, modified, changed, inode, size FROM files WHERE name IN ({})"
 _TEXTS = "SELECT id, topics, content, user, agent FROM texts WHERE id IN ({})"
-_PUT = "INSERT OR REPLACE INTO postings VALUES (?, ?, ?, ?)"
+_PUT = "INSERT OR REPLACE INTO postings VALUES (?, ?, ?)"
 _ROW = """
 SELECT id, name, modified, changed, inode, size, memory_id, timestamp, topics, content, user, agent
 FROM files JOIN texts USING (id) WHERE id = ?
 """
+
+
+Posting: TypeAlias = tuple[int, int, bytes, bytes]
+"""A segment, a run's number, its packed slots over all fields, and those of the topics."""
 
 
 class Row(NamedTuple):
@@ -132,7 +139,7 @@ class Database:
             OSError: its directory or the file cannot be created.
         """
         self.path = path
-        self._vocabulary: tuple[int, list[bytes]] | None = None
+        self._vocabulary: tuple[int, list[Block]] | None = None
         if path:
             make_directory(path.parent)
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # SQLite would make it 0644
@@ -280,22 +287,24 @@ class Database:
         rows = self._sql.execute("SELECT id FROM files ORDER BY instant DESC, name DESC")
         return (number for (number,) in rows)
 
-    def vocabulary(self) -> list[bytes]:
+    def vocabulary(self) -> list[Block]:
         """Return the vocabulary, block by block; it is kept until somebody writes."""
         (version,) = self._sql.execute("PRAGMA data_version").fetchone()
         if self._vocabulary is None or self._vocabulary[0] != version:
-            rows = self._sql.execute("SELECT runs FROM vocabulary ORDER BY id")
-            self._vocabulary = (version, [runs for (runs,) in rows])
+            rows = self._sql.execute("SELECT id, runs FROM vocabulary ORDER BY id").fetchall()
+            self._vocabulary = (version, rows)
         return self._vocabulary[1]
 
-    def postings(self, wanted: Iterable[bytes]) -> Iterator[tuple[int, bytes, bytes, bytes]]:
-        """Return (segment, run, packed slots over all fields, packed slots of the topics)."""
-        return self._postings(wanted, 0, self._last_id() // SEGMENT)
+    def postings(self, wanted: Collection[int]) -> Iterator[Posting]:
+        """Return what there is of some runs, in all segments."""
+        if len(wanted) < _MANY:
+            return self._postings(wanted, 0, self._last_id() // SEGMENT)
+        rows = self._sql.execute("SELECT id, totals, topics FROM postings")
+        parted = ((*divmod(key, 1 << _RUN_BITS), *packed) for key, *packed in rows)
+        return (row for row in parted if row[1] in wanted)
 
-    def _postings(
-        self, wanted: Iterable[bytes], first: int, last: int
-    ) -> Iterator[tuple[int, bytes, bytes, bytes]]:
-        for marks, some in _by_some(wanted):
+    def _postings(self, wanted: Iterable[int], first: int, last: int) -> Iterator[Posting]:
+        for marks, some in _by_some(wanted, "(?)"):
             yield from self._sql.execute(_POSTINGS.format(marks), (first, last, *some))
 
     # --- recording ------------------------------------------------------------------------------
@@ -345,44 +354,39 @@ class Database:
         )
 
     def _append(self, segment: int, postings: Postings, *, new: bool) -> None:
-        wanted = () if new else postings.totals
-        held = {run: packed for _, run, *packed in self._postings(wanted, segment, segment)}
+        known = self._numbered(postings.totals)
+        wanted = () if new else known.values()
+        held = {number: packed for _, number, *packed in self._postings(wanted, segment, segment)}
         self._sql.executemany(
             _PUT,
             (
-                (segment, run, *_added(held.get(run, _NONE), postings, run))
-                for run in sorted(postings.totals)
+                (_key(segment, number), *_added(held.get(number, _NONE), postings, run))
+                for run, number in known.items()
             ),
         )
-        self._enlarge(postings.totals.keys() - held.keys())
 
-    def _enlarge(self, runs: set[bytes]) -> None:
-        """Put the runs that are not there yet into the vocabulary."""
+    def _numbered(self, runs: Collection[bytes]) -> dict[bytes, int]:
+        """Return the numbers of runs, by number; those that have none yet get one."""
         blocks = self.vocabulary()
-        if len(runs) <= _FEW:
-            runs = {run for run in runs if not any(b"\n%b\n" % run in block for block in blocks)}
-        else:
-            for block in blocks:
-                runs = runs.difference(block.split(b"\n"))
-        if not runs:
-            return
-        last = blocks[-1] if blocks else b"\n"
-        added = b"".join([b"%b\n" % run for run in sorted(runs)])
-        if blocks and len(last) + len(added) <= _BLOCK:
-            self._sql.execute(
-                "UPDATE vocabulary SET runs = ? WHERE id = (SELECT max(id) FROM vocabulary)",
-                (last + added,),
-            )
-        else:
-            self._sql.execute("INSERT INTO vocabulary (runs) VALUES (?)", (b"\n" + added,))
+        known = find_numbers(blocks, runs)
+        new = [run for run in runs if run not in known]
+        if not new:
+            return known
+        first, last = blocks[-1] if blocks else (0, b"\n")
+        following = first + last.count(b"\n") - 1
+        added = b"\n".join([*new, b""])
+        if len(last) + len(added) > _BLOCK:
+            first, last = following, b"\n"
+        self._sql.execute("INSERT OR REPLACE INTO vocabulary VALUES (?, ?)", (first, last + added))
         self._vocabulary = None
+        return known | {run: number for number, run in enumerate(new, following)}
 
     def forget(self, numbers: Sequence[int]) -> None:
         """Remove files with all that is recorded of them."""
         by_segment: defaultdict[int, set[int]] = defaultdict(set)
         for number in numbers:
             by_segment[number // SEGMENT].add(number)
-        empty: set[bytes] = set()
+        empty: dict[int, bytes] = {}
         for segment, its in by_segment.items():
             empty |= self._withdraw(segment, its)
             for table in ("files", "texts", "uncut"):
@@ -390,40 +394,38 @@ class Database:
                     f"DELETE FROM {table} WHERE id = ?",
                     ((number,) for number in its),
                 )
-        self._shrink(empty.difference(run for _, run, *_ in self.postings(empty)))
+        for _, number, *_ in self.postings(empty):
+            empty.pop(number, None)
+        self._shrink(set(empty.values()))
 
-    def _withdraw(self, segment: int, numbers: set[int]) -> set[bytes]:
+    def _withdraw(self, segment: int, numbers: set[int]) -> dict[int, bytes]:
         """Take files out of the postings; return the runs that the segment has no more."""
         held: set[bytes] = set()
         for _, searched in self.texts(numbers):
             for _, text in searched:
                 held.update(*cut(text))
+        known = {number: run for run, number in find_numbers(self.vocabulary(), held).items()}
         gone = {number % SEGMENT for number in numbers}
         left = [
-            (segment, run, without_slots(totals, gone), without_slots(topics, gone))
-            for _, run, totals, topics in self._postings(held, segment, segment)
+            (number, without_slots(totals, gone), without_slots(topics, gone))
+            for _, number, totals, topics in self._postings(known, segment, segment)
         ]
-        empty = {run for _, run, totals, _ in left if not totals}
-        self._sql.executemany(_PUT, (row for row in left if row[2]))
+        empty = {number: known[number] for number, totals, _ in left if not totals}
         self._sql.executemany(
-            "DELETE FROM postings WHERE segment = ? AND run = ?", ((segment, run) for run in empty)
+            _PUT, ((_key(segment, number), *packed) for number, *packed in left if packed[0])
+        )
+        self._sql.executemany(
+            "DELETE FROM postings WHERE id = ?", ((_key(segment, number),) for number in empty)
         )
         return empty
 
     def _shrink(self, runs: set[bytes]) -> None:
         """Take runs out of the vocabulary."""
-        if not runs:
-            return
-        rows = self._sql.execute("SELECT id, runs FROM vocabulary").fetchall()
-        for number, block in rows:
+        for first, block in self.vocabulary() if runs else ():
             words = block.split(b"\n")
-            if runs.isdisjoint(words):
-                continue
-            left = b"\n".join([word for word in words if word not in runs])
-            if left == b"\n":
-                self._sql.execute("DELETE FROM vocabulary WHERE id = ?", (number,))
-            else:
-                self._sql.execute("UPDATE vocabulary SET runs = ? WHERE id = ?", (left, number))
+            if not runs.isdisjoint(words):
+                left = b"\n".join([b"" if word in runs else word for word in words])
+                self._sql.execute("UPDATE vocabulary SET runs = ? WHERE id = ?", (left, first))
         self._vocabulary = None
 
     def wipe(self) -> None:
@@ -441,7 +443,7 @@ def remove_others(path: Path, older_than: float) -> None:
                 remove(other)
 
 
-def _by_some(values: Iterable[Value]) -> Iterator[tuple[str, list[Value | None]]]:
+def _by_some(values: Iterable[Value], mark: str = "?") -> Iterator[tuple[str, list[Value | None]]]:
     """Cut values into lists that a statement takes, with its marks.
 
     The last list is filled up with NULL, which finds nothing.
@@ -449,7 +451,11 @@ def _by_some(values: Iterable[Value]) -> Iterator[tuple[str, list[Value | None]]
     rest = iter(values)
     while some := list(islice(rest, _SOME[-1])):
         size = next(size for size in _SOME if size >= len(some))
-        yield ", ".join("?" * size), [*some, *repeat(None, size - len(some))]
+        yield ", ".join([mark] * size), [*some, *repeat(None, size - len(some))]
+
+
+def _key(segment: int, run: int) -> int:
+    return (segment << _RUN_BITS) + run
 
 
 def _added(held: Sequence[bytes], postings: Postings, run: bytes) -> tuple[bytes, bytes]:

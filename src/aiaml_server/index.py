@@ -41,7 +41,7 @@ from .errors import AiamlError, MalformedFile
 from .memory import Memory
 from .scorer import MAX_HITS, Hit, clean, hit, newest_first, ordered, rank, score
 from .store import Stamp, Store
-from .tokens import SEGMENT, Total, is_word, matching, runs
+from .tokens import SEGMENT, Block, Scores, Total, at_least, is_word, matching, runs, spread
 
 log = logging.getLogger(__name__)
 
@@ -51,12 +51,11 @@ MANY_KEYWORDS = 300  # a file of 4 MiB cannot score 2 to the 32 with fewer
 FEW = 8  # candidates that are sooner scored than narrowed down
 MANY_RUNS = 300  # that narrow the choice at too high a price
 SOME = 100  # candidates that are scored at a time
-ANY = 1 << 40  # more than any score
 MANY_TIES = 2000  # ties that are sooner met on the way from the newest than looked up
 
 Answer = TypeVar("Answer")
 Counts: TypeAlias = defaultdict[int, Counter[int]]  # by segment and slot
-Vocabulary: TypeAlias = Sequence[bytes]
+Vocabulary: TypeAlias = Sequence[Block]
 
 
 class Closed(AiamlError):  # noqa: N818
@@ -292,10 +291,14 @@ def _hit(row: Row, keywords: Sequence[str]) -> Hit | None:
 def _best(database: Database, keywords: Sequence[str]) -> list[int]:
     """Return the numbers of the memories that belong into the answer, in no order."""
     vocabulary = database.vocabulary()
-    counts = _counted(database, vocabulary, filter(is_word, keywords))
+    totals = _totals(database, vocabulary, [each for each in keywords if is_word(each)])
     others = [keyword for keyword in keywords if not is_word(keyword)]
-    bounds = [_bounds(database, vocabulary, keyword) for keyword in others]
     uncut = list(database.texts(database.uncut()))
+    if not others and not uncut:
+        return _top(database, {segment: total.scores() for segment, total in totals.items()})
+    counts = _nothing()
+    counts |= {segment: total.counts() for segment, total in totals.items()}
+    bounds = [_bounds(database, vocabulary, keyword) for keyword in others]
     for number, _ in uncut:
         for each in (counts, *bounds):
             each[number // SEGMENT].pop(number % SEGMENT, None)
@@ -307,49 +310,60 @@ def _best(database: Database, keywords: Sequence[str]) -> list[int]:
     return _top(database, counts)
 
 
-def _counted(database: Database, vocabulary: Vocabulary, keywords: Iterable[str]) -> Counts:
-    """Return the scores for keywords of word characters."""
-    counts = _nothing()
-    rest = iter(keywords)
-    while some := list(islice(rest, MANY_KEYWORDS)):
-        totals: defaultdict[int, Total] = defaultdict(Total)
-        for keyword in some:
-            part = keyword.encode()
-            for segment, run, packed, topics in database.postings(matching(vocabulary, keyword)):
-                times = run.count(part)
-                totals[segment].add(packed, times + (run == part))
+def _totals(
+    database: Database, vocabulary: Vocabulary, keywords: Iterable[str]
+) -> dict[int, Total]:
+    """Return the scores for keywords of word characters, by segment."""
+    totals: defaultdict[int, Total] = defaultdict(Total)
+    for number, keyword in enumerate(keywords, 1):
+        part = keyword.encode()
+        here = {
+            number: (run.count(part), run == part) for number, run in matching(vocabulary, keyword)
+        }
+        for segment, run, packed, topics in database.postings(here):
+            times, whole = here[run]
+            totals[segment].add(packed, times + whole)
+            if topics:
                 totals[segment].add(topics, times)
-        for segment, total in totals.items():
-            counts[segment].update(total.counts())
-    return counts
+        if number % MANY_KEYWORDS == 0:
+            for total in totals.values():
+                total.counts()
+    return totals
 
 
 def _bounds(database: Database, vocabulary: Vocabulary, keyword: str) -> Counts:
     """Return the memories in which a keyword of any other kind may occur.
 
-    Its score is at most what is returned: it occurs no oftener than the rarest of its words.
+    Its score is at most what is returned: it occurs no oftener than the rarest of its runs.
     """
     parts = runs(keyword)
     last = len(parts) - 1
     found: Counts | None = None
     for position, part in sorted(enumerate(parts), key=lambda each: -len(each[1])):
-        here = list(matching(vocabulary, part, begins=position > 0, ends=position < last))
-        if found is not None and len(here) > MANY_RUNS:
-            continue
-        totals: defaultdict[int, Total] = defaultdict(Total)
-        for segment, _, packed, topics in database.postings(here):
-            totals[segment].add(packed, 2)
-            totals[segment].add(topics, 1)
-        counts = _nothing()
-        for segment, total in totals.items():
-            counted = total.counts()
-            if not is_word(part):
-                counted = Counter(dict.fromkeys(counted, ANY))
-            counts[segment] = counted if found is None else counted & found[segment]
-        found = counts
+        here = dict(matching(vocabulary, part, begins=position > 0, ends=position < last))
+        if found is None:
+            found = _nothing()
+            found |= _most(database, here)
+        elif len(here) <= MANY_RUNS:
+            most = _most(database, here)
+            for segment, held in found.items():
+                its = most.get(segment, Counter())
+                found[segment] = Counter(
+                    {slot: min(count, its[slot]) for slot, count in held.items() if slot in its}
+                )
         if sum(map(len, found.values())) <= FEW:
             break
     return found or _nothing()
+
+
+def _most(database: Database, wanted: Collection[int]) -> dict[int, Counter[int]]:
+    """Return the most that runs can score: as whole words, wherever they stand."""
+    totals: defaultdict[int, Total] = defaultdict(Total)
+    for segment, _, packed, topics in database.postings(wanted):
+        totals[segment].add(packed, 2)
+        if topics:
+            totals[segment].add(topics, 1)
+    return {segment: total.counts() for segment, total in totals.items()}
 
 
 def _scored(
@@ -363,22 +377,9 @@ def _scored(
         bounds: the most that each of the keywords can add.
         keywords: what is to be counted.
     """
-    most = _nothing()
-    for each in (counts, *bounds):
-        for segment, counted in each.items():
-            most[segment].update(counted)
-    ranked = iter(
-        sorted(
-            (
-                (value, segment * SEGMENT + slot)
-                for segment, counted in most.items()
-                for slot, value in counted.items()
-            ),
-            reverse=True,
-        )
-    )
     scored = _nothing()
     best: list[int] = []
+    ranked = _ranked([counts, *bounds])
     while some := list(islice(ranked, SOME)):
         if len(best) == MAX_HITS and some[0][0] < best[-1]:
             break
@@ -392,26 +393,36 @@ def _scored(
     return scored
 
 
+def _ranked(addends: Iterable[Counts]) -> Iterator[tuple[int, int]]:
+    """Add up; return the sums with the numbers of the memories, falling."""
+    sums = _nothing()
+    for each in addends:
+        for segment, counted in each.items():
+            sums[segment].update(counted)
+    ranked = [
+        (value, segment * SEGMENT + slot)
+        for segment, counted in sums.items()
+        for slot, value in counted.items()
+    ]
+    return iter(sorted(ranked, reverse=True))
+
+
 def _nothing() -> Counts:
     return defaultdict(Counter)
 
 
-def _top(database: Database, counts: dict[int, Counter[int]]) -> list[int]:
+def _top(database: Database, scores: Mapping[int, Scores]) -> list[int]:
     """Return the numbers with the highest scores; of equal ones, the newest."""
-    spread: Counter[int] = Counter()
-    for counted in counts.values():
-        spread.update(counted.values())
     room, least = MAX_HITS, 0
-    for value in sorted(spread, reverse=True):
-        if spread[value] >= room:
+    for value, number in spread(scores.values()):
+        if number >= room:
             least = value
             break
-        room -= spread[value]
+        room -= number
     best = [
         (value, segment * SEGMENT + slot)
-        for segment, counted in counts.items()
-        for slot, value in counted.items()
-        if value >= least
+        for segment, each in scores.items()
+        for slot, value in at_least(each, max(least, 1))
     ]
     above = [number for value, number in best if value > least]
     ties = {number for value, number in best if value == least}

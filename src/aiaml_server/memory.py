@@ -195,9 +195,9 @@ def parse(text: str) -> Memory:
         MalformedFile: it is not a memory's text; `problems` lists all that is wrong.
     """
     if usual := _USUAL.match(text):
-        *values, topics = map(str.strip, usual.groups())
+        memory_id, timestamp, agent, user, topics = map(str.strip, usual.groups())
         words = tuple(filter(None, map(str.strip, topics.split(","))))
-        return Memory(*values, words, text[usual.end() :].strip())
+        return Memory(memory_id, timestamp, agent, user, words, text[usual.end() :].strip())
     opening = _OPENING.match(text)
     if not opening:
         raise MalformedFile(["the first line is not ---"])

@@ -24,7 +24,7 @@ import re
 import struct
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from functools import cache
 from itertools import repeat
@@ -34,7 +34,10 @@ from .scorer import Fields
 
 Slots: TypeAlias = "array[int]"
 
+Scores: TypeAlias = "Counter[int] | bytes"  # by slot
+
 SEGMENT = 4096  # slots
+MANY_SLOTS = SEGMENT // 4
 _MANY_PARTS = 1000  # enough to be added up together
 MAX_RUN = 600  # bytes; a text with a longer run (encoded data) is always scored
 _MANY_KINDS = 32  # characters beyond ASCII in one text; with more, cutting by pattern is faster
@@ -106,8 +109,8 @@ class Postings:
     A slot is a small number that stands for a text.
 
     Attributes:
-        totals: for each run, the slots, over all fields; for runs of word characters, repeated for
-            each time that the run stands there.
+        totals: for each run, the slots, over all fields, repeated for each time that the run stands
+            there.
         topics: for each run of the topics, whose occurrences count once more, the same again.
     """
 
@@ -118,9 +121,7 @@ class Postings:
     def add(self, slot: int, searched: Fields) -> None:
         """Cut a text's fields."""
         words, signs = cut("\n".join([text for _, text in searched]))
-        for slots in map(self.totals.__getitem__, words):
-            slots.append(slot)
-        for slots in map(self.totals.__getitem__, set(signs)):
+        for slots in map(self.totals.__getitem__, words + signs):
             slots.append(slot)
         topics, _ = cut("\n".join([text for weight, text in searched if weight > 1]))
         for slots in map(self.topics.__getitem__, topics):
@@ -143,7 +144,7 @@ class Postings:
 
 def pack(slots: Slots) -> bytes:
     """Pack slots, of which each is repeated as often as it counts."""
-    if 2 * len(slots) < SEGMENT:
+    if len(slots) < MANY_SLOTS:
         return slots.tobytes()
     counts = Counter(slots)
     every = list(map(counts.get, range(SEGMENT), repeat(0)))
@@ -189,8 +190,8 @@ class Total:
     """Adds up packed slots. The sum for each must stay below 2 to the 32."""
 
     def __init__(self) -> None:
-        self._counts: Counter[int] = Counter()
         self._few: list[bytes] = []
+        self._counts: Counter[int] = Counter()
         self._many = 0
 
     def add(self, packed: bytes, times: int) -> None:
@@ -210,7 +211,7 @@ class Total:
         self._few.clear()
 
     def counts(self) -> Counter[int]:
-        """Return the sums that are not 0."""
+        """Return the sums that are not 0, by slot."""
         self._add_few()
         if self._many:
             lanes = struct.unpack(f"<{SEGMENT}I", self._many.to_bytes(4 * SEGMENT, "little"))
@@ -218,20 +219,73 @@ class Total:
             self._many = 0
         return self._counts
 
+    def scores(self) -> Scores:
+        """Return the same; where many are not 0 and all below 256, a byte for each."""
+        if not self._many:
+            return self.counts()
+        lanes = self._many.to_bytes(4 * SEGMENT, "little")
+        plane = bytearray(lanes[::4])
+        self._add_few()
+        with suppress(ValueError):
+            for slot, count in self._counts.items():
+                plane[slot] += count
+            if all(lanes[at::4].count(0) == SEGMENT for at in (1, 2, 3)):
+                return bytes(plane)
+        return self.counts()
 
-# --- the vocabulary: distinct runs, each between line feeds -------------------------------------
+
+def spread(all_scores: Iterable[Scores]) -> Iterator[tuple[int, int]]:
+    """Return scores, the highest first, and how many there are of each."""
+    planes = b"".join([each for each in all_scores if isinstance(each, bytes)])
+    counted: Counter[int] = Counter()
+    for each in all_scores:
+        if isinstance(each, Counter):
+            counted.update(each.values())
+    for value in range(1, 256) if planes else ():
+        if number := planes.count(value):
+            counted[value] += number
+    yield from sorted(counted.items(), reverse=True)
+
+
+def at_least(scores: Scores, least: int) -> Iterator[tuple[int, int]]:
+    """Return the slots with such scores, and these."""
+    if isinstance(scores, Counter):
+        yield from [(slot, value) for slot, value in scores.items() if value >= least]
+    elif least < 256:
+        for found in re.finditer(b"[\\x%02x-\xff]" % least, scores):
+            yield found.start(), scores[found.start()]
+
+
+# --- the vocabulary ------------------------------------------------------------------------------
+#
+# Runs are numbered. A block of them is the number of its first and all of them, each between line
+# feeds. Of one that is no more, only the line stays, so that the others keep their numbers.
+
+Block: TypeAlias = tuple[int, bytes]
 
 
 def matching(
-    blocks: Iterable[bytes], part: str, *, begins: bool = False, ends: bool = False
-) -> Iterator[bytes]:
+    blocks: Iterable[Block], part: str, *, begins: bool = False, ends: bool = False
+) -> Iterator[tuple[int, bytes]]:
     """Find the runs that contain `part`; at their beginning, at their end, or as a whole."""
-    body = part.encode()
-    pattern = b"\n" * begins + body + b"\n" * ends
-    for block in blocks:
+    pattern = b"\n" * begins + part.encode() + b"\n" * ends
+    for first, block in blocks:
+        number, counted = first - 1, 0
         at = block.find(pattern)
         while at >= 0:
-            inside = at + begins
-            end = block.find(b"\n", inside)
-            yield block[block.rfind(b"\n", 0, inside) + 1 : end]
+            start = block.rfind(b"\n", 0, at + begins) + 1
+            end = block.find(b"\n", start)
+            number += block.count(b"\n", counted, start)
+            counted = start
+            yield number, block[start:end]
             at = block.find(pattern, end)
+
+
+def numbers(blocks: Iterable[Block], runs: Collection[bytes]) -> dict[bytes, int]:
+    """Return the numbers of those runs that are in the vocabulary."""
+    return {
+        run: number
+        for first, block in blocks
+        for number, run in enumerate(block.split(b"\n"), first - 1)
+        if run in runs
+    }
