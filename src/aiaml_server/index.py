@@ -42,6 +42,7 @@ from .memory import Memory
 from .scorer import MAX_HITS, Hit, clean, hit, newest_first, ordered, rank, score
 from .store import Stamp, Store
 from .tokens import SEGMENT, Block, Scores, Total, at_least, is_word, matching, runs, spread
+from .watch import Watch
 
 log = logging.getLogger(__name__)
 
@@ -86,6 +87,8 @@ class Index:
         self._slice_after = ""
         self._slice_due = 0.0
         self._verified: set[str] = set()
+        self._watch = Watch()
+        self._seen: Stamp | None = None  # the directory's, when all names were last up to date
 
     def think(self, keywords: Iterable[str]) -> list[Hit]:
         """Return the best hits, in the order that `scorer.rank` defines.
@@ -129,6 +132,7 @@ class Index:
             if self._database:
                 self._database.close()
             self._database = None
+            self._watch.end()
 
     # --- one question ---------------------------------------------------------------------------
 
@@ -165,6 +169,7 @@ class Index:
         if self._database and not self._database.there:
             self._abandon()
         if not self._database:
+            self._seen = None
             self._database = Database(self._file if self._on_disk else None)
             remove_others(self._file, STALE_SECONDS)
             for name, problems in self._database.malformed():
@@ -189,18 +194,40 @@ class Index:
 
     def _refresh(self, database: Database, stamp: Stamp) -> None:
         settled = stamp.settled  # asked before listing: a change from here on gives another one
-        if stamp != database.directory():
+        touched = self._touched(stamp)
+        begun, self._seen = self._seen is not None, None  # unless all goes well
+        compared = touched is None and stamp != database.directory()
+        if compared or not begun:
+            self._watch.begin(self._store.directory)  # before listing: nothing falls in between
+        if touched is not None:
+            self._look_at(database, touched)
+        elif compared:
             new = set(self._store.names())
             changed = list(self._changed(database.known(), new))
             self._look_at(database, [*changed, *new])
+            self._slice_due = time.monotonic() + SLICE_SECONDS
+        recorded = stamp if settled else NEVER
+        if recorded != database.directory():
             with database.transaction():
-                database.set_directory(stamp if settled else NEVER)
+                database.set_directory(recorded)
+        if time.monotonic() > self._slice_due:
+            known = list(database.known(self._slice_after, SLICE))
+            self._look_at(database, self._changed(known, set()))
+            self._slice_after = known[-1][0] if len(known) == SLICE else ""
             self._slice_due = time.monotonic() + SLICE_SECONDS
-        elif time.monotonic() > self._slice_due:
-            compared = list(database.known(self._slice_after, SLICE))
-            self._look_at(database, self._changed(compared, set()))
-            self._slice_after = compared[-1][0] if len(compared) == SLICE else ""
-            self._slice_due = time.monotonic() + SLICE_SECONDS
+        self._seen = stamp
+
+    def _touched(self, stamp: Stamp) -> list[str] | None:
+        """Return the names touched since all were up to date; None if they are to be compared.
+
+        A directory that changed without any name touched is not the one that is watched.
+        """
+        if self._seen and self._seen.inode == stamp.inode:
+            names = self._watch.touched()
+            if names is not None and (names or stamp == self._seen):
+                return [name for name in names if self._store.may_hold(name)]
+        self._watch.end()
+        return None
 
     def _changed(self, known: Iterable[tuple[str, Stamp]], names: set[str]) -> Iterator[str]:
         """Return the files that are not as they are known; take what is known out of `names`."""
