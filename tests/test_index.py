@@ -26,7 +26,7 @@ from aiaml_server.index import Index, Mismatch
 from aiaml_server.memory import format  # noqa: A004
 from aiaml_server.scorer import Hit, rank
 from aiaml_server.store import Stamp, Store
-from aiaml_server.tokens import MAX_RUN, SEGMENT, Total, cut, is_word, pack, runs, unpack
+from aiaml_server.tokens import MAX_RUN, SEGMENT, Total, cut, pack, runs, unpack
 from client import Client
 
 # What breaks such an index: parts of words, several runs, only punctuation, scripts without spaces,
@@ -94,8 +94,10 @@ def _edits_are_seen_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     most=st.sampled_from([2, 25]),
     few=st.sampled_from([0, 8]),
     ties=st.sampled_from([0, 2000]),
+    some=st.sampled_from([1, 2, 100]),
+    young=st.sampled_from([0, 3, 64]),
 )
-@example([], [["x"]], [(0, 1)], 25, 8, 2000)
+@example([], [["x"]], [(0, 1)], 25, 8, 2000, 1, 64)
 def test_an_answer_is_that_of_the_scan(
     stored: list[Memory],
     asked: list[list[str]],
@@ -103,6 +105,8 @@ def test_an_answer_is_that_of_the_scan(
     most: int,
     few: int,
     ties: int,
+    some: int,
+    young: int,
 ) -> None:
     """Ids, order, scores and matching keywords are identical, for any memories and keywords.
 
@@ -116,6 +120,9 @@ def test_an_answer_is_that_of_the_scan(
         patch.setattr(scorer, "MAX_HITS", most)
         patch.setattr(index, "FEW", few)
         patch.setattr(index, "MANY_TIES", ties)
+        patch.setattr(index, "SOME", some)
+        for module in (index, database):
+            patch.setattr(module, "YOUNG", young)
         base = Path(directory)
         for number, memory in enumerate(stored):
             write(base, f"{number}.md", format(memory))
@@ -306,10 +313,7 @@ def test_packing_keeps_every_count(some: dict[int, int], rest: int, many: int, t
 def test_cutting_fast_is_cutting_by_the_pattern(text: str, any_text: str) -> None:
     """The quick ways to cut give the runs that the definition gives."""
     for each in (text.lower(), any_text.lower(), f"{any_text} ascii, and more".lower()):
-        words, signs = cut(each)
-        assert [run.decode() for run in sorted(words + signs)] == sorted(runs(each))
-        assert all(is_word(run.decode()) for run in words)
-        assert not any(is_word(run.decode()) for run in signs)
+        assert sorted(run.decode() for run in cut(each)) == sorted(runs(each))
 
 
 # --- freshness ------------------------------------------------------------------------------------

@@ -46,12 +46,13 @@ CREATE TABLE files (
 CREATE INDEX by_memory_id ON files (memory_id);
 CREATE INDEX newest ON files (instant, name);
 CREATE TABLE texts (id INTEGER PRIMARY KEY, topics, content, user, agent);
-CREATE TABLE uncut (id INTEGER PRIMARY KEY);
+CREATE TABLE uncut (id INTEGER PRIMARY KEY, young);
 CREATE TABLE vocabulary (id INTEGER PRIMARY KEY, runs BLOB);
 CREATE TABLE postings (id INTEGER PRIMARY KEY, totals, topics);
 PRAGMA user_version = 2;
 """
 
+YOUNG = 64  # memories that are scored at each question rather than cut one by one
 _SOME = (1, 10, 100)  # values that one statement asks for
 _BLOCK = 16 * 1024  # bytes of the vocabulary that a new memory writes again at most
 _MANY = 5000  # runs that are sooner found in one pass over all postings
@@ -272,7 +273,7 @@ class Database:
                 yield number, _searched(texts)
 
     def uncut(self) -> list[int]:
-        """Return the memories that have not all of their postings."""
+        """Return the memories that have no postings."""
         return [number for (number,) in self._sql.execute("SELECT id FROM uncut")]
 
     def age(self, number: int) -> tuple[int, bytes]:
@@ -324,21 +325,38 @@ class Database:
             for number, name, *stamp in self._sql.execute(_FIND.format(marks), some)
         }
 
-    def add(self, entries: Iterable[Entry]) -> None:
-        """Record files that are not, at most as many as there is room for."""
+    def add(self, entries: Iterable[Entry], *, few: bool = False) -> None:
+        """Record files that are not, at most as many as there is room for.
+
+        A few are not cut before they have become `YOUNG`; cutting one costs as much as many.
+        """
         first = self._last_id() + 1
         postings = Postings()
         for number, entry in enumerate(entries, first):
             self._add_file(number, entry)
             if isinstance(entry.found, Memory):
                 searched = fields(entry.found)
-                postings.add(number % SEGMENT, searched)
                 texts = [text for _, text in searched]
                 self._sql.execute("INSERT INTO texts VALUES (?, ?, ?, ?, ?)", (number, *texts))
-        segment = first // SEGMENT
-        uncut = ((segment * SEGMENT + slot,) for slot in postings.without_long())
-        self._sql.executemany("INSERT INTO uncut VALUES (?)", uncut)
-        self._append(segment, postings, new=first % SEGMENT == 0)
+                if few or not postings.add(number % SEGMENT, searched):
+                    self._sql.execute("INSERT INTO uncut VALUES (?, ?)", (number, few))
+        self._append(first // SEGMENT, postings, new=first % SEGMENT == 0)
+        if few:
+            self._cut_young()
+
+    def _cut_young(self) -> None:
+        young = [number for (number,) in self._sql.execute("SELECT id FROM uncut WHERE young")]
+        if len(young) < YOUNG:
+            return
+        by_segment: defaultdict[int, Postings] = defaultdict(Postings)
+        done = []
+        for number, searched in self.texts(young):
+            if by_segment[number // SEGMENT].add(number % SEGMENT, searched):
+                done.append((number,))
+        for segment, postings in by_segment.items():
+            self._append(segment, postings, new=False)
+        self._sql.executemany("DELETE FROM uncut WHERE id = ?", done)
+        self._sql.execute("UPDATE uncut SET young = 0")
 
     def _add_file(self, number: int, entry: Entry) -> None:
         facts: tuple[str | None, str | None, int, str | None]
@@ -401,9 +419,9 @@ class Database:
     def _withdraw(self, segment: int, numbers: set[int]) -> dict[int, bytes]:
         """Take files out of the postings; return the runs that the segment has no more."""
         held: set[bytes] = set()
-        for _, searched in self.texts(numbers):
+        for _, searched in self.texts(numbers.difference(self.uncut())):
             for _, text in searched:
-                held.update(*cut(text))
+                held.update(cut(text))
         known = {number: run for run, number in find_numbers(self.vocabulary(), held).items()}
         gone = {number % SEGMENT for number in numbers}
         left = [

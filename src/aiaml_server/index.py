@@ -29,6 +29,7 @@ from typing import TypeAlias, TypeVar
 from .database import (
     NEVER,
     STALE_SECONDS,
+    YOUNG,
     Database,
     Entry,
     Row,
@@ -55,7 +56,7 @@ SOME = 100  # candidates that are scored at a time
 MANY_TIES = 2000  # ties that are sooner met on the way from the newest than looked up
 
 Answer = TypeVar("Answer")
-Counts: TypeAlias = defaultdict[int, Counter[int]]  # by segment and slot
+Counts: TypeAlias = Mapping[int, Counter[int]]  # by segment and slot
 Vocabulary: TypeAlias = Sequence[Block]
 
 
@@ -206,10 +207,9 @@ class Index:
             changed = list(self._changed(database.known(), new))
             self._look_at(database, [*changed, *new])
             self._slice_due = time.monotonic() + SLICE_SECONDS
-        recorded = stamp if settled else NEVER
-        if recorded != database.directory():
+        if settled and stamp != database.directory():
             with database.transaction():
-                database.set_directory(recorded)
+                database.set_directory(stamp)
         if time.monotonic() > self._slice_due:
             known = list(database.known(self._slice_after, SLICE))
             self._look_at(database, self._changed(known, set()))
@@ -252,7 +252,7 @@ class Index:
                 for name in [name for name in known if known[name].stamp == stamps[name]]:
                     del known[name], stamps[name]
                 database.forget([each.id for each in known.values()])
-                database.add(self._entries(stamps))
+                database.add(self._entries(stamps), few=len(stamps) < YOUNG)
             forgotten |= bool(known)
             self._verified.update(batch)
         if forgotten:
@@ -319,22 +319,20 @@ def _best(database: Database, keywords: Sequence[str]) -> list[int]:
     """Return the numbers of the memories that belong into the answer, in no order."""
     vocabulary = database.vocabulary()
     totals = _totals(database, vocabulary, [each for each in keywords if is_word(each)])
-    others = [keyword for keyword in keywords if not is_word(keyword)]
-    uncut = list(database.texts(database.uncut()))
-    if not others and not uncut:
-        return _top(database, {segment: total.scores() for segment, total in totals.items()})
-    counts = _nothing()
-    counts |= {segment: total.counts() for segment, total in totals.items()}
-    bounds = [_bounds(database, vocabulary, keyword) for keyword in others]
-    for number, _ in uncut:
-        for each in (counts, *bounds):
-            each[number // SEGMENT].pop(number % SEGMENT, None)
-    if others:
-        counts = _scored(database, counts, bounds, others)
-    for number, text in uncut:
-        if total := sum(score(text, keyword) for keyword in keywords):
-            counts[number // SEGMENT][number % SEGMENT] = total
-    return _top(database, counts)
+    scores: list[tuple[int, Scores]]
+    if others := [keyword for keyword in keywords if not is_word(keyword)]:
+        bounds = [_bounds(database, vocabulary, keyword) for keyword in others]
+        counts = {segment: total.counts() for segment, total in totals.items()}
+        scores = [*_scored(database, counts, bounds, others).items()]
+    else:
+        scores = [(segment, total.scores()) for segment, total in totals.items()]
+    uncut = Counter(
+        {
+            number: sum(score(text, keyword) for keyword in keywords)
+            for number, text in database.texts(database.uncut())
+        }
+    )
+    return _top(database, [*scores, (0, +uncut)])
 
 
 def _totals(
@@ -367,30 +365,38 @@ def _bounds(database: Database, vocabulary: Vocabulary, keyword: str) -> Counts:
     last = len(parts) - 1
     found: Counts | None = None
     for position, part in sorted(enumerate(parts), key=lambda each: -len(each[1])):
-        here = dict(matching(vocabulary, part, begins=position > 0, ends=position < last))
+        here = {
+            number: 1 if last else run.count(part.encode())
+            for number, run in matching(vocabulary, part, begins=position > 0, ends=position < last)
+        }
         if found is None:
-            found = _nothing()
-            found |= _most(database, here)
+            found = _most(database, here)
         elif len(here) <= MANY_RUNS:
             most = _most(database, here)
-            for segment, held in found.items():
-                its = most.get(segment, Counter())
-                found[segment] = Counter(
-                    {slot: min(count, its[slot]) for slot, count in held.items() if slot in its}
-                )
+            found = {
+                segment: _least(held, most[segment])
+                for segment, held in found.items()
+                if segment in most
+            }
         if sum(map(len, found.values())) <= FEW:
             break
-    return found or _nothing()
+    return found or {}
 
 
-def _most(database: Database, wanted: Collection[int]) -> dict[int, Counter[int]]:
-    """Return the most that runs can score: as whole words, wherever they stand."""
+def _most(database: Database, wanted: Mapping[int, int]) -> Counts:
+    """Return the most that runs can score, each so many times: were all of it whole words."""
     totals: defaultdict[int, Total] = defaultdict(Total)
-    for segment, _, packed, topics in database.postings(wanted):
-        totals[segment].add(packed, 2)
+    for segment, run, packed, topics in database.postings(wanted):
+        totals[segment].add(packed, 2 * wanted[run])
         if topics:
-            totals[segment].add(topics, 1)
+            totals[segment].add(topics, wanted[run])
     return {segment: total.counts() for segment, total in totals.items()}
+
+
+def _least(ones: Counter[int], others: Counter[int]) -> Counter[int]:
+    return Counter(
+        {slot: min(count, others[slot]) for slot, count in ones.items() if slot in others}
+    )
 
 
 def _scored(
@@ -404,7 +410,7 @@ def _scored(
         bounds: the most that each of the keywords can add.
         keywords: what is to be counted.
     """
-    scored = _nothing()
+    scored: defaultdict[int, Counter[int]] = defaultdict(Counter)
     best: list[int] = []
     ranked = _ranked([counts, *bounds])
     while some := list(islice(ranked, SOME)):
@@ -412,7 +418,9 @@ def _scored(
             break
         for number, text in database.texts(number for _, number in some):
             segment, slot = divmod(number, SEGMENT)
-            value = counts[segment][slot] + sum(score(text, keyword) for keyword in keywords)
+            value = sum(score(text, keyword) for keyword in keywords)
+            if segment in counts:
+                value += counts[segment][slot]
             if value:
                 scored[segment][slot] = value
                 best.append(value)
@@ -422,7 +430,7 @@ def _scored(
 
 def _ranked(addends: Iterable[Counts]) -> Iterator[tuple[int, int]]:
     """Add up; return the sums with the numbers of the memories, falling."""
-    sums = _nothing()
+    sums: defaultdict[int, Counter[int]] = defaultdict(Counter)
     for each in addends:
         for segment, counted in each.items():
             sums[segment].update(counted)
@@ -434,21 +442,17 @@ def _ranked(addends: Iterable[Counts]) -> Iterator[tuple[int, int]]:
     return iter(sorted(ranked, reverse=True))
 
 
-def _nothing() -> Counts:
-    return defaultdict(Counter)
-
-
-def _top(database: Database, scores: Mapping[int, Scores]) -> list[int]:
+def _top(database: Database, scores: Sequence[tuple[int, Scores]]) -> list[int]:
     """Return the numbers with the highest scores; of equal ones, the newest."""
     room, least = MAX_HITS, 0
-    for value, number in spread(scores.values()):
+    for value, number in spread([each for _, each in scores]):
         if number >= room:
             least = value
             break
         room -= number
     best = [
         (value, segment * SEGMENT + slot)
-        for segment, each in scores.items()
+        for segment, each in scores
         for slot, value in at_least(each, max(least, 1))
     ]
     above = [number for value, number in best if value > least]
