@@ -6,6 +6,7 @@ import os
 import shutil
 import sqlite3
 import subprocess
+import sys
 import tempfile
 import time
 from array import array
@@ -20,7 +21,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from aiaml_server import Memory, MemoryBank, Settings, database, index, scorer
+from aiaml_server import Memory, MemoryBank, Settings, database, index, scorer, watch
 from aiaml_server.database import Database, file_of
 from aiaml_server.index import Index, Mismatch
 from aiaml_server.memory import format  # noqa: A004
@@ -83,8 +84,13 @@ def scan(base: Path, keywords: list[str]) -> list[Hit]:
 
 @pytest.fixture(autouse=True)
 def _edits_are_seen_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compare stamps at every question, where the program does every few seconds."""
+    """Compare stamps at every question, where the program does every few seconds.
+
+    And have two memories left uncut, where the program has dozens.
+    """
     monkeypatch.setattr(index, "SLICE_SECONDS", -1.0)
+    for module in (index, database):
+        monkeypatch.setattr(module, "YOUNG", 3)
 
 
 @given(
@@ -164,10 +170,12 @@ class Life(RuleBasedStateMachine):
     """Two processes on one directory, people who edit it, and damage to the index."""
 
     kind: type[Store] = Store
+    local = watch._LOCAL
 
     @initialize()
     def begin(self) -> None:
         """Start with an empty directory."""
+        watch._LOCAL = self.local
         self.base = Path(tempfile.mkdtemp())
         (self.base / "files").mkdir()
         self.processes = [Index(self.kind(self.base)), Index(self.kind(self.base))]
@@ -176,6 +184,7 @@ class Life(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Leave nothing behind."""
+        watch._LOCAL = Life.local
         for process in getattr(self, "processes", []):
             process.close()
         if hasattr(self, "base"):
@@ -275,15 +284,23 @@ class Life(RuleBasedStateMachine):
             assert self.processes[self.asked % 2].think(keywords) == scan(self.base, keywords)
 
 
-class CoarseLife(Life):
+class RemoteLife(Life):
+    """The same where the system does not tell which names were touched."""
+
+    local = frozenset()
+
+
+class CoarseLife(RemoteLife):
     """The same on a coarse file system."""
 
     kind = CoarseStore
 
 
 Life.TestCase.settings = settings(stateful_step_count=20, max_examples=60)
+RemoteLife.TestCase.settings = settings(stateful_step_count=20, max_examples=60)
 CoarseLife.TestCase.settings = settings(stateful_step_count=20, max_examples=60)
 test_life_of_an_index = Life.TestCase
+test_life_on_a_remote_file_system = RemoteLife.TestCase
 test_life_on_a_coarse_file_system = CoarseLife.TestCase
 
 
@@ -408,6 +425,74 @@ def test_only_the_files_that_changed_are_read(bank: MemoryBank, base: Path) -> N
     assert [hit.file_name for hit in again.think(["thread"])] == ["7.md"]
     assert read == ["7.md"]
     again.close()
+
+
+def stamps_compared(bank: MemoryBank, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Have the names noted whose stamps the store is asked for."""
+    asked: list[str] = []
+
+    def stamp(name: str = "") -> Stamp | None:
+        asked.append(name)
+        return Store(bank.store.base).stamp(name)
+
+    monkeypatch.setattr(bank.store, "stamp", stamp)
+    return asked
+
+
+def told(path: Path) -> bool:
+    """Say whether this system tells which names in a directory were touched."""
+    tested = watch.Watch()
+    tested.begin(path)
+    return tested.touched() is not None
+
+
+def test_after_a_change_only_touched_files_are_compared(
+    bank: MemoryBank, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the system tells which: any way to change a name, by any process, is told."""
+    if not told(base / "files"):
+        pytest.skip("this system or file system does not tell")
+    for number in range(100):
+        write(base, f"{number}.md", format(NOTE))
+    monkeypatch.undo()
+    assert len(found(bank, "needle")) == 25
+    asked = stamps_compared(bank, monkeypatch)
+    change = (
+        "import os; os.remove('1.md'); os.rename('2.md', 'x.md'); os.replace('3.md', '4.md');"
+        "os.link('5.md', 'y.md'); open('6.md', 'w').close(); open('z.md', 'w').close()"
+    )
+    subprocess.run([sys.executable, "-c", change], cwd=base / "files", check=True)
+    hits = bank.think(["needle"])
+    assert hits == scan(base, ["needle"])
+    touched = {f"{name}.md" for name in "123456xyz"}
+    assert touched - {"5.md"} <= set(asked) <= touched | {"", *(hit.file_name for hit in hits)}
+
+
+def test_more_changes_than_the_system_tells_are_seen(
+    bank: MemoryBank, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Linux keeps 16,384 and then forgets; all files are compared then."""
+    write(base, "second.md", format(NOTE))
+    assert found(bank, "needle") == ["first.md", "second.md"]
+    monkeypatch.undo()
+    for number in range(20_000):
+        os.utime(base / "files" / ("first.md", "second.md")[number % 2])
+    write(base, "third.md", format(NOTE))
+    (base / "files" / "first.md").unlink()
+    assert found(bank, "needle") == ["second.md", "third.md"]
+
+
+def test_another_directory_in_its_place_is_seen(bank: MemoryBank, base: Path) -> None:
+    """Moved away, moved back, and changed under another path in between."""
+    assert found(bank, "needle") == ["first.md"]
+    files, elsewhere = base / "files", base / "elsewhere"
+    files.rename(elsewhere)
+    write(base, "other.md", format(NOTE))
+    assert found(bank, "needle") == ["other.md"]
+    shutil.rmtree(files)
+    (elsewhere / "second.md").write_text(format(NOTE), encoding="utf-8")
+    elsewhere.rename(files)
+    assert found(bank, "needle") == ["first.md", "second.md"]
 
 
 # --- a disposable file ----------------------------------------------------------------------------

@@ -204,15 +204,16 @@ class Index:
             self._look_at(database, touched)
         elif compared:
             new = set(self._store.names())
-            changed = list(self._changed(database.known(), new))
-            self._look_at(database, [*changed, *new])
+            differing = list(self._changed(database.known(), new))
+            self._look_at(database, [*differing, *new])
             self._slice_due = time.monotonic() + SLICE_SECONDS
         if settled and stamp != database.directory():
             with database.transaction():
                 database.set_directory(stamp)
         if time.monotonic() > self._slice_due:
             known = list(database.known(self._slice_after, SLICE))
-            self._look_at(database, self._changed(known, set()))
+            changed = self._changed(known, set())
+            self._look_at(database, (name for name in changed if name not in self._verified))
             self._slice_after = known[-1][0] if len(known) == SLICE else ""
             self._slice_due = time.monotonic() + SLICE_SECONDS
         self._seen = stamp

@@ -14,13 +14,15 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-_LOCAL = {  # the kernel's numbers for file systems
-    0xEF53,  # ext2, ext3, ext4
-    0x58465342,  # XFS
-    0x9123683E,  # btrfs
-    0xF2F52010,  # F2FS
-    0x01021994,  # tmpfs
-}
+_LOCAL = frozenset(  # the kernel's numbers for file systems
+    {
+        0xEF53,  # ext2, ext3, ext4
+        0x58465342,  # XFS
+        0x9123683E,  # btrfs
+        0xF2F52010,  # F2FS
+        0x01021994,  # tmpfs
+    }
+)
 _MODIFY, _ATTRIB, _MOVED, _CREATE, _DELETE = 0x2, 0x4, 0xC0, 0x100, 0x200
 _DELETE_SELF, _MOVE_SELF, _ONLY_DIRECTORY = 0x400, 0x800, 0x1000000
 _ASKED = _MODIFY | _ATTRIB | _MOVED | _CREATE | _DELETE | _DELETE_SELF | _MOVE_SELF
