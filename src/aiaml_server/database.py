@@ -159,7 +159,7 @@ class Database:
         self._sql.execute("PRAGMA journal_mode = WAL")
         self._sql.execute("PRAGMA synchronous = NORMAL")
         self._sql.execute("PRAGMA secure_delete = ON")  # what is forgotten is overwritten
-        self._sql.execute("PRAGMA cache_size = -4000")
+        self._sql.execute("PRAGMA cache_size = -2000")
         if not self._version():
             with self.transaction():
                 if not self._version():  # no other process was quicker

@@ -343,12 +343,14 @@ def _totals(
     totals: defaultdict[int, Total] = defaultdict(Total)
     for number, keyword in enumerate(keywords, 1):
         part = keyword.encode()
-        here = {
-            number: (run.count(part), run == part) for number, run in matching(vocabulary, keyword)
-        }
+        here, whole = {}, -1
+        for run, text in matching(vocabulary, keyword):
+            here[run] = text.count(part)
+            if text == part:
+                whole = run
         for segment, run, packed, topics in database.postings(here):
-            times, whole = here[run]
-            totals[segment].add(packed, times + whole)
+            times = here[run]
+            totals[segment].add(packed, times + (run == whole))
             if topics:
                 totals[segment].add(topics, times)
         if number % MANY_KEYWORDS == 0:
