@@ -372,6 +372,8 @@ class Database:
         )
 
     def _append(self, segment: int, postings: Postings, *, new: bool) -> None:
+        if not postings.totals:
+            return
         known = self._numbered(postings.totals)
         wanted = () if new else known.values()
         held = {number: packed for _, number, *packed in self._postings(wanted, segment, segment)}

@@ -4,14 +4,16 @@ It is a cache in one SQLite file that all server processes of a directory share 
 delete. Nobody tells it what changed; before each answer it asks:
 
 - *Was a name added, removed or replaced?* Then the directory has another stamp than the recorded
-  one, and the stamps of all files are compared with theirs.
+  one, and the stamps of all files are compared with theirs; or, once all was up to date and where
+  the system tells which names were touched since (`watch`), of those alone.
 - *Was a file edited in place?* The directory does not tell. So every few seconds, when there is a
   question at all, the stamps of the next `SLICE` files are compared; and those of the hits are
   before they are given out, whatever the size of the store.
 
-Why the answer is exact: `tokens` shows that a keyword of one run has its score in the postings, and
-that a keyword of several runs can occur only in certain texts, which `scorer` then scores. What is
-selected so, `scorer` itself turns into hits; there is no second formula.
+Why the answer is exact: `tokens` shows that a keyword of word characters has its score in the
+postings, and that any other can occur only in certain texts and only so often. `scorer` scores these
+texts, beginning with those that can have most, until none that is left can be among the best. What
+is selected so, `scorer` itself turns into hits; there is no second formula.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ SLICE_SECONDS = 4.0
 MANY_KEYWORDS = 300  # a file of 4 MiB cannot score 2 to the 32 with fewer
 FEW = 8  # candidates that are sooner scored than narrowed down
 MANY_RUNS = 300  # that narrow the choice at too high a price
-SOME = 100  # candidates that are scored at a time
+SOME = 100  # candidates that are scored first, then twice as many, and so on
 MANY_TIES = 2000  # ties that are sooner met on the way from the newest than looked up
 
 Answer = TypeVar("Answer")
@@ -416,10 +418,11 @@ def _scored(
     scored: defaultdict[int, Counter[int]] = defaultdict(Counter)
     best: list[int] = []
     ranked = _ranked([counts, *bounds])
-    while some := list(islice(ranked, SOME)):
+    size = SOME
+    while some := list(islice(ranked, size)):
         if len(best) == MAX_HITS and some[0][0] < best[-1]:
             break
-        for number, text in database.texts(number for _, number in some):
+        for number, text in database.texts(sorted(number for _, number in some)):
             segment, slot = divmod(number, SEGMENT)
             value = sum(score(text, keyword) for keyword in keywords)
             if segment in counts:
@@ -428,6 +431,7 @@ def _scored(
                 scored[segment][slot] = value
                 best.append(value)
         best = sorted(best, reverse=True)[:MAX_HITS]
+        size *= 2
     return scored
 
 
