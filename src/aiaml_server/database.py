@@ -264,13 +264,13 @@ class Database:
     def row(self, number: int) -> Row:
         """Return a memory by its number."""
         row = self._sql.execute(_ROW, (number,)).fetchone()
-        return Row(row[0], _name(row[1]), Stamp(*row[2:6]), row[6], row[7], _searched(row[8:]))
+        return Row(row[0], _name(row[1]), Stamp(*row[2:6]), row[6], row[7], _searched(*row[8:]))
 
     def texts(self, numbers: Iterable[int]) -> Iterator[tuple[int, Fields]]:
         """Return what is searched in some memories, with their numbers."""
         for marks, some in _by_some(numbers):
             for number, *texts in self._sql.execute(_TEXTS.format(marks), some):
-                yield number, _searched(texts)
+                yield number, _searched(*texts)
 
     def uncut(self) -> list[int]:
         """Return the memories that have no postings."""
@@ -484,9 +484,8 @@ def _added(held: Sequence[bytes], postings: Postings, run: bytes) -> tuple[bytes
     return with_slots(totals, postings.totals[run]), with_slots(topics, more) if more else topics
 
 
-def _searched(texts: Sequence[str]) -> Fields:
-    topics, *others = texts
-    return ((2, topics), *((1, text) for text in others))
+def _searched(topics: str, content: str, user: str, agent: str) -> Fields:
+    return ((2, topics), (1, content), (1, user), (1, agent))
 
 
 def _packed(name: str) -> bytes:

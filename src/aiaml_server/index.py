@@ -11,8 +11,8 @@ delete. Nobody tells it what changed; before each answer it asks:
   before they are given out, whatever the size of the store.
 
 Why the answer is exact: `tokens` shows that a keyword of word characters has its score in the
-postings, and that any other can occur only in certain texts and only so often. `scorer` scores these
-texts, beginning with those that can have most, until none that is left can be among the best. What
+postings, and that any other can occur only in certain texts and only so often. `scorer` scores
+these, beginning with those that can have most, until none that is left can be among the best. What
 is selected so, `scorer` itself turns into hits; there is no second formula.
 """
 
@@ -424,9 +424,9 @@ def _scored(
             break
         for number, text in database.texts(sorted(number for _, number in some)):
             segment, slot = divmod(number, SEGMENT)
-            value = sum(score(text, keyword) for keyword in keywords)
-            if segment in counts:
-                value += counts[segment][slot]
+            value = counts[segment][slot] if segment in counts else 0
+            for keyword in keywords:
+                value += score(text, keyword)
             if value:
                 scored[segment][slot] = value
                 best.append(value)

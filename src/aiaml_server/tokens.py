@@ -24,7 +24,7 @@ import re
 import struct
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from itertools import repeat
@@ -230,17 +230,15 @@ class Total:
         return self.counts()
 
 
-def spread(all_scores: Iterable[Scores]) -> Iterator[tuple[int, int]]:
+def spread(scores: Sequence[Scores]) -> Iterator[tuple[int, int]]:
     """Return scores, the highest first, and how many there are of each."""
-    planes = b"".join([each for each in all_scores if isinstance(each, bytes)])
+    planes = b"".join([each for each in scores if isinstance(each, bytes)])
     counted: Counter[int] = Counter()
-    for each in all_scores:
+    for each in scores:
         if isinstance(each, Counter):
             counted.update(each.values())
-    for value in range(1, 256) if planes else ():
-        if number := planes.count(value):
-            counted[value] += number
-    yield from sorted(counted.items(), reverse=True)
+    for value in sorted({*planes, *counted} - {0}, reverse=True):
+        yield value, counted[value] + (planes.count(value) if value < 256 else 0)
 
 
 def at_least(scores: Scores, least: int) -> Iterator[tuple[int, int]]:
