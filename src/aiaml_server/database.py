@@ -414,9 +414,8 @@ class Database:
                     f"DELETE FROM {table} WHERE id = ?",
                     ((number,) for number in its),
                 )
-        for _, number, *_ in self.postings(empty):
-            empty.pop(number, None)
-        self._shrink(set(empty.values()))
+        elsewhere = {number for _, number, *_ in self.postings(empty)}
+        self._shrink({run for number, run in empty.items() if number not in elsewhere})
 
     def _withdraw(self, segment: int, numbers: set[int]) -> dict[int, bytes]:
         """Take files out of the postings; return the runs that the segment has no more."""
