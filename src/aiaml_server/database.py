@@ -67,9 +67,10 @@ FROM segments CROSS JOIN runs CROSS JOIN postings ON id = (segment << {_RUN_BITS
 _FIND = "SELECT id, name, modified, changed, inode, size FROM files WHERE name IN ({})"
 _TEXTS = "SELECT id, topics, content, user, agent FROM texts WHERE id IN ({})"
 _PUT = "INSERT OR REPLACE INTO postings VALUES (?, ?, ?)"
-_ROW = """
+_AGES = "SELECT instant, name, id FROM files WHERE id IN ({})"
+_ROWS = """
 SELECT id, name, modified, changed, inode, size, memory_id, timestamp, topics, content, user, agent
-FROM files JOIN texts USING (id) WHERE id = ?
+FROM files JOIN texts USING (id) WHERE id IN ({})
 """
 
 
@@ -261,10 +262,13 @@ class Database:
         rows = self._sql.execute("SELECT name FROM files WHERE memory_id = ?", (memory_id,))
         return [_name(name) for (name,) in rows]
 
-    def row(self, number: int) -> Row:
-        """Return a memory by its number."""
-        row = self._sql.execute(_ROW, (number,)).fetchone()
-        return Row(row[0], _name(row[1]), Stamp(*row[2:6]), row[6], row[7], _searched(*row[8:]))
+    def rows(self, numbers: Iterable[int]) -> list[Row]:
+        """Return memories by their numbers, in no order."""
+        return [
+            Row(row[0], _name(row[1]), Stamp(*row[2:6]), row[6], row[7], _searched(*row[8:]))
+            for marks, some in _by_some(numbers)
+            for row in self._sql.execute(_ROWS.format(marks), some)
+        ]
 
     def texts(self, numbers: Iterable[int]) -> Iterator[tuple[int, Fields]]:
         """Return what is searched in some memories, with their numbers."""
@@ -276,12 +280,13 @@ class Database:
         """Return the memories that have no postings."""
         return [number for (number,) in self._sql.execute("SELECT id FROM uncut")]
 
-    def age(self, number: int) -> tuple[int, bytes]:
-        """Return what breaks ties: the later, or with the later name, the greater."""
-        row: tuple[int, bytes] = self._sql.execute(
-            "SELECT instant, name FROM files WHERE id = ?", (number,)
-        ).fetchone()
-        return row
+    def ages(self, numbers: Iterable[int]) -> list[tuple[int, bytes, int]]:
+        """Return what breaks ties, the greater of which is the newer, and the number."""
+        return [
+            row
+            for marks, some in _by_some(numbers)
+            for row in self._sql.execute(_AGES.format(marks), some)
+        ]
 
     def newest_first(self) -> Iterator[int]:
         """Return the numbers of all memories in the order that breaks ties."""

@@ -284,7 +284,7 @@ class Index:
         keywords = [each for each in keywords if not _half(each)]
         while True:
             with database.snapshot():
-                rows = [database.row(number) for number in _best(database, keywords)]
+                rows = database.rows(_best(database, keywords))
             doubtful = [row.name for row in rows if row.name not in self._verified]
             changed = [row.name for row in rows if row.name in doubtful and self._differs(row)]
             if not changed:
@@ -470,4 +470,4 @@ def _top(database: Database, scores: Sequence[tuple[int, Scores]]) -> list[int]:
 def _newest(database: Database, ties: set[int], most: int) -> list[int]:
     if len(ties) > MANY_TIES:
         return list(islice((each for each in database.newest_first() if each in ties), most))
-    return sorted(ties, key=database.age, reverse=True)[:most]
+    return [number for *_, number in sorted(database.ages(ties), reverse=True)[:most]]
