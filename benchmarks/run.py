@@ -63,6 +63,7 @@ ROWS = {  # key: what it is, its limit
     **{kind: (f"`think`, {kind}", "") for kind in KINDS},
     "mix": ("`think`, median of all but the letter", "10,000: 5 no-ops + 5 ms; 100,000: 40 ms"),
     "worst": ("`think`, the slowest kind but the letter", "10,000: 40 ms; 100,000: 250 ms"),
+    "after": ("`think`, rare word, right after `remember`", ""),
     "scan": ("literal scan : `think`, the same median", "10,000: at least 100 x; 100,000: 300 x"),
     "fresh": ("from spawn to the first `think` : bare no-op", "10,000: 1.15 x; 100,000: 1.3 x"),
     "indexing": (
@@ -367,9 +368,14 @@ class Bench:
             for memory in corpus.memories(self.effort.calls, seed=1):
                 for name in next(orders):
                     times[name].append(writers[name](memory))
+            after = []
+            for memory in corpus.memories(min(self.effort.calls, 50), seed=2):
+                remember(full, memory)
+                after.append(full.think(MIX["rare word"][0])[0])
         bare, none, ours = (median(samples[1:] or samples) for samples in times.values())
         return {
             "remember": judged(beside(ours, bare), ours, max(2 * bare, bare + 0.0015)),
+            "after": ms(median(after)),
             "growth": judged(beside(ours, none), ours / none, limit(self.size, math.inf, 1.3)),
         }
 

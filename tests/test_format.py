@@ -101,6 +101,27 @@ def test_parse_gives_back_what_format_was_given(memory: Memory) -> None:
     assert parse(format(memory)) == memory
 
 
+plain_words = st.sampled_from(
+    ["a", " ", "b,", "[", "]", "#", ": ", "'", '"', "\r", "\x1c", "\u2028", "é"]
+)
+lines = st.lists(plain_words, max_size=6).map("".join)
+
+
+@given(st.lists(lines, min_size=5, max_size=5), contents)
+def test_the_quick_way_to_read_is_the_long_one(values: list[str], content: str) -> None:
+    """A space behind the opening line means nothing, and makes the usual pattern fail."""
+    fields = ("id", "timestamp", "agent", "user")
+    head = [f"{field}: {value}" for field, value in zip(fields, values[:4], strict=True)]
+    text = "\n".join([*head, f"topics: [{values[4]}]", "---", content])
+    read: list[Memory | str] = []
+    for opening in ("---\n", "--- \n"):
+        try:
+            read.append(parse(opening + text))
+        except MalformedFile as error:
+            read.append(str(error))
+    assert read[0] == read[1]
+
+
 @given(given_memories)
 def test_every_reader_sees_the_same_fields(memory: Memory) -> None:
     """The specification's reader, PyYAML and python-frontmatter agree with ours on all fields."""

@@ -6,6 +6,7 @@ import os
 import shutil
 import sqlite3
 import subprocess
+import sys
 import tempfile
 import time
 from array import array
@@ -20,13 +21,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from aiaml_server import Memory, MemoryBank, Settings, database, index, scorer
+from aiaml_server import Memory, MemoryBank, Settings, database, index, scorer, watch
 from aiaml_server.database import Database, file_of
 from aiaml_server.index import Index, Mismatch
 from aiaml_server.memory import format  # noqa: A004
 from aiaml_server.scorer import Hit, rank
 from aiaml_server.store import Stamp, Store
-from aiaml_server.tokens import SEGMENT, Total, _cut, is_word, pack, runs, unpack
+from aiaml_server.tokens import MAX_RUN, SEGMENT, Total, cut, pack, runs, unpack
 from client import Client
 
 # What breaks such an index: parts of words, several runs, only punctuation, scripts without spaces,
@@ -36,7 +37,19 @@ PIECES = [
     *("c++", "+", "++", ".", "...", "node.js", "js", "node", "e-mail", "-", "'", "it's", "#", "\n"),
     *(" ", " ", "  ", "\t", "san", "francisco", "san francisco", "🙂", "🙂🙂", "👩\u200d🔧"),
     *("東京", "京", "ไทย", "नमस्ते", "e\u0301", "é", "İ", "i\u0307", "ß", "ẞ", "Σ", "ς", "\u03c3"),
-    *("x" * 250, "+" * 250, "\u200b", "½", "①", "ﬁ", "A", "CAT", "Cat.", "\x00", "\ufeff"),
+    *(
+        "x" * (MAX_RUN + 1),
+        "+" * (MAX_RUN + 1),
+        "\u200b",
+        "½",
+        "①",
+        "ﬁ",
+        "A",
+        "CAT",
+        "Cat.",
+        "\x00",
+        "\ufeff",
+    ),
 ]
 texts = st.lists(st.sampled_from(PIECES), max_size=12).map("".join)
 questions = st.lists(texts | st.sampled_from(["\ud800", "a\udfff"]), max_size=4)
@@ -71,8 +84,13 @@ def scan(base: Path, keywords: list[str]) -> list[Hit]:
 
 @pytest.fixture(autouse=True)
 def _edits_are_seen_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compare stamps at every question, where the program does every few seconds."""
+    """Compare stamps at every question, where the program does every few seconds.
+
+    And have two memories left uncut, where the program has dozens.
+    """
     monkeypatch.setattr(index, "SLICE_SECONDS", -1.0)
+    for module in (index, database):
+        monkeypatch.setattr(module, "YOUNG", 3)
 
 
 @given(
@@ -82,8 +100,10 @@ def _edits_are_seen_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     most=st.sampled_from([2, 25]),
     few=st.sampled_from([0, 8]),
     ties=st.sampled_from([0, 2000]),
+    some=st.sampled_from([1, 2, 100]),
+    young=st.sampled_from([0, 3, 64]),
 )
-@example([], [["x"]], [(0, 1)], 25, 8, 2000)
+@example([], [["x"]], [(0, 1)], 25, 8, 2000, 1, 64)
 def test_an_answer_is_that_of_the_scan(
     stored: list[Memory],
     asked: list[list[str]],
@@ -91,6 +111,8 @@ def test_an_answer_is_that_of_the_scan(
     most: int,
     few: int,
     ties: int,
+    some: int,
+    young: int,
 ) -> None:
     """Ids, order, scores and matching keywords are identical, for any memories and keywords.
 
@@ -104,6 +126,9 @@ def test_an_answer_is_that_of_the_scan(
         patch.setattr(scorer, "MAX_HITS", most)
         patch.setattr(index, "FEW", few)
         patch.setattr(index, "MANY_TIES", ties)
+        patch.setattr(index, "SOME", some)
+        for module in (index, database):
+            patch.setattr(module, "YOUNG", young)
         base = Path(directory)
         for number, memory in enumerate(stored):
             write(base, f"{number}.md", format(memory))
@@ -118,15 +143,16 @@ def test_hundreds_of_keywords_and_files_give_the_same(tmp_path: Path) -> None:
     moment = "2026-01-{:02}T00:00:00+00:00"
     for number in range(5000):
         content = f"word{number % 7} {'even' if number % 2 == 0 else 'odd'} number{number} c++ x.y"
+        content += f" shared{number % 500}"  # more words in both segments than one statement takes
         memory = Memory(f"{number:08x}", moment.format(number % 28 + 1), "a", "b", ("t",), content)
         write(tmp_path, f"{number}.md", format(memory))
     tested = Index(Store(tmp_path))
     keywords = [f"word{number}" for number in range(300)]
     for asked in (["even"], ["t"], ["number1"], ["c++"], ["x.y", "odd"], ["d"], keywords, ["."]):
         assert tested.think(asked) == scan(tmp_path, asked)
-    for number in range(0, 5000, 3):
+    for number in [*range(0, 4000, 3), *range(4000, 5000)]:  # all of the second segment
         (tmp_path / "files" / f"{number}.md").unlink()
-    for asked in (["even"], ["number1"], ["number3"], ["c++"], keywords):
+    for asked in (["even"], ["number1"], ["number3"], ["c++"], ["shared7"], keywords):
         assert tested.think(asked) == scan(tmp_path, asked)
     tested.close()
 
@@ -145,10 +171,12 @@ class Life(RuleBasedStateMachine):
     """Two processes on one directory, people who edit it, and damage to the index."""
 
     kind: type[Store] = Store
+    local = watch._LOCAL
 
     @initialize()
     def begin(self) -> None:
         """Start with an empty directory."""
+        watch._LOCAL = self.local
         self.base = Path(tempfile.mkdtemp())
         (self.base / "files").mkdir()
         self.processes = [Index(self.kind(self.base)), Index(self.kind(self.base))]
@@ -157,6 +185,7 @@ class Life(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Leave nothing behind."""
+        watch._LOCAL = Life.local
         for process in getattr(self, "processes", []):
             process.close()
         if hasattr(self, "base"):
@@ -256,15 +285,23 @@ class Life(RuleBasedStateMachine):
             assert self.processes[self.asked % 2].think(keywords) == scan(self.base, keywords)
 
 
-class CoarseLife(Life):
+class RemoteLife(Life):
+    """The same where the system does not tell which names were touched."""
+
+    local = frozenset()
+
+
+class CoarseLife(RemoteLife):
     """The same on a coarse file system."""
 
     kind = CoarseStore
 
 
 Life.TestCase.settings = settings(stateful_step_count=20, max_examples=60)
+RemoteLife.TestCase.settings = settings(stateful_step_count=20, max_examples=60)
 CoarseLife.TestCase.settings = settings(stateful_step_count=20, max_examples=60)
 test_life_of_an_index = Life.TestCase
+test_life_on_a_remote_file_system = RemoteLife.TestCase
 test_life_on_a_coarse_file_system = CoarseLife.TestCase
 
 
@@ -294,9 +331,7 @@ def test_packing_keeps_every_count(some: dict[int, int], rest: int, many: int, t
 def test_cutting_fast_is_cutting_by_the_pattern(text: str, any_text: str) -> None:
     """The quick ways to cut give the runs that the definition gives."""
     for each in (text.lower(), any_text.lower(), f"{any_text} ascii, and more".lower()):
-        words, signs = _cut(each)
-        assert sorted(words + signs) == sorted(runs(each))
-        assert all(map(is_word, words)) and not any(map(is_word, signs))
+        assert sorted(run.decode() for run in cut(each)) == sorted(runs(each))
 
 
 # --- freshness ------------------------------------------------------------------------------------
@@ -393,6 +428,74 @@ def test_only_the_files_that_changed_are_read(bank: MemoryBank, base: Path) -> N
     again.close()
 
 
+def stamps_compared(bank: MemoryBank, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Have the names noted whose stamps the store is asked for."""
+    asked: list[str] = []
+
+    def stamp(name: str = "") -> Stamp | None:
+        asked.append(name)
+        return Store(bank.store.base).stamp(name)
+
+    monkeypatch.setattr(bank.store, "stamp", stamp)
+    return asked
+
+
+def told(path: Path) -> bool:
+    """Say whether this system tells which names in a directory were touched."""
+    tested = watch.Watch()
+    tested.begin(path)
+    return tested.touched() is not None
+
+
+def test_after_a_change_only_touched_files_are_compared(
+    bank: MemoryBank, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the system tells which: any way to change a name, by any process, is told."""
+    if not told(base / "files"):
+        pytest.skip("this system or file system does not tell")
+    for number in range(100):
+        write(base, f"{number}.md", format(NOTE))
+    monkeypatch.undo()
+    assert len(found(bank, "needle")) == 25
+    asked = stamps_compared(bank, monkeypatch)
+    change = (
+        "import os; os.remove('1.md'); os.rename('2.md', 'x.md'); os.replace('3.md', '4.md');"
+        "os.link('5.md', 'y.md'); open('6.md', 'w').close(); open('z.md', 'w').close()"
+    )
+    subprocess.run([sys.executable, "-c", change], cwd=base / "files", check=True)
+    hits = bank.think(["needle"])
+    assert hits == scan(base, ["needle"])
+    touched = {f"{name}.md" for name in "123456xyz"}
+    assert touched - {"5.md"} <= set(asked) <= touched | {"", *(hit.file_name for hit in hits)}
+
+
+def test_more_changes_than_the_system_tells_are_seen(
+    bank: MemoryBank, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Linux keeps 16,384 and then forgets; all files are compared then."""
+    write(base, "second.md", format(NOTE))
+    assert found(bank, "needle") == ["first.md", "second.md"]
+    monkeypatch.undo()
+    for number in range(20_000):
+        os.utime(base / "files" / ("first.md", "second.md")[number % 2])
+    write(base, "third.md", format(NOTE))
+    (base / "files" / "first.md").unlink()
+    assert found(bank, "needle") == ["second.md", "third.md"]
+
+
+def test_another_directory_in_its_place_is_seen(bank: MemoryBank, base: Path) -> None:
+    """Moved away, moved back, and changed under another path in between."""
+    assert found(bank, "needle") == ["first.md"]
+    files, elsewhere = base / "files", base / "elsewhere"
+    files.rename(elsewhere)
+    write(base, "other.md", format(NOTE))
+    assert found(bank, "needle") == ["other.md"]
+    shutil.rmtree(files)
+    (elsewhere / "second.md").write_text(format(NOTE), encoding="utf-8")
+    elsewhere.rename(files)
+    assert found(bank, "needle") == ["first.md", "second.md"]
+
+
 # --- a disposable file ----------------------------------------------------------------------------
 
 
@@ -406,7 +509,7 @@ def test_a_deleted_memory_is_gone_from_the_index_too(bank: MemoryBank, base: Pat
     for number in range(20):
         write(base, f"{number}.md", format(NOTE))
     write(base, "secret.md", format(replace(NOTE, content="Mellon opens the doors of Durin")))
-    other_kind = base / ".index" / "1-00000000.sqlite"
+    other_kind = base / ".index" / "2-00000000.sqlite"
     assert found(bank, "mellon") == ["secret.md"]
     other_kind.write_bytes(b"mellon")
     assert b"mellon" in index_bytes(base)

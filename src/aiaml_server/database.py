@@ -1,8 +1,9 @@
 """The index's tables in one SQLite file, and the few statements on them.
 
 Files are numbered; `SEGMENT` numbers in a row make a segment, in which a number's rest is its slot.
-A segment has a vocabulary and, for each run in it, the postings (see `tokens`). The stored text is
-what `scorer` searches, in lower case.
+A segment has postings for each run in it (see `tokens`), under its own number and the run's; the
+vocabulary, which gives runs their numbers, is common to all. The stored text is what `scorer`
+searches, in lower case.
 """
 
 from __future__ import annotations
@@ -13,25 +14,26 @@ import sys
 import time
 import unicodedata
 import zlib
-from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice, repeat
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from .files import make_directory
 from .memory import Memory, instant
 from .scorer import Fields, fields
 from .store import Stamp
-from .tokens import SEGMENT, Postings, pack, runs, unpack, vocabulary
+from .tokens import SEGMENT, Block, Postings, cut, with_slots, without_slots
+from .tokens import numbers as find_numbers
 
-SCHEMA = 1  # also in the last line of _TABLES
+SCHEMA = 2  # also in the last line of _TABLES
 PATIENCE = 10.0  # seconds to wait for another process that writes and makes no progress
 STALE_SECONDS = 7 * 24 * 3600.0
 Value = TypeVar("Value")
 NEVER = Stamp(0, 0, 0, 0)  # recorded where a change might not show in the stamp
+_NONE = (b"", b"")
 _NO_INSTANT = -(1 << 63)
 
 _TABLES = """
@@ -42,24 +44,38 @@ CREATE TABLE files (
     memory_id, timestamp, instant, problems
 );
 CREATE INDEX by_memory_id ON files (memory_id);
-CREATE INDEX newest ON files (instant DESC, name DESC);
-CREATE TABLE texts (id INTEGER PRIMARY KEY, cut, topics, content, user, agent);
-CREATE INDEX uncut ON texts (id) WHERE NOT cut;
-CREATE TABLE segments (id INTEGER PRIMARY KEY, words BLOB);
-CREATE TABLE postings (segment, run, totals, topics, PRIMARY KEY (segment, run))
-WITHOUT ROWID;
-PRAGMA user_version = 1;
+CREATE INDEX newest ON files (instant, name);
+CREATE TABLE texts (id INTEGER PRIMARY KEY, topics, content, user, agent);
+CREATE TABLE uncut (id INTEGER PRIMARY KEY, young);
+CREATE TABLE vocabulary (id INTEGER PRIMARY KEY, runs BLOB);
+CREATE TABLE postings (id INTEGER PRIMARY KEY, totals, topics);
+PRAGMA user_version = 2;
 """
 
-_SOME = 100  # values that one statement asks for
-_MARKS = ", ".join("?" * _SOME)
-_POSTINGS = f"SELECT run, totals, topics FROM postings WHERE segment = ? AND run IN ({_MARKS})"
-_TEXTS = f"SELECT id, topics, content, user, agent FROM texts WHERE id IN ({_MARKS})"
-_PUT = "INSERT OR REPLACE INTO postings VALUES (?, ?, ?, ?)"
-_ROW = """
-SELECT id, name, modified, changed, inode, size, memory_id, timestamp, topics, content, user, agent
-FROM files JOIN texts USING (id) WHERE id = ?
+YOUNG = 64  # memories that are scored at each question rather than cut one by one
+_SOME = (1, 10, 100)  # values that one statement asks for
+_BLOCK = 16 * 1024  # bytes of the vocabulary that a new memory writes again at most
+_MANY = 5000  # runs that are sooner found in one pass over all postings
+_RUN_BITS = 32
+_POSTINGS = f"""
+WITH RECURSIVE segments (segment) AS
+(SELECT ? UNION ALL SELECT segment + 1 FROM segments WHERE segment < ?),
+runs (run) AS (VALUES {{}})
+SELECT segment, run, totals, topics
+FROM segments CROSS JOIN runs CROSS JOIN postings ON id = (segment << {_RUN_BITS}) + run
 """
+_FIND = "SELECT id, name, modified, changed, inode, size FROM files WHERE name IN ({})"
+_TEXTS = "SELECT id, topics, content, user, agent FROM texts WHERE id IN ({})"
+_PUT = "INSERT OR REPLACE INTO postings VALUES (?, ?, ?)"
+_AGES = "SELECT instant, name, id FROM files WHERE id IN ({})"
+_ROWS = """
+SELECT id, name, modified, changed, inode, size, memory_id, timestamp, topics, content, user, agent
+FROM files JOIN texts USING (id) WHERE id IN ({})
+"""
+
+
+Posting: TypeAlias = tuple[int, int, bytes, bytes]
+"""A segment, a run's number, its packed slots over all fields, and those of the topics."""
 
 
 class Row(NamedTuple):
@@ -125,7 +141,7 @@ class Database:
             OSError: its directory or the file cannot be created.
         """
         self.path = path
-        self._segments: tuple[int, list[tuple[int, bytes]]] | None = None
+        self._vocabulary: tuple[int, list[Block]] | None = None
         if path:
             make_directory(path.parent)
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # SQLite would make it 0644
@@ -144,7 +160,7 @@ class Database:
         self._sql.execute("PRAGMA journal_mode = WAL")
         self._sql.execute("PRAGMA synchronous = NORMAL")
         self._sql.execute("PRAGMA secure_delete = ON")  # what is forgotten is overwritten
-        self._sql.execute("PRAGMA cache_size = -4000")
+        self._sql.execute("PRAGMA cache_size = -2000")
         if not self._version():
             with self.transaction():
                 if not self._version():  # no other process was quicker
@@ -184,6 +200,7 @@ class Database:
         try:
             yield
         except BaseException:
+            self._vocabulary = None  # it may have been read in between
             with suppress(sqlite3.Error):
                 self._sql.execute("ROLLBACK")
             raise
@@ -260,45 +277,56 @@ class Database:
         )
         return [_name(name) for (name,) in rows]
 
-    def row(self, number: int) -> Row:
-        """Return a memory by its number."""
-        row = self._sql.execute(_ROW, (number,)).fetchone()
-        return Row(row[0], _name(row[1]), Stamp(*row[2:6]), row[6], row[7], _searched(row[8:]))
+    def rows(self, numbers: Iterable[int]) -> list[Row]:
+        """Return memories by their numbers, in no order."""
+        return [
+            Row(row[0], _name(row[1]), Stamp(*row[2:6]), row[6], row[7], _searched(*row[8:]))
+            for marks, some in _by_some(numbers)
+            for row in self._sql.execute(_ROWS.format(marks), some)
+        ]
 
     def texts(self, numbers: Iterable[int]) -> Iterator[tuple[int, Fields]]:
         """Return what is searched in some memories, with their numbers."""
-        for some in _by_some(numbers):
-            for number, *texts in self._sql.execute(_TEXTS, some):
-                yield number, _searched(texts)
+        for marks, some in _by_some(numbers):
+            for number, *texts in self._sql.execute(_TEXTS.format(marks), some):
+                yield number, _searched(*texts)
 
     def uncut(self) -> list[int]:
         """Return the memories that have no postings."""
-        return [number for (number,) in self._sql.execute("SELECT id FROM texts WHERE NOT cut")]
+        return [number for (number,) in self._sql.execute("SELECT id FROM uncut")]
 
-    def age(self, number: int) -> tuple[int, bytes]:
-        """Return what breaks ties: the later, or with the later name, the greater."""
-        row: tuple[int, bytes] = self._sql.execute(
-            "SELECT instant, name FROM files WHERE id = ?", (number,)
-        ).fetchone()
-        return row
+    def ages(self, numbers: Iterable[int]) -> list[tuple[int, bytes, int]]:
+        """Return what breaks ties, the greater of which is the newer, and the number."""
+        return [
+            row
+            for marks, some in _by_some(numbers)
+            for row in self._sql.execute(_AGES.format(marks), some)
+        ]
 
     def newest_first(self) -> Iterator[int]:
         """Return the numbers of all memories in the order that breaks ties."""
         rows = self._sql.execute("SELECT id FROM files ORDER BY instant DESC, name DESC")
         return (number for (number,) in rows)
 
-    def segments(self) -> list[tuple[int, bytes]]:
-        """Return the segments with their vocabularies, which are kept until somebody writes."""
+    def vocabulary(self) -> list[Block]:
+        """Return the vocabulary, block by block; it is kept until somebody writes."""
         (version,) = self._sql.execute("PRAGMA data_version").fetchone()
-        if self._segments is None or self._segments[0] != version:
-            rows = self._sql.execute("SELECT id, words FROM segments").fetchall()
-            self._segments = (version, rows)
-        return self._segments[1]
+        if self._vocabulary is None or self._vocabulary[0] != version:
+            rows = self._sql.execute("SELECT id, runs FROM vocabulary ORDER BY id").fetchall()
+            self._vocabulary = (version, rows)
+        return self._vocabulary[1]
 
-    def postings(self, segment: int, wanted: Iterable[str]) -> Iterator[tuple[str, bytes, bytes]]:
-        """Return, for runs of a segment, the packed slots: over all fields, and of the topics."""
-        for some in _by_some(wanted):
-            yield from self._sql.execute(_POSTINGS, (segment, *some))
+    def postings(self, wanted: Collection[int]) -> Iterator[Posting]:
+        """Return what there is of some runs, in all segments."""
+        if len(wanted) < _MANY:
+            return self._postings(wanted, 0, self._last_id() // SEGMENT)
+        rows = self._sql.execute("SELECT id, totals, topics FROM postings")
+        parted = ((*divmod(key, 1 << _RUN_BITS), *packed) for key, *packed in rows)
+        return (row for row in parted if row[1] in wanted)
+
+    def _postings(self, wanted: Iterable[int], first: int, last: int) -> Iterator[Posting]:
+        for marks, some in _by_some(wanted, "(?)"):
+            yield from self._sql.execute(_POSTINGS.format(marks), (first, last, *some))
 
     # --- recording ------------------------------------------------------------------------------
 
@@ -309,29 +337,46 @@ class Database:
     def _last_id(self) -> int:
         return int(self._sql.execute("SELECT ifnull(max(id), -1) FROM files").fetchone()[0])
 
-    def find(self, name: str) -> Known | None:
-        """Return what is known of the file `name`."""
-        row = self._sql.execute(
-            "SELECT id, modified, changed, inode, size FROM files WHERE name = ?", (_packed(name),)
-        ).fetchone()
-        return Known(row[0], name, Stamp(*row[1:])) if row else None
+    def find(self, names: Iterable[str]) -> dict[str, Known]:
+        """Return what is known of some files."""
+        return {
+            _name(name): Known(number, _name(name), Stamp._make(stamp))
+            for marks, some in _by_some(map(_packed, names))
+            for number, name, *stamp in self._sql.execute(_FIND.format(marks), some)
+        }
 
-    def add(self, entries: Iterable[Entry]) -> None:
-        """Record files that are not, at most as many as there is room for."""
-        number = self._last_id() + 1
-        segment = number // SEGMENT
+    def add(self, entries: Iterable[Entry], *, few: bool = False) -> None:
+        """Record files that are not, at most as many as there is room for.
+
+        A few are not cut before they have become `YOUNG`; cutting one costs as much as many.
+        """
+        first = self._last_id() + 1
         postings = Postings()
-        for entry in entries:
+        for number, entry in enumerate(entries, first):
             self._add_file(number, entry)
             if isinstance(entry.found, Memory):
                 searched = fields(entry.found)
-                cut = postings.add(number % SEGMENT, searched)
                 texts = [text for _, text in searched]
-                self._sql.execute(
-                    "INSERT INTO texts VALUES (?, ?, ?, ?, ?, ?)", (number, cut, *texts)
-                )
-            number += 1
-        self._append(segment, postings)
+                self._sql.execute("INSERT INTO texts VALUES (?, ?, ?, ?, ?)", (number, *texts))
+                if few or not postings.add(number % SEGMENT, searched):
+                    self._sql.execute("INSERT INTO uncut VALUES (?, ?)", (number, few))
+        self._append(first // SEGMENT, postings, new=first % SEGMENT == 0)
+        if few:
+            self._cut_young()
+
+    def _cut_young(self) -> None:
+        young = [number for (number,) in self._sql.execute("SELECT id FROM uncut WHERE young")]
+        if len(young) < YOUNG:
+            return
+        by_segment: defaultdict[int, Postings] = defaultdict(Postings)
+        done = []
+        for number, searched in self.texts(young):
+            if by_segment[number // SEGMENT].add(number % SEGMENT, searched):
+                done.append((number,))
+        for segment, postings in by_segment.items():
+            self._append(segment, postings, new=False)
+        self._sql.executemany("DELETE FROM uncut WHERE id = ?", done)
+        self._sql.execute("UPDATE uncut SET young = 0")
 
     def _add_file(self, number: int, entry: Entry) -> None:
         facts: tuple[str | None, str | None, int, str | None]
@@ -346,67 +391,81 @@ class Database:
             (number, _packed(entry.name), *entry.stamp, *facts),
         )
 
-    def _append(self, segment: int, postings: Postings) -> None:
+    def _append(self, segment: int, postings: Postings, *, new: bool) -> None:
         if not postings.totals:
             return
-        words = self._words(segment)
-        known = words & postings.totals.keys()
-        held = {run: packed for run, *packed in self.postings(segment, known)}
+        known = self._numbered(postings.totals)
+        wanted = () if new else known.values()
+        held = {number: packed for _, number, *packed in self._postings(wanted, segment, segment)}
         self._sql.executemany(
             _PUT,
             (
-                (segment, run, *_added(postings, run, held.get(run)))
-                for run in sorted(postings.totals)
+                (_key(segment, number), *_added(held.get(number, _NONE), postings, run))
+                for run, number in known.items()
             ),
         )
-        self._set_words(segment, words | postings.totals.keys())
+
+    def _numbered(self, runs: Collection[bytes]) -> dict[bytes, int]:
+        """Return the numbers of runs, by number; those that have none yet get one."""
+        blocks = self.vocabulary()
+        known = find_numbers(blocks, runs)
+        new = [run for run in runs if run not in known]
+        if not new:
+            return known
+        first, last = blocks[-1] if blocks else (0, b"\n")
+        following = first + last.count(b"\n") - 1
+        added = b"\n".join([*new, b""])
+        if len(last) + len(added) > _BLOCK:
+            first, last = following, b"\n"
+        self._sql.execute("INSERT OR REPLACE INTO vocabulary VALUES (?, ?)", (first, last + added))
+        self._vocabulary = None
+        return known | {run: number for number, run in enumerate(new, following)}
 
     def forget(self, numbers: Sequence[int]) -> None:
         """Remove files with all that is recorded of them."""
         by_segment: defaultdict[int, set[int]] = defaultdict(set)
         for number in numbers:
             by_segment[number // SEGMENT].add(number)
+        empty: dict[int, bytes] = {}
         for segment, its in by_segment.items():
-            self._withdraw(segment, its)
-            for table in ("files", "texts"):
+            empty |= self._withdraw(segment, its)
+            for table in ("files", "texts", "uncut"):
                 self._sql.executemany(
                     f"DELETE FROM {table} WHERE id = ?",
                     ((number,) for number in its),
                 )
+        elsewhere = {number for _, number, *_ in self.postings(empty)}
+        self._shrink({run for number, run in empty.items() if number not in elsewhere})
 
-    def _withdraw(self, segment: int, numbers: set[int]) -> None:
-        held: set[str] = set()
-        for row in self._sql.execute(
-            "SELECT id, topics, content, user, agent FROM texts WHERE cut AND id BETWEEN ? AND ?",
-            (min(numbers), max(numbers)),
-        ):
-            if row[0] in numbers:
-                held.update(run for text in row[1:] for run in runs(text))
+    def _withdraw(self, segment: int, numbers: set[int]) -> dict[int, bytes]:
+        """Take files out of the postings; return the runs that the segment has no more."""
+        held: set[bytes] = set()
+        for _, searched in self.texts(numbers.difference(self.uncut())):
+            for _, text in searched:
+                held.update(cut(text))
+        known = {number: run for run, number in find_numbers(self.vocabulary(), held).items()}
         gone = {number % SEGMENT for number in numbers}
-        empty = set()
-        for run, *counts in list(self.postings(segment, held)):
-            left = [_without(each, gone) for each in counts]
-            if left[0]:
-                self._sql.execute(_PUT, (segment, run, *left))
-            else:
-                empty.add(run)
+        left = [
+            (number, without_slots(totals, gone), without_slots(topics, gone))
+            for _, number, totals, topics in self._postings(known, segment, segment)
+        ]
+        empty = {number: known[number] for number, totals, _ in left if not totals}
         self._sql.executemany(
-            "DELETE FROM postings WHERE segment = ? AND run = ?", ((segment, run) for run in empty)
+            _PUT, ((_key(segment, number), *packed) for number, *packed in left if packed[0])
         )
-        self._set_words(segment, self._words(segment) - empty)
+        self._sql.executemany(
+            "DELETE FROM postings WHERE id = ?", ((_key(segment, number),) for number in empty)
+        )
+        return empty
 
-    def _words(self, segment: int) -> set[str]:
-        row = self._sql.execute("SELECT words FROM segments WHERE id = ?", (segment,)).fetchone()
-        return set(row[0].decode().split("\n")) - {""} if row else set()
-
-    def _set_words(self, segment: int, words: set[str]) -> None:
-        self._segments = None
-        if words:
-            self._sql.execute(
-                "INSERT OR REPLACE INTO segments VALUES (?, ?)", (segment, vocabulary(words))
-            )
-        else:
-            self._sql.execute("DELETE FROM segments WHERE id = ?", (segment,))
+    def _shrink(self, runs: set[bytes]) -> None:
+        """Take runs out of the vocabulary."""
+        for first, block in self.vocabulary() if runs else ():
+            words = block.split(b"\n")
+            if not runs.isdisjoint(words):
+                left = b"\n".join([b"" if word in runs else word for word in words])
+                self._sql.execute("UPDATE vocabulary SET runs = ? WHERE id = ?", (left, first))
+        self._vocabulary = None
 
     def wipe(self) -> None:
         """Let nothing that was forgotten linger, in the log or in files of other processes."""
@@ -423,28 +482,29 @@ def remove_others(path: Path, older_than: float) -> None:
                 remove(other)
 
 
-def _by_some(values: Iterable[Value]) -> Iterator[list[Value | None]]:
-    """Cut values into lists of `_SOME`, the last one filled up with NULL, which finds nothing."""
+def _by_some(values: Iterable[Value], mark: str = "?") -> Iterator[tuple[str, list[Value | None]]]:
+    """Cut values into lists that a statement takes, with its marks.
+
+    The last list is filled up with NULL, which finds nothing.
+    """
     rest = iter(values)
-    while some := list(islice(rest, _SOME)):
-        yield [*some, *repeat(None, _SOME - len(some))]
+    while some := list(islice(rest, _SOME[-1])):
+        size = next(size for size in _SOME if size >= len(some))
+        yield ", ".join([mark] * size), [*some, *repeat(None, size - len(some))]
 
 
-def _added(postings: Postings, run: str, held: Sequence[bytes] | None) -> Iterator[bytes]:
-    for number, part in enumerate((postings.totals, postings.topics)):
-        if run not in part:
-            yield held[number] if held else b""
-        else:
-            yield pack(part[run] + unpack(held[number]) if held else part[run])
+def _key(segment: int, run: int) -> int:
+    return (segment << _RUN_BITS) + run
 
 
-def _without(packed: bytes, gone: set[int]) -> bytes:
-    return pack(array("H", (slot for slot in unpack(packed) if slot not in gone)))
+def _added(held: Sequence[bytes], postings: Postings, run: bytes) -> tuple[bytes, bytes]:
+    totals, topics = held
+    more = postings.topics.get(run)
+    return with_slots(totals, postings.totals[run]), with_slots(topics, more) if more else topics
 
 
-def _searched(texts: Sequence[str]) -> Fields:
-    topics, *others = texts
-    return ((2, topics), *((1, text) for text in others))
+def _searched(topics: str, content: str, user: str, agent: str) -> Fields:
+    return ((2, topics), (1, content), (1, user), (1, agent))
 
 
 def _packed(name: str) -> bytes:

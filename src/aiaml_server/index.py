@@ -4,14 +4,16 @@ It is a cache in one SQLite file that all server processes of a directory share 
 delete. Nobody tells it what changed; before each answer it asks:
 
 - *Was a name added, removed or replaced?* Then the directory has another stamp than the recorded
-  one, and the stamps of all files are compared with theirs.
+  one, and the stamps of all files are compared with theirs; or, once all was up to date and where
+  the system tells which names were touched since (`watch`), of those alone.
 - *Was a file edited in place?* The directory does not tell. So every few seconds, when there is a
   question at all, the stamps of the next `SLICE` files are compared; and those of the hits are
   before they are given out, whatever the size of the store.
 
-Why the answer is exact: `tokens` shows that a keyword of one run has its score in the postings, and
-that a keyword of several runs can occur only in certain texts, which `scorer` then scores. What is
-selected so, `scorer` itself turns into hits; there is no second formula.
+Why the answer is exact: `tokens` shows that a keyword of word characters has its score in the
+postings, and that any other can occur only in certain texts and only so often. `scorer` scores
+these, beginning with those that can have most, until none that is left can be among the best. What
+is selected so, `scorer` itself turns into hits; there is no second formula.
 """
 
 from __future__ import annotations
@@ -20,15 +22,16 @@ import logging
 import sqlite3
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from .database import (
     NEVER,
     STALE_SECONDS,
+    YOUNG,
     Database,
     Entry,
     Row,
@@ -41,7 +44,8 @@ from .errors import AiamlError, MalformedFile
 from .memory import Memory
 from .scorer import MAX_HITS, Hit, clean, hit, newest_first, ordered, rank, score
 from .store import Stamp, Store
-from .tokens import SEGMENT, Total, is_word, matching, runs
+from .tokens import SEGMENT, Block, Scores, Total, at_least, is_word, matching, runs, spread
+from .watch import Watch
 
 log = logging.getLogger(__name__)
 
@@ -49,9 +53,13 @@ SLICE = 10_000  # files whose stamps are compared at a time: some 30 ms
 SLICE_SECONDS = 4.0
 MANY_KEYWORDS = 300  # a file of 4 MiB cannot score 2 to the 32 with fewer
 FEW = 8  # candidates that are sooner scored than narrowed down
+MANY_RUNS = 300  # that narrow the choice at too high a price
+SOME = 100  # candidates that are scored first, then twice as many, and so on
 MANY_TIES = 2000  # ties that are sooner met on the way from the newest than looked up
 
 Answer = TypeVar("Answer")
+Counts: TypeAlias = Mapping[int, Counter[int]]  # by segment and slot
+Vocabulary: TypeAlias = Sequence[Block]
 
 
 class Closed(AiamlError):  # noqa: N818
@@ -82,6 +90,8 @@ class Index:
         self._slice_after = ""
         self._slice_due = 0.0
         self._verified: set[str] = set()
+        self._watch = Watch()
+        self._seen: Stamp | None = None  # the directory's, when all names were last up to date
 
     def think(self, keywords: Iterable[str]) -> list[Hit]:
         """Return the best hits, in the order that `scorer.rank` defines.
@@ -137,6 +147,7 @@ class Index:
             if self._database:
                 self._database.close()
             self._database = None
+            self._watch.end()
 
     # --- one question ---------------------------------------------------------------------------
 
@@ -173,6 +184,7 @@ class Index:
         if self._database and not self._database.there:
             self._abandon()
         if not self._database:
+            self._seen = None
             self._database = Database(self._file if self._on_disk else None)
             remove_others(self._file, STALE_SECONDS)
             for name, problems in self._database.malformed():
@@ -197,18 +209,40 @@ class Index:
 
     def _refresh(self, database: Database, stamp: Stamp) -> None:
         settled = stamp.settled  # asked before listing: a change from here on gives another one
-        if stamp != database.directory():
+        touched = self._touched(stamp)
+        begun, self._seen = self._seen is not None, None  # unless all goes well
+        compared = touched is None and stamp != database.directory()
+        if compared or not begun:
+            self._watch.begin(self._store.directory)  # before listing: nothing falls in between
+        if touched is not None:
+            self._look_at(database, touched)
+        elif compared:
             new = set(self._store.names())
-            changed = list(self._changed(database.known(), new))
-            self._look_at(database, [*changed, *new])
+            differing = list(self._changed(database.known(), new))
+            self._look_at(database, [*differing, *new])
+            self._slice_due = time.monotonic() + SLICE_SECONDS
+        if settled and stamp != database.directory():
             with database.transaction():
-                database.set_directory(stamp if settled else NEVER)
+                database.set_directory(stamp)
+        if time.monotonic() > self._slice_due:
+            known = list(database.known(self._slice_after, SLICE))
+            changed = self._changed(known, set())
+            self._look_at(database, (name for name in changed if name not in self._verified))
+            self._slice_after = known[-1][0] if len(known) == SLICE else ""
             self._slice_due = time.monotonic() + SLICE_SECONDS
-        elif time.monotonic() > self._slice_due:
-            compared = list(database.known(self._slice_after, SLICE))
-            self._look_at(database, self._changed(compared, set()))
-            self._slice_after = compared[-1][0] if len(compared) == SLICE else ""
-            self._slice_due = time.monotonic() + SLICE_SECONDS
+        self._seen = stamp
+
+    def _touched(self, stamp: Stamp) -> list[str] | None:
+        """Return the names touched since all were up to date; None if they are to be compared.
+
+        A directory that changed without any name touched is not the one that is watched.
+        """
+        if self._seen and self._seen.inode == stamp.inode:
+            names = self._watch.touched()
+            if names is not None and (names or stamp == self._seen):
+                return [name for name in names if self._store.may_hold(name)]
+        self._watch.end()
+        return None
 
     def _changed(self, known: Iterable[tuple[str, Stamp]], names: set[str]) -> Iterator[str]:
         """Return the files that are not as they are known; take what is known out of `names`."""
@@ -229,11 +263,11 @@ class Index:
             with database.transaction():
                 batch, rest = rest[: database.room()], rest[database.room() :]
                 stamps = {name: self._store.stamp(name) for name in batch}
-                known = {name: found for name in batch if (found := database.find(name))}
+                known = database.find(batch)
                 for name in [name for name in known if known[name].stamp == stamps[name]]:
                     del known[name], stamps[name]
                 database.forget([each.id for each in known.values()])
-                database.add(self._entries(stamps))
+                database.add(self._entries(stamps), few=len(stamps) < YOUNG)
             forgotten |= bool(known)
             self._verified.update(batch)
         if forgotten:
@@ -262,7 +296,7 @@ class Index:
         keywords = [each for each in keywords if not _half(each)]
         while True:
             with database.snapshot():
-                rows = [database.row(number) for number in _best(database, keywords)]
+                rows = database.rows(_best(database, keywords))
             doubtful = [row.name for row in rows if row.name not in self._verified]
             changed = [row.name for row in rows if row.name in doubtful and self._differs(row)]
             if not changed:
@@ -299,81 +333,147 @@ def _hit(row: Row, keywords: Sequence[str]) -> Hit | None:
 
 def _best(database: Database, keywords: Sequence[str]) -> list[int]:
     """Return the numbers of the memories that belong into the answer, in no order."""
-    counts = {
-        segment: counted
-        for segment, words in database.segments()
-        if (counted := _counted(database, segment, words, keywords))
-    }
-    for number, text in database.texts(database.uncut()):
-        if total := sum(score(text, keyword) for keyword in keywords):
-            counts.setdefault(number // SEGMENT, Counter())[number % SEGMENT] += total
-    return _top(database, counts)
+    vocabulary = database.vocabulary()
+    totals = _totals(database, vocabulary, [each for each in keywords if is_word(each)])
+    scores: list[tuple[int, Scores]]
+    if others := [keyword for keyword in keywords if not is_word(keyword)]:
+        bounds = [_bounds(database, vocabulary, keyword) for keyword in others]
+        counts = {segment: total.counts() for segment, total in totals.items()}
+        scores = [*_scored(database, counts, bounds, others).items()]
+    else:
+        scores = [(segment, total.scores()) for segment, total in totals.items()]
+    uncut = Counter(
+        {
+            number: sum(score(text, keyword) for keyword in keywords)
+            for number, text in database.texts(database.uncut())
+        }
+    )
+    return _top(database, [*scores, (0, +uncut)])
 
 
-def _counted(
-    database: Database, segment: int, words: bytes, keywords: Sequence[str]
-) -> Counter[int]:
-    """Return the scores of a segment's memories, by slot."""
-    counted: Counter[int] = Counter()
-    total = Total()
+def _totals(
+    database: Database, vocabulary: Vocabulary, keywords: Iterable[str]
+) -> dict[int, Total]:
+    """Return the scores for keywords of word characters, by segment."""
+    totals: defaultdict[int, Total] = defaultdict(Total)
     for number, keyword in enumerate(keywords, 1):
-        if is_word(keyword):
-            _count(database, segment, words, keyword, total)
-        else:
-            slots = _candidates(database, segment, words, keyword)
-            for each, text in database.texts(segment * SEGMENT + slot for slot in slots):
-                if value := score(text, keyword):
-                    counted[each % SEGMENT] += value
+        part = keyword.encode()
+        here, whole = {}, -1
+        for run, text in matching(vocabulary, keyword):
+            here[run] = text.count(part)
+            if text == part:
+                whole = run
+        for segment, run, packed, topics in database.postings(here):
+            times = here[run]
+            totals[segment].add(packed, times + (run == whole))
+            if topics:
+                totals[segment].add(topics, times)
         if number % MANY_KEYWORDS == 0:
-            counted.update(total.counts())
-            total = Total()
-    if not counted:
-        return total.counts()  # the usual case; adding up takes longer than counting
-    counted.update(total.counts())
-    return counted
+            for total in totals.values():
+                total.counts()
+    return totals
 
 
-def _count(database: Database, segment: int, words: bytes, keyword: str, total: Total) -> None:
-    """Add up the postings of the runs that contain a keyword of word characters."""
-    for run, totals, topics in database.postings(segment, matching(words, keyword)):
-        times = run.count(keyword) + (run == keyword)
-        total.add(totals, times)
-        total.add(topics, run.count(keyword))
+def _bounds(database: Database, vocabulary: Vocabulary, keyword: str) -> Counts:
+    """Return the memories in which a keyword of any other kind may occur.
 
-
-def _candidates(database: Database, segment: int, words: bytes, keyword: str) -> set[int]:
-    """Return the slots in which a keyword of any other kind may occur."""
+    Its score is at most what is returned: it occurs no oftener than the rarest of its runs.
+    """
     parts = runs(keyword)
     last = len(parts) - 1
-    found: set[int] | None = None
+    found: Counts | None = None
     for position, part in sorted(enumerate(parts), key=lambda each: -len(each[1])):
-        total = Total()
-        here = matching(words, part, begins=position > 0, ends=position < last)
-        for _, totals, _ in database.postings(segment, here):
-            total.add(totals, 1)
-        slots = total.counts().keys()
-        found = set(slots) if found is None else found & slots
-        if len(found) <= FEW:
+        here = {
+            number: 1 if last else run.count(part.encode())
+            for number, run in matching(vocabulary, part, begins=position > 0, ends=position < last)
+        }
+        if found is None:
+            found = _most(database, here)
+        elif len(here) <= MANY_RUNS:
+            most = _most(database, here)
+            found = {
+                segment: _least(held, most[segment])
+                for segment, held in found.items()
+                if segment in most
+            }
+        if sum(map(len, found.values())) <= FEW:
             break
-    return found or set()
+    return found or {}
 
 
-def _top(database: Database, counts: dict[int, Counter[int]]) -> list[int]:
+def _most(database: Database, wanted: Mapping[int, int]) -> Counts:
+    """Return the most that runs can score, each so many times: were all of it whole words."""
+    totals: defaultdict[int, Total] = defaultdict(Total)
+    for segment, run, packed, topics in database.postings(wanted):
+        totals[segment].add(packed, 2 * wanted[run])
+        if topics:
+            totals[segment].add(topics, wanted[run])
+    return {segment: total.counts() for segment, total in totals.items()}
+
+
+def _least(ones: Counter[int], others: Counter[int]) -> Counter[int]:
+    return Counter(
+        {slot: min(count, others[slot]) for slot, count in ones.items() if slot in others}
+    )
+
+
+def _scored(
+    database: Database, counts: Counts, bounds: Sequence[Counts], keywords: Sequence[str]
+) -> Counts:
+    """Return the scores of all that can be among the best, counted in their texts.
+
+    Args:
+        database: where the texts are.
+        counts: the scores for all other keywords.
+        bounds: the most that each of the keywords can add.
+        keywords: what is to be counted.
+    """
+    scored: defaultdict[int, Counter[int]] = defaultdict(Counter)
+    best: list[int] = []
+    ranked = _ranked([counts, *bounds])
+    size = SOME
+    while some := list(islice(ranked, size)):
+        if len(best) == MAX_HITS and some[0][0] < best[-1]:
+            break
+        for number, text in database.texts(sorted(number for _, number in some)):
+            segment, slot = divmod(number, SEGMENT)
+            value = counts[segment][slot] if segment in counts else 0
+            for keyword in keywords:
+                value += score(text, keyword)
+            if value:
+                scored[segment][slot] = value
+                best.append(value)
+        best = sorted(best, reverse=True)[:MAX_HITS]
+        size *= 2
+    return scored
+
+
+def _ranked(addends: Iterable[Counts]) -> Iterator[tuple[int, int]]:
+    """Add up; return the sums with the numbers of the memories, falling."""
+    sums: defaultdict[int, Counter[int]] = defaultdict(Counter)
+    for each in addends:
+        for segment, counted in each.items():
+            sums[segment].update(counted)
+    ranked = [
+        (value, segment * SEGMENT + slot)
+        for segment, counted in sums.items()
+        for slot, value in counted.items()
+    ]
+    return iter(sorted(ranked, reverse=True))
+
+
+def _top(database: Database, scores: Sequence[tuple[int, Scores]]) -> list[int]:
     """Return the numbers with the highest scores; of equal ones, the newest."""
-    spread: Counter[int] = Counter()
-    for counted in counts.values():
-        spread.update(counted.values())
     room, least = MAX_HITS, 0
-    for value in sorted(spread, reverse=True):
-        if spread[value] >= room:
+    for value, number in spread([each for _, each in scores]):
+        if number >= room:
             least = value
             break
-        room -= spread[value]
+        room -= number
     best = [
         (value, segment * SEGMENT + slot)
-        for segment, counted in counts.items()
-        for slot, value in counted.items()
-        if value >= least
+        for segment, each in scores
+        for slot, value in at_least(each, max(least, 1))
     ]
     above = [number for value, number in best if value > least]
     ties = {number for value, number in best if value == least}
@@ -383,4 +483,4 @@ def _top(database: Database, counts: dict[int, Counter[int]]) -> list[int]:
 def _newest(database: Database, ties: set[int], most: int) -> list[int]:
     if len(ties) > MANY_TIES:
         return list(islice((each for each in database.newest_first() if each in ties), most))
-    return sorted(ties, key=database.age, reverse=True)[:most]
+    return [number for *_, number in sorted(database.ages(ties), reverse=True)[:most]]
