@@ -23,9 +23,10 @@ SHORTEST_ID = 4  # characters of an id that a person may shorten it to
 class MemoryBank:
     """All memories of one base directory. Every method is safe to call from any thread."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, lasting: bool = True) -> None:
+        """Make the bank of `settings.base`, for many questions (`lasting`) or for one."""
         self.store = Store(settings.base)
-        self.index = Index(self.store, check=settings.check_index)
+        self.index = Index(self.store, check=settings.check_index, lasting=lasting)
         self.sync = Sync(settings)
 
     @contextmanager

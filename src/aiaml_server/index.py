@@ -73,15 +73,17 @@ class Mismatch(AiamlError):  # noqa: N818
 class Index:
     """Finds memories by keyword and by id. Safe to use from any thread."""
 
-    def __init__(self, store: Store, *, check: bool = False) -> None:
+    def __init__(self, store: Store, *, check: bool = False, lasting: bool = True) -> None:
         """Make the index of a store; nothing is opened before the first question.
 
         Args:
             store: what to find memories in.
             check: compare each answer with the literal scan.
+            lasting: whether many questions are to come, so that it pays to watch the directory.
         """
         self._store = store
         self._check = check
+        self._lasting = lasting
         self._lock = threading.Lock()
         self._database: Database | None = None
         self._file = file_of(store.base / ".index")
@@ -212,7 +214,7 @@ class Index:
         touched = self._touched(stamp)
         begun, self._seen = self._seen is not None, None  # unless all goes well
         compared = touched is None and stamp != database.directory()
-        if compared or not begun:
+        if self._lasting and (compared or not begun):
             self._watch.begin(self._store.directory)  # before listing: nothing falls in between
         if touched is not None:
             self._look_at(database, touched)

@@ -66,7 +66,7 @@ def settings() -> Settings:
 @contextmanager
 def opened() -> Iterator[MemoryBank]:
     """Open the bank of the environment's settings, without any background work."""
-    bank = MemoryBank(settings())
+    bank = MemoryBank(settings(), lasting=False)
     try:
         yield bank
     finally:
