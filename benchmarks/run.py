@@ -72,6 +72,7 @@ ROWS = {  # key: what it is, its limit
     ),
     "recall 1": ("`recall` of 1 id", ""),
     "recall 25": ("`recall` of 25 ids", ""),
+    "list": ("from spawn of `aiaml list` to its first line : an empty Python", "10,000: 300 ms"),
     "memory": ("memory above the bare process's", "10,000: 20 MB; 100,000: 40 MB"),
     "size": ("index : text on disk", "2 x"),
 }
@@ -221,6 +222,7 @@ class Bench:
         yield self.processes()
         if self.size:
             yield self.recalling()
+            yield self.listing()
             yield self.indexing()
             yield self.index_size()
         yield self.remembering()
@@ -323,6 +325,18 @@ class Bench:
                 done += 1
         return {f"recall {number}": ms(median(samples)) for number, samples in times.items()}
 
+    def listing(self) -> Cells:
+        """Wait for the first line of `aiaml list`, and for a Python that prints one."""
+        times: dict[str, list[float]] = {"list": [], "print": []}
+        for _ in range(self.effort.starts):
+            for name, words in (
+                ("list", (*OURS, "list")),
+                ("print", (sys.executable, "-c", "print()")),
+            ):
+                times[name].append(first_line(words, self.base))
+        ours, bare = median(times["list"]), median(times["print"])
+        return {"list": judged(beside(ours, bare), ours, limit(self.size, 0.3, math.inf))}
+
     def indexing(self) -> Cells:
         """Ask a fresh process, as soon as it has shaken hands, without an index."""
         index = self.base / ".index"
@@ -389,6 +403,20 @@ def remember(server: Server, memory: Memory) -> float:
         topics=list(memory.topics),
         content=memory.content,
     )[0]
+
+
+def first_line(words: tuple[str, ...], base: Path) -> float:
+    """Start a command; return the seconds until its first line has come."""
+    environ = {**os.environ, "AIAML_MEMORY_DIR": str(base), "AIAML_ENABLE_SYNC": "false"}
+    begun = perf_counter()
+    with subprocess.Popen(
+        words, env=environ, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as process:
+        assert process.stdout
+        process.stdout.readline()
+        seconds = perf_counter() - begun
+        process.stdout.read()
+    return seconds
 
 
 class BareWriter:
