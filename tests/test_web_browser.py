@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -19,6 +21,7 @@ pytestmark = pytest.mark.skipif(
     not found_browser(), reason="neither Chromium nor Chrome is installed, so no page can be seen"
 )
 
+DOCS = Path(__file__).parent.parent / "docs"
 SAMPLES = Path(__file__).parent / "transcripts" / "store"
 DOG = "20260620_120000_3d4e5f6a.md"
 BILLING = "The billing service moves to PostgreSQL 18"
@@ -435,6 +438,14 @@ def test_without_the_token_the_page_says_what_to_do(context: BrowserContext, web
     page.goto(web.address.partition("#")[0])
     expect(page.locator("#banner")).to_contain_text("open the address that `aiaml web` printed")
     expect(page.locator("#hits a")).to_have_count(0)
+
+
+def test_the_picture_in_the_documents_can_be_made(tmp_path: Path) -> None:
+    """By its script, from the real program, and small."""
+    subprocess.run([sys.executable, str(DOCS / "screenshots.py"), str(tmp_path)], check=True)
+    for picture in (tmp_path / "web.png", DOCS / "web.png"):
+        assert picture.read_bytes().startswith(b"\x89PNG")
+        assert 20_000 < picture.stat().st_size < 200_000
 
 
 # --- looks ----------------------------------------------------------------------------------------
