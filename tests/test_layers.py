@@ -74,7 +74,8 @@ def test_the_arrows_have_no_cycle() -> None:
         table = {name: imports for name, imports in table.items() if name not in leaves}
 
 
-HEAVY = ("mcp", "pydantic", "anyio", "git", "yaml", "portalocker", "rich", "typer", "starlette")
+HEAVY = ("mcp", "pydantic", "anyio", "git", "yaml", "portalocker", "rich", "typer", "starlette",
+         "uvicorn", "markdown_it")  # fmt: skip
 VERBS = [f"aiaml_server.cli.{where.split(':')[0]}" for where in app.VERBS.values()]
 
 

@@ -63,6 +63,7 @@ VERBS = {
     "remember": "writing:remember",
     "edit": "writing:edit",
     "forget": "writing:forget",
+    "web": "web:web",
     "history": "past:history",
     "restore": "past:restore",
     "log": "past:log",

@@ -1,0 +1,110 @@
+"""Makes `web.png`: starts the real program on sample memories, and looks at it in a browser.
+
+    python docs/screenshots.py [directory]
+
+It needs the development dependencies and a Chromium or Chrome. The picture is the same on every run
+but for the fonts of the machine.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent / "tests"))
+
+from aiaml_server.memory import Memory, format  # noqa: A004, E402
+from browser import chromium, found_browser  # noqa: E402
+from web_process import Web  # noqa: E402
+
+LAST = datetime(2026, 11, 21, 18, 30, tzinfo=timezone.utc)
+
+SAMPLES = """\
+food home preferences | Marco is vegetarian and cooks on weekends. He likes small, quiet restaurants.
+food travel restaurant | In Lisbon Anna liked the Taberna da Rua: no fish, good bread, book two days before.
+food family preferences | Anna eats everything but fish; Leo (6) eats nothing green.
+dog health | Max is allergic to chicken. The vet suggests lamb and rice, twice a day.
+dog family home | Max stays with Marco's parents when the family travels; they have a key.
+travel family | Summer 2027: two weeks in Portugal, by train if it can be had for under 900 euros.
+travel preferences | Marco takes aisle seats, no flights before eight, and one cabin bag.
+health running | Marco runs three times a week; his left knee wants a rest day after hills.
+running preferences | Routes along the river, under ten kilometres, no music.
+python preferences testing | Marco wants **type hints everywhere** and tests that use real files:\\n\\n- dataclasses over dictionaries\\n- `pytest` over `unittest`\\n- no mocks but for clocks
+python project billing | The billing service is Python 3.13 with FastAPI; `uv run pytest` runs its tests.
+project billing decision database | Billing moves to PostgreSQL 18, because the reports need window functions.
+project billing deadline | The new invoices go live on 1 December; the old export stays until March.
+project decision testing | Each endpoint gets one test over real HTTP, and no more; the rest is tested below it.
+database postgres billing | The replica lags by up to two seconds at month's end; reports read from the primary.
+deployment project billing | Deployments run on Tuesdays and Thursdays, from `main`, after Ines has looked.
+deployment decision | No Kubernetes: two machines and systemd are enough for a hundred requests a second.
+writing preferences | Short sentences, no exclamation marks, British spelling in everything public.
+writing project docs | The handbook lies in `docs/`; each page begins with what the reader can do after it.
+docs decision | Diagrams are drawn in plain text, so that they can be compared in a review.
+family calendar | Leo has swimming on Wednesdays at four; Anna takes him, Marco fetches him.
+calendar preferences | No meetings before ten or on Friday afternoons.
+home energy | The heat pump's filter was changed in April and is due again in October.
+home energy decision | Solar panels wait until the roof is done; the offer of 2026 is in the blue folder.
+music preferences | When working: piano, quietly. Marco dislikes playlists that change by themselves.
+reading preferences | Marco reads essays and history; for Leo, anything with maps in it.
+python testing project | Flaky test `test_invoice_totals`: it depended on the time zone, fixed with a fixed clock.
+python deployment | The image is built with `uv sync --frozen`; a build takes forty seconds.
+team project | Ines reviews, Jonas runs the database, Marco decides on the API.
+team calendar | The team meets on Mondays at eleven, twenty minutes, standing.
+team preferences writing | Jonas wants the reason of a change in the first line of its message.
+health food | Marco's iron was low in spring: lentils, and coffee an hour after meals.
+travel calendar | The conference in Ghent is from 3 to 5 March; the hotel can be cancelled until February.
+database testing | Tests run against a real PostgreSQL in a container, never SQLite.
+"""  # noqa: E501
+AGENTS = ["claude", "claude", "cursor", "cursor", "gemini", "codex"]
+
+
+def samples() -> Iterator[Memory]:
+    """Return memories of a year, more of them lately."""
+    draw = random.Random(7)  # noqa: S311
+    for number, line in enumerate(SAMPLES.splitlines() * 3):
+        topics, _, content = line.partition(" | ")
+        made = LAST - timedelta(days=330 * draw.random() ** 1.7, minutes=draw.randrange(600))
+        user = "anna" if content.startswith(("Anna", "In Lisbon")) else "marco"
+        if number < 34 or draw.random() < 0.25:
+            yield Memory(
+                id=f"{draw.randrange(16**8):08x}",
+                timestamp=made.isoformat(timespec="microseconds"),
+                agent=draw.choice(AGENTS),
+                user=user,
+                topics=tuple(topics.split()),
+                content=content.replace("\\n", "\n"),
+            )
+
+
+@contextmanager
+def sample_store() -> Iterator[Path]:
+    """Have a base directory with the samples inside the `with`."""
+    with tempfile.TemporaryDirectory(prefix="aiaml-samples-") as base:
+        files = Path(base, "files")
+        files.mkdir()
+        for memory in samples():
+            (files / memory.file_name).write_text(format(memory), encoding="utf-8")
+        yield Path(base)
+
+
+def main(directory: Path = HERE) -> None:
+    """Write the picture."""
+    with sample_store() as base, Web(base, TZ="UTC") as web, chromium() as browser:
+        page = browser.new_page(
+            viewport={"width": 1280, "height": 900}, locale="en-GB", timezone_id="UTC"
+        )
+        page.goto(web.address)
+        page.locator(".constellation").wait_for()
+        page.screenshot(path=directory / "web.png")
+
+
+if __name__ == "__main__":
+    if not found_browser():
+        sys.exit("docs/screenshots.py needs Chromium or Chrome; install one")
+    main(*map(Path, sys.argv[1:]))

@@ -1,0 +1,52 @@
+"""`web`: a page for the person to see, search, correct and forget memories. On this machine only.
+
+    __init__   the verb
+    service    the socket, uvicorn, and how it ends
+    guard      who may ask: this machine, this page, whoever has the token
+    pages      the fixed files in static/, and what is answered when something goes wrong
+    api        what the page asks for, as JSON
+    library    every memory, for filters and pictures
+
+What a memory says reaches the page as JSON and enters it as text; only what `safe_html` made enters
+as HTML. Nothing here is imported before the verb is used, and nothing of it by the MCP server.
+"""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command("web")
+@click.option(
+    "--port",
+    metavar="N",
+    type=click.IntRange(1, 65535),
+    help="Listen on this port; otherwise on any that is free.",
+)
+@click.option("--no-browser", is_flag=True, help="Print the address, and open nothing.")
+@click.option(
+    "--idle",
+    metavar="MINUTES",
+    default=30.0,
+    show_default=True,
+    type=click.FloatRange(0, 100_000),
+    help="End after so long without a visit.",
+)
+def web(port: int | None, no_browser: bool, idle: float) -> int:
+    """See, search, edit and forget memories in the browser.
+
+    The page is served to this computer alone, and to nobody without the token in its address. That
+    address opens every memory for as long as the program runs: treat it as a password. With
+    `--no-browser` it stays out of the list of processes, which other people on this computer may
+    see.
+
+    Ctrl-C ends it. So does a closed or forgotten page: see `--idle`.
+
+    \b
+    Examples:
+      aiaml web
+      aiaml web --no-browser --port 8123
+    """
+    from .service import serve  # noqa: PLC0415 (starlette and uvicorn: 0.3 s)
+
+    return serve(port, browser=not no_browser, idle=idle * 60)

@@ -1,0 +1,94 @@
+"""Who may ask: this machine, this page, and whoever has the token.
+
+A page on loopback has neighbours: other pages in the same browser, other programs, other people
+on the machine. Each request passes four questions, and each closes a door of its own:
+
+- `Host`: a name that a stranger's DNS points here (rebinding) is not ours.
+- `Origin`, `Sec-Fetch-Site`: the browser says when another page asks, also one on another port.
+- The token, in a header of its own, for all but the page's fixed files: no other page can send such
+  a header without our leave (CORS), which nobody gets. A cookie would not do: browsers send those
+  of one port on 127.0.0.1 to every other. In the address the token is a fragment, which browsers
+  keep to themselves.
+- The answer's headers: no scripts, styles or pictures but ours, no frames, nothing kept on disk.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from secrets import compare_digest
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from .pages import problem
+
+HEADER = "x-aiaml-token"
+
+HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+        "require-trusted-types-for 'script'; trusted-types safe-html"
+    ),
+    "cache-control": "no-store",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+}
+
+
+class Guard:
+    """Lets through what may pass, and marks every answer.
+
+    Attributes:
+        last_visit: when a request with the token last passed, in `time.monotonic` seconds.
+    """
+
+    def __init__(self, app: ASGIApp, port: int, token: str, public: Collection[str]) -> None:
+        """Stand before an application.
+
+        Args:
+            app: what is guarded.
+            port: where it listens on 127.0.0.1.
+            token: what every request must bring,
+            public: but for these paths, which hold nothing of anybody's.
+        """
+        self.last_visit = time.monotonic()
+        self._app = app
+        self._hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost")}
+        self._token = token.encode()
+        self._public = frozenset(public)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or let the application do so."""
+
+        async def marked(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(HEADERS)
+            await send(message)
+
+        private = scope["path"] not in self._public
+        refused = self._refusal(Headers(scope=scope), private=private)
+        if refused:
+            status, sentence = refused
+            await problem(status, sentence)(scope, receive, marked)
+        else:
+            self.last_visit = time.monotonic() if private else self.last_visit
+            await self._app(scope, receive, marked)
+
+    def _refusal(self, headers: Headers, *, private: bool) -> tuple[int, str] | None:
+        host = headers.get("host", "")
+        if host not in self._hosts:
+            return 421, "this page is only at the address that `aiaml web` printed"
+        origins = {headers.get("origin"), headers.get("sec-fetch-site")}
+        if not origins <= {None, f"http://{host}", "same-origin", "none"}:
+            return 403, "another page asked; paste the address that `aiaml web` printed"
+        if private and not self._has_token(headers):
+            return 403, "the token is missing or wrong; open the address that `aiaml web` printed"
+        return None
+
+    def _has_token(self, headers: Headers) -> bool:
+        return compare_digest(headers.get(HEADER, "").encode(), self._token)

@@ -1,0 +1,92 @@
+"""The page's fixed files, and what is answered when something goes wrong."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from aiaml_server.errors import AiamlError, ChangedMeanwhile, InvalidInput, MalformedFile
+
+log = logging.getLogger(__name__)
+
+_STATIC = Path(__file__).with_name("static")
+_KINDS = {
+    ".html": "text/html",
+    ".js": "text/javascript",
+    ".css": "text/css",
+    ".svg": "image/svg+xml",
+}
+
+
+def routes() -> list[Route]:
+    """Return a route to each file, read once; no other name leads to one.
+
+    Anybody on this machine may read them: they say nothing of anybody.
+    """
+    return [
+        Route(_path(each), partial(_file, each.read_bytes(), _KINDS[each.suffix]), methods=["GET"])
+        for each in sorted(_STATIC.iterdir())
+    ]
+
+
+def _path(file: Path) -> str:
+    return "/" if file.name == "index.html" else f"/{file.name}"
+
+
+async def _file(data: bytes, kind: str, _: Request) -> Response:
+    return Response(data, media_type=kind)
+
+
+# --- when something goes wrong --------------------------------------------------------------------
+
+_STATUS = {InvalidInput: 400, ChangedMeanwhile: 412, MalformedFile: 422}
+
+
+class Json(JSONResponse):
+    """JSON in ASCII, because a file's name may hold what UTF-8 cannot say."""
+
+    def render(self, content: Any) -> bytes:
+        """Return the body."""
+        return json.dumps(content).encode()
+
+
+def problem(status: int, sentence: str) -> Response:
+    """Answer that something cannot be done, and why."""
+    return Json({"error": sentence}, status)
+
+
+async def _refused(_: Request, error: Exception) -> Response:
+    sentence = error.reason if isinstance(error, InvalidInput) else str(error)
+    return problem(_STATUS.get(type(error), 503), sentence)
+
+
+async def _gone(_: Request, __: Exception) -> Response:
+    return problem(404, "there is no such memory; it may have been forgotten meanwhile")
+
+
+async def _http(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # noqa: S101 (starlette's promise)
+    return problem(error.status_code, error.detail[:1].lower() + error.detail[1:])
+
+
+async def _bug(request: Request, error: Exception) -> Response:
+    log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    return problem(500, f"that failed ({type(error).__name__}); the terminal shows more")
+
+
+PROBLEMS: dict[type[Exception], Callable[[Request, Exception], Awaitable[Response]]] = {
+    AiamlError: _refused,
+    FileNotFoundError: _gone,
+    HTTPException: _http,
+    Exception: _bug,
+}
+"""What answers each exception."""

@@ -1,0 +1,130 @@
+"""The socket, uvicorn, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import socket
+import sys
+import threading
+import time
+import webbrowser
+from contextlib import suppress
+
+import click
+import uvicorn
+from starlette.applications import Starlette
+
+from aiaml_server.bank import MemoryBank
+from aiaml_server.cli import terminal
+from aiaml_server.cli.terminal import DONE, REFUSED, Ended, note
+from aiaml_server.settings import Settings
+
+from . import pages
+from .api import Api
+from .guard import Guard
+
+_CLOSING_SECONDS = 1
+
+
+def serve(port: int | None, *, browser: bool, idle: float) -> int:
+    """Serve the page until Ctrl-C, or until nobody came for `idle` seconds.
+
+    Raises:
+        Ended: the port is not to be had.
+    """
+    _end_in_order()
+    settings = terminal.settings()
+    with suppress(KeyboardInterrupt), _listening(port) as listener:
+        port = listener.getsockname()[1]
+        token = secrets.token_urlsafe(32)
+        with MemoryBank(settings).opened() as bank:
+            guard = _page(bank, settings, port, token)
+            _announce(f"http://127.0.0.1:{port}/#token={token}", browser=browser, idle=idle)
+            _run(guard, listener, idle)
+            note(f"Ended: nobody came for {_minutes(idle)}.")
+    return DONE
+
+
+def _end_in_order() -> None:
+    """Take the other signals that end a program for Ctrl-C; what is ignored (nohup) stays so."""
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number and signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
+
+
+def _page(bank: MemoryBank, settings: Settings, port: int, token: str) -> Guard:
+    public, private = pages.routes(), Api(bank, settings).routes()
+    app = Starlette(routes=[*public, *private], exception_handlers=pages.PROBLEMS)
+    app.router.redirect_slashes = False
+    return Guard(app, port, token, {route.path for route in public})
+
+
+def _listening(port: int | None) -> socket.socket:
+    listener = socket.socket()
+    try:
+        if sys.platform == "win32":  # there, another program could take the same port
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
+        else:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", port or 0))
+        listener.listen()
+    except OSError as error:
+        listener.close()
+        why = (error.strerror or str(error)).lower()
+        hint = "take another, or leave `--port` out for one that is free"
+        raise Ended(f"cannot listen on port {port}: {why}; {hint}", REFUSED) from error
+    return listener
+
+
+def _announce(address: str, *, browser: bool, idle: float) -> None:
+    click.echo(address)
+    note("Whoever has this address can read and change your memories, as long as this runs.")
+    note(f"Ctrl-C ends it, and so do {_minutes(idle)} without a visit.")
+    sys.stdout.flush()
+    if browser and _has_screen():
+        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+
+
+def _has_screen() -> bool:
+    """Say whether a browser would open a window, and not take over this terminal."""
+    if sys.platform in ("win32", "darwin"):
+        return True
+    return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
+
+
+def _run(guard: Guard, listener: socket.socket, idle: float) -> None:
+    """Serve, beside this thread, which is left to the signals; return when nobody comes any more.
+
+    Raises:
+        KeyboardInterrupt: a signal; by then, nothing is served any more.
+    """
+    config = uvicorn.Config(
+        guard,
+        http="h11",
+        ws="none",
+        loop="asyncio",
+        lifespan="off",
+        log_config=None,
+        log_level="critical",
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_graceful_shutdown=_CLOSING_SECONDS,
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, args=([listener],), name="web", daemon=True)
+    thread.start()
+    try:
+        while thread.is_alive() and (left := guard.last_visit + idle - time.monotonic()) > 0:
+            time.sleep(min(left, 1))
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+def _minutes(seconds: float) -> str:
+    minutes = seconds / 60
+    return f"{minutes:g} minute{'' if minutes == 1 else 's'}"

@@ -1,0 +1,508 @@
+"""`aiaml web` as a person sees it: in a real Chromium, with real memories and a real keyboard."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from aiaml_server import MemoryBank, Settings
+from browser import chromium, found_browser
+from web_process import Web
+
+pytestmark = pytest.mark.skipif(
+    not found_browser(), reason="neither Chromium nor Chrome is installed, so no page can be seen"
+)
+
+DOCS = Path(__file__).parent.parent / "docs"
+SAMPLES = Path(__file__).parent / "transcripts" / "store"
+DOG = "20260620_120000_3d4e5f6a.md"
+BILLING = "The billing service moves to PostgreSQL 18"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Start one browser for all tests."""
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def web(tmp_path: Path) -> Iterator[Web]:
+    """Serve the sample memories to one test."""
+    shutil.copytree(SAMPLES, tmp_path / "store")
+    with Web(tmp_path / "store") as web:
+        yield web
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
+    """Serve the sample memories to the tests that only look."""
+    base = tmp_path_factory.mktemp("shared") / "store"
+    shutil.copytree(SAMPLES, base)
+    with Web(base) as web:
+        yield web
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """Where the memories of `web` lie."""
+    return tmp_path / "store" / "files"
+
+
+@pytest.fixture
+def context(browser: Browser, web: Web) -> Iterator[BrowserContext]:
+    """A fresh profile; at the end, nothing but the page itself must have been asked for."""
+    context = browser.new_context(locale="en-GB", timezone_id="UTC")
+    context.set_default_timeout(30_000)
+    asked: list[str] = []
+    context.on("request", lambda request: asked.append(request.url))
+    yield context
+    context.close()
+    assert [url for url in asked if not url.startswith(web.address.partition("#")[0])] == []
+
+
+@pytest.fixture
+def page(context: BrowserContext, web: Web) -> Iterator[Page]:
+    """The page with its list and overview there; at the end, no script must have failed."""
+    page = context.new_page()
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("dialog", lambda dialog: errors.append(f"a dialog: {dialog.message}"))
+    page.goto(web.address)
+    expect(page.locator("#hits a")).to_have_count(5)
+    expect(page.locator(".overview h1")).to_have_text("5 memories")
+    yield page
+    assert errors == []
+
+
+def hit(page: Page, words: str) -> None:
+    """Open the listed memory that says so."""
+    page.locator("#hits a", has_text=words).click()
+    page.locator(".memory").wait_for()
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def test_a_search_answers_while_one_types(page: Page) -> None:
+    """With the words marked, the score beside them, and how many there are said aloud."""
+    page.get_by_label("Search memories").press_sequentially("chicken", delay=20)
+    expect(page.locator("#hits a")).to_have_count(1)
+    expect(page.locator("#hits mark")).to_have_text(["chicken"])
+    expect(page.locator("#hits .score")).to_have_text("2")
+    expect(page.get_by_role("status").filter(has_text="1 memory found")).to_be_visible()
+    page.get_by_label("Search memories").fill("xyzzy")
+    expect(page.locator("#count")).to_have_text("No memory holds any of these words")
+    page.get_by_label("Search memories").fill("")
+    expect(page.locator("#hits a")).to_have_count(5)
+
+
+def test_a_memory_is_read_rendered_and_as_its_file(page: Page, files: Path) -> None:
+    """Its markdown as it is meant, and as it stands."""
+    hit(page, "type hints for backend")
+    expect(page.locator(".rendered strong")).to_have_text("Python")
+    expect(page.locator(".rendered li")).to_have_count(2)
+    expect(page.locator(".memory h1")).to_have_text("15 April 2026 at 18:30")
+    page.get_by_role("button", name="File").click()
+    text = (files / "20260415_183000_1b2c3d4e.md").read_text(encoding="utf-8")
+    assert page.locator("pre.file").text_content() == text
+
+
+def test_filters_can_be_chosen_and_cleared(page: Page) -> None:
+    """Agent, person, topic and days; list and pictures follow."""
+    page.get_by_label("Agent", exact=True).select_option(label="cursor (2)")
+    expect(page.locator("#hits a")).to_have_count(2)
+    expect(page.locator(".overview h1")).to_have_text("2 of 5 memories")
+    page.get_by_label("Topic", exact=True).select_option("python")
+    expect(page.locator("#hits a")).to_have_count(1)
+    page.get_by_role("button", name="Without the topic python").click()
+    expect(page.locator("#hits a")).to_have_count(2)
+    page.get_by_role("button", name="Clear filters").click()
+    page.get_by_label("From").fill("2026-05-02")
+    page.get_by_label("To", exact=True).fill("2026-06-20")
+    expect(page.locator("#hits a")).to_have_count(2)
+
+
+def test_the_pictures_can_be_clicked(page: Page) -> None:
+    """A bar is a span of time, a point a topic; each table does the same by keyboard."""
+    page.locator(".bar .ink").first.click()
+    expect(page.locator("#hits a")).to_have_count(1)
+    expect(page.get_by_label("From")).to_have_value("2026-03-01")
+    expect(page.get_by_label("To", exact=True)).to_have_value("2026-03-31")
+    page.locator(".bar .ink").first.click()
+    expect(page.locator("#hits a")).to_have_count(5)
+    page.get_by_role("button", name="dog, 2 memories").locator(".reach").click()
+    expect(page.locator("#hits a")).to_have_count(2)
+    page.get_by_role("button", name="dog, 2 memories").press("Enter")
+    expect(page.locator("#hits a")).to_have_count(5)
+    expect(page.get_by_role("button", name="dog, 2 memories")).to_be_focused()
+    page.get_by_text("As a table").first.press("Enter")
+    page.get_by_role("button", name="June 2026").press("Enter")
+    expect(page.locator("#hits a")).to_have_count(1)
+    expect(page.get_by_role("button", name="June 2026")).to_be_focused()
+
+
+def test_the_address_keeps_what_is_seen_but_not_the_token(page: Page) -> None:
+    """Back and forward work, so does a reload; the token is gone from the address at once."""
+    page.get_by_label("Search memories").fill("dog")
+    expect(page.locator("#hits a")).to_have_count(2)
+    hit(page, "allergic")
+    assert "token" not in page.url
+    page.reload()
+    expect(page.locator(".memory h1")).to_be_visible()
+    expect(page.get_by_label("Search memories")).to_have_value("dog")
+    page.go_back()
+    expect(page.locator(".overview h1")).to_be_visible()
+    page.go_forward()
+    expect(page.locator(".memory h1")).to_be_visible()
+
+
+def test_more_than_a_page_comes_when_asked_for(page: Page, files: Path) -> None:
+    """And the first that is new has the focus."""
+    bank = MemoryBank(Settings(files.parent, sync=False))
+    for number in range(60):
+        bank.remember("claude", "marco", ["many"], f"Number {number}")
+    bank.close()
+    page.reload()
+    expect(page.locator("#hits a")).to_have_count(50)
+    page.get_by_role("button", name="Show more").click()
+    expect(page.locator("#hits a")).to_have_count(65)
+    expect(page.locator("#hits a").nth(50)).to_be_focused()
+    expect(page.get_by_role("button", name="Show more")).to_be_hidden()
+
+
+def test_it_can_be_used_without_a_mouse(page: Page) -> None:
+    """Search, move, open, edit, close: each has its key."""
+    page.keyboard.press("/")
+    expect(page.get_by_label("Search memories")).to_be_focused()
+    page.keyboard.type("marco")
+    expect(page.locator("#count")).to_have_text("4 memories found, best first")
+    page.keyboard.press("ArrowDown")
+    expect(page.locator("#hits a").nth(0)).to_be_focused()
+    page.keyboard.press("j")
+    expect(page.locator("#hits a").nth(1)).to_be_focused()
+    page.keyboard.press("k")
+    page.keyboard.press("Enter")
+    expect(page.locator(".memory h1")).to_be_visible()
+    expect(page.get_by_label("Memory", exact=True)).to_be_focused()
+    page.keyboard.press("j")
+    expect(page.locator("#hits a[aria-current]")).to_have_count(1)
+    expect(page.locator("#hits a").nth(1)).to_have_attribute("aria-current", "true")
+    page.keyboard.press("e")
+    expect(page.locator("textarea")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.locator("textarea")).to_have_count(0)
+    page.keyboard.press("Escape")
+    expect(page.locator(".overview")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_label("Search memories")).to_have_value("")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_hidden()
+
+
+def test_how_sync_stands_can_be_read(page: Page, files: Path) -> None:
+    """In words, with the directory."""
+    page.get_by_role("button", name="Sync off").click()
+    dialog = page.get_by_role("dialog", name="Sync")
+    expect(dialog).to_contain_text("AIAML_ENABLE_SYNC")
+    expect(dialog).to_contain_text(str(files.parent))
+
+
+# --- changing -------------------------------------------------------------------------------------
+
+
+def test_an_edit_is_saved(page: Page, files: Path) -> None:
+    """In the file, in the pane and in the list."""
+    hit(page, "allergic")
+    page.get_by_role("button", name="Edit").click()
+    area = page.locator("textarea")
+    area.fill(area.input_value().replace("chicken", "beef"))
+    page.keyboard.press("Control+s")
+    expect(page.locator(".rendered")).to_have_text("Marco's dog Max is allergic to beef.")
+    expect(page.locator("#hits a", has_text="beef")).to_have_count(1)
+    assert "allergic to beef" in (files / DOG).read_text()
+
+
+def test_a_refused_edit_says_why_and_loses_nothing(page: Page, files: Path) -> None:
+    """The text stays in the editor, the file as it is; leaving asks first."""
+    before = (files / DOG).read_text()
+    hit(page, "allergic")
+    page.get_by_role("button", name="Edit").click()
+    page.locator("textarea").fill("no memory at all")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("alert").filter(has_text="Not saved")).to_contain_text(
+        "the first line is not ---"
+    )
+    expect(page.locator("textarea")).to_have_value("no memory at all")
+    page.get_by_role("button", name="Cancel").click()
+    asked = page.get_by_role("dialog", name="Discard your changes?")
+    asked.get_by_role("button", name="Cancel").click()
+    expect(page.locator("textarea")).to_have_value("no memory at all")
+    page.keyboard.press("Escape")
+    asked.get_by_role("button", name="Discard").click()
+    expect(page.locator(".rendered")).to_contain_text("chicken")
+    assert (files / DOG).read_text() == before
+
+
+def test_two_edits_at_once_are_both_seen(page: Page, files: Path) -> None:
+    """What somebody else wrote is shown, and replaced only by saving again."""
+    hit(page, "allergic")
+    page.get_by_role("button", name="Edit").click()
+    text = (files / DOG).read_text()
+    (files / DOG).write_text(text.replace("chicken", "wheat"))
+    page.locator("textarea").fill(text.replace("chicken", "beef"))
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator("#trouble")).to_contain_text("somebody changed this memory meanwhile")
+    expect(page.locator("#trouble pre")).to_contain_text("allergic to wheat")
+    assert "wheat" in (files / DOG).read_text()
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator(".rendered")).to_contain_text("beef")
+    assert "beef" in (files / DOG).read_text()
+
+
+def test_forgetting_asks_first(page: Page, files: Path) -> None:
+    """It shows what, says whether git keeps it, and then the file is gone."""
+    hit(page, "allergic")
+    page.get_by_role("button", name="Forget…").click()
+    asked = page.get_by_role("dialog", name="Forget this memory?")
+    expect(asked).to_contain_text("allergic to chicken")
+    expect(asked).to_contain_text("what git does not have from before is gone for good")
+    expect(asked.get_by_role("button", name="Cancel")).to_be_focused()
+    page.keyboard.press("Escape")
+    assert (files / DOG).exists()
+    page.get_by_role("button", name="Forget…").click()
+    asked.get_by_role("button", name="Forget").click()
+    expect(page.locator("#hits a")).to_have_count(4)
+    expect(page.locator(".overview h1")).to_have_text("4 memories")
+    assert not (files / DOG).exists()
+
+
+def test_the_end_of_the_program_is_said(page: Page, web: Web) -> None:
+    """What is typed then is not lost in silence."""
+    web.end()
+    page.get_by_label("Search memories").fill("dog")
+    expect(page.locator("#banner")).to_contain_text("aiaml web is no longer running")
+
+
+# --- what others may have written -----------------------------------------------------------------
+
+HOSTILE = """\
+<script>window.pwned = 1</script><img src=x onerror="window.pwned = 2">
+<svg onload="window.pwned = 3"></svg><iframe srcdoc="<script>parent.pwned = 4</script>"></iframe>
+
+![a](https://evil.example/track.png) [click](javascript:window.pwned=5)
+<style>body{display:none}</style> [data](data:text/html,<script>opener.pwned=6</script>)
+</textarea></pre><script>window.pwned=7</script>
+<a href="https://evil.example" onclick="window.pwned=8">x</a> <base href="https://evil.example/">
+
+| <b onmouseover=window.pwned=9>a</b> |
+|:-:|
+| <meta http-equiv=refresh content="0;url=https://evil.example"> |
+"""
+
+
+def test_a_hostile_memory_is_text(page: Page, files: Path) -> None:
+    """Wherever it appears, nothing of it runs, and nothing is loaded or hidden."""
+    bad = "<img/src=x/onerror=window.pwned=10>"
+    bank = MemoryBank(Settings(files.parent, sync=False))
+    bank.remember(bad, bad, [bad, '"><script>window.pwned=11</script>', "</option>"], HOSTILE)
+    bank.close()
+    page.reload()
+    expect(page.locator(".overview h1")).to_have_text("6 memories")
+    expect(page.locator("#hits a").first).to_contain_text("<script>window.pwned = 1</script>")
+    page.get_by_label("Search memories").fill("<script> pwned </textarea>")
+    expect(page.locator("#hits mark").first).to_be_visible()
+    hit(page, "pwned")
+    expect(page.locator(".rendered")).to_contain_text("<script>window.pwned = 1</script>")
+    inside = page.locator(".memory").locator(
+        "script, img, svg, iframe, style, base, meta, [onclick]"
+    )
+    expect(inside).to_have_count(0)
+    for link in page.locator(".rendered a").all():
+        assert str(link.get_attribute("href")).startswith("https://evil.example")
+        assert link.get_attribute("rel") == "noopener noreferrer"
+    page.locator(".rendered b, .rendered td").first.hover()
+    page.keyboard.press("r")
+    expect(page.locator("pre.file")).to_contain_text("onerror")
+    page.keyboard.press("e")
+    expect(page.locator("textarea")).to_have_value(page.locator("textarea").input_value())
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Forget…").click()
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Close", exact=True).first.click()
+    expect(page.locator(".overview")).to_be_visible()
+    assert page.evaluate("window.pwned") is None
+
+
+def test_the_browser_itself_forbids_scripts_in_the_page(page: Page) -> None:
+    """Were a hole in the page, the policy would still hold: no inline script, no foreign image."""
+    assert page.evaluate(
+        """() => new Promise((resolve) => {
+            const image = document.createElement("img");
+            image.onerror = () => resolve([window.pwned === undefined, "refused"]);
+            image.onload = () => resolve([window.pwned === undefined, "loaded"]);
+            const button = document.createElement("button");
+            try { button.setAttribute("onclick", "window.pwned = 1"); } catch { }
+            document.body.append(button);
+            button.click();
+            image.src = "data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAA=";
+            document.body.append(image);
+        })"""
+    ) == [True, "refused"]
+    refused = page.evaluate(
+        "() => { try { document.body.innerHTML = '<p>x'; return false } catch { return true } }"
+    )
+    assert refused, "trusted types"
+
+
+class _Evil(BaseHTTPRequestHandler):
+    """A page of somebody else's, on another port of this machine."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(b"<title>elsewhere</title><p>elsewhere")
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[str]:
+    """The address of somebody else's page."""
+    with HTTPServer(("127.0.0.1", 0), _Evil) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+        thread.join()
+
+
+TRIES = """async ([target, token]) => {
+    const tried = async (options) => {
+        try { const answer = await fetch(target + "api/memories", options); return answer.status; }
+        catch { return "failed"; }
+    };
+    const framed = await new Promise((resolve) => {
+        const frame = document.createElement("iframe");
+        frame.onload = () => resolve(frame.contentDocument === null ? "closed" : "open");
+        frame.src = target;
+        document.body.append(frame);
+    });
+    return {
+        plain: await tried({}),
+        withToken: await tried({ headers: { "X-AIAML-Token": token } }),
+        remove: await tried({ method: "DELETE", headers: { "X-AIAML-Token": token } }),
+        opaque: await tried({ mode: "no-cors", credentials: "include" }),
+        framed,
+    };
+}"""
+
+
+def test_a_page_from_elsewhere_learns_and_changes_nothing(
+    browser: Browser, web: Web, elsewhere: str, files: Path
+) -> None:
+    """Even a neighbour on this machine, and even with the token."""
+    before = sorted(path.name for path in files.iterdir())
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(elsewhere)
+    found = page.evaluate(TRIES, [web.address.partition("#")[0], web.token])
+    assert found.pop("opaque") in (0, "failed")
+    assert found == {
+        "plain": "failed",
+        "withToken": "failed",
+        "remove": "failed",
+        "framed": "closed",
+    }
+    frame = page.frames[1]
+    assert "Search memories" not in frame.content()
+    context.close()
+    assert sorted(path.name for path in files.iterdir()) == before
+
+
+def test_without_the_token_the_page_says_what_to_do(context: BrowserContext, web: Web) -> None:
+    """Nothing is shown but where the right address is."""
+    page = context.new_page()
+    page.goto(web.address.partition("#")[0])
+    expect(page.locator("#banner")).to_contain_text("open the address that `aiaml web` printed")
+    expect(page.locator("#hits a")).to_have_count(0)
+
+
+def test_the_picture_in_the_documents_can_be_made(tmp_path: Path) -> None:
+    """By its script, from the real program, and small."""
+    subprocess.run([sys.executable, str(DOCS / "screenshots.py"), str(tmp_path)], check=True)
+    for picture in (tmp_path / "web.png", DOCS / "web.png"):
+        assert picture.read_bytes().startswith(b"\x89PNG")
+        assert 20_000 < picture.stat().st_size < 200_000
+
+
+# --- looks ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [(320, "light"), (390, "dark"), (768, "light"), (1280, "dark"), (2000, "light")],
+)
+def test_it_fits_every_width(browser: Browser, shared: Web, width: int, scheme: str) -> None:
+    """No page is scrolled sideways, in any of its states; and dark is dark."""
+    context = browser.new_context(
+        viewport={"width": width, "height": 800},
+        color_scheme="dark" if scheme == "dark" else "light",
+        reduced_motion="reduce",
+    )
+    page = context.new_page()
+    page.goto(shared.address)
+    expect(page.locator("#hits a")).to_have_count(5)
+    colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (sum(map(int, colour[4:-1].split(","))) < 384) == (scheme == "dark")
+    fits(page)
+    if width <= 800:
+        page.get_by_role("button", name="Filters").click()
+        page.get_by_role("button", name="Overview", exact=True).click()
+    expect(page.locator(".constellation")).to_be_visible()
+    fits(page)
+    if width <= 800:
+        page.get_by_role("button", name="Overview", exact=True).click()
+    hit(page, "type hints")
+    fits(page)
+    page.get_by_role("button", name="Edit").click()
+    fits(page)
+    context.close()
+
+
+def test_on_a_phone_a_search_shows_what_it_finds(browser: Browser, shared: Web) -> None:
+    """Also when a memory, or the overview, covers the list."""
+    page = browser.new_page(viewport={"width": 390, "height": 800})
+    page.goto(shared.address)
+    hit(page, "type hints")
+    expect(page.locator("#hits a").first).to_be_hidden()
+    page.get_by_label("Search memories").fill("chicken")
+    expect(page.locator("#hits a")).to_have_count(1)
+    expect(page.locator("#hits a")).to_be_visible()
+    page.get_by_role("button", name="Overview", exact=True).click()
+    expect(page.locator("#hits a")).to_be_hidden()
+    page.get_by_label("Search memories").fill("lisbon")
+    expect(page.locator("#hits a")).to_be_visible()
+    page.close()
+
+
+def fits(page: Page) -> None:
+    """Check that nothing is wider than what it lies in."""
+    wide = page.evaluate(
+        """() => [document.documentElement, ...document.querySelectorAll("main, .list, .pane")]
+            .filter((each) => each.scrollWidth > each.clientWidth + 1 && each.clientWidth)
+            .map((each) => each.className || each.tagName)"""
+    )
+    assert wide == []
