@@ -21,6 +21,7 @@ from .terminal import (
     bold,
     columns,
     dim,
+    in_bytes,
     note,
     opened,
     out,
@@ -145,9 +146,9 @@ def _all(bank: MemoryBank, wanted: Filter) -> Iterator[tuple[str, int, Memory]]:
 
 def _print_stats(counts: Counts) -> None:
     size, file = counts.largest
-    mean = _bytes(counts.size // counts.memories)
-    out(f"{bold(plural(counts.memories, 'memory'))}, {_bytes(counts.size)} in all, {mean} each")
-    out(f"the largest: {file}, {_bytes(size)}")
+    mean = in_bytes(counts.size // counts.memories)
+    out(f"{bold(plural(counts.memories, 'memory'))}, {in_bytes(counts.size)} in all, {mean} each")
+    out(f"the largest: {file}, {in_bytes(size)}")
     if counts.months:
         out(f"from {when(counts.oldest[1])} to {when(counts.newest[1])}")
     sections = {
@@ -194,12 +195,3 @@ def bar(share: float, columns: int) -> str:
     """Return a bar of up to `columns` columns for a share of 1."""
     eighths = round(share * columns * 8)
     return "█" * (eighths // 8) + _BLOCKS[eighths % 8].strip()
-
-
-def _bytes(count: int) -> str:
-    size, unit = float(count), "bytes"
-    for unit in ("bytes", "KB", "MB", "GB"):  # noqa: B007
-        if size < 1000:
-            break
-        size /= 1000
-    return f"{size:.0f} bytes" if unit == "bytes" else f"{size:.1f} {unit}"

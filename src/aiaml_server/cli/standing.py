@@ -26,6 +26,7 @@ from .terminal import (
     as_json,
     bold,
     dim,
+    in_bytes,
     joined,
     note,
     out,
@@ -415,7 +416,7 @@ class _Place:
         if self.size is None:
             return "; not there yet"
         count = f"{plural(self.count, 'memory')}, " if self.count is not None else ""
-        return f": {count}{_in_words(self.size)}"
+        return f": {count}{in_bytes(self.size)}"
 
     def fields(self) -> dict[str, Any]:
         there = self.size is not None
@@ -460,14 +461,6 @@ def _size(path: Path) -> int | None:
         for name in names:
             total += _size(Path(directory) / name) or 0
     return total
-
-
-def _in_words(size: float) -> str:
-    for unit in ("bytes", "KiB", "MiB"):
-        if size < 1024:
-            return f"{size:.0f} {unit}" if unit == "bytes" or size >= 10 else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} GiB"
 
 
 def _sources(setting: Settings) -> list[dict[str, str]]:

@@ -199,6 +199,17 @@ def plural(number: int, noun: str, nouns: str = "") -> str:
     return f"{number:,} {noun if number == 1 else many}"
 
 
+def in_bytes(count: float) -> str:
+    """Return a size in words: "187 bytes", "4.7 KiB", "260 MiB"."""
+    for unit in ("bytes", "KiB", "MiB"):
+        if count < 1024:
+            return (
+                f"{count:.0f} {unit}" if unit == "bytes" or count >= 10 else f"{count:.1f} {unit}"
+            )
+        count /= 1024
+    return f"{count:,.1f} GiB"
+
+
 def joined(words: Sequence[str]) -> str:
     """Return words as a sentence has them: "a, b and c"."""
     return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from aiaml_server.cli.terminal import plural
+from aiaml_server.cli.terminal import in_bytes, plural
 from aiaml_server.database import remove
 from aiaml_server.index import Index
 from aiaml_server.scorer import rank
@@ -15,7 +15,6 @@ from aiaml_server.store import Store
 
 from .census import Question
 from .finding import Finding, Fix
-from .memories import _size
 from .scene import Scene
 
 
@@ -67,7 +66,7 @@ def _unusable(base: Path, complaint: str) -> Finding:
 def _sizes(base: Path) -> str:
     paths = [path for path in (base / ".index").glob("*.sqlite*") if path.is_file()]
     kinds = len([path for path in paths if path.suffix == ".sqlite"])
-    size = _size(sum(path.stat().st_size for path in paths))
+    size = in_bytes(sum(path.stat().st_size for path in paths))
     others = f", of these {plural(kinds - 1, 'file')} of other Pythons" if kinds > 1 else ""
     return f"{size}{others}"
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from aiaml_server.cli.terminal import plural
+from aiaml_server.cli.terminal import in_bytes, plural
 from aiaml_server.files import TEMPORARY
 from aiaml_server.store import SUFFIX
 
@@ -31,7 +31,9 @@ def files(scene: Scene) -> Iterator[Finding]:
         return
     found = scene.census
     count = plural(len(found.names), "memory")
-    yield Finding("files", "ok", f"{count}, {_size(found.size)}" if found.names else "no memories")
+    yield Finding(
+        "files", "ok", f"{count}, {in_bytes(found.size)}" if found.names else "no memories"
+    )
     edit = f"correct the file in {base / 'files'}, or move it away; it is never changed or found"
     for name, problems in found.malformed.items():
         yield Finding("files", "warning", f"{name} is no memory: {problems}", edit)
@@ -87,8 +89,3 @@ def _strays(paths: list[Path]) -> Iterator[Finding]:
             remedy = f"delete {path}, or `aiaml doctor --fix`"
             fix = Fix(f"delete {path}", path.unlink)
             yield Finding("files", "warning", found, remedy, fix)
-
-
-def _size(count: int) -> str:
-    mib = count / 1024 / 1024
-    return f"{mib:,.1f} MiB" if mib >= 1 else f"{count / 1024:,.1f} KiB"
