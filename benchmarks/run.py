@@ -64,7 +64,11 @@ ROWS = {  # key: what it is, its limit
     "mix": ("`think`, median of all but the letter", "10,000: 5 no-ops + 5 ms; 100,000: 40 ms"),
     "worst": ("`think`, the slowest kind but the letter", "10,000: 40 ms; 100,000: 250 ms"),
     "after": ("`think`, rare word, right after `remember`", ""),
-    "scan": ("literal scan : `think`, the same median", "10,000: at least 100 x; 100,000: 300 x"),
+    "literal": (
+        "the formula word for word : `think`, the same median",
+        "10,000: at least 100 x; 100,000: 300 x",
+    ),
+    "scan": ("our own scan of all files : the same", ""),
     "fresh": ("from spawn to the first `think` : bare no-op", "10,000: 1.15 x; 100,000: 1.3 x"),
     "indexing": (
         "the first `think` when the index is missing",
@@ -233,6 +237,7 @@ class Bench:
         spent: list[float] = []
         noops: list[float] = []
         scans: list[float] = []
+        literals: list[float] = []
         answers: dict[tuple[str, int], Answer] = {}
         with Server(OURS, self.base) as ours, Server(BARE, self.base) as bare:
             ours.think(["warm"])
@@ -254,7 +259,10 @@ class Bench:
         for (kind, number), answer in answers.items():
             if kind in MIX and (not scans or sum(scans) < self.effort.seconds):
                 scans.append(self.scan(KINDS[kind][number], answer))
-        return self.think_cells(times, median(noops), median(scans)) | self.memory(used, idle)
+            if kind in MIX and (not literals or sum(literals) < self.effort.seconds):
+                literals.append(self.literal(KINDS[kind][number], answer))
+        scanning = median(scans), median(literals)
+        return self.think_cells(times, median(noops), *scanning) | self.memory(used, idle)
 
     def scan(self, question: list[str], answer: Answer) -> float:
         """Answer as the definition does; a fast answer that is another one is worth nothing."""
@@ -266,7 +274,25 @@ class Bench:
             raise RuntimeError(f"the server's answer to {question} is not the definition's")
         return seconds
 
-    def think_cells(self, times: dict[str, list[float]], noop: float, scan: float) -> Cells:
+    def literal(self, question: list[str], answer: Answer) -> float:
+        """Answer as the specification writes it, without any of this package's code."""
+        begun = perf_counter()
+        scores: dict[str, int] = {}
+        for path in (self.base / "files").glob("*.md"):
+            memory_id, score = literal_score(path.read_text(encoding="utf-8"), question)
+            if score:
+                scores[memory_id] = score
+        best = sorted(scores.values(), reverse=True)[:25]
+        seconds = perf_counter() - begun
+        if [each["relevance_score"] for each in answer] != best:
+            raise RuntimeError(f"the server's answer to {question} is not the specification's")
+        if any(scores[each["id"]] != each["relevance_score"] for each in answer):
+            raise RuntimeError(f"the server's scores for {question} are not the specification's")
+        return seconds
+
+    def think_cells(
+        self, times: dict[str, list[float]], noop: float, scan: float, literal: float
+    ) -> Cells:
         """Judge the answering times."""
         medians = {kind: median(samples) for kind, samples in times.items()}
         mix = median(each for kind in MIX for each in times[kind])
@@ -278,7 +304,8 @@ class Bench:
             "no-op": ms(noop),
             "mix": judged(f"{ms(mix)} = {mix / noop:.1f} no-ops", mix, most),
             "worst": judged(slowest, medians[worst], limit(self.size, 0.040, 0.250)),
-            "scan": judged(beside(scan, mix), limit(self.size, 100, 300), scan / mix),
+            "literal": judged(beside(literal, mix), limit(self.size, 100, 300), literal / mix),
+            "scan": beside(scan, mix),
         }
 
     def memory(self, used: float | None, idle: float | None) -> Cells:
@@ -392,6 +419,25 @@ class Bench:
             "after": ms(median(after)),
             "growth": judged(beside(ours, none), ours / none, limit(self.size, math.inf, 1.3)),
         }
+
+
+def literal_score(text: str, keywords: list[str]) -> tuple[str, int]:
+    r"""Read a file as key-value lines and score it by the formula as it is written.
+
+    Twice the occurrences in the topics, once those in content, user and agent, and one for each
+    match of `\b` + keyword + `\b` in any of them.
+    """
+    _, head, content = text.split("---\n", 2)
+    values = dict(line.split(": ", 1) for line in head.splitlines())
+    topics = " ".join(values["topics"].strip("[]").split(", "))
+    weighted = ((2, topics), (1, content), (1, values["user"]), (1, values["agent"]))
+    fields = [(weight, text.lower()) for weight, text in weighted]
+    total = 0
+    for keyword in keywords:
+        for weight, field in fields:
+            total += weight * field.count(keyword)
+            total += len(re.findall(rf"\b{re.escape(keyword)}\b", field))
+    return values["id"], total
 
 
 def remember(server: Server, memory: Memory) -> float:
