@@ -102,7 +102,10 @@ def editor(home: Path, script: str) -> str:
 def test_a_memory_is_written_in_the_editor(home: Path) -> None:
     """What stands under the form is stored; the head can be changed."""
     before = names(home)
-    program = editor(home, """sed -i 's/topics: .*/topics: [garden]/' "$1"; echo Roses >> "$1" """)
+    program = editor(
+        home,
+        """python "$TOOLS/change.py" "topics: []" "topics: [garden]" "$1"; echo Roses >> "$1" """,
+    )
     terminal = Terminal(home, "remember", EDITOR=program)
     assert terminal.code() == 0, terminal.seen
     (new,) = set(names(home)) - set(before)

@@ -8,8 +8,8 @@ A transcript in `transcripts/` holds prose, and commands with what they print:
 
 A line `[n]` is the exit code, where it is not 0. A line that ends with ` (glob)` may hold `*`.
 Standard output and error come together. Each file starts in an empty directory, where `$STORE`
-holds the memories of `store/` until a transcript changes them; `transcripts/` itself is on the
-PATH for the small programs in it. `AIAML_TRANSCRIPTS=write` puts in what is printed, to be read
+holds the memories of `store/` until a transcript changes them; `$TOOLS/change.py` stands for an
+editor. `AIAML_TRANSCRIPTS=write` puts in what is printed, to be read
 before it is believed.
 """
 
@@ -49,7 +49,7 @@ def environment(home: Path) -> dict[str, str]:
     """Return what a person in an empty home on an 80-column terminal has."""
     own = ("AIAML_", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME")
     outer = {key: value for key, value in os.environ.items() if not key.startswith(own)}
-    programs = f"{Path(sys.executable).parent}{os.pathsep}{HERE}{os.pathsep}{os.environ['PATH']}"
+    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return {
         **outer,
         "HOME": str(home),
@@ -58,6 +58,7 @@ def environment(home: Path) -> dict[str, str]:
         "LOCALAPPDATA": str(home / "AppData" / "Local"),
         "XDG_CONFIG_HOME": str(home / ".config"),
         "STORE": str(home / "store"),
+        "TOOLS": str(HERE),
         "AIAML_MEMORY_DIR": str(home / "store"),
         "AIAML_ENABLE_SYNC": "false",
         "PATH": programs,
