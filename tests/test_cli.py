@@ -108,7 +108,10 @@ def test_the_demo_shows_the_whole_way() -> None:
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no such signals")
 @pytest.mark.parametrize("seconds", [0.0, 0.02, 0.1])
 def test_ctrl_c_ends_the_demo_quietly(seconds: float) -> None:
-    """At whatever moment: exit code 130 (or 0, if it was done), no traceback."""
+    """At whatever moment: exit code 130 (or 0, if it was done), no traceback.
+
+    While the interpreter itself ends, the signal ends the process, which shells call 130 as well.
+    """
     command = [*SERVER, "demo"]
     env = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(
@@ -118,7 +121,7 @@ def test_ctrl_c_ends_the_demo_quietly(seconds: float) -> None:
         time.sleep(seconds)
         running.send_signal(signal.SIGINT)
         _, said = running.communicate(timeout=30)
-    assert running.returncode in (130, 0)
+    assert running.returncode in (130, 0, -signal.SIGINT)
     assert b"Traceback" not in said
 
 

@@ -513,7 +513,7 @@ def tampered(base: Path, statement: str) -> None:
 @pytest.mark.parametrize(
     "statement",
     [
-        "DELETE FROM postings",
+        "DELETE FROM uncut",
         "UPDATE texts SET content = 'nothing', topics = '', agent = '', user = ''",
         "UPDATE files SET memory_id = NULL WHERE id = 3",
     ],
