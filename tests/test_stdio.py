@@ -158,8 +158,8 @@ original = aiaml_server.bank.MemoryBank.think
 def think(self, keywords):
     print("printed, unflushed")
     os.write(1, b"written to the descriptor\\n")
-    child = [sys.executable, "-c", "import sys; print('child read', repr(sys.stdin.read()))"]
-    subprocess.run(child, check=True)
+    child = "import os, sys; os.write(1, b'child read %a' % sys.stdin.read())"
+    subprocess.run([sys.executable, "-c", child], check=True)
     if "crash" in keywords:
         raise RuntimeError("secret detail")
     return original(self, keywords)
