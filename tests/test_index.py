@@ -12,6 +12,7 @@ import time
 from array import array
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -494,6 +495,30 @@ def test_another_directory_in_its_place_is_seen(bank: MemoryBank, base: Path) ->
     (elsewhere / "second.md").write_text(format(NOTE), encoding="utf-8")
     elsewhere.rename(files)
     assert found(bank, "needle") == ["first.md", "second.md"]
+
+
+def test_what_comes_while_the_index_is_opened_is_seen(
+    bank: MemoryBank, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the first look at the directory and the watch, and another one after that."""
+    assert found(bank, "needle") == ["first.md"]
+    time.sleep(0.1)  # past the tick in which the directory was filled
+    assert found(bank, "needle") == ["first.md"]
+    bank.close()
+    monkeypatch.undo()
+    other = sqlite3.connect(file_of(base / ".index"), isolation_level=None)
+    other.execute("PRAGMA locking_mode = EXCLUSIVE")
+    other.execute("BEGIN IMMEDIATE")
+    late = Index(Store(base))
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(late.think, ["needle"])
+        time.sleep(0.3)  # it waits for the other
+        write(base, "second.md", format(NOTE))
+        other.close()
+        first.result()
+    write(base, "third.md", format(NOTE))
+    assert late.think(["needle"]) == scan(base, ["needle"])
+    late.close()
 
 
 # --- a disposable file ----------------------------------------------------------------------------

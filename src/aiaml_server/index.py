@@ -211,12 +211,13 @@ class Index:
     # --- freshness ------------------------------------------------------------------------------
 
     def _refresh(self, database: Database, stamp: Stamp) -> None:
-        settled = stamp.settled  # asked before listing: a change from here on gives another one
         touched = self._touched(stamp)
         begun, self._seen = self._seen is not None, None  # unless all goes well
+        if touched is None and self._lasting and not (begun and stamp == database.directory()):
+            self._watch.begin(self._store.directory)
+            stamp = self._store.stamp() or stamp  # nothing falls in between
+        settled = stamp.settled  # asked before listing: a change from here on gives another one
         compared = touched is None and stamp != database.directory()
-        if self._lasting and (compared or not begun):
-            self._watch.begin(self._store.directory)  # before listing: nothing falls in between
         if touched is not None:
             self._look_at(database, touched)
         elif compared:
