@@ -521,6 +521,20 @@ def test_what_comes_while_the_index_is_opened_is_seen(
     late.close()
 
 
+def test_a_python_without_ctypes_finds_all(base: Path) -> None:
+    """It cannot be told what was touched, so it compares all files."""
+    code = (
+        "import sys; sys.modules['ctypes'] = None\n"
+        "from pathlib import Path; from aiaml_server.index import Index\n"
+        "from aiaml_server.store import Store\n"
+        "print(len(Index(Store(Path(sys.argv[1]))).think(['needle'])))"
+    )
+    for number in range(SEGMENT // 4 + 1):  # so many that memory is given back
+        write(base, f"{number}.md", format(NOTE))
+    words = [sys.executable, "-c", code, str(base)]
+    assert subprocess.run(words, capture_output=True, check=True).stdout.strip() == b"25"
+
+
 # --- a disposable file ----------------------------------------------------------------------------
 
 

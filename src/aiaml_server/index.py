@@ -325,9 +325,10 @@ class Index:
 def _give_back() -> None:
     """Return to the system what was needed for many files; glibc would keep megabytes of it."""
     if sys.platform == "linux":
-        import ctypes  # noqa: PLC0415 (after seconds of work)
+        # Another C library has no such call, and a Python may be without ctypes.
+        with suppress(OSError, AttributeError, ImportError):
+            import ctypes  # noqa: PLC0415 (after seconds of work)
 
-        with suppress(OSError, AttributeError):  # another C library has no such call
             ctypes.CDLL(None).malloc_trim(0)
 
 
