@@ -535,6 +535,14 @@ def test_a_python_without_ctypes_finds_all(base: Path) -> None:
     assert subprocess.run(words, capture_output=True, check=True).stdout.strip() == b"25"
 
 
+@pytest.mark.parametrize("seconds", [13e9, -9.9e9])
+def test_a_file_of_any_time_can_be_recorded(bank: MemoryBank, base: Path, seconds: float) -> None:
+    """SQLite takes 64 bits; nanoseconds since 1970 need more after 2262, as some inodes do."""
+    os.utime(base / "files" / "first.md", (seconds, seconds))
+    time.sleep(0.1)  # past the tick in which the directory was filled
+    assert found(bank, "needle") == ["first.md"]
+
+
 # --- a disposable file ----------------------------------------------------------------------------
 
 
