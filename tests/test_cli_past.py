@@ -286,6 +286,20 @@ def test_restore_overwrites_nothing_while_git_cannot_commit(ada: Machine) -> Non
     assert "MERGE_HEAD" in done.stderr
 
 
+@posix_only
+def test_a_version_that_was_just_made_is_not_lost_by_an_edit(ada: Machine, tmp_path: Path) -> None:
+    """No server ran, so git did not know it; it does before it is changed."""
+    memory = ada.remember("hello")
+    first = ada.path(memory).read_text(encoding="utf-8")
+    editor = program(tmp_path / "bin" / "editor", 'echo better >> "$1"')
+    done = aiaml(ada, "edit", memory.id, EDITOR=str(editor), VISUAL=str(editor))
+    assert done.returncode == 0, done.stderr
+    assert ada.path(memory).read_text(encoding="utf-8") == f"{first}better\n"
+    assert [each["text"] for each in answer(ada, "history", memory.id)][1:] == [first]
+    assert aiaml(ada, "restore", memory.id, "--yes").returncode == 0
+    assert ada.path(memory).read_text(encoding="utf-8") == first
+
+
 def test_a_version_that_is_no_memory_is_not_restored(ada: Machine) -> None:
     """Git may hold what a slip of an editor left; the file stays as it is."""
     memory = ada.remember("hello")
