@@ -622,6 +622,29 @@ def test_ctrl_c_ends_sync_and_its_git_and_leaves_nothing_half_done(tmp_path: Pat
     assert machine.git("status", "--porcelain", "--", "files") == ""
 
 
+@posix_only
+def test_a_second_ctrl_c_ends_the_git_that_works_here_too(ada: Machine, tmp_path: Path) -> None:
+    """The first one lets it come to its end; who is impatient leaves no process behind either."""
+    beat = tmp_path / "beat"
+    slow = f"for each in $(seq 300); do echo >> {beat}; sleep 0.1; done"
+    script = f'case "$*" in *" status "*) {slow};; *) exec {shutil.which("git")} "$@";; esac'
+    program(tmp_path / "bin" / "git", script)
+    ada.remember("hello")
+    path = f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    process = subprocess.Popen(words("sync"), env=environment(ada, PATH=path))
+    while not beat.exists():
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    again = time.monotonic()
+    assert process.wait(timeout=60) == 130
+    assert time.monotonic() - again < 3
+    last = beat.stat().st_size
+    time.sleep(0.5)
+    assert beat.stat().st_size == last
+
+
 @pytest.mark.parametrize(
     ("address", "shown"),
     [
