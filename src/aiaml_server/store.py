@@ -126,7 +126,7 @@ class Store:
 
         Raises:
             ChangedMeanwhile: it does not hold `before`; nothing was changed.
-            StoreError: the disk refused; nothing was changed.
+            StoreError: the disk refused; nothing was changed, or it is not known to be durable.
         """
         self._make_directories()
         path = self.directory / name
@@ -134,9 +134,7 @@ class Store:
             with self._lock.held(LOCK_SECONDS):
                 if self._held(name) != before:
                     raise ChangedMeanwhile(name)
-                if after is not None and before is None:
-                    write_atomic(path, after.encode())
-                elif after is not None:
+                if after is not None:
                     replace_atomic(path, after.encode(), 0o600)
                 elif before is not None:
                     path.unlink()
