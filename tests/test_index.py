@@ -566,6 +566,21 @@ def test_a_deleted_memory_is_gone_from_the_index_too(bank: MemoryBank, base: Pat
         assert word not in index_bytes(base)
 
 
+def test_a_reader_does_not_keep_a_deleted_memory_in_the_index(bank: MemoryBank, base: Path) -> None:
+    """What another process was reading when a memory went is overwritten once it has read it."""
+    write(base, "second.md", format(replace(NOTE, content="thread")))
+    assert found(bank, "needle") == ["first.md"]
+    reader = sqlite3.connect(file_of(base / ".index"), isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT * FROM texts").fetchall()
+    (base / "files" / "first.md").unlink()
+    assert found(bank, "needle") == []
+    assert b"needle" in index_bytes(base)
+    reader.close()
+    assert found(bank, "thread") == ["second.md"]
+    assert b"needle" not in index_bytes(base)
+
+
 def test_an_edited_memory_leaves_no_old_text(bank: MemoryBank, base: Path) -> None:
     """The same for what was changed."""
     assert found(bank, "needle") == ["first.md"]

@@ -92,6 +92,7 @@ class Index:
         self._closing = False
         self._slice_after = ""
         self._slice_due = 0.0
+        self._unwiped = False  # what was forgotten may linger
         self._verified: set[str] = set()
         self._watch = Watch()
         self._seen: Stamp | None = None  # the directory's, when all names were last up to date
@@ -234,6 +235,8 @@ class Index:
             self._look_at(database, (name for name in changed if name not in self._verified))
             self._slice_after = known[-1][0] if len(known) == SLICE else ""
             self._slice_due = time.monotonic() + SLICE_SECONDS
+            if self._unwiped:
+                self._unwiped = not database.wipe()
         self._seen = stamp
 
     def _touched(self, stamp: Stamp) -> list[str] | None:
@@ -276,7 +279,7 @@ class Index:
             forgotten |= bool(known)
             self._verified.update(batch)
         if forgotten:
-            database.wipe()
+            self._unwiped = not database.wipe()
         if many:
             _give_back()
 
