@@ -286,6 +286,20 @@ def test_restore_overwrites_nothing_while_git_cannot_commit(ada: Machine) -> Non
     assert "MERGE_HEAD" in done.stderr
 
 
+@posix_only
+def test_a_version_that_was_just_made_is_not_lost_by_an_edit(ada: Machine, tmp_path: Path) -> None:
+    """No server ran, so git did not know it; it does before it is changed."""
+    memory = ada.remember("hello")
+    first = ada.path(memory).read_text(encoding="utf-8")
+    editor = program(tmp_path / "bin" / "editor", 'echo better >> "$1"')
+    done = aiaml(ada, "edit", memory.id, EDITOR=str(editor), VISUAL=str(editor))
+    assert done.returncode == 0, done.stderr
+    assert ada.path(memory).read_text(encoding="utf-8") == f"{first}better\n"
+    assert [each["text"] for each in answer(ada, "history", memory.id)][1:] == [first]
+    assert aiaml(ada, "restore", memory.id, "--yes").returncode == 0
+    assert ada.path(memory).read_text(encoding="utf-8") == first
+
+
 def test_a_version_that_is_no_memory_is_not_restored(ada: Machine) -> None:
     """Git may hold what a slip of an editor left; the file stays as it is."""
     memory = ada.remember("hello")
@@ -606,6 +620,29 @@ def test_ctrl_c_ends_sync_and_its_git_and_leaves_nothing_half_done(tmp_path: Pat
     assert not list((machine.base / ".git").rglob("*.lock"))
     assert Status.read(machine.base).problem is None
     assert machine.git("status", "--porcelain", "--", "files") == ""
+
+
+@posix_only
+def test_a_second_ctrl_c_ends_the_git_that_works_here_too(ada: Machine, tmp_path: Path) -> None:
+    """The first one lets it come to its end; who is impatient leaves no process behind either."""
+    beat = tmp_path / "beat"
+    slow = f"for each in $(seq 300); do echo >> {beat}; sleep 0.1; done"
+    script = f'case "$*" in *" status "*) {slow};; *) exec {shutil.which("git")} "$@";; esac'
+    program(tmp_path / "bin" / "git", script)
+    ada.remember("hello")
+    path = f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    process = subprocess.Popen(words("sync"), env=environment(ada, PATH=path))
+    while not beat.exists():
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    again = time.monotonic()
+    assert process.wait(timeout=60) == 130
+    assert time.monotonic() - again < 3
+    last = beat.stat().st_size
+    time.sleep(0.5)
+    assert beat.stat().st_size == last
 
 
 @pytest.mark.parametrize(

@@ -293,6 +293,10 @@ REFUSED = {
         f"---\n{HEAD}---\n".replace("marco", '"\\ud800"'),
         ["user holds half of a surrogate pair"],
     ),
+    "half a surrogate pair without quotes": (
+        f"---\n{HEAD}---\n".replace("marco", "\udc80"),
+        ["user holds half of a surrogate pair"],
+    ),
 }
 
 

@@ -12,6 +12,7 @@ import time
 from array import array
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -496,6 +497,52 @@ def test_another_directory_in_its_place_is_seen(bank: MemoryBank, base: Path) ->
     assert found(bank, "needle") == ["first.md", "second.md"]
 
 
+def test_what_comes_while_the_index_is_opened_is_seen(
+    bank: MemoryBank, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the first look at the directory and the watch, and another one after that."""
+    assert found(bank, "needle") == ["first.md"]
+    time.sleep(0.1)  # past the tick in which the directory was filled
+    assert found(bank, "needle") == ["first.md"]
+    bank.close()
+    monkeypatch.undo()
+    other = sqlite3.connect(file_of(base / ".index"), isolation_level=None)
+    other.execute("PRAGMA locking_mode = EXCLUSIVE")
+    other.execute("BEGIN IMMEDIATE")
+    late = Index(Store(base))
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(late.think, ["needle"])
+        time.sleep(0.3)  # it waits for the other
+        write(base, "second.md", format(NOTE))
+        other.close()
+        first.result()
+    write(base, "third.md", format(NOTE))
+    assert late.think(["needle"]) == scan(base, ["needle"])
+    late.close()
+
+
+def test_a_python_without_ctypes_finds_all(base: Path) -> None:
+    """It cannot be told what was touched, so it compares all files."""
+    code = (
+        "import sys; sys.modules['ctypes'] = None\n"
+        "from pathlib import Path; from aiaml_server.index import Index\n"
+        "from aiaml_server.store import Store\n"
+        "print(len(Index(Store(Path(sys.argv[1]))).think(['needle'])))"
+    )
+    for number in range(SEGMENT // 4 + 1):  # so many that memory is given back
+        write(base, f"{number}.md", format(NOTE))
+    words = [sys.executable, "-c", code, str(base)]
+    assert subprocess.run(words, capture_output=True, check=True).stdout.strip() == b"25"
+
+
+@pytest.mark.parametrize("seconds", [13e9, -9.9e9])
+def test_a_file_of_any_time_can_be_recorded(bank: MemoryBank, base: Path, seconds: float) -> None:
+    """SQLite takes 64 bits; nanoseconds since 1970 need more after 2262, as some inodes do."""
+    os.utime(base / "files" / "first.md", (seconds, seconds))
+    time.sleep(0.1)  # past the tick in which the directory was filled
+    assert found(bank, "needle") == ["first.md"]
+
+
 # --- a disposable file ----------------------------------------------------------------------------
 
 
@@ -517,6 +564,21 @@ def test_a_deleted_memory_is_gone_from_the_index_too(bank: MemoryBank, base: Pat
     assert found(bank, "needle")
     for word in (b"mellon", b"durin", b"Mellon"):
         assert word not in index_bytes(base)
+
+
+def test_a_reader_does_not_keep_a_deleted_memory_in_the_index(bank: MemoryBank, base: Path) -> None:
+    """What another process was reading when a memory went is overwritten once it has read it."""
+    write(base, "second.md", format(replace(NOTE, content="thread")))
+    assert found(bank, "needle") == ["first.md"]
+    reader = sqlite3.connect(file_of(base / ".index"), isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT * FROM texts").fetchall()
+    (base / "files" / "first.md").unlink()
+    assert found(bank, "needle") == []
+    assert b"needle" in index_bytes(base)
+    reader.close()
+    assert found(bank, "thread") == ["second.md"]
+    assert b"needle" not in index_bytes(base)
 
 
 def test_an_edited_memory_leaves_no_old_text(bank: MemoryBank, base: Path) -> None:

@@ -170,6 +170,17 @@ def test_a_file_changes_only_from_what_was_read(tmp_path: Path) -> None:
     assert bank.recall([memory.id])[memory.id] == [memory]
 
 
+def test_what_a_killed_writer_left_is_in_nobody_s_way(tmp_path: Path) -> None:
+    """A memory whose bringing back was interrupted by a power cut is brought back at once."""
+    bank = MemoryBank(Settings(tmp_path))
+    memory = bank.remember("claude", "marco", ["x"], "one")
+    name, text = memory.file_name, bank.store.text(memory.file_name)
+    bank.forget(name, text)
+    (tmp_path / "files" / f".{name}.tmp").write_text(text[:9])
+    bank.store.replace(name, None, text)
+    assert bank.recall([memory.id])[memory.id] == [memory]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [

@@ -194,6 +194,43 @@ def test_a_password_in_the_address_is_shown_nowhere(
         assert holders[0].stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://ada:hunt/er2@127.0.0.1:1/x",
+        "https://ada:hunt@er2@127.0.0.1:1/x",
+        "https://ada:hunt#er2@127.0.0.1:1/x",
+        "https://127.0.0.1:x/x?token=hunt-er2",
+        "other:x",
+    ],
+)
+def test_a_slip_in_the_address_shows_no_password_either(
+    tmp_path: Path, address: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sign that should be escaped has git complain about the address; and nothing is mended."""
+    config = tmp_path / "config"
+    config.write_text('[url "https://ada:hunt@er2@127.0.0.1:1/"]\n\tinsteadOf = other:\n')
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
+    caplog.set_level(logging.DEBUG)
+    machine = Machine(tmp_path / "base", address)
+    machine.remember("hello")
+    problem = str(machine.sync().problem)
+    assert "git ls-remote failed" in problem
+    assert not [word for word in ("hunt", "er2") if word in problem + caplog.text]
+    assert "damaged" not in caplog.text
+
+
+def test_the_user_of_an_ssh_address_is_no_secret(tmp_path: Path) -> None:
+    """It is mostly "git", a word that git's own complaints are made of."""
+    machine = Machine(tmp_path / "base", "ssh://git@aiaml.invalid/memories")
+    machine.remember("hello")
+    machine.sync()
+    assert machine.rounds._remote
+    with pytest.raises(GitFailed) as caught:
+        machine.rounds._remote.git.execute(["git", "no-such-git-verb"])
+    assert "is not a git command" in str(caught.value)
+
+
 @posix_only
 @pytest.mark.parametrize("how", ["by hook", "for lack of room"])
 def test_a_rejected_push_is_never_told_as_done(

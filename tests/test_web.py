@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -646,6 +648,21 @@ def test_edits_are_committed(base: Path) -> None:
         ["git", "-C", str(base), "show", f"HEAD:files/{DOG}"], capture_output=True, check=True
     )
     assert parse(log.stdout.decode()).content == "Marco's dog Max is allergic to beef."
+
+
+def test_edits_one_after_the_other_are_all_in_the_history(base: Path) -> None:
+    """However fast they come, and the version before the first of them too."""
+    texts = [(base / "files" / DOG).read_text()]
+    texts += [texts[0].replace("chicken", each) for each in ("beef", "duck", "fish")]
+    environ = {"AIAML_ENABLE_SYNC": "true", "GIT_CONFIG_GLOBAL": os.devnull}
+    with Web(base, **environ) as web:
+        for before, after in pairwise(texts):
+            headers = {"If-Match": version(before)}
+            assert web.ask(one(DOG), "PUT", after.encode(), headers=headers).status == 200
+    history = [sys.executable, "-m", "aiaml_server", "history", "3d4e5f6a", "--json"]
+    settings = {**os.environ, **environ, "AIAML_MEMORY_DIR": str(base)}
+    told = subprocess.run(history, check=True, env=settings, capture_output=True, timeout=60)
+    assert [each["text"] for each in json.loads(told.stdout)] == texts[::-1]
 
 
 def test_what_is_forgotten_can_be_restored(base: Path) -> None:

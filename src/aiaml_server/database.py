@@ -467,11 +467,16 @@ class Database:
                 self._sql.execute("UPDATE vocabulary SET runs = ? WHERE id = ?", (left, first))
         self._vocabulary = None
 
-    def wipe(self) -> None:
-        """Let nothing that was forgotten linger, in the log or in files of other processes."""
-        self._sql.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    def wipe(self) -> bool:
+        """Let nothing that was forgotten linger, in the log or in files of other processes.
+
+        Returns:
+            Whether it is done; not while another process reads what was there before.
+        """
+        ((busy, _, _),) = self._sql.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         if self.path:
             remove_others(self.path, older_than=0)
+        return not busy
 
 
 def remove_others(path: Path, older_than: float) -> None:

@@ -92,6 +92,7 @@ class Index:
         self._closing = False
         self._slice_after = ""
         self._slice_due = 0.0
+        self._unwiped = False  # what was forgotten may linger
         self._verified: set[str] = set()
         self._watch = Watch()
         self._seen: Stamp | None = None  # the directory's, when all names were last up to date
@@ -211,12 +212,13 @@ class Index:
     # --- freshness ------------------------------------------------------------------------------
 
     def _refresh(self, database: Database, stamp: Stamp) -> None:
-        settled = stamp.settled  # asked before listing: a change from here on gives another one
         touched = self._touched(stamp)
         begun, self._seen = self._seen is not None, None  # unless all goes well
+        if touched is None and self._lasting and not (begun and stamp == database.directory()):
+            self._watch.begin(self._store.directory)
+            stamp = self._store.stamp() or stamp  # nothing falls in between
+        settled = stamp.settled  # asked before listing: a change from here on gives another one
         compared = touched is None and stamp != database.directory()
-        if self._lasting and (compared or not begun):
-            self._watch.begin(self._store.directory)  # before listing: nothing falls in between
         if touched is not None:
             self._look_at(database, touched)
         elif compared:
@@ -233,6 +235,8 @@ class Index:
             self._look_at(database, (name for name in changed if name not in self._verified))
             self._slice_after = known[-1][0] if len(known) == SLICE else ""
             self._slice_due = time.monotonic() + SLICE_SECONDS
+            if self._unwiped:
+                self._unwiped = not database.wipe()
         self._seen = stamp
 
     def _touched(self, stamp: Stamp) -> list[str] | None:
@@ -275,7 +279,7 @@ class Index:
             forgotten |= bool(known)
             self._verified.update(batch)
         if forgotten:
-            database.wipe()
+            self._unwiped = not database.wipe()
         if many:
             _give_back()
 
@@ -324,9 +328,10 @@ class Index:
 def _give_back() -> None:
     """Return to the system what was needed for many files; glibc would keep megabytes of it."""
     if sys.platform == "linux":
-        import ctypes  # noqa: PLC0415 (after seconds of work)
+        # Another C library has no such call, and a Python may be without ctypes.
+        with suppress(OSError, AttributeError, ImportError):
+            import ctypes  # noqa: PLC0415 (after seconds of work)
 
-        with suppress(OSError, AttributeError):  # another C library has no such call
             ctypes.CDLL(None).malloc_trim(0)
 
 

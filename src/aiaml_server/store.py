@@ -32,6 +32,7 @@ LOCK_SECONDS = 5.0
 _LEFTOVER_SECONDS = 3600.0
 _TICK = 50_000_000  # nanoseconds: several times the usual 1 to 10 ms
 _COARSE_TICK = 2_500_000_000  # where only whole seconds are counted
+_MOST = (1 << 63) - 1  # that a database takes; a time after 2262 and some inodes are above
 
 
 class Stamp(NamedTuple):
@@ -125,7 +126,7 @@ class Store:
 
         Raises:
             ChangedMeanwhile: it does not hold `before`; nothing was changed.
-            StoreError: the disk refused; nothing was changed.
+            StoreError: the disk refused; nothing was changed, or it is not known to be durable.
         """
         self._make_directories()
         path = self.directory / name
@@ -133,9 +134,7 @@ class Store:
             with self._lock.held(LOCK_SECONDS):
                 if self._held(name) != before:
                     raise ChangedMeanwhile(name)
-                if after is not None and before is None:
-                    write_atomic(path, after.encode())
-                elif after is not None:
+                if after is not None:
                     replace_atomic(path, after.encode(), 0o600)
                 elif before is not None:
                     path.unlink()
@@ -201,7 +200,8 @@ class Store:
             return None
         except OSError as error:
             raise StoreError("read", path, error) from error
-        return Stamp(status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_size)
+        modified, changed = status.st_mtime_ns & _MOST, status.st_ctime_ns & _MOST
+        return Stamp(modified, changed, status.st_ino & _MOST, status.st_size)
 
     def _path(self, name: str) -> str:
         return self._prefix + name

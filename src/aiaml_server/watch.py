@@ -41,7 +41,7 @@ class Watch:
         """Have the system note from now on; where it cannot, `touched` says so."""
         self.end()
         if sys.platform == "linux":
-            with suppress(OSError, AttributeError):
+            with suppress(OSError, AttributeError, ImportError):  # a Python may lack ctypes
                 self._descriptor = _noting(directory)
 
     def touched(self) -> set[str] | None:

@@ -150,6 +150,7 @@ def edit(memory_id: str) -> None:
             after = draft.edited()
             if after == before:
                 raise Ended("nothing was changed")
+            commit(settings())  # what was here, git must have
             try:
                 bank.edit(name, before, after)
             except AiamlError as error:

@@ -90,8 +90,10 @@ def once(
         except BaseException:
             closing.set()
             rounds.end_calls(local=False)
-            wait([done], _PATIENCE_SECONDS)
-            rounds.end_calls(local=True)
+            try:
+                wait([done], _PATIENCE_SECONDS)
+            finally:  # a second Ctrl-C does not wait
+                rounds.end_calls(local=True)
             raise
         try:
             done.result()

@@ -49,6 +49,9 @@ _KEPT = re.compile(
     r"|CONFIG_(GLOBAL|SYSTEM|NOSYSTEM)|(AUTHOR|COMMITTER)_(NAME|EMAIL))"
 )
 
+# Also when it comes from a person's `url.*.insteadOf`, or git cuts the address in another place.
+_WEB_USER = re.compile(r"(https?://)[^\s/'\"]+@", re.IGNORECASE)
+
 _NEVER_ASK = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_ASKPASS": "aiaml-does-not-ask",  # no such program: what would be asked for is missing
@@ -154,7 +157,7 @@ class Command(git.Git):
         text = output.decode("utf-8", "replace")
         for secret in self.secrets:
             text = text.replace(secret, "***")
-        return text
+        return _WEB_USER.sub(r"\1***@", text)
 
     def end(self) -> None:
         """Kill what runs, and run nothing any more."""

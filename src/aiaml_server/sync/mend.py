@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 _DAMAGE = re.compile(
     r"corrupt|is empty|bad (object|tree|signature)|broken|index file|unable to (read|find)"
-    r"|missing \w+|not a git repository: '|invalid sha1|could not parse|cannot read object"
+    r"|missing (?!url)\w+|not a git repository: '|invalid sha1|could not parse|cannot read object"
     r"|no such ref|packfile|not a valid",
     re.IGNORECASE,
 )

@@ -117,11 +117,14 @@ class Remote:
 
 
 def _credentials(url: str) -> list[str]:
-    """Return what of a URL must not be shown: user and password, and the password alone."""
-    match = re.match(r"\w+://([^/]*)@", url)
-    if not match:
-        return []
-    return [text for text in (match[1], match[1].partition(":")[2]) if text]
+    """Return what of an address must not be shown (see `without_password`), the longest first."""
+    scheme, _, rest = url.partition("://") if "://" in url else ("", "", url)
+    who, _, place = rest.rpartition("@")
+    if ":" not in who and scheme.lower() in ("ssh", ""):
+        who = ""
+    query = re.search(r"[?#](.+)", place) if scheme else None
+    found = {who, who.partition(":")[2], query[1] if query else ""}
+    return sorted(filter(None, found), key=len, reverse=True)
 
 
 _SHA1 = """\

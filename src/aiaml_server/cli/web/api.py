@@ -122,6 +122,7 @@ class Api:
         before = self._current(request, name)
         after = _with_line_ends_of(before, text)
         if after != before:
+            commit(self._settings)  # what was here, git must have
             self._bank.edit(name, before, after)
         return Json(_whole(name, after))
 
