@@ -664,3 +664,17 @@ def test_a_second_ctrl_c_ends_the_git_that_works_here_too(ada: Machine, tmp_path
 def test_an_address_is_shown_without_its_password(address: str, shown: str) -> None:
     """Better too little of it than a token."""
     assert without_password(address) == shown
+
+
+def test_remembering_does_not_wait_for_a_sync_that_is_under_way(ada: Machine) -> None:
+    """A slow remote keeps nobody; whoever is at it, or the next round, commits the memory."""
+    ada.remember("first")
+    ada.synced()
+    with Lock(ada.base / ".sync.lock").held(1.0):
+        begun = time.monotonic()
+        done = aiaml(ada, "remember", "second", "-t", "x")
+        assert time.monotonic() - begun < 8
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "second" in "".join(data.decode() for data in ada.files.values())
+    ada.synced()
+    assert len([message for message in ada.messages() if message.startswith("Add")]) == 2

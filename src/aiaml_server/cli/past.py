@@ -118,7 +118,7 @@ def restore(memory_id: str, at: str | None, yes: bool) -> None:
       aiaml restore 4e5f6a7b --at 9c760da6
     """
     setting = settings()
-    committed = commit(setting)  # what is here, git must have
+    committed = commit(setting, first=True)  # what is here, git must have
     with opened() as bank:
         known = _git_history(setting)
         past = Past.of(memory_id, bank, known)

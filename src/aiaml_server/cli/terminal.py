@@ -19,7 +19,7 @@ from aiaml_server.bank import MemoryBank
 from aiaml_server.errors import AiamlError
 from aiaml_server.memory import Memory
 from aiaml_server.settings import Settings
-from aiaml_server.sync import Status, once, remembered
+from aiaml_server.sync import Occupied, Status, once, remembered
 
 DONE = 0
 NOTHING = 1  # not found, no match, not wanted; or a warning of `doctor`
@@ -28,6 +28,7 @@ REFUSED = 3  # the disk, git or a file refused; or an error of `doctor`
 INTERRUPTED = 130
 PIPE_CLOSED = 141
 
+_PATIENCE = 10.0  # seconds for another process that synchronises
 MANY = 2000  # files that are worth showing progress for
 Item = TypeVar("Item")
 
@@ -73,8 +74,13 @@ def opened() -> Iterator[MemoryBank]:
         bank.close()
 
 
-def commit(chosen: Settings) -> Status | None:
+def commit(chosen: Settings, *, first: bool = False) -> Status | None:
     """Commit what is new on this machine; a server or `aiaml sync` brings it to the others.
+
+    Args:
+        chosen: which directory.
+        first: whether git must have it before something is changed: then another process that is at
+            it is waited for. Otherwise the next round has it.
 
     Returns:
         How things stand; None when git does not have what is new.
@@ -82,9 +88,10 @@ def commit(chosen: Settings) -> Status | None:
     if not chosen.sync:
         return None
     try:
-        status = once(chosen, local=True)
-    except (AiamlError, TimeoutError) as error:
-        note(f"Not committed to git yet: {error}")
+        status = once(chosen, local=True, seconds=_PATIENCE if first else 0.0)
+    except AiamlError as error:
+        if first or not isinstance(error, Occupied):
+            note(f"Not committed to git yet: {error}")
         return None
     if status.problem:
         note(f"Not committed to git yet: {status.problem}")

@@ -150,7 +150,7 @@ def edit(memory_id: str) -> None:
             after = draft.edited()
             if after == before:
                 raise Ended("nothing was changed")
-            commit(settings())  # what was here, git must have
+            commit(settings(), first=True)  # what was here, git must have
             try:
                 bank.edit(name, before, after)
             except AiamlError as error:
@@ -228,7 +228,7 @@ def forget(ids: Sequence[str], yes: bool) -> None:
         if not yes:
             print_lines(memory for _, memory in found)
             confirm(f"Forget {plural(len(found), 'memory')}?")
-        committed = commit(settings())
+        committed = commit(settings(), first=True)
         missing = _not_in_git(committed, texts)
         for name, _ in found:
             bank.forget(name, texts[name])

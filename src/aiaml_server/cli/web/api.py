@@ -122,7 +122,7 @@ class Api:
         before = self._current(request, name)
         after = _with_line_ends_of(before, text)
         if after != before:
-            commit(self._settings)  # what was here, git must have
+            commit(self._settings, first=True)  # what was here, git must have
             self._bank.edit(name, before, after)
         return Json(_whole(name, after))
 
@@ -130,7 +130,7 @@ class Api:
         """Delete a memory, after having git keep what git may keep."""
         name = _name(request)
         text = self._current(request, name)
-        committed = commit(self._settings)
+        committed = commit(self._settings, first=True)
         self._bank.forget(name, text)
         kept = committed is not None and f"files/{name}" not in committed.held_back
         return Json({"forgotten": name, "kept": kept})
