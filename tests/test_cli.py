@@ -152,3 +152,81 @@ def test_on_a_terminal_it_says_what_it_waits_for(tmp_path: Path) -> None:
         os.close(controller)  # the terminal is closed
         assert server.wait(20) == 0
         assert (server.stdout.read(), server.stderr.read()) == (b"", b"")
+
+
+def at(base: Path, **env: str) -> dict[str, str]:
+    """Return an environment with memories of its own, and no git."""
+    home = {name: str(base.parent) for name in ("HOME", "USERPROFILE")}
+    own = {"AIAML_MEMORY_DIR": str(base), "AIAML_ENABLE_SYNC": "false"}
+    return {**os.environ, **home, **own, **env}
+
+
+def shell(line: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run a line of the shell in which "$@" is the command."""
+    return subprocess.run(
+        ["sh", "-c", line, "sh", *SERVER],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env=env,
+    )
+
+
+def left(words: list[str], env: dict[str, str]) -> tuple[int, str]:
+    """Run the command with an output whose reader is gone; return its exit code and stderr."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            [*SERVER, *words],
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=120,
+            env=env,
+        )
+    finally:
+        os.close(writer)
+    return done.returncode, done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a Unix shell closes the streams")
+@pytest.mark.parametrize("verb", ["list", "list --json", "export --to -", "--help"])
+def test_closed_and_full_outputs_end_in_a_sentence(verb: str, tmp_path: Path) -> None:
+    """Nothing is printed where nobody listens; a pipe that closes is 141, a refusal 3."""
+    env = at(tmp_path / "m")
+    assert shell('"$@" remember "keep this" -t x', env).returncode == 0
+    for closed in (">&-", "2>&-", "<&-", "<&- >&- 2>&-"):
+        done = shell(f'"$@" {verb} {closed}', env)
+        assert (done.returncode, "Traceback" in done.stderr) == (0, False), closed
+    assert left(verb.split(), env) == (141, "")
+    if Path("/dev/full").exists():
+        full = shell(f'"$@" {verb} > /dev/full', env)
+        said = "aiaml: cannot use standard input or output: the disk is full\n"
+        assert (full.returncode, full.stderr) == (3, said)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a Unix shell closes the streams")
+def test_a_closed_input_is_an_empty_one(tmp_path: Path) -> None:
+    """What would be read or asked is answered by a sentence."""
+    env = at(tmp_path / "m")
+    assert shell('"$@" remember "keep this" -t x', env).returncode == 0
+    memory_id = shell('"$@" list', env).stdout[:8]
+    for verb in ("remember -t x", f"forget {memory_id}"):
+        done = shell(f'"$@" {verb} <&-', env)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert shell('"$@" list', env).stdout[:8] == memory_id
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows knows no limit for a file's size")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_an_output_cut_short_is_no_success(unbuffered: str, tmp_path: Path) -> None:
+    """An export that a disk took only part of ends with 3, however Python buffers."""
+    env = at(tmp_path / "m", PYTHONUNBUFFERED=unbuffered)
+    text = "word " * 40_000
+    assert shell(f'"$@" remember "{text[:100_000]}" -t x', env).returncode == 0
+    cut = shell(f'ulimit -f 20; "$@" export --to - > {tmp_path / "out.jsonl"}', env)
+    assert (cut.returncode, "Traceback" in cut.stderr) == (3, False), cut.stderr
+    assert "cannot use standard input or output" in cut.stderr
