@@ -230,3 +230,31 @@ def test_an_output_cut_short_is_no_success(unbuffered: str, tmp_path: Path) -> N
     cut = shell(f'ulimit -f 20; "$@" export --to - > {tmp_path / "out.jsonl"}', env)
     assert (cut.returncode, "Traceback" in cut.stderr) == (3, False), cut.stderr
     assert "cannot use standard input or output" in cut.stderr
+
+
+@pytest.mark.parametrize("zone", ["UTC", "AAA+11", "BBB-11"])
+def test_times_at_the_calendar_s_edges_are_shown(zone: str, tmp_path: Path) -> None:
+    """A file that names the first or the last day of all keeps no other from being shown."""
+    days = ("0001-01-01T00:00:00", "9999-12-31T23:59:59")
+    base = tmp_path / "m"
+    (base / "files").mkdir(parents=True)
+    (tmp_path / "notes").mkdir()
+    times = [f"{day}{offset}" for day in days for offset in ("Z", "+10:00", "-10:00")]
+    for number, time_ in enumerate(times):
+        head = f"id: {number:08x}\ntimestamp: {time_}\nagent: a\nuser: b\ntopics: [c]"
+        (base / "files" / f"{number}.md").write_text(f"---\n{head}\n---\n\ntext\n")
+        note = f"---\ncreated: {time_}\n---\n\nnote {number}\n"
+        (tmp_path / "notes" / f"{number}.md").write_text(note)
+    env = at(base, TZ=zone)
+    ids = " ".join(f"{number:08x}" for number in range(len(times)))
+    lines = tmp_path / "memories.jsonl"
+    for verb in (
+        *("list", "search text", "stats", f"show {ids}", f"export --to {lines}"),
+        *("export --to - --format book", "export --to - --format site"),
+        f"import {tmp_path / 'notes'} --yes",
+    ):
+        assert "Traceback" not in (done := run(*verb.split(), **env)).stderr, verb
+        assert done.returncode == 0, verb
+    other = at(tmp_path / "other", TZ=zone)
+    assert "Added 6 memories." in run("import", str(lines), "--yes", **other).stdout
+    assert len(list((tmp_path / "other" / "files").glob("????????_??????_????????.md"))) == 6

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from datetime import datetime, timezone
+from datetime import datetime
 from itertools import islice
 from typing import Any
 
@@ -13,7 +13,7 @@ import click
 
 from aiaml_server.bank import SHORTEST_ID, MemoryBank
 from aiaml_server.errors import InvalidInput, MalformedFile
-from aiaml_server.memory import Memory, instant
+from aiaml_server.memory import Memory, in_utc, instant
 from aiaml_server.scorer import Hit, clean
 
 from . import filters
@@ -89,10 +89,17 @@ def print_lines(memories: Iterable[Memory]) -> int:
 def when(timestamp: str) -> str:
     """Return a memory's time to the minute, in local time."""
     moment = instant(timestamp)
-    if moment is None:
-        return timestamp[:16]
-    local = datetime.fromtimestamp(moment / 1e6, timezone.utc).astimezone()
-    return f"{local:%Y-%m-%d %H:%M}"
+    local = None if moment is None else local_time(moment)
+    return local.isoformat(" ")[:16] if local else timestamp[:16]
+
+
+def local_time(moment: int) -> datetime | None:
+    """Return microseconds since 1970 in local time; None beyond what a calendar has."""
+    try:
+        made = in_utc(moment)
+        return made and made.astimezone()
+    except (OverflowError, ValueError, OSError):  # OSError: Windows, before 1970
+        return None
 
 
 def fields(memory: Memory, name: str) -> dict[str, Any]:
