@@ -258,3 +258,16 @@ def test_times_at_the_calendar_s_edges_are_shown(zone: str, tmp_path: Path) -> N
     other = at(tmp_path / "other", TZ=zone)
     assert "Added 6 memories." in run("import", str(lines), "--yes", **other).stdout
     assert len(list((tmp_path / "other" / "files").glob("????????_??????_????????.md"))) == 6
+
+
+def test_the_narrowest_terminal_has_room(tmp_path: Path) -> None:
+    """However narrow the terminal says it is, each memory has its line."""
+    env = at(tmp_path / "m")
+    for topics in (["a"], ["漢字漢字漢字", "kitchen", "vegetarian", "restaurant"]):
+        words = [word for topic in topics for word in ("-t", topic)]
+        assert run("remember", "some text", *words, **env).returncode == 0
+    for columns in ("1", "48", "50", "100000"):
+        for verb in ("list", "search some", "topics", "stats"):
+            done = run(*verb.split(), **env, COLUMNS=columns)
+            assert (done.returncode, done.stderr) == (0, ""), (columns, verb)
+        assert run("list", **env, COLUMNS=columns).stdout.count("some text") == 2

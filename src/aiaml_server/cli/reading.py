@@ -80,7 +80,7 @@ def print_lines(memories: Iterable[Memory]) -> int:
     """Print one line for each memory; return how many there were."""
     count = 0
     for count, memory in enumerate(map(visible, memories), 1):  # noqa: B007
-        topics = one_line(f"[{', '.join(memory.topics)}]", width() - 48) + " "
+        topics = one_line(f"[{', '.join(memory.topics)}]", max(width() - 48, 8)) + " "
         text = one_line(memory.content, max(width() - 28 - columns(topics), 20))
         out(f"{bold(f'{memory.id:8}')}  {dim(f'{when(memory.timestamp):16}')}  {dim(topics)}{text}")
     return count
