@@ -271,3 +271,24 @@ def test_the_narrowest_terminal_has_room(tmp_path: Path) -> None:
             done = run(*verb.split(), **env, COLUMNS=columns)
             assert (done.returncode, done.stderr) == (0, ""), (columns, verb)
         assert run("list", **env, COLUMNS=columns).stdout.count("some text") == 2
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows keeps the home elsewhere as well")
+def test_a_missing_home_is_a_sentence(tmp_path: Path) -> None:
+    """Where nothing says which directory is the person's, clients cannot be looked for."""
+    env = at(tmp_path / "m", HOME="~")
+    for verb in ("install --list", "install cursor", "uninstall --all", "uninstall cursor"):
+        done = run(*verb.split(), **env)
+        said = "aiaml: HOME is not set; it must name your home directory\n"
+        assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
+    assert '"mcpServers"' in run("install", "--print", "cursor", **env).stdout
+
+
+def test_an_entry_that_starts_something_in_no_home_is_told(tmp_path: Path) -> None:
+    """A command below the home of nobody is named as what it is: not there."""
+    file = tmp_path / ".cursor" / "mcp.json"
+    file.parent.mkdir()
+    file.write_text('{"mcpServers": {"aiaml": {"command": "~no_such_person/aiaml"}}}')
+    done = run("install", "--list", **at(tmp_path / "m"))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "starts ~no_such_person/aiaml, which is not" in done.stdout
