@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import shutil
 import sys
 import tempfile
 from collections import Counter
@@ -173,13 +174,13 @@ class Draft:
         self._directory = Path(tempfile.mkdtemp(prefix="aiaml-"))
         self._path = self._directory / f"{name}.md"
         self._path.write_bytes(text.encode())
+        self._before = text
         self._kept = False
 
     def close(self) -> None:
         """Remove the file, unless it was kept."""
-        if not self._kept:
-            self._path.unlink(missing_ok=True)
-            self._directory.rmdir()
+        if not self._kept:  # with what the editor put beside it
+            shutil.rmtree(self._directory, ignore_errors=True)
 
     def edited(self) -> str:
         """Open the editor, and return the text after it.
@@ -189,12 +190,22 @@ class Draft:
         """
         try:
             click.edit(filename=str(self._path))
+        except (click.ClickException, ValueError) as error:  # ValueError: a quote without its end
+            why = error.format_message() if isinstance(error, click.ClickException) else error
+            said = Ended(f"{why}; $EDITOR says which one to use", REFUSED)
+            with suppress(FileNotFoundError):
+                if self._text() != self._before:
+                    said = self.kept(said)
+            raise said from error
+        try:
+            return self._text()
+        except FileNotFoundError as error:
+            raise Ended("the editor left no file, so nothing is stored", REFUSED) from error
+
+    def _text(self) -> str:
+        try:
             return self._path.read_bytes().decode("utf-8")
-        except click.ClickException as error:
-            raise Ended(
-                f"{error.format_message()}; $EDITOR says which one to use", REFUSED
-            ) from error
-        except (OSError, UnicodeDecodeError) as error:
+        except UnicodeDecodeError as error:
             raise self.kept(error) from error
 
     def kept(self, why: Exception) -> Ended:
