@@ -292,3 +292,11 @@ def test_an_entry_that_starts_something_in_no_home_is_told(tmp_path: Path) -> No
     done = run("install", "--list", **at(tmp_path / "m"))
     assert (done.returncode, done.stderr) == (0, "")
     assert "starts ~no_such_person/aiaml, which is not" in done.stdout
+
+
+@pytest.mark.parametrize("words", [["-n", "9" * 20], ["-p", "9" * 20], ["-n", "0"]])
+def test_a_page_beyond_all_bounds_is_a_sentence(words: list[str], tmp_path: Path) -> None:
+    """Numbers that nothing can be counted by are refused."""
+    done = run("list", *words, **at(tmp_path / "m"))
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "is not in the range" in done.stderr

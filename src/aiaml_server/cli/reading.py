@@ -34,7 +34,7 @@ from .terminal import (
     width,
 )
 
-AT_LEAST_1 = click.IntRange(1)
+_NUMBER = click.IntRange(1, 1_000_000_000)
 
 
 @click.command("list")
@@ -44,11 +44,11 @@ AT_LEAST_1 = click.IntRange(1)
     "-n",
     metavar="N",
     default=25,
-    type=click.IntRange(1),
+    type=_NUMBER,
     show_default=True,
     help="How many on a page.",
 )
-@click.option("--page", "-p", metavar="N", default=1, type=click.IntRange(1), help="Which page.")
+@click.option("--page", "-p", metavar="N", default=1, type=_NUMBER, help="Which page.")
 @click.option("--all", "everything", is_flag=True, help="All of them, without pages.")
 @as_json
 def list_(limit: int, page: int, everything: bool, json: bool, **options: Any) -> None:
