@@ -300,3 +300,12 @@ def test_a_page_beyond_all_bounds_is_a_sentence(words: list[str], tmp_path: Path
     done = run("list", *words, **at(tmp_path / "m"))
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "is not in the range" in done.stderr
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no such signals")
+def test_ctrl_c_while_starting_is_quiet(tmp_path: Path) -> None:
+    """The tenth of a second in which modules are imported can be ended as well."""
+    kill = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nfor _ in range(10**8): pass\n"
+    (tmp_path / "click.py").write_text(kill)
+    done = run("list", **at(tmp_path / "m", PYTHONPATH=str(tmp_path)))
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
