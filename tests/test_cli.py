@@ -309,3 +309,20 @@ def test_ctrl_c_while_starting_is_quiet(tmp_path: Path) -> None:
     (tmp_path / "click.py").write_text(kill)
     done = run("list", **at(tmp_path / "m", PYTHONPATH=str(tmp_path)))
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="its shells quote in another way")
+@pytest.mark.parametrize("memory_id", ["my id", "-all"])
+def test_what_brings_a_memory_back_can_be_typed(memory_id: str, tmp_path: Path) -> None:
+    """Ids by other hands have spaces and dashes, and the command that is named still works."""
+    env = at(tmp_path / "m", AIAML_ENABLE_SYNC="true")
+    file = tmp_path / "m" / "files" / "a.md"
+    file.parent.mkdir(parents=True)
+    head = f"id: {memory_id}\ntimestamp: 2026-01-02\nagent: a\nuser: b\ntopics: [c]"
+    file.write_text(f"---\n{head}\n---\n\ntext\n")
+    said = run("forget", "--yes", "--", memory_id, **env).stdout
+    command = said.partition("`aiaml ")[2].partition("`")[0]
+    assert not file.exists()
+    done = shell(f'"$@" {command.replace("restore", "restore --yes")}', env)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert file.exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import shlex
 import shutil
 import sys
 import tempfile
@@ -245,11 +246,17 @@ def forget(ids: Sequence[str], yes: bool) -> None:
     commit(settings())
     out(f"Forgot {plural(len(found), 'memory')}.")
     if kept := [memory.id for name, memory in found if name not in missing]:
-        out(f"Git's history still has what it had: `aiaml restore {kept[0]}` brings that back.")
+        again = f"aiaml restore {_word(kept[0])}"
+        out(f"Git's history still has what it had: `{again}` brings that back.")
     if missing and committed:
         out(f"Git's history does not have {joined(missing)}: gone for good.")
     elif missing:
         out("What git does not have from before is gone for good: it was not asked to keep it now.")
+
+
+def _word(memory_id: str) -> str:
+    """Return an id as a shell takes it; in a file by other hands it may be any text."""
+    return f"{'-- ' if memory_id.startswith('-') else ''}{shlex.quote(memory_id)}"
 
 
 def _not_in_git(status: Status | None, names: Iterable[str]) -> list[str]:
