@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -34,8 +35,6 @@ from .terminal import (
     width,
 )
 
-_NUMBER = click.IntRange(1, 1_000_000_000)
-
 
 @click.command("list")
 @filters.options
@@ -44,11 +43,11 @@ _NUMBER = click.IntRange(1, 1_000_000_000)
     "-n",
     metavar="N",
     default=25,
-    type=_NUMBER,
+    type=click.IntRange(1),
     show_default=True,
     help="How many on a page.",
 )
-@click.option("--page", "-p", metavar="N", default=1, type=_NUMBER, help="Which page.")
+@click.option("--page", "-p", metavar="N", default=1, type=click.IntRange(1), help="Which page.")
 @click.option("--all", "everything", is_flag=True, help="All of them, without pages.")
 @as_json
 def list_(limit: int, page: int, everything: bool, json: bool, **options: Any) -> None:
@@ -61,10 +60,11 @@ def list_(limit: int, page: int, everything: bool, json: bool, **options: Any) -
       aiaml list --all --json
     """
     wanted = Filter.of(**options)
-    first = 0 if everything else (page - 1) * limit
+    first = 0 if everything else min((page - 1) * limit, sys.maxsize)
+    last = None if everything else min(first + limit, sys.maxsize)
     with opened() as bank:
         found = wanted.among(bank.newest())
-        shown = islice(found, first, None if everything else first + limit)
+        shown = islice(found, first, last)
         if json:
             out_json([fields(memory, name) for name, memory in shown])
             return
