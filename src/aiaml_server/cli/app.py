@@ -161,7 +161,8 @@ def _fit_streams() -> None:
     """Make the standard streams such as the verbs may expect them."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # closed; a file of ours must not get its number
-            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            setattr(sys, name, os.fdopen(nowhere, mode, encoding="utf-8", closefd=False))
     # Unbuffered (PYTHONUNBUFFERED), what a full disk cuts short would count as written.
     if isinstance(getattr(sys.stdout, "buffer", None), io.RawIOBase):
         sys.stdout = os.fdopen(1, "w", 1, encoding=sys.stdout.encoding, closefd=False)
