@@ -120,6 +120,8 @@ def test_a_memory_is_written_in_the_editor(home: Path) -> None:
         ('echo Roses >> "$1"', 3, "topics: must be"),
         ('echo --- > "$1"', 3, "closes the frontmatter"),
         ("exit 1", 3, "$EDITOR says which one to use"),
+        ('echo Roses >> "$1"; kill -9 $$', 3, "your text is in"),
+        ('rm "$1"', 3, "the editor left no file"),
     ],
 )
 def test_what_the_editor_leaves_is_checked(
@@ -132,6 +134,23 @@ def test_what_the_editor_leaves_is_checked(
     assert len(names(home)) == 5
     kept = list(tmp_path.glob("aiaml-*/aiaml-remember.md"))
     assert len(kept) == (">" in script)
+
+
+def test_what_an_editor_puts_beside_the_text_goes_too(home: Path, tmp_path: Path) -> None:
+    """A backup in the temporary directory neither stays nor is in the way."""
+    script = """cp "$1" "$1~"; sed -i 's/topics: .*/topics: [garden]/' "$1"; echo Roses >> "$1" """
+    terminal = Terminal(home, "remember", EDITOR=editor(home, script), TMPDIR=str(tmp_path))
+    assert terminal.code() == 0, terminal.seen
+    assert len(names(home)) == 6
+    assert list(tmp_path.glob("aiaml-*")) == []
+
+
+def test_an_editor_s_name_with_an_open_quote_is_a_sentence(home: Path) -> None:
+    """What $EDITOR holds may be no command at all."""
+    terminal = Terminal(home, "remember", EDITOR="'nano")
+    assert terminal.code() == 3
+    assert "$EDITOR says which one to use" in " ".join(terminal.seen.split())
+    assert "Traceback" not in terminal.seen
 
 
 def test_colours_are_for_terminals_that_want_them(home: Path) -> None:

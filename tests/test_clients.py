@@ -489,6 +489,16 @@ def test_a_wrong_toml_file_is_refused_with_its_place(text: str, tmp_path: Path) 
     assert path.read_bytes() == text.encode()
 
 
+def test_a_toml_file_without_a_bottom_is_refused(tmp_path: Path) -> None:
+    """Values in values in values end in a sentence, and the file stays."""
+    path = tmp_path / "config.toml"
+    path.write_text(f"x = {'[' * 50_000}")
+    machine = Machine("linux", tmp_path, {"CODEX_HOME": str(tmp_path)})
+    with pytest.raises(ConfigError, match=r"nested|invalid"):
+        connected(BY_NAME["codex"], machine)
+    assert path.read_text() == f"x = {'[' * 50_000}"
+
+
 def test_what_a_client_gets_besides_is_only_a_start(tmp_path: Path) -> None:
     """A person's own value for it stays."""
     machine = Machine("linux", tmp_path, {"CODEX_HOME": str(tmp_path)})

@@ -85,8 +85,8 @@ class Memory:
     @property
     def file_name(self) -> str:
         """`YYYYMMDD_HHMMSS_<id>.md`, in UTC; 1970 where the timestamp names no moment."""
-        made = _EPOCH + timedelta(microseconds=instant(self.timestamp) or 0)
-        return f"{made:%Y%m%d_%H%M%S}_{self.id}.md"
+        made = in_utc(instant(self.timestamp) or 0) or _EPOCH
+        return f"{made.year:04}{made:%m%d_%H%M%S}_{self.id}.md"
 
 
 def draw_id() -> str:
@@ -344,4 +344,12 @@ def instant(timestamp: str) -> int | None:
             moment = moment.astimezone(timezone.utc)
         return (moment - _EPOCH) // timedelta(microseconds=1)
     except (ValueError, OverflowError, OSError):
+        return None
+
+
+def in_utc(moment: int) -> datetime | None:
+    """Return microseconds since 1970 as a time in UTC; None beyond the years 1 to 9999."""
+    try:
+        return _EPOCH + timedelta(microseconds=moment)
+    except OverflowError:
         return None

@@ -10,10 +10,13 @@ from pathlib import Path
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
-    if words == ["serve"] or (not words and Path(sys.argv[0]).stem != "aiaml"):
-        from .serving import serve  # noqa: PLC0415 (serving does not pay for the verbs)
+    try:
+        if words == ["serve"] or (not words and Path(sys.argv[0]).stem != "aiaml"):
+            from .serving import serve  # noqa: PLC0415 (serving does not pay for the verbs)
 
-        return serve()
-    from .app import run  # noqa: PLC0415 (serving needs no click)
+            return serve()
+        from .app import run  # noqa: PLC0415 (serving needs no click)
 
-    return run(words)
+        return run(words)
+    except KeyboardInterrupt:  # while modules are imported
+        return 130

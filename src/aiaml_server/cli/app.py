@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
@@ -12,7 +14,7 @@ from pathlib import Path
 import click
 
 from aiaml_server import __version__
-from aiaml_server.errors import AiamlError, InvalidInput, InvalidSetting
+from aiaml_server.errors import AiamlError, InvalidInput, InvalidSetting, StoreError
 
 from .terminal import DONE, INTERRUPTED, PIPE_CLOSED, REFUSED, USAGE, Ended
 
@@ -115,9 +117,21 @@ def aiaml() -> None:
 def run(words: Sequence[str]) -> int:
     """Run one command line; return the exit code."""
     name = program()
-    for stream in (sys.stdout, sys.stderr):  # what an old terminal cannot show is no reason to fail
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
+    _fit_streams()
+    try:
+        code = _run(name, words)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = _abandoned(PIPE_CLOSED)
+    except OSError as error:  # the verbs have said what they know; here is what nobody expected
+        with suppress(OSError):
+            place = error.filename or "standard input or output"
+            print(f"{name}: {StoreError('use', place, error)}", file=sys.stderr)
+        code = _abandoned(REFUSED)
+    return code
+
+
+def _run(name: str, words: Sequence[str]) -> int:
     try:
         code = aiaml.main(
             list(words) or ["--help"],
@@ -125,13 +139,9 @@ def run(words: Sequence[str]) -> int:
             standalone_mode=False,
             color=False if os.environ.get("NO_COLOR") else None,  # https://no-color.org
         )
-        sys.stdout.flush()
     except (KeyboardInterrupt, click.Abort):
         print(file=sys.stderr)
         return INTERRUPTED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the interpreter flushes at its end
-        return PIPE_CLOSED
     except click.ClickException as error:
         path = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else name
         say = " ".join(error.format_message().split()).rstrip(".?")
@@ -140,7 +150,33 @@ def run(words: Sequence[str]) -> int:
     except AiamlError as error:
         print(f"{name}: {error}", file=sys.stderr)
         return _code(error)
+    except SystemExit as left:  # click leaves so after the Tab key, and with 1 at a closed pipe
+        if left.code:
+            raise BrokenPipeError from left
+        return DONE
     return code if isinstance(code, int) else DONE
+
+
+def _fit_streams() -> None:
+    """Make the standard streams such as the verbs may expect them."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # closed; a file of ours must not get its number
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            setattr(sys, name, os.fdopen(nowhere, mode, encoding="utf-8", closefd=False))
+    # Unbuffered (PYTHONUNBUFFERED), what a full disk cuts short would count as written.
+    if isinstance(getattr(sys.stdout, "buffer", None), io.RawIOBase):
+        sys.stdout = os.fdopen(1, "w", 1, encoding=sys.stdout.encoding, closefd=False)
+    for stream in (sys.stdout, sys.stderr):  # what an old terminal cannot show is no reason to fail
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+
+
+def _abandoned(code: int) -> int:
+    """Give up what could not be written, which the interpreter flushes at its end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    return code
 
 
 def program() -> str:

@@ -198,7 +198,7 @@ def _print(name: str, variables: Mapping[str, str]) -> int:
     if client:
         try:
             note(dim(f"This goes into {clients.located(client, clients.here())[0]}"))
-        except clients.ConfigError as error:
+        except AiamlError as error:
             note(dim(str(error)))
     if _masked(text) != text:
         note("A password is not shown: put it in place of ***.")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
 from typing import Any
 
 import click
@@ -15,7 +14,7 @@ from aiaml_server.memory import Memory, instant
 
 from . import filters
 from .filters import Filter
-from .reading import nothing, when
+from .reading import local_time, nothing, when
 from .terminal import (
     as_json,
     bold,
@@ -111,8 +110,8 @@ class Counts:
         if (moment := instant(memory.timestamp)) is not None:
             self.oldest = min(self.oldest, (moment, memory.timestamp))
             self.newest = max(self.newest, (moment, memory.timestamp))
-            local = datetime.fromtimestamp(moment / 1e6, timezone.utc).astimezone()
-            self.months[f"{local:%Y-%m}"] += 1
+            if local := local_time(moment):
+                self.months[local.isoformat()[:7]] += 1
 
     def as_json(self) -> dict[str, Any]:
         """Return all of it."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from datetime import datetime, timezone
+from datetime import datetime
 from itertools import islice
 from typing import Any
 
@@ -13,7 +14,7 @@ import click
 
 from aiaml_server.bank import SHORTEST_ID, MemoryBank
 from aiaml_server.errors import InvalidInput, MalformedFile
-from aiaml_server.memory import Memory, instant
+from aiaml_server.memory import Memory, in_utc, instant
 from aiaml_server.scorer import Hit, clean
 
 from . import filters
@@ -33,8 +34,6 @@ from .terminal import (
     visible,
     width,
 )
-
-AT_LEAST_1 = click.IntRange(1)
 
 
 @click.command("list")
@@ -61,10 +60,11 @@ def list_(limit: int, page: int, everything: bool, json: bool, **options: Any) -
       aiaml list --all --json
     """
     wanted = Filter.of(**options)
-    first = 0 if everything else (page - 1) * limit
+    first = 0 if everything else min((page - 1) * limit, sys.maxsize)
+    last = None if everything else min(first + limit, sys.maxsize)
     with opened() as bank:
         found = wanted.among(bank.newest())
-        shown = islice(found, first, None if everything else first + limit)
+        shown = islice(found, first, last)
         if json:
             out_json([fields(memory, name) for name, memory in shown])
             return
@@ -80,7 +80,7 @@ def print_lines(memories: Iterable[Memory]) -> int:
     """Print one line for each memory; return how many there were."""
     count = 0
     for count, memory in enumerate(map(visible, memories), 1):  # noqa: B007
-        topics = one_line(f"[{', '.join(memory.topics)}]", width() - 48) + " "
+        topics = one_line(f"[{', '.join(memory.topics)}]", max(width() - 48, 8)) + " "
         text = one_line(memory.content, max(width() - 28 - columns(topics), 20))
         out(f"{bold(f'{memory.id:8}')}  {dim(f'{when(memory.timestamp):16}')}  {dim(topics)}{text}")
     return count
@@ -89,10 +89,17 @@ def print_lines(memories: Iterable[Memory]) -> int:
 def when(timestamp: str) -> str:
     """Return a memory's time to the minute, in local time."""
     moment = instant(timestamp)
-    if moment is None:
-        return timestamp[:16]
-    local = datetime.fromtimestamp(moment / 1e6, timezone.utc).astimezone()
-    return f"{local:%Y-%m-%d %H:%M}"
+    local = None if moment is None else local_time(moment)
+    return local.isoformat(" ")[:16] if local else timestamp[:16]
+
+
+def local_time(moment: int) -> datetime | None:
+    """Return microseconds since 1970 in local time; None beyond what a calendar has."""
+    try:
+        made = in_utc(moment)
+        return made and made.astimezone()
+    except (OverflowError, ValueError, OSError):  # OSError: Windows, before 1970
+        return None
 
 
 def fields(memory: Memory, name: str) -> dict[str, Any]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import getpass
+import shlex
+import shutil
 import sys
 import tempfile
 from collections import Counter
@@ -174,13 +176,13 @@ class Draft:
         self._directory = Path(tempfile.mkdtemp(prefix="aiaml-"))
         self._path = self._directory / f"{name}.md"
         self._path.write_bytes(text.encode())
+        self._before = text
         self._kept = False
 
     def close(self) -> None:
         """Remove the file, unless it was kept."""
-        if not self._kept:
-            self._path.unlink(missing_ok=True)
-            self._directory.rmdir()
+        if not self._kept:  # with what the editor put beside it
+            shutil.rmtree(self._directory, ignore_errors=True)
 
     def edited(self) -> str:
         """Open the editor, and return the text after it.
@@ -190,12 +192,22 @@ class Draft:
         """
         try:
             click.edit(filename=str(self._path))
+        except (click.ClickException, ValueError) as error:  # ValueError: a quote without its end
+            why = error.format_message() if isinstance(error, click.ClickException) else error
+            said = Ended(f"{why}; $EDITOR says which one to use", REFUSED)
+            with suppress(FileNotFoundError):
+                if self._text() != self._before:
+                    said = self.kept(said)
+            raise said from error
+        try:
+            return self._text()
+        except FileNotFoundError as error:
+            raise Ended("the editor left no file, so nothing is stored", REFUSED) from error
+
+    def _text(self) -> str:
+        try:
             return self._path.read_bytes().decode("utf-8")
-        except click.ClickException as error:
-            raise Ended(
-                f"{error.format_message()}; $EDITOR says which one to use", REFUSED
-            ) from error
-        except (OSError, UnicodeDecodeError) as error:
+        except UnicodeDecodeError as error:
             raise self.kept(error) from error
 
     def kept(self, why: Exception) -> Ended:
@@ -235,11 +247,17 @@ def forget(ids: Sequence[str], yes: bool) -> None:
     commit(settings())
     out(f"Forgot {plural(len(found), 'memory')}.")
     if kept := [memory.id for name, memory in found if name not in missing]:
-        out(f"Git's history still has what it had: `aiaml restore {kept[0]}` brings that back.")
+        again = f"aiaml restore {_word(kept[0])}"
+        out(f"Git's history still has what it had: `{again}` brings that back.")
     if missing and committed:
         out(f"Git's history does not have {joined(missing)}: gone for good.")
     elif missing:
         out("What git does not have from before is gone for good: it was not asked to keep it now.")
+
+
+def _word(memory_id: str) -> str:
+    """Return an id as a shell takes it; in a file by other hands it may be any text."""
+    return f"{'-- ' if memory_id.startswith('-') else ''}{shlex.quote(memory_id)}"
 
 
 def _not_in_git(status: Status | None, names: Iterable[str]) -> list[str]:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from aiaml_server.errors import AiamlError
+from aiaml_server.errors import AiamlError, InvalidSetting
 
 from . import file, jsonc, toml
 from .file import ConfigError
@@ -79,8 +79,16 @@ class Connection(NamedTuple):
 
 
 def here() -> Machine:
-    """Return this machine."""
-    return Machine(sys.platform, Path.home(), os.environ)
+    """Return this machine.
+
+    Raises:
+        InvalidSetting: nothing says where the person's files are.
+    """
+    try:
+        return Machine(sys.platform, Path.home(), os.environ)
+    except RuntimeError as error:
+        name = "USERPROFILE" if sys.platform == "win32" else "HOME"
+        raise InvalidSetting(name, "is not set; it must name your home directory") from error
 
 
 def located(client: Client, machine: Machine) -> tuple[Path, bool]:
@@ -296,7 +304,9 @@ def _problems(entry: Any, command: Sequence[str], again: str) -> list[str]:
     if not command:
         return [f"has no command; {again}"]
     found = []
-    program = Path(command[2] if command[1:2] == ("/c",) else command[0]).expanduser()
+    program = Path(command[2] if command[1:2] == ("/c",) else command[0])
+    with suppress(RuntimeError):  # ~ without a home
+        program = program.expanduser()
     if not program.is_absolute():
         if not shutil.which(command[0]):
             found.append(f"starts {command[0]}, which is not on the PATH; {again}")

@@ -283,6 +283,8 @@ def _proven(text: str, edited: str, expected: Any, keys: Sequence[str]) -> str:
 def _load(text: str) -> dict[str, Any]:
     try:
         return _loads(text.removeprefix(BOM))
+    except RecursionError:
+        raise Refused(0, "its values are nested too deeply") from None
     except ValueError as error:
         reason, where = str(error), re.search(r" \(at line (\d+), column (\d+)\)", str(error))
         offset = _offset(text, int(where[1]), int(where[2])) if where else len(text)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from pathlib import Path
 
-from aiaml_server.memory import instant
+from aiaml_server.memory import in_utc, instant
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -17,8 +17,9 @@ def first_time(stated: Iterable[object], path: Path) -> str:
     Raises:
         OSError: the file is gone.
     """
-    moments = (instant(text) for text in stated if isinstance(text, str))
-    micros = next((moment for moment in moments if moment is not None), None)
-    if micros is None:
-        micros = path.stat().st_mtime_ns // 1000
-    return (_EPOCH + timedelta(microseconds=micros)).isoformat(timespec="microseconds")
+    for text in stated:
+        moment = instant(text) if isinstance(text, str) else None
+        if moment is not None and (made := in_utc(moment)):
+            return made.isoformat(timespec="microseconds")
+    changed = in_utc(path.stat().st_mtime_ns // 1000) or _EPOCH
+    return changed.isoformat(timespec="microseconds")
