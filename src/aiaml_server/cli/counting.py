@@ -28,6 +28,7 @@ from .terminal import (
     padded,
     plural,
     progress,
+    visible,
     width,
 )
 
@@ -140,7 +141,7 @@ def _all(bank: MemoryBank, wanted: Filter) -> Iterator[tuple[str, int, Memory]]:
     names = bank.store.names()
     for name, memory in wanted.among(bank.store.scan(progress(names, "Reading"))):
         stamp = bank.store.stamp(name)
-        yield name, stamp.size if stamp else 0, memory
+        yield name, stamp.size if stamp else 0, visible(memory)
 
 
 def _print_stats(counts: Counts) -> None:

@@ -37,6 +37,7 @@ from .terminal import (
     out_json,
     plural,
     settings,
+    visible,
     yes,
 )
 from .writing import checked_user, usual_user
@@ -56,7 +57,7 @@ _SHOWN = 20  # lines of each sort in a preview
     metavar="SOURCE...",
     nargs=-1,
     required=True,
-    type=click.Path(exists=True, resolve_path=True, path_type=Path),
+    type=click.Path(exists=True, path_type=Path),
 )
 @click.option("--from", "kind", type=click.Choice(list(KINDS)), help="What SOURCE is.")
 @click.option(
@@ -91,6 +92,7 @@ def import_(
       aiaml import notes.md --split heading
       aiaml import memories.jsonl --yes
     """
+    sources = [source.resolve() for source in sources]
     with opened() as bank:
         kinds = [kind or _kind(source) for source in sources]
         reading = Reading(split=bool(split), without=_own_directory(bank, sources))
@@ -190,7 +192,7 @@ def _preview(sources: Sequence[Path], kinds: Sequence[str], plan: Plan) -> None:
 
 
 def _line(addition: Addition) -> str:
-    memory = addition.memory
+    memory = visible(addition.memory)
     remark = f" ({addition.remark})" if addition.remark else ""
     topics = ", ".join(memory.topics)
     return f"{when(memory.timestamp)[:10]:10} {addition.place} [{topics}]{remark}"

@@ -13,6 +13,8 @@ as HTML. Nothing here is imported before the verb is used, and nothing of it by 
 
 from __future__ import annotations
 
+import math
+
 import click
 
 
@@ -47,6 +49,8 @@ def web(port: int | None, no_browser: bool, idle: float) -> int:
       aiaml web
       aiaml web --no-browser --port 8123
     """
+    if math.isnan(idle):
+        raise click.BadParameter("it must be a number of minutes", param_hint="--idle")
     from .service import serve  # noqa: PLC0415 (starlette and uvicorn: 0.3 s)
 
     return serve(port, browser=not no_browser, idle=idle * 60)
