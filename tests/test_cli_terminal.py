@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from aiaml_server.files import Lock
 from test_transcripts import HERE, environment
 
 if sys.platform == "win32":
@@ -185,3 +186,31 @@ def test_sync_shows_what_it_does_and_wipes_it_away(home: Path) -> None:
     assert "committing …" in before
     assert after.startswith("5 memories committed.")
     assert "committing" not in after
+
+
+def test_a_text_outlives_a_disk_that_refuses_it(home: Path, tmp_path: Path) -> None:
+    """What was written for `remember` is kept when it cannot be stored."""
+    change = 'python "$TOOLS/change.py" "topics: []" "topics: [garden]" "$1"; echo Roses >> "$1"'
+    program = editor(home, f'{change}; touch "$AIAML_MEMORY_DIR"')  # now it is a file
+    where = {"AIAML_MEMORY_DIR": str(home / "new"), "TMPDIR": str(tmp_path)}
+    terminal = Terminal(home, "remember", "--user", "marco", EDITOR=program, **where)
+    assert terminal.code() == 3, terminal.seen
+    (kept,) = tmp_path.glob("aiaml-*/aiaml-remember.md")
+    assert kept.read_text(encoding="utf-8").endswith("Roses\n")
+    assert kept.name in "".join(terminal.seen.split())
+
+
+def test_a_text_outlives_ctrl_c_after_the_editor(home: Path, tmp_path: Path) -> None:
+    """While `edit` waits for another process's sync, the person may lose patience, not the text."""
+    program = editor(home, 'echo Roses >> "$1"; echo edited')
+    where = {"AIAML_ENABLE_SYNC": "true", "TMPDIR": str(tmp_path)}
+    before = (home / "store" / "files" / "20260620_120000_3d4e5f6a.md").read_bytes()
+    with Lock(home / "store" / ".sync.lock").held(1.0):
+        terminal = Terminal(home, "edit", "3d4e", EDITOR=program, **where)
+        terminal.read_until("edited")
+        time.sleep(2.0)
+        terminal.type("\x03")
+        assert terminal.code() == 130, terminal.seen
+    (kept,) = tmp_path.glob("aiaml-*/*.md")
+    assert kept.read_text(encoding="utf-8").endswith("Roses\n")
+    assert (home / "store" / "files" / "20260620_120000_3d4e5f6a.md").read_bytes() == before

@@ -8,20 +8,21 @@ import shutil
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from contextlib import closing, suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 
 import click
 
 from aiaml_server.bank import MemoryBank
-from aiaml_server.errors import AiamlError, InvalidInput, MalformedFile
+from aiaml_server.errors import InvalidInput
 from aiaml_server.memory import Memory, must_be, parse
 from aiaml_server.sync import Status
 
 from .reading import found_by, print_lines
 from .terminal import (
+    INTERRUPTED,
     REFUSED,
     USAGE,
     Ended,
@@ -80,8 +81,9 @@ def remember(
         if content is not None and not topics:
             raise Ended("it needs a word to be found by: --topic WORD, as often as you like", USAGE)
         if content is None:
-            agent, user, topics, content = _filled_in(agent, user, topics)
-        memory = bank.remember(agent, user, topics, content)
+            memory = _written(bank, _FORM.format(agent=agent, user=user, topics=", ".join(topics)))
+        else:
+            memory = bank.remember(agent, user, topics, content)
     commit(settings())
     if json:
         out_json({"memory_id": memory.id, "file": memory.file_name})
@@ -116,19 +118,15 @@ def _standard_input() -> str:
         raise must_be("content") from error
 
 
-def _filled_in(agent: str, user: str, topics: Sequence[str]) -> tuple[str, str, Sequence[str], str]:
-    """Have the person write the memory in an editor, under a head that they may change."""
-    form = _FORM.format(agent=agent, user=user, topics=", ".join(topics))
+def _written(bank: MemoryBank, form: str) -> Memory:
+    """Store what the person writes in an editor, under a head that they may change."""
     with closing(Draft("aiaml-remember", form)) as draft:
         text = draft.edited()
         if text == form:
             raise Ended("nothing was written, so nothing is stored")
-        try:
+        with draft.kept_unless_stored():
             stated = parse(text.replace("---\n", "---\nid: new\ntimestamp: now\n", 1))
-            made = Memory.new(stated.agent, stated.user, stated.topics, stated.content)
-        except (MalformedFile, InvalidInput) as error:
-            raise draft.kept(error) from error
-    return made.agent, made.user, made.topics, made.content
+            return bank.remember(stated.agent, stated.user, stated.topics, stated.content)
 
 
 # --- edit -----------------------------------------------------------------------------------------
@@ -152,11 +150,9 @@ def edit(memory_id: str) -> None:
             after = draft.edited()
             if after == before:
                 raise Ended("nothing was changed")
-            commit(settings(), first=True)  # what was here, git must have
-            try:
+            with draft.kept_unless_stored():
+                commit(settings(), first=True)  # what was here, git must have
                 bank.edit(name, before, after)
-            except AiamlError as error:
-                raise draft.kept(error) from error
     commit(settings())
     out(f"Changed {memory.id}.")
 
@@ -210,10 +206,24 @@ class Draft:
         except UnicodeDecodeError as error:
             raise self.kept(error) from error
 
-    def kept(self, why: Exception) -> Ended:
+    @contextmanager
+    def kept_unless_stored(self) -> Iterator[None]:
+        """Keep the text whatever goes wrong inside the `with`.
+
+        Raises:
+            Ended: it went wrong; the sentence says why and where the text is.
+        """
+        try:
+            yield
+        except KeyboardInterrupt as error:
+            raise self.kept("of Ctrl-C", INTERRUPTED) from error
+        except Exception as error:  # also what nobody expects: the text comes first
+            raise self.kept(error) from error
+
+    def kept(self, why: object, code: int = REFUSED) -> Ended:
         """Keep the text; return the error that says why and where."""
         self._kept = True
-        return Ended(f"not stored, because {why}; your text is in {self._path}", REFUSED)
+        return Ended(f"not stored, because {why}; your text is in {self._path}", code)
 
 
 # --- forget ---------------------------------------------------------------------------------------
@@ -252,7 +262,7 @@ def forget(ids: Sequence[str], yes: bool) -> None:
     if missing and committed:
         out(f"Git's history does not have {joined(missing)}: gone for good.")
     elif missing:
-        out("What git does not have from before is gone for good: it was not asked to keep it now.")
+        out("What git does not have from before is gone for good.")
 
 
 def _word(memory_id: str) -> str:
