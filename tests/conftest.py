@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import http.server
 import os
 import signal
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -39,3 +42,29 @@ def ada(tmp_path: Path, remote: Path) -> Machine:
 def bob(tmp_path: Path, remote: Path) -> Machine:
     """Another machine with the same remote."""
     return Machine(tmp_path / "bob", remote)
+
+
+class Forbidding(http.server.BaseHTTPRequestHandler):
+    """A web server that lets nobody in."""
+
+    def do_GET(self) -> None:
+        """Refuse."""
+        self.send_response(401)
+        self.send_header("WWW-Authenticate", 'Basic realm="memories"')
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def forbidding() -> Iterator[str]:
+    """The address of a server that lets nobody in."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Forbidding)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+    thread.join()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.server
 import json
 import os
 import shutil
@@ -10,9 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -387,32 +384,6 @@ def test_a_revision_that_is_none_is_refused(ada: Machine, revision: str) -> None
 # --- sync and status ------------------------------------------------------------------------------
 
 
-class Forbidding(http.server.BaseHTTPRequestHandler):
-    """A web server that lets nobody in."""
-
-    def do_GET(self) -> None:
-        """Refuse."""
-        self.send_response(401)
-        self.send_header("WWW-Authenticate", 'Basic realm="memories"')
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
-
-
-@pytest.fixture
-def forbidding() -> Iterator[str]:
-    """The address of a server that lets nobody in, with a password."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Forbidding)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://me:hunter2@127.0.0.1:{server.server_port}/memories"
-    server.shutdown()
-    server.server_close()
-    thread.join()
-
-
 def fails(machine: Machine, problem: str, what_to_do: str) -> None:
     """Check that `sync` and `status` say what is wrong and what to do, and never the password."""
     for verb in ("sync", "status", "where"):
@@ -445,7 +416,7 @@ def test_a_remote_that_is_not_there(
 
 def test_a_remote_that_lets_nobody_in(tmp_path: Path, forbidding: str) -> None:
     """What to try by hand is said."""
-    machine = Machine(tmp_path / "base", forbidding)
+    machine = Machine(tmp_path / "base", f"http://me:hunter2@{forbidding}/memories")
     machine.remember("hello")
     fails(machine, "did not let us in", "`git ls-remote`")
 

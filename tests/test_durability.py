@@ -446,3 +446,28 @@ def test_directories_that_exist_keep_their_modes(tmp_path: Path) -> None:
         directory.chmod(bits)
     MemoryBank(Settings(base)).remember("claude", "marco", ["tests"], "shared")
     assert [mode(path) for path in (base, base / "files")] == [0o755, 0o2750]
+
+
+CHANGES = {
+    "edit": "Store(path.parent.parent).replace(path.name, 'old', 'new')",
+    "join": "worktree.replace(path, worktree.object_name(b'old', b''), b'new')",
+}
+
+
+@strace.needed
+@pytest.mark.parametrize("way", CHANGES)
+@pytest.mark.parametrize("which", [1, 2])
+def test_a_failing_change_loses_no_version(tmp_path: Path, way: str, which: int) -> None:
+    """When the disk fails in the middle, the file holds what it held, or what it was to hold."""
+    path = tmp_path / "files" / "memory.md"
+    path.parent.mkdir()
+    path.write_text("old", encoding="utf-8")
+    script = (
+        "import sys; from pathlib import Path; from aiaml_server.store import Store; "
+        f"from aiaml_server.sync import worktree; path = Path(sys.argv[1]); {CHANGES[way]}"
+    )
+    fault = f"inject=fsync:error=EIO:when={which}"
+    command = strace.following(tmp_path / "log", "-e", "trace=fsync", "-e", fault)
+    done = subprocess.run([*command, sys.executable, "-c", script, str(path)], check=False)
+    assert done.returncode == 1  # the fault was met
+    assert path.read_text(encoding="utf-8") == ("old" if which == 1 else "new")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import http.server
 import logging
 import os
 import shutil
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -58,32 +56,6 @@ def silence() -> Iterator[Silence]:
     """A server that accepts, and never says a word."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield Silence(server)
-
-
-class Forbidding(http.server.BaseHTTPRequestHandler):
-    """A web server that lets nobody in."""
-
-    def do_GET(self) -> None:
-        """Refuse."""
-        self.send_response(401)
-        self.send_header("WWW-Authenticate", 'Basic realm="memories"')
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
-
-
-@pytest.fixture
-def forbidding() -> Iterator[str]:
-    """The address of a server that lets nobody in."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Forbidding)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
-    thread.join()
 
 
 def program(path: Path, text: str) -> Path:

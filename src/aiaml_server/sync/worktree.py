@@ -11,6 +11,7 @@ from aiaml_server.files import (
     TEMPORARY,
     make_directory,
     read_regular,
+    replace_atomic,
     sync_directory,
     write_atomic,
 )
@@ -68,6 +69,9 @@ def replace(path: Path, known: bytes | None, data: bytes | None) -> None:
     if data is None:
         path.unlink()
         sync_directory(path.parent)
+        return
+    if present is not None:
+        replace_atomic(path, data, 0o600)
         return
     make_directory(path.parent)
     with suppress(FileNotFoundError):  # of a sync that was killed; no other writer has the name
