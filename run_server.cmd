@@ -10,11 +10,12 @@ if exist "%VENV%\.ready" goto serve
 echo Setting up the server in %VENV%; this is done once. 1>&2
 where uv >nul 2>nul
 if errorlevel 1 goto with_pip
-if not exist "%VENV%\Scripts\python.exe" uv venv --quiet --python ">=3.10" "%VENV%" 1>&2 || exit /b 1
-uv pip install --quiet --compile-bytecode --python "%VENV%\Scripts\python.exe" --editable "%HERE%." 1>&2 || exit /b 1
+if not exist "%VENV%\Scripts\python.exe" uv venv --quiet --python ">=3.10" "%VENV%" 1>&2 || goto with_pip
+uv pip install --quiet --compile-bytecode --python "%VENV%\Scripts\python.exe" --editable "%HERE%." 1>&2 || goto with_pip
 goto ready
 
 :with_pip
+rem It may know a package index or certificates that uv does not.
 py -3 -m venv "%VENV%" 1>&2 || python -m venv "%VENV%" 1>&2 || exit /b 1
 "%VENV%\Scripts\python.exe" -m pip install --quiet --disable-pip-version-check --editable "%HERE%." 1>&2 || exit /b 1
 

@@ -24,16 +24,22 @@ find_python() {
     return 1
 }
 
+with_uv() {
+    command -v uv >/dev/null || return 1
+    [ -x "$venv/bin/python" ] || uv venv --quiet --python '>=3.10' "$venv" >&2 || return 1
+    uv pip install --quiet --compile-bytecode --python "$venv/bin/python" --editable "$here" >&2
+}
+
+with_pip() {
+    if [ ! -x "$venv/bin/pip" ]; then
+        python=$(find_python) && "$python" -m venv "$venv" >&2 || return 1
+    fi
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable "$here" >&2
+}
+
 set_up() {
     echo "Setting up the server in $venv; this is done once." >&2
-    if command -v uv >/dev/null; then
-        [ -x "$venv/bin/python" ] || uv venv --quiet --python '>=3.10' "$venv" >&2
-        uv pip install --quiet --compile-bytecode --python "$venv/bin/python" --editable "$here" >&2
-    else
-        python=$(find_python)
-        "$python" -m venv "$venv" >&2
-        "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable "$here" >&2
-    fi
+    with_uv || with_pip # which may know a package index or certificates that uv does not
     touch "$ready"
 }
 

@@ -49,19 +49,29 @@ if [ -z "$list" ]; then
     exit 1
 fi
 
-# uv comes from the package index too, so that Python is all that must be there before.
-prepare() { # interpreter, environment
-    [ -x "$2/bin/python" ] || "$1" -m venv "$2"
-    "$2/bin/python" -m pip install --quiet --disable-pip-version-check 'uv>=0.8'
-    "$2/bin/uv" pip install --quiet --compile-bytecode --python "$2/bin/python" \
-        --resolution "$resolution" --editable . --group dev
+# The certificates that pip trusts, those of the machine, for uv as well (its old and its new name).
+export UV_NATIVE_TLS=true UV_SYSTEM_CERTS=true
+
+install() { "$environment/bin/python" -m pip --quiet --disable-pip-version-check install "$@"; }
+
+# pip comes with Python, and finds packages the way that the machine is set up for.
+prepare() {
+    [ -x "$environment/bin/python" ] || "$python" -m venv "$environment"
+    if [ "$resolution" = highest ]; then
+        install 'pip>=25.1' # the first that knows groups
+        install --upgrade --upgrade-strategy eager --editable . --group dev
+    else
+        install 'uv>=0.8'
+        "$environment/bin/uv" pip install --quiet --compile-bytecode --editable . --group dev \
+            --python "$environment/bin/python" --resolution "$resolution"
+    fi
 }
 
 for python in $list; do
     version=$(version_of "$python")
     environment=$here/.cache/test-$version-$resolution
     echo "== Python $version, $resolution versions"
-    prepare "$python" "$environment"
+    prepare
     PATH=$environment/bin:$PATH
     if [ "$resolution" = highest ]; then
         ruff check --quiet
