@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -286,6 +287,48 @@ def test_answers_that_nobody_reads_yet_do_not_block_the_reading(tmp_path: Path) 
         requests += [client.start("think", keywords=["y" * 20_000]) for _ in range(260)]
         for request in requests:
             assert client.value(request) is not None
+
+
+@posix
+@pytest.mark.parametrize("blocking", [True, False])
+@pytest.mark.parametrize("kind", ["pipe", "socket"])
+def test_lines_stay_whole_when_a_client_reads_late(
+    kind: str, blocking: bool, tmp_path: Path
+) -> None:
+    """Python's clients give pipes, Node's give sockets, and either may be set not to block."""
+    ends = [os.pipe() if kind == "pipe" else _sockets() for _ in range(2)]
+    (theirs_in, ours_in), (ours_out, theirs_out) = ends
+    for end in (theirs_in, theirs_out):
+        os.set_blocking(end, blocking)
+    env = {**os.environ, "AIAML_MEMORY_DIR": str(tmp_path), "AIAML_ENABLE_SYNC": "false"}
+    with (
+        subprocess.Popen(SERVER, stdin=theirs_in, stdout=theirs_out, env=env) as server,
+        open(ours_in, "wb", buffering=0) as stdin,  # noqa: PTH123 (a descriptor)
+        open(ours_out, "rb") as stdout,  # noqa: PTH123
+    ):
+        os.close(theirs_in)
+        os.close(theirs_out)
+        content = "x" * 5000
+        stdin.write((line(INITIALIZE) + tool_call(1, "remember", content=content, **NOTE)).encode())
+        answers = [json.loads(stdout.readline()) for _ in range(2)]
+        stored = next(each for each in answers if each["id"] == 1)
+        wanted = [stored["result"]["structuredContent"]["memory_id"]]
+        # The answers are 2 MB in all, ten times what a pipe or a socket holds.
+        calls = [tool_call(number, "recall", memory_ids=wanted) for number in range(2, 200)]
+        stdin.write("".join(calls).encode())
+        time.sleep(1)
+        found = [json.loads(stdout.readline()) for _ in range(2, 200)]
+        assert sorted(each["id"] for each in found) == list(range(2, 200))
+        contents = [each["result"]["structuredContent"]["result"][0]["content"] for each in found]
+        assert contents == [content] * len(found)
+        stdin.close()
+        assert stdout.read() == b""
+        assert server.wait(20) == 0
+
+
+def _sockets() -> tuple[int, int]:
+    one, other = socket.socketpair()
+    return one.detach(), other.detach()
 
 
 def test_closed_pipes_are_a_sentence() -> None:

@@ -14,7 +14,6 @@ import signal
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -189,13 +188,13 @@ async def serve(server: Server[Any], wire: Wire) -> int:
     outgoing = Outgoing(wire, incoming.answered)
     loop = asyncio.get_running_loop()
 
-    def in_loop(function: Callable[..., object], *args: object) -> None:
+    def cancel() -> None:
         with suppress(RuntimeError):  # the loop is gone already
-            loop.call_soon_threadsafe(function, *args)
+            loop.call_soon_threadsafe(scope.cancel)
 
     with anyio.CancelScope() as scope:
-        signals = _cancel_on_signals(partial(in_loop, scope.cancel))
-        wire.open(partial(in_loop, incoming.feed), partial(in_loop, scope.cancel))
+        signals = _cancel_on_signals(cancel)
+        wire.open(incoming.feed, scope.cancel)
         await server.run(incoming, outgoing, server.create_initialization_options())
     wire.close(FLUSH_SECONDS if scope.cancel_called else DRAIN_SECONDS)
     return 130 if signal.SIGINT in signals else 0

@@ -1,27 +1,44 @@
-"""The client's two pipes: lines in, lines out, and nothing else on them.
+"""The client's two streams: lines in, lines out, and nothing else on them.
 
 The descriptors 0 and 1 are taken away before anything else is imported: what a library prints goes
-to stderr, and a child process reads end of file. Two daemon threads do the blocking calls, so that
-a client which neither writes nor reads cannot keep the process from ending.
+to stderr, and a child process reads end of file.
+
+Nothing here waits in the event loop: a client which neither writes nor reads cannot keep the
+process from ending. Where the system tells what can be done at once (pipes and sockets, not on
+Windows), the loop itself reads and writes; everything else is left to two daemon threads, since
+waking a thread takes as long as a good part of an answer.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import queue
+import select
+import socket
+import stat
+import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
 
 _CHUNK = 1 << 16
 
+Received = Callable[["list[bytes] | None"], None]
+
 
 class Wire:
-    """The line-oriented ends of the two pipes; built by `claim`."""
+    """The line-oriented ends of the two streams; built by `claim`."""
 
     def __init__(self, incoming: int, outgoing: int) -> None:
         self._incoming = incoming
         self._outgoing = outgoing
+        self._begun: list[bytes] = []  # of a line whose end has not come
         self._queue: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._queued = 0  # counted by the loop
+        self._written = 0  # counted by the writing thread
+        self._write_some = _writing(outgoing)
         self._writer: threading.Thread | None = None
 
     @classmethod
@@ -41,25 +58,43 @@ class Wire:
         os.close(null)
         return wire
 
-    def open(
-        self, received: Callable[[list[bytes] | None], None], broken: Callable[[], None]
-    ) -> None:
-        """Start both threads.
+    def open(self, received: Received, broken: Callable[[], None]) -> None:
+        """Start reading and writing. Both functions are called in the running event loop.
 
         Args:
-            received: called in the reading thread with the lines of each chunk, without their
-                ends; with None at end of input, once.
-            broken: called in the writing thread when the client no longer takes output.
+            received: takes the lines of each chunk, without their ends; None at end of input, once.
+            broken: called when the client no longer takes output.
         """
+        loop = asyncio.get_running_loop()
+
+        def in_loop(function: Callable[..., object], *values: Any) -> None:
+            with suppress(RuntimeError):  # the loop is gone already
+                loop.call_soon_threadsafe(function, *values)
+
         self._writer = threading.Thread(
-            target=self._write, args=(broken,), name="wire-out", daemon=True
+            target=self._write, args=(lambda: in_loop(broken),), name="wire-out", daemon=True
         )
         self._writer.start()
-        threading.Thread(target=self._read, args=(received,), name="wire-in", daemon=True).start()
+        if _kind(self._incoming) is not None:
+            loop.add_reader(self._incoming, self._readable, loop, received)
+        else:
+            threading.Thread(
+                target=self._read,
+                args=(lambda lines: in_loop(received, lines),),
+                name="wire-in",
+                daemon=True,
+            ).start()
 
     def send(self, line: bytes) -> None:
-        """Queue one line, given without its end."""
-        self._queue.put(line + b"\n")
+        """Write one line, given without its end, now or in its turn."""
+        rest = memoryview(line + b"\n")
+        if self._queued == self._written:
+            with suppress(OSError):  # the thread finds out what is wrong
+                while rest and (size := self._write_some(rest)):
+                    rest = rest[size:]
+        if rest:
+            self._queued += 1
+            self._queue.put(rest.tobytes())
 
     def close(self, seconds: float) -> None:
         """Wait until what was sent is written, at most `seconds`."""
@@ -67,26 +102,78 @@ class Wire:
         if self._writer:
             self._writer.join(seconds)
 
-    def _read(self, received: Callable[[list[bytes] | None], None]) -> None:
-        pending: list[bytes] = []
+    # --- in ---------------------------------------------------------------------------------------
+
+    def _readable(self, loop: asyncio.AbstractEventLoop, received: Received) -> None:
+        with suppress(BlockingIOError):
+            if not self._take(received):
+                loop.remove_reader(self._incoming)
+
+    def _read(self, received: Received) -> None:
+        going = True
+        while going:
+            try:
+                going = self._take(received)
+            except BlockingIOError:
+                _wait(self._incoming, select.POLLIN)
+
+    def _take(self, received: Received) -> bool:
+        """Read one chunk; False at end of input, and when the client is gone."""
         try:
-            while chunk := os.read(self._incoming, _CHUNK):
-                head, newline, tail = chunk.rpartition(b"\n")
-                if newline:
-                    received(b"".join([*pending, head]).split(b"\n"))
-                    pending = []
-                pending.append(tail)
+            chunk = os.read(self._incoming, _CHUNK)
+        except BlockingIOError:
+            raise
         except OSError:
-            pass  # the client is gone, which ends the input as well
-        received([b"".join(pending)])
-        received(None)
+            chunk = b""
+        if not chunk:
+            received([b"".join(self._begun)])
+            received(None)
+            return False
+        head, newline, tail = chunk.rpartition(b"\n")
+        if newline:
+            received(b"".join([*self._begun, head]).split(b"\n"))
+            self._begun.clear()
+        self._begun.append(tail)
+        return True
+
+    # --- out --------------------------------------------------------------------------------------
 
     def _write(self, broken: Callable[[], None]) -> None:
         while (line := self._queue.get()) is not None:
             rest = memoryview(line)
-            try:
-                while rest:
+            while rest:
+                try:
                     rest = rest[os.write(self._outgoing, rest) :]
-            except OSError:
-                broken()
-                return
+                except BlockingIOError:
+                    _wait(self._outgoing, select.POLLOUT)
+                except OSError:
+                    broken()
+                    return
+            self._written += 1
+
+
+def _kind(descriptor: int) -> int | None:
+    """Return the type of a file that the system tells about when it is ready; None of others."""
+    if sys.platform == "win32":
+        return None
+    kind = stat.S_IFMT(os.fstat(descriptor).st_mode)
+    return kind if kind in (stat.S_IFIFO, stat.S_IFSOCK) else None
+
+
+def _writing(descriptor: int) -> Callable[[memoryview], int]:
+    """Return a function that writes as much as can be written at once, and returns how much."""
+    kind = _kind(descriptor)
+    if kind == stat.S_IFSOCK:
+        stream = socket.socket(fileno=descriptor)
+        return lambda data: stream.send(data, socket.MSG_DONTWAIT)
+    if kind == stat.S_IFIFO:
+        poll = select.poll()
+        poll.register(descriptor, select.POLLOUT)
+        return lambda data: os.write(descriptor, data[: select.PIPE_BUF]) if poll.poll(0) else 0
+    return lambda _: 0
+
+
+def _wait(descriptor: int, event: int) -> None:
+    poll = select.poll()
+    poll.register(descriptor, event)
+    poll.poll()
