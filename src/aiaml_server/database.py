@@ -141,7 +141,8 @@ class Database:
             OSError: its directory or the file cannot be created.
         """
         self.path = path
-        self._vocabulary: tuple[int, list[Block]] | None = None
+        self._vocabulary: list[Block] = []
+        self._version_read = -1  # of the vocabulary; none
         if path:
             make_directory(path.parent)
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # SQLite would make it 0644
@@ -200,7 +201,7 @@ class Database:
         try:
             yield
         except BaseException:
-            self._vocabulary = None  # it may have been read in between
+            self._version_read = -1  # it may have been read in between
             with suppress(sqlite3.Error):
                 self._sql.execute("ROLLBACK")
             raise
@@ -311,10 +312,12 @@ class Database:
     def vocabulary(self) -> list[Block]:
         """Return the vocabulary, block by block; it is kept until somebody writes."""
         (version,) = self._sql.execute("PRAGMA data_version").fetchone()
-        if self._vocabulary is None or self._vocabulary[0] != version:
-            rows = self._sql.execute("SELECT id, runs FROM vocabulary ORDER BY id").fetchall()
-            self._vocabulary = (version, rows)
-        return self._vocabulary[1]
+        if self._version_read != version:
+            held = {block.first: block for block in self._vocabulary}
+            rows = self._sql.execute("SELECT id, runs FROM vocabulary ORDER BY id")
+            self._vocabulary = [_same(held.get(first), Block(first, runs)) for first, runs in rows]
+            self._version_read = version
+        return self._vocabulary
 
     def postings(self, wanted: Collection[int]) -> Iterator[Posting]:
         """Return what there is of some runs, in all segments."""
@@ -412,13 +415,13 @@ class Database:
         new = [run for run in runs if run not in known]
         if not new:
             return known
-        first, last = blocks[-1] if blocks else (0, b"\n")
+        first, last = (blocks[-1].first, blocks[-1].lines) if blocks else (0, b"\n")
         following = first + last.count(b"\n") - 1
         added = b"\n".join([*new, b""])
         if len(last) + len(added) > _BLOCK:
             first, last = following, b"\n"
         self._sql.execute("INSERT OR REPLACE INTO vocabulary VALUES (?, ?)", (first, last + added))
-        self._vocabulary = None
+        self._version_read = -1
         return known | {run: number for number, run in enumerate(new, following)}
 
     def forget(self, numbers: Sequence[int]) -> None:
@@ -460,12 +463,14 @@ class Database:
 
     def _shrink(self, runs: set[bytes]) -> None:
         """Take runs out of the vocabulary."""
-        for first, block in self.vocabulary() if runs else ():
-            words = block.split(b"\n")
+        for block in self.vocabulary() if runs else ():
+            words = block.lines.split(b"\n")
             if not runs.isdisjoint(words):
                 left = b"\n".join([b"" if word in runs else word for word in words])
-                self._sql.execute("UPDATE vocabulary SET runs = ? WHERE id = ?", (left, first))
-        self._vocabulary = None
+                self._sql.execute(
+                    "UPDATE vocabulary SET runs = ? WHERE id = ?", (left, block.first)
+                )
+        self._version_read = -1
 
     def wipe(self) -> bool:
         """Let nothing that was forgotten linger, in the log or in files of other processes.
@@ -496,6 +501,10 @@ def _by_some(values: Iterable[Value], mark: str = "?") -> Iterator[tuple[str, li
     while some := list(islice(rest, _SOME[-1])):
         size = next(size for size in _SOME if size >= len(some))
         yield ", ".join([mark] * size), [*some, *repeat(None, size - len(some))]
+
+
+def _same(held: Block | None, read: Block) -> Block:
+    return held if held and held.lines == read.lines else read
 
 
 def _key(segment: int, run: int) -> int:

@@ -27,7 +27,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
-from itertools import repeat
+from itertools import accumulate, repeat
 from typing import TypeAlias
 
 from .scorer import Fields
@@ -40,6 +40,7 @@ SEGMENT = 4096  # slots
 MANY_SLOTS = SEGMENT // 4
 _MANY_PARTS = 1000  # enough to be added up together
 MAX_RUN = 600  # bytes; a text with a longer run (encoded data) is always scored
+_STEP = 512  # bytes of the vocabulary, in which lines are counted anew
 _MANY_KINDS = 32  # characters beyond ASCII in one text; with more, cutting by pattern is faster
 
 _RUN = re.compile(r"\w+|[^\w\s]+")
@@ -251,11 +252,30 @@ def at_least(scores: Scores, least: int) -> Iterator[tuple[int, int]]:
 
 
 # --- the vocabulary ------------------------------------------------------------------------------
-#
-# Runs are numbered. A block of them is the number of its first and all of them, each between line
-# feeds. Of one that is no more, only the line stays, so that the others keep their numbers.
 
-Block: TypeAlias = tuple[int, bytes]
+
+class Block:
+    """Runs that are numbered one after the other.
+
+    Attributes:
+        first: the number of the first.
+        lines: all of them, each between line feeds. Of a run that is no more, only the line stays,
+            so that the others keep their numbers.
+    """
+
+    def __init__(self, first: int, lines: bytes) -> None:
+        self.first = first
+        self.lines = lines
+        self._before: list[int] = []  # lines before each `_STEP` bytes, once asked for
+
+    def number(self, start: int) -> int:
+        """Return the number of the run that starts at `start`."""
+        if not self._before:
+            steps = range(0, len(self.lines), _STEP)
+            counts = (self.lines.count(b"\n", at, at + _STEP) for at in steps)
+            self._before = list(accumulate(counts, initial=self.first - 1))
+        step = start // _STEP
+        return self._before[step] + self.lines.count(b"\n", step * _STEP, start)
 
 
 def matching(
@@ -263,23 +283,21 @@ def matching(
 ) -> Iterator[tuple[int, bytes]]:
     """Find the runs that contain `part`; at their beginning, at their end, or as a whole."""
     pattern = b"\n" * begins + part.encode() + b"\n" * ends
-    for first, block in blocks:
-        number, counted = first - 1, 0
-        at = block.find(pattern)
+    for block in blocks:
+        lines = block.lines
+        at = lines.find(pattern)
         while at >= 0:
-            start = block.rfind(b"\n", 0, at + begins) + 1
-            end = block.find(b"\n", start)
-            number += block.count(b"\n", counted, start)
-            counted = start
-            yield number, block[start:end]
-            at = block.find(pattern, end)
+            start = lines.rfind(b"\n", 0, at + begins) + 1
+            end = lines.find(b"\n", start)
+            yield block.number(start), lines[start:end]
+            at = lines.find(pattern, end)
 
 
 def numbers(blocks: Iterable[Block], runs: Collection[bytes]) -> dict[bytes, int]:
     """Return the numbers of those runs that are in the vocabulary."""
     return {
         run: number
-        for first, block in blocks
-        for number, run in enumerate(block.split(b"\n"), first - 1)
+        for block in blocks
+        for number, run in enumerate(block.lines.split(b"\n"), block.first - 1)
         if run in runs
     }
