@@ -6,10 +6,13 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 
 from aiaml_server import Memory, MemoryBank, Settings
+from aiaml_server.database import Database, file_of
+from aiaml_server.store import Store
 from aiaml_server.sync import Status
 from aiaml_server.sync.rounds import Rounds
 
@@ -95,6 +98,23 @@ class Machine:
     def messages(self) -> list[str]:
         """Return the subjects of all commits, newest first."""
         return self.git("log", "--format=%s").splitlines()
+
+
+def is_index_current(base: Path) -> bool:
+    """Say whether the next process to be asked has nothing to compare."""
+    file = file_of(base / ".index")
+    if not file.exists():
+        return False
+    with closing(Database(file)) as database:
+        return database.directory() == Store(base).stamp()
+
+
+def wait_until(true: Callable[[], bool], seconds: float = 10.0) -> None:
+    """Wait for something to become true."""
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def content_of(remote: Path, branch: str = "main") -> dict[str, bytes]:

@@ -30,6 +30,7 @@ from aiaml_server.scorer import Hit, rank
 from aiaml_server.store import Stamp, Store
 from aiaml_server.tokens import MAX_RUN, SEGMENT, Total, cut, pack, runs, unpack
 from client import Client
+from machine import is_index_current, wait_until
 
 # What breaks such an index: parts of words, several runs, only punctuation, scripts without spaces,
 # marks that are no letters, letters whose case changes their number, overlaps, both kinds of runs.
@@ -404,6 +405,21 @@ def test_another_process_sees_what_was_just_remembered(base: Path) -> None:
             assert writer.call("think", keywords=[f"word{number}x"]) == []
             (entry,) = reader.call("recall", memory_ids=[hit["id"]])
             assert "error" in entry
+
+
+def test_the_next_process_finds_the_index_up_to_date(bank: MemoryBank, base: Path) -> None:
+    """Whatever a server changes is recorded once all is quiet, without a question."""
+    with bank.opened():
+        memory = bank.remember("claude", "marco", ["x"], "thread")
+        assert not is_index_current(base)
+        wait_until(lambda: is_index_current(base))
+        text = format(memory)
+        bank.edit(memory.file_name, text, text.replace("thread", "yarn"))
+        assert not is_index_current(base)
+        wait_until(lambda: is_index_current(base))
+        bank.forget(memory.file_name, text.replace("thread", "yarn"))
+        assert not is_index_current(base)
+        wait_until(lambda: is_index_current(base))
 
 
 def test_only_the_files_that_changed_are_read(bank: MemoryBank, base: Path) -> None:

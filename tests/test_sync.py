@@ -15,7 +15,7 @@ from aiaml_server import InvalidSetting, MemoryBank, Settings
 from aiaml_server.sync import Status, remembered, repository
 from aiaml_server.sync.address import section
 from aiaml_server.sync.worktree import object_name, replace
-from machine import Machine, as_person, content_of, git, settle
+from machine import Machine, as_person, content_of, git, is_index_current, settle, wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -448,19 +448,12 @@ def test_the_status_says_how_things_stand(ada: Machine, remote: Path) -> None:
 # --- the thread ---------------------------------------------------------------------------------
 
 
-def wait_until(true: object, seconds: float = 10.0) -> None:
-    """Wait for something to become true."""
-    deadline = time.monotonic() + seconds
-    while not true():  # type: ignore[operator]
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def test_memories_travel_without_anyone_doing_anything(ada: Machine, bob: Machine) -> None:
     """Two open banks: what one remembers is in git, at the remote, and in the other's directory."""
     with ada.bank.opened(), bob.bank.opened():
         memory = ada.remember("hello")
         wait_until(lambda: memory.file_name in bob.files)
+        wait_until(lambda: is_index_current(bob.base))
 
 
 def test_closing_commits_what_is_new_in_time(alone: Machine) -> None:

@@ -17,6 +17,7 @@ from .sync import Sync
 
 log = logging.getLogger(__name__)
 
+QUIET_SECONDS = 0.3  # without a change, after which the directory's stamp can be believed
 SHORTEST_ID = 4  # characters of an id that a person may shorten it to
 
 
@@ -27,7 +28,9 @@ class MemoryBank:
         """Make the bank of `settings.base`, for many questions (`lasting`) or for one."""
         self.store = Store(settings.base)
         self.index = Index(self.store, check=settings.check_index, lasting=lasting)
-        self.sync = Sync(settings)
+        self._changed = threading.Event()  # set when there is something for the index
+        self._ending = False
+        self.sync = Sync(settings, arrived=self._changed.set)
 
     @contextmanager
     def opened(self) -> Iterator[MemoryBank]:
@@ -35,11 +38,13 @@ class MemoryBank:
 
         It ends within 1.5 s.
         """
-        threading.Thread(target=self._prepare, name="index", daemon=True).start()
+        threading.Thread(target=self._keep_index, name="index", daemon=True).start()
         self.sync.open()
         try:
             yield self
         finally:
+            self._ending = True
+            self._changed.set()
             self.sync.close()
             self.close()
 
@@ -47,11 +52,20 @@ class MemoryBank:
         """Close the index; the bank answers no more."""
         self.index.close()
 
-    def _prepare(self) -> None:
-        try:
-            self.index.refresh()
-        except AiamlError as error:  # whoever asks gets the same error
-            log.info("The index is not up to date: %s", error)
+    def _keep_index(self) -> None:
+        """Bring the index up to date, now and after each change made here, once all is quiet.
+
+        The next question would do it otherwise, most likely the first one of the next process,
+        which has no other way than to compare all files.
+        """
+        while not self._ending:
+            try:
+                self.index.refresh()
+            except AiamlError as error:  # whoever asks gets the same error
+                log.info("The index is not up to date: %s", error)
+            self._changed.wait()
+            while not self._ending and self._changed.wait(QUIET_SECONDS):
+                self._changed.clear()
 
     def remember(self, agent: str, user: str, topics: Sequence[str], content: str) -> Memory:
         """Store a memory; on return it is whole and durable on disk.
@@ -61,6 +75,7 @@ class MemoryBank:
             StoreError: the disk refused; nothing was left behind.
         """
         memory = self.store.add(Memory.new(agent, user, topics, content))
+        self._changed.set()
         self.sync.wake()
         return memory
 
@@ -99,6 +114,7 @@ class MemoryBank:
         if len(after.encode()) > MAX_FILE:
             raise MalformedFile([f"it is larger than {MAX_FILE // 1024 // 1024} MiB"])
         self.store.replace(name, before, after)
+        self._changed.set()
         self.sync.wake()
         return memory
 
@@ -110,6 +126,7 @@ class MemoryBank:
             StoreError: the disk refused; the file is as it was.
         """
         self.store.replace(name, before, None)
+        self._changed.set()
         self.sync.wake()
 
     def newest(self) -> Iterator[tuple[str, Memory]]:

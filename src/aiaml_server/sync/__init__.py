@@ -22,6 +22,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -117,8 +118,15 @@ def _attempt(rounds: Rounds, closing: threading.Event, *, local: bool, seconds: 
 class Sync:
     """Keeps one base directory in git. No method raises, and only `close` waits."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, arrived: Callable[[], None] | None = None) -> None:
+        """Make the sync of a directory; nothing happens before `open`.
+
+        Args:
+            settings: which directory, and with which remote.
+            arrived: called in the git thread when another machine's files were brought in.
+        """
         self._settings = settings
+        self._arrived = arrived
         self._woken = threading.Event()
         self._closing = threading.Event()
         self._pending = False
@@ -169,9 +177,12 @@ class Sync:
         self._woken.clear()
         self._pending = False
         last = self._closing.is_set()
+        before = rounds.progress.arrived
         done = rounds.run(last=last)
         if last:
             return False
+        if self._arrived and rounds.progress.arrived > before:
+            self._arrived()
         self._retry = _RETRY_SECONDS if done else min(self._retry * 2, self._settings.sync_interval)
         if self._woken.wait(self._settings.sync_interval if done else self._retry):
             self._closing.wait(_GATHER_SECONDS)
