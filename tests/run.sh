@@ -49,8 +49,10 @@ if [ -z "$list" ]; then
     exit 1
 fi
 
-# The certificates that pip trusts, those of the machine, for uv as well (its old and its new name).
+# The certificates that pip trusts, those of the machine, for uv (its old and its new name) and npm.
 export UV_NATIVE_TLS=true UV_SYSTEM_CERTS=true
+bundle=${NODE_EXTRA_CA_CERTS:-/etc/ssl/certs/ca-certificates.crt}
+if [ -e "$bundle" ]; then export NODE_EXTRA_CA_CERTS="$bundle"; fi
 
 install() { "$environment/bin/python" -m pip --quiet --disable-pip-version-check install "$@"; }
 
