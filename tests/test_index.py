@@ -24,6 +24,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from aiaml_server import Memory, MemoryBank, Settings, database, index, scorer, watch
 from aiaml_server.database import Database, file_of
+from aiaml_server.errors import StoreError
 from aiaml_server.index import Index, Mismatch
 from aiaml_server.memory import format  # noqa: A004
 from aiaml_server.scorer import Hit, rank
@@ -665,6 +666,37 @@ def test_a_full_or_read_only_disk_is_no_obstacle(
         assert found(bank, "w7") == ["7.md"] + [f"7{n}.md" for n in range(10)]
     bank.close()
     assert caplog.text.count("kept in memory") == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no such limit")
+@pytest.mark.parametrize("spare", range(5))
+def test_a_lack_of_descriptors_costs_no_more_than_the_answer(
+    spare: int, bank: MemoryBank, base: Path
+) -> None:
+    """The index, which all processes share, is neither deleted nor given up."""
+    import resource
+
+    assert found(bank, "needle") == ["first.md"]
+    file = file_of(base / ".index")
+    inode = file.stat().st_ino
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    other = MemoryBank(Settings(base))
+    refusals: list[str] = []
+    lowest = os.dup(0)
+    os.close(lowest)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + spare, limits[1]))
+    try:
+        assert found(other, "needle") == ["first.md"]
+    except StoreError as error:
+        refusals.append(str(error))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert all("too many files open" in refusal for refusal in refusals)
+    assert refusals or spare > 3
+    assert found(other, "needle") == ["first.md"]
+    assert file.stat().st_ino == inode
+    assert other.index._database and other.index._database.path == file
+    other.close()
 
 
 def test_a_process_that_holds_the_index_forever_is_not_waited_for(

@@ -18,7 +18,9 @@ is selected so, `scorer` itself turns into hits; there is no second formula.
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 import sqlite3
 import sys
 import threading
@@ -41,7 +43,7 @@ from .database import (
     remove,
     remove_others,
 )
-from .errors import AiamlError, MalformedFile
+from .errors import AiamlError, MalformedFile, StoreError
 from .memory import Memory
 from .scorer import MAX_HITS, Hit, clean, hit, newest_first, ordered, rank, score
 from .store import Stamp, Store
@@ -56,6 +58,7 @@ MANY_KEYWORDS = 300  # a file of 4 MiB cannot score 2 to the 32 with fewer
 FEW = 8  # candidates that are sooner scored than narrowed down
 MANY_RUNS = 300  # that narrow the choice at too high a price
 SOME = 100  # candidates that are scored first, then twice as many, and so on
+DESCRIPTORS = 8  # more than SQLite, a list of names, a watch and a file being read take together
 MANY_TIES = 2000  # ties that are sooner met on the way from the newest than looked up
 
 Answer = TypeVar("Answer")
@@ -167,7 +170,10 @@ class Index:
                 except (sqlite3.Error, Stalled, OSError) as error:
                     if not self._on_disk:
                         raise
+                    lack = _lack_of_descriptors()
                     self._abandon()
+                    if lack:  # nothing is wrong with the index, which others use too
+                        raise StoreError("open", self._file, lack) from error
                     repair(error)
             return self._answer(question)
 
@@ -323,6 +329,20 @@ class Index:
                 found.append((name, self._store.read(name)))
         found = [(name, memory) for name, memory in found if memory.id == memory_id]
         return sorted(found, key=lambda each: newest_first(each[1].timestamp))
+
+
+def _lack_of_descriptors() -> OSError | None:
+    """Return the error, if this process cannot open as many files as an index takes."""
+    opened: list[int] = []
+    try:
+        while len(opened) < DESCRIPTORS:
+            opened.append(os.open(os.devnull, os.O_RDONLY))
+    except OSError as error:
+        return error if error.errno in (errno.EMFILE, errno.ENFILE) else None
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+    return None
 
 
 def _give_back() -> None:
