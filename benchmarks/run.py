@@ -26,7 +26,7 @@ from datetime import datetime, timezone
 from itertools import count, cycle, permutations
 from pathlib import Path
 from statistics import median
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Any
 
 from typing_extensions import Self
@@ -59,6 +59,7 @@ ROWS = {  # key: what it is, its limit
     "exit": ("from end of input to the process gone : bare", ""),
     "no-op": ("no-op call on the bare server, the unit", ""),
     "remember": ("`remember` : bare write", "2 x, or + 1.5 ms"),
+    "floor": ("`remember` : the bare server's and a bare write", ""),
     "growth": ("`remember` : the same with 0 memories", "100,000: 1.3 x"),
     **{kind: (f"`think`, {kind}", "") for kind in KINDS},
     "mix": ("`think`, median of all but the letter", "10,000: 5 no-ops + 5 ms; 100,000: 40 ms"),
@@ -70,6 +71,10 @@ ROWS = {  # key: what it is, its limit
     ),
     "scan": ("our own scan of all files : the same", ""),
     "fresh": ("from spawn to the first `think` : bare no-op", "10,000: 1.15 x; 100,000: 1.3 x"),
+    "following": (
+        "the same, after another process remembered and ended",
+        "10,000: 1.15 x; 100,000: 1.3 x",
+    ),
     "indexing": (
         "the first `think` when the index is missing",
         "10,000 and more: at least 4,000 memories/s",
@@ -224,6 +229,7 @@ class Bench:
         """Measure everything, the writing last."""
         yield self.thinking()
         yield self.processes()
+        yield self.following()
         if self.size:
             yield self.recalling()
             yield self.listing()
@@ -334,6 +340,22 @@ class Bench:
             cells[key] = judged(beside(ours, bare), ours / bare, most)
         return cells
 
+    def following(self) -> Cells:
+        """Start a process behind one that has changed the memories, as sessions do."""
+        times: dict[str, list[float]] = {"ours": [], "bare": []}
+        question = MIX["rare word"][0]
+        for memory in corpus.memories(min(self.effort.starts, 5), seed=3):
+            with Server(OURS, self.base) as server:
+                remember(server, memory)
+                sleep(0.6)  # between the last memory and the end of a session
+                server.close()
+            for name, command in (("ours", OURS), ("bare", BARE)):
+                with Server(command, self.base) as server:
+                    server.think(question)
+                    times[name].append(perf_counter() - server.spawned)
+        ours, bare = median(times["ours"]), median(times["bare"])
+        return {"following": judged(beside(ours, bare), ours / bare, limit(self.size, 1.15, 1.3))}
+
     def recalling(self) -> Cells:
         """Recall ids from all over the directory."""
         names = sorted(Store(self.base).names())
@@ -396,12 +418,17 @@ class Bench:
         return {"size": judged(written, index, 2 * text)}
 
     def remembering(self) -> Cells:
-        """Write the same memories: by the server here and in an empty directory, and bare."""
+        """Write the same memories: by the server here, by one in an empty directory, and bare."""
         empty = self.place / "empty"
-        times: dict[str, list[float]] = {"bare": [], "empty": [], "full": []}
-        with Server(OURS, self.base) as full, Server(OURS, empty) as fresh:
+        times: dict[str, list[float]] = {"bare": [], "idle": [], "empty": [], "full": []}
+        with (
+            Server(OURS, self.base) as full,
+            Server(OURS, empty) as fresh,
+            Server(BARE, self.base) as idle,
+        ):
             writers: dict[str, Callable[[Memory], float]] = {
                 "bare": BareWriter(self.place / "bare"),
+                "idle": lambda memory: remember(idle, memory),
                 "empty": lambda memory: remember(fresh, memory),
                 "full": lambda memory: remember(full, memory),
             }
@@ -413,9 +440,10 @@ class Bench:
             for memory in corpus.memories(min(self.effort.calls, 50), seed=2):
                 remember(full, memory)
                 after.append(full.think(MIX["rare word"][0])[0])
-        bare, none, ours = (median(samples[1:] or samples) for samples in times.values())
+        bare, noop, none, ours = (median(samples[1:] or samples) for samples in times.values())
         return {
             "remember": judged(beside(ours, bare), ours, max(2 * bare, bare + 0.0015)),
+            "floor": beside(ours, noop + bare),
             "after": ms(median(after)),
             "growth": judged(beside(ours, none), ours / none, limit(self.size, math.inf, 1.3)),
         }

@@ -13,7 +13,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -377,6 +377,25 @@ def test_an_edit_in_place_is_seen_within_five_seconds(
         assert time.monotonic() - edited < 5
         time.sleep(0.1)
     assert index.SLICE >= 10_000
+
+
+def test_an_edit_in_place_is_seen_by_one_of_many_short_lives(
+    bank: MemoryBank, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that compares only a part of the files does not always take the same part."""
+    monkeypatch.setattr(index, "SLICE", 3)
+    for number in range(10):
+        write(base, f"{number}.md", format(NOTE))
+    assert len(found(bank, "needle")) == 11
+    time.sleep(0.1)
+    assert len(found(bank, "needle")) == 11
+    write(base, "9.md", format(replace(NOTE, content="thread")))
+    for _ in range(200):
+        with closing(MemoryBank(Settings(base))) as short:
+            if found(short, "thread") == ["9.md"]:
+                break
+    else:
+        pytest.fail("it was never seen")
 
 
 def test_a_hit_is_never_given_from_old_data(

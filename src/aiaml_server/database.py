@@ -253,6 +253,17 @@ class Database:
         )
         return ((_name(name), Stamp._make(stamp)) for name, *stamp in rows)
 
+    def any_name(self, few: int) -> str:
+        """Return any file's name; nothing while there are at most `few`."""
+        last = self._last_id()
+        if last < few:
+            return ""
+        some = time.time_ns() % last
+        rows = self._sql.execute(
+            "SELECT name FROM files WHERE id >= ? ORDER BY id LIMIT 1", (some,)
+        )
+        return _name(rows.fetchone()[0])
+
     def malformed(self) -> list[tuple[str, str]]:
         """Return the files that are no memories, with their problems."""
         rows = self._sql.execute("SELECT name, problems FROM files WHERE memory_id IS NULL")

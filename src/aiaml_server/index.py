@@ -93,7 +93,7 @@ class Index:
         self._file = file_of(store.base / ".index")
         self._on_disk = True
         self._closing = False
-        self._slice_after = ""
+        self._slice_after: str | None = None  # a name, or anywhere
         self._slice_due = 0.0
         self._unwiped = False  # what was forgotten may linger
         self._verified: set[str] = set()
@@ -236,6 +236,8 @@ class Index:
             with database.transaction():
                 database.set_directory(stamp)
         if time.monotonic() > self._slice_due:
+            if self._slice_after is None:  # else short lives would all look at the same files
+                self._slice_after = database.any_name(SLICE)
             known = list(database.known(self._slice_after, SLICE))
             changed = self._changed(known, set())
             self._look_at(database, (name for name in changed if name not in self._verified))
