@@ -442,6 +442,25 @@ def test_the_next_process_finds_the_index_up_to_date(bank: MemoryBank, base: Pat
         wait_until(lambda: is_index_current(base))
 
 
+def test_where_all_files_must_be_compared_that_takes_its_time(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a list of names: comparing 5,000 stamps takes 15 ms, so a pause takes 1.5 s."""
+    monkeypatch.setattr(watch.Watch, "begin", lambda *_: None)
+    for number in range(5000):
+        write(base, f"{number}.md", format(NOTE))
+    time.sleep(0.1)
+    bank = MemoryBank(Settings(base, sync=False))
+    with bank.opened():
+        wait_until(lambda: is_index_current(base))
+        for _ in range(2):  # the first finds out how long it takes
+            bank.remember("claude", "marco", ["x"], "thread")
+            time.sleep(0.9)
+            first = is_index_current(base)
+            wait_until(lambda: is_index_current(base))
+        assert not first
+
+
 def test_only_the_files_that_changed_are_read(bank: MemoryBank, base: Path) -> None:
     """What was read once is not read again, by any process, until it changes."""
     for number in range(50):

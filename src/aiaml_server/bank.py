@@ -56,15 +56,17 @@ class MemoryBank:
         """Bring the index up to date, now and after each change made here, once all is quiet.
 
         The next question would do it otherwise, most likely the first one of the next process,
-        which has no other way than to compare all files.
+        which has no other way than to compare all files. Where this one has none either, it takes
+        its time, so that it needs at most a hundredth of a processor.
         """
         while not self._ending:
             try:
                 self.index.refresh()
             except AiamlError as error:  # whoever asks gets the same error
                 log.info("The index is not up to date: %s", error)
+            quiet = max(QUIET_SECONDS, 100 * self.index.comparing)
             self._changed.wait()
-            while not self._ending and self._changed.wait(QUIET_SECONDS):
+            while not self._ending and self._changed.wait(quiet):
                 self._changed.clear()
 
     def remember(self, agent: str, user: str, topics: Sequence[str], content: str) -> Memory:

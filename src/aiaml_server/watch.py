@@ -44,6 +44,11 @@ class Watch:
             with suppress(OSError, AttributeError, ImportError):  # a Python may lack ctypes
                 self._descriptor = _noting(directory)
 
+    @property
+    def begun(self) -> bool:
+        """Whether the system is noting."""
+        return self._descriptor is not None
+
     def touched(self) -> set[str] | None:
         """Return the names touched since `begin` or the last call, "" for the directory itself.
 
