@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from array import array
 from collections import Counter
@@ -25,7 +26,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from aiaml_server import Memory, MemoryBank, Settings, database, index, scorer, watch
 from aiaml_server.database import Database, file_of
 from aiaml_server.errors import StoreError
-from aiaml_server.index import Index, Mismatch
+from aiaml_server.index import Closed, Index, Mismatch
 from aiaml_server.memory import format  # noqa: A004
 from aiaml_server.scorer import Hit, rank
 from aiaml_server.store import Stamp, Store
@@ -550,6 +551,32 @@ def test_another_directory_in_its_place_is_seen(bank: MemoryBank, base: Path) ->
     (elsewhere / "second.md").write_text(format(NOTE), encoding="utf-8")
     elsewhere.rename(files)
     assert found(bank, "needle") == ["first.md", "second.md"]
+
+
+def test_the_end_does_not_wait_until_all_files_are_compared(base: Path) -> None:
+    """A client that leaves while a slow disk is asked for 1,000 stamps is not made to wait."""
+    for number in range(1000):
+        write(base, f"{number}.md", format(NOTE))
+    with closing(MemoryBank(Settings(base))) as bank:
+        assert len(found(bank, "needle")) == 25
+    begun = threading.Event()
+
+    class Slow(Store):
+        def stamp(self, name: str = "") -> Stamp | None:
+            if name:
+                begun.set()
+                time.sleep(0.01)
+            return super().stamp(name)
+
+    slow = Index(Slow(base))
+    with ThreadPoolExecutor(1) as pool:
+        refreshed = pool.submit(slow.refresh)
+        assert begun.wait(10)
+        ended = time.monotonic()
+        slow.close()
+        assert time.monotonic() - ended < 2
+        with pytest.raises(Closed):
+            refreshed.result()
 
 
 def test_what_comes_while_the_index_is_opened_is_seen(

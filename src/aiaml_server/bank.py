@@ -29,7 +29,7 @@ class MemoryBank:
         self.store = Store(settings.base)
         self.index = Index(self.store, check=settings.check_index, lasting=lasting)
         self._changed = threading.Event()  # set when there is something for the index
-        self._ending = False
+        self._ended = threading.Event()
         self.sync = Sync(settings, arrived=self._changed.set)
 
     @contextmanager
@@ -43,7 +43,7 @@ class MemoryBank:
         try:
             yield self
         finally:
-            self._ending = True
+            self._ended.set()
             self._changed.set()
             self.sync.close()
             self.close()
@@ -59,15 +59,16 @@ class MemoryBank:
         which has no other way than to compare all files. Where this one has none either, it takes
         its time, so that it needs at most a hundredth of a processor.
         """
-        while not self._ending:
+        while not self._ended.is_set():
             try:
                 self.index.refresh()
             except AiamlError as error:  # whoever asks gets the same error
                 log.info("The index is not up to date: %s", error)
             quiet = max(QUIET_SECONDS, 100 * self.index.comparing)
             self._changed.wait()
-            while not self._ending and self._changed.wait(quiet):
-                self._changed.clear()
+            while self._changed.is_set() and not self._ended.is_set():
+                self._changed.clear()  # whoever sets it now wakes nobody
+                self._ended.wait(quiet)
 
     def remember(self, agent: str, user: str, topics: Sequence[str], content: str) -> Memory:
         """Store a memory; on return it is whole and durable on disk.

@@ -270,6 +270,8 @@ class Index:
     def _changed(self, known: Iterable[tuple[str, Stamp]], names: set[str]) -> Iterator[str]:
         """Return the files that are not as they are known; take what is known out of `names`."""
         for name, stamp in known:
+            if self._closing:
+                raise Closed("the index is closed")
             names.discard(name)
             if self._store.stamp(name) != stamp:
                 yield name
