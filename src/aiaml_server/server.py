@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from functools import partial, wraps
 from typing import Any
 
 from mcp.server import MCPServer
@@ -19,6 +20,7 @@ from .errors import AiamlError
 from .settings import Settings
 from .tools import MemoryTools, Tool, Toolset, answer
 from .wire import Wire
+from .workers import Workers
 
 log = logging.getLogger(__name__)
 
@@ -52,15 +54,23 @@ class Server(MCPServer[Any]):
             lifespan=lifespan,
         )
         self._tools: dict[str, Tool] = {}
+        self._workers = Workers()
         for tool in (tool for toolset in toolsets for tool in toolset.tools()):
             self._tools[tool.name] = tool
             self.add_tool(
-                tool.call,
+                self._in_a_thread(tool.call),
                 name=tool.name,
                 title=tool.title,
                 description=tool.description,
                 annotations=tool.annotations,
             )
+
+    def _in_a_thread(self, call: Callable[..., CallToolResult]) -> Callable[..., Any]:
+        @wraps(call)  # from which the SDK reads the schemas
+        async def called(**arguments: Any) -> CallToolResult:
+            return await self._workers.run(partial(call, **arguments))
+
+        return called
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Any = None

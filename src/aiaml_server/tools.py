@@ -26,8 +26,8 @@ class Tool:
     """One tool that a toolset contributes.
 
     Attributes:
-        call: a plain function; its annotations are the input and output schemas. The SDK runs it
-            in a worker thread.
+        call: a plain function; its annotations are the input and output schemas. The server runs
+            it in a thread.
         wanted: for each parameter, what it must be: the sentence that answers a wrong type.
         failure: turns a reason into the value that this tool answers when it fails.
     """
