@@ -16,7 +16,7 @@ goto ready
 
 :with_pip
 rem It may know a package index or certificates that uv does not.
-py -3 -m venv "%VENV%" 1>&2 || python -m venv "%VENV%" 1>&2 || exit /b 1
+py -3 -m venv --clear "%VENV%" 1>&2 || python -m venv --clear "%VENV%" 1>&2 || exit /b 1
 "%VENV%\Scripts\python.exe" -m pip install --quiet --disable-pip-version-check --editable "%HERE%." 1>&2 || exit /b 1
 
 :ready

@@ -32,7 +32,7 @@ with_uv() {
 
 with_pip() {
     if [ ! -x "$venv/bin/pip" ]; then
-        python=$(find_python) && "$python" -m venv "$venv" >&2 || return 1
+        python=$(find_python) && "$python" -m venv --clear "$venv" >&2 || return 1
     fi
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable "$here" >&2
 }

@@ -380,8 +380,9 @@ def test_an_edit_in_place_is_seen_within_five_seconds(
     assert index.SLICE >= 10_000
 
 
+@pytest.mark.parametrize("name", ["0.md", "9.md", "first.md"])
 def test_an_edit_in_place_is_seen_by_one_of_many_short_lives(
-    bank: MemoryBank, base: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, bank: MemoryBank, base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process that compares only a part of the files does not always take the same part."""
     monkeypatch.setattr(index, "SLICE", 3)
@@ -390,13 +391,29 @@ def test_an_edit_in_place_is_seen_by_one_of_many_short_lives(
     assert len(found(bank, "needle")) == 11
     time.sleep(0.1)
     assert len(found(bank, "needle")) == 11
-    write(base, "9.md", format(replace(NOTE, content="thread")))
+    write(base, name, format(replace(NOTE, content="thread")))
     for _ in range(200):
         with closing(MemoryBank(Settings(base))) as short:
-            if found(short, "thread") == ["9.md"]:
+            if found(short, "thread") == [name]:
                 break
     else:
         pytest.fail("it was never seen")
+
+
+def test_an_edit_in_place_is_seen_at_once_among_few_files(
+    bank: MemoryBank, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Few are few, however often they were edited before."""
+    monkeypatch.setattr(index, "SLICE", 5)
+    for number in range(12):
+        write(base, "0.md", format(replace(NOTE, content=f"needle {number}")))
+        assert found(bank, str(number)) == ["0.md"]
+    time.sleep(0.1)
+    assert found(bank, "needle") == ["0.md", "first.md"]
+    for number in range(20):
+        write(base, "first.md", format(replace(NOTE, content=f"thread{number}")))
+        with closing(MemoryBank(Settings(base))) as short:
+            assert found(short, f"thread{number}") == ["first.md"]
 
 
 def test_a_hit_is_never_given_from_old_data(
@@ -444,22 +461,57 @@ def test_the_next_process_finds_the_index_up_to_date(bank: MemoryBank, base: Pat
 
 
 def test_where_all_files_must_be_compared_that_takes_its_time(
-    base: Path, monkeypatch: pytest.MonkeyPatch
+    bank: MemoryBank, base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a list of names: comparing 5,000 stamps takes 15 ms, so a pause takes 1.5 s."""
+    """Without a list of names: what took 20 ms is not done again within 2 s."""
     monkeypatch.setattr(watch.Watch, "begin", lambda *_: None)
-    for number in range(5000):
-        write(base, f"{number}.md", format(NOTE))
-    time.sleep(0.1)
-    bank = MemoryBank(Settings(base, sync=False))
     with bank.opened():
+        bank.remember("claude", "marco", ["x"], "thread")
         wait_until(lambda: is_index_current(base))
-        for _ in range(2):  # the first finds out how long it takes
+        assert bank.index.comparing > 0
+        monkeypatch.setattr(Index, "comparing", 0.02)
+        bank.remember("claude", "marco", ["x"], "thread")
+        time.sleep(1)
+        wait_until(lambda: is_index_current(base))
+        changed = time.monotonic()
+        bank.remember("claude", "marco", ["x"], "thread")
+        wait_until(lambda: is_index_current(base))
+        assert time.monotonic() - changed > 1.5
+
+
+def test_a_failure_does_not_end_the_keeping_of_the_index(
+    bank: MemoryBank, base: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whatever it was, the next change is recorded."""
+    with bank.opened():
+        wait_until(lambda: file_of(base / ".index").exists())
+        with monkeypatch.context() as patched:
+            patched.setattr(Index, "refresh", _fail)
             bank.remember("claude", "marco", ["x"], "thread")
-            time.sleep(0.9)
-            first = is_index_current(base)
-            wait_until(lambda: is_index_current(base))
-        assert not first
+            wait_until(lambda: "could not be brought up to date" in caplog.text)
+        bank.remember("claude", "marco", ["x"], "yarn")
+        wait_until(lambda: is_index_current(base))
+
+
+def _fail(_: Index) -> None:
+    raise sqlite3.OperationalError("disk I/O error")
+
+
+def test_the_end_does_not_wait_for_a_process_that_holds_the_index(
+    bank: MemoryBank, base: Path
+) -> None:
+    """Nor does the index that it holds go, since nobody has asked anything."""
+    assert found(bank, "needle") == ["first.md"]
+    file = file_of(base / ".index")
+    inode = file.stat().st_ino
+    with closing(sqlite3.connect(file, isolation_level=None)) as holder:
+        holder.execute("BEGIN IMMEDIATE")
+        with bank.opened():
+            bank.remember("claude", "marco", ["x"], "thread")
+            time.sleep(0.6)
+            ended = time.monotonic()
+        assert time.monotonic() - ended < 1.5
+    assert file.stat().st_ino == inode
 
 
 def test_only_the_files_that_changed_are_read(bank: MemoryBank, base: Path) -> None:

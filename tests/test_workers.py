@@ -70,6 +70,38 @@ def test_a_cancelled_call_ends_what_it_began() -> None:
     asyncio.run(run())
 
 
+def test_a_call_cancelled_before_its_turn_is_not_begun() -> None:
+    """Otherwise an end would have to wait for everything that was ever asked."""
+    begun: list[int] = []
+
+    def slow() -> None:
+        begun.append(1)
+        time.sleep(0.2)
+
+    async def run() -> float:
+        workers = Workers()
+        with anyio.CancelScope() as scope:
+            asyncio.get_running_loop().call_later(0.1, scope.cancel)
+            async with anyio.create_task_group() as group:
+                for _ in range(10 * MOST):
+                    group.start_soon(workers.run, slow)
+        return await workers.run(time.monotonic)
+
+    started = time.monotonic()
+    assert asyncio.run(run()) - started < 1.5
+    assert len(begun) == MOST
+
+
+def test_no_exception_leaves_its_caller_waiting() -> None:
+    """Not even the one that coroutines may not raise."""
+
+    async def run() -> None:
+        with pytest.raises(RuntimeError):
+            await asyncio.wait_for(Workers().run(lambda: next(iter(()))), 10)
+
+    asyncio.run(run())
+
+
 def test_a_call_fails_when_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not left waiting for the first one; where there is one already, it waits for that."""
 

@@ -64,6 +64,8 @@ class MemoryBank:
                 self.index.refresh()
             except AiamlError as error:  # whoever asks gets the same error
                 log.info("The index is not up to date: %s", error)
+            except Exception:
+                log.exception("The index could not be brought up to date; the next question will")
             quiet = max(QUIET_SECONDS, 100 * self.index.comparing)
             self._changed.wait()
             while self._changed.is_set() and not self._ended.is_set():

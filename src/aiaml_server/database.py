@@ -15,7 +15,7 @@ import time
 import unicodedata
 import zlib
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice, repeat
 from pathlib import Path
@@ -133,14 +133,20 @@ class Database:
     Any method raises sqlite3.Error when the file is damaged or the disk refuses.
     """
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, *, hurried: Callable[[], bool] = lambda: False) -> None:
         """Open the file and create what is missing; without a path, a database in memory.
+
+        Args:
+            path: the file.
+            hurried: asked again and again, says whether a transaction shall rather fail than wait
+                for another process.
 
         Raises:
             sqlite3.Error: it cannot be opened; or it is damaged, or of another version.
             OSError: its directory or the file cannot be created.
         """
         self.path = path
+        self._hurried = hurried
         self._vocabulary: list[Block] = []
         self._version_read = -1  # of the vocabulary; none
         if path:
@@ -195,7 +201,8 @@ class Database:
         """Write all or nothing, alone among the processes.
 
         Raises:
-            Stalled: another process has been writing for `PATIENCE` seconds without a result.
+            Stalled: another process has been writing for `PATIENCE` seconds without a result, or
+                there is no time to wait.
         """
         self._begin()
         try:
@@ -218,19 +225,23 @@ class Database:
                 self._sql.execute("COMMIT")
 
     def _begin(self) -> None:
-        progress, deadline = -1, 0.0
-        while True:
-            try:
-                self._sql.execute("BEGIN IMMEDIATE")
-            except sqlite3.OperationalError as error:
-                if "locked" not in str(error):
-                    raise
-                if (now := self._last_id()) != progress:
-                    progress, deadline = now, time.monotonic() + PATIENCE
-                if time.monotonic() > deadline:
-                    raise Stalled("another process holds it and gets nowhere") from error
-            else:
-                return
+        progress, since = -1, 0.0
+        self._sql.execute("PRAGMA busy_timeout = 100")  # then it is seen whether to go on waiting
+        try:
+            while True:
+                try:
+                    self._sql.execute("BEGIN IMMEDIATE")
+                except sqlite3.OperationalError as error:
+                    if "locked" not in str(error):
+                        raise
+                    if (now := self._last_id()) != progress:
+                        progress, since = now, time.monotonic()
+                    if self._hurried() or time.monotonic() - since > PATIENCE:
+                        raise Stalled("another process holds it and gets nowhere") from error
+                else:
+                    return
+        finally:
+            self._sql.execute("PRAGMA busy_timeout = 1000")
 
     # --- what is recorded -----------------------------------------------------------------------
 
@@ -254,15 +265,15 @@ class Database:
         return ((_name(name), Stamp._make(stamp)) for name, *stamp in rows)
 
     def any_name(self, few: int) -> str:
-        """Return any file's name; nothing while there are at most `few`."""
-        last = self._last_id()
-        if last < few:
+        """Return the name of any file; nothing while there are at most `few`."""
+        count, last = self._sql.execute("SELECT count(*), max(id) FROM files").fetchone()
+        if count <= few:
             return ""
-        some = time.time_ns() % last
+        some = int.from_bytes(os.urandom(8), "little") % (last + 1)
         rows = self._sql.execute(
             "SELECT name FROM files WHERE id >= ? ORDER BY id LIMIT 1", (some,)
         )
-        return _name(rows.fetchone()[0])
+        return "".join(_name(name) for (name,) in rows)
 
     def malformed(self) -> list[tuple[str, str]]:
         """Return the files that are no memories, with their problems."""

@@ -93,6 +93,7 @@ class Index:
         self._file = file_of(store.base / ".index")
         self._on_disk = True
         self._closing = False
+        self._urgent = True  # somebody waits for an answer
         self._comparing = 0.0
         self._slice_after: str | None = None  # a name, or anywhere
         self._slice_due = 0.0
@@ -141,12 +142,14 @@ class Index:
         return [] if _half(prefix) else self._ask(lambda database: database.ids(prefix)) or []
 
     def refresh(self) -> None:
-        """Bring the index up to date, which the first question does otherwise.
+        """Bring the index up to date, which the next question does otherwise.
+
+        What would have to wait for another process is left to that question.
 
         Raises:
             StoreError: the directory cannot be read.
         """
-        self._ask(lambda _: None)
+        self._ask(lambda _: None, urgent=False)
 
     @property
     def comparing(self) -> float:
@@ -164,16 +167,21 @@ class Index:
 
     # --- one question ---------------------------------------------------------------------------
 
-    def _ask(self, question: Callable[[Database], Answer]) -> Answer | None:
+    def _ask(self, question: Callable[[Database], Answer], *, urgent: bool = True) -> Answer | None:
         """Answer from a database that is up to date; made anew, or in memory, if need be.
 
         None while there is no directory of memories.
         """
         with self._lock:
+            self._urgent = urgent
             for repair in (self._make_anew, self._move_to_memory):
                 try:
                     return self._answer(question)
                 except (sqlite3.Error, Stalled, OSError) as error:
+                    if self._closing:
+                        raise Closed("the index is closed") from error
+                    if isinstance(error, Stalled) and not urgent:
+                        return None
                     if not self._on_disk:
                         raise
                     lack = _lack_of_descriptors()
@@ -201,7 +209,10 @@ class Index:
             self._abandon()
         if not self._database:
             self._seen = None
-            self._database = Database(self._file if self._on_disk else None)
+            self._database = Database(
+                self._file if self._on_disk else None,
+                hurried=lambda: self._closing or not self._urgent,
+            )
             remove_others(self._file, STALE_SECONDS)
             for name, problems in self._database.malformed():
                 self._store.report(name, problems)
@@ -247,6 +258,7 @@ class Index:
             if self._slice_after is None:  # else short lives would all look at the same files
                 self._slice_after = database.any_name(SLICE)
             known = list(database.known(self._slice_after, SLICE))
+            known += database.known("", SLICE - len(known)) if self._slice_after else []
             changed = self._changed(known, set())
             self._look_at(database, (name for name in changed if name not in self._verified))
             self._slice_after = known[-1][0] if len(known) == SLICE else ""

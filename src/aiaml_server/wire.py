@@ -21,9 +21,11 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 _CHUNK = 1 << 16
+_AT_ONCE = 1 << 18  # bytes; the loop has other things to do
 
 Received = Callable[["list[bytes] | None"], None]
 
@@ -88,7 +90,7 @@ class Wire:
     def send(self, line: bytes) -> None:
         """Write one line, given without its end, now or in its turn."""
         rest = memoryview(line + b"\n")
-        if self._queued == self._written:
+        if self._queued == self._written and len(rest) <= _AT_ONCE:
             with suppress(OSError):  # the thread finds out what is wrong
                 while rest and (size := self._write_some(rest)):
                     rest = rest[size:]
@@ -105,20 +107,28 @@ class Wire:
     # --- in ---------------------------------------------------------------------------------------
 
     def _readable(self, loop: asyncio.AbstractEventLoop, received: Received) -> None:
-        with suppress(BlockingIOError):
-            if not self._take(received):
-                loop.remove_reader(self._incoming)
+        try:
+            lines, ended = self._take()
+        except BlockingIOError:
+            return
+        if ended:
+            loop.remove_reader(self._incoming)
+            loop.call_soon(received, None)
+        received(lines)
 
     def _read(self, received: Received) -> None:
-        going = True
-        while going:
+        ended = False
+        while not ended:
             try:
-                going = self._take(received)
+                lines, ended = self._take()
             except BlockingIOError:
                 _wait(self._incoming, select.POLLIN)
+            else:
+                received(lines)
+        received(None)
 
-    def _take(self, received: Received) -> bool:
-        """Read one chunk; False at end of input, and when the client is gone."""
+    def _take(self) -> tuple[list[bytes], bool]:
+        """Read one chunk; return its lines, and whether the input or the client has ended."""
         try:
             chunk = os.read(self._incoming, _CHUNK)
         except BlockingIOError:
@@ -126,15 +136,14 @@ class Wire:
         except OSError:
             chunk = b""
         if not chunk:
-            received([b"".join(self._begun)])
-            received(None)
-            return False
+            return [b"".join(self._begun)], True
         head, newline, tail = chunk.rpartition(b"\n")
+        lines: list[bytes] = []
         if newline:
-            received(b"".join([*self._begun, head]).split(b"\n"))
+            lines = b"".join([*self._begun, head]).split(b"\n")
             self._begun.clear()
         self._begun.append(tail)
-        return True
+        return lines, False
 
     # --- out --------------------------------------------------------------------------------------
 
@@ -164,13 +173,20 @@ def _writing(descriptor: int) -> Callable[[memoryview], int]:
     """Return a function that writes as much as can be written at once, and returns how much."""
     kind = _kind(descriptor)
     if kind == stat.S_IFSOCK:
-        stream = socket.socket(fileno=descriptor)
-        return lambda data: stream.send(data, socket.MSG_DONTWAIT)
+        return partial(_send_some, descriptor)
     if kind == stat.S_IFIFO:
         poll = select.poll()
         poll.register(descriptor, select.POLLOUT)
         return lambda data: os.write(descriptor, data[: select.PIPE_BUF]) if poll.poll(0) else 0
     return lambda _: 0
+
+
+def _send_some(descriptor: int, data: memoryview) -> int:
+    stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, fileno=descriptor)
+    try:
+        return stream.send(data, socket.MSG_DONTWAIT)
+    finally:
+        stream.detach()  # which would close it
 
 
 def _wait(descriptor: int, event: int) -> None:

@@ -23,7 +23,7 @@ Result = TypeVar("Result")
 class _Job(NamedTuple):
     function: Callable[[], Any]
     loop: asyncio.AbstractEventLoop
-    done: asyncio.Future[Any]
+    done: asyncio.Future[tuple[Any, BaseException | None]]
 
 
 class Workers:
@@ -31,26 +31,28 @@ class Workers:
 
     def __init__(self) -> None:
         self._jobs: queue.SimpleQueue[_Job] = queue.SimpleQueue()
+        self._room = anyio.Semaphore(MOST, fast_acquire=True)
         self._threads = 0
-        self._unfinished = 0
 
     async def run(self, function: Callable[[], Result]) -> Result:
         """Run a function in a thread; return or raise what it does.
 
-        What was begun is ended: a caller that is cancelled goes on when the function has returned.
+        A caller that is cancelled before its turn goes at once; later, only when the function has
+        returned, so that nothing goes on behind its back.
         """
-        job: _Job = _Job(function, loop := asyncio.get_running_loop(), loop.create_future())
-        self._unfinished += 1
-        try:
-            if self._threads < min(self._unfinished, MOST):
+        async with self._room:
+            if self._threads < MOST - self._room.value:
                 self._start_thread()
+            loop = asyncio.get_running_loop()
+            job = _Job(function, loop, loop.create_future())
             self._jobs.put(job)
             with anyio.CancelScope(shield=True):
                 await job.done
-            result: Result = job.done.result()
-            return result
-        finally:
-            self._unfinished -= 1
+            result, error = job.done.result()
+            if error is not None:
+                raise error
+            value: Result = result
+            return value
 
     def _start_thread(self) -> None:
         try:
@@ -74,12 +76,8 @@ class Workers:
             error = raised
 
         def tell() -> None:
-            if job.done.done():  # the loop is ending
-                return
-            if error:
-                job.done.set_exception(error)
-            else:
-                job.done.set_result(result)
+            if not job.done.done():  # else the loop is ending
+                job.done.set_result((result, error))
 
         with suppress(RuntimeError):  # the loop is gone
             job.loop.call_soon_threadsafe(tell)
