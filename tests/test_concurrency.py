@@ -17,6 +17,7 @@ import pytest
 
 import strace
 from aiaml_server import Memory, MemoryBank, Settings
+from aiaml_server.workers import MOST
 from client import Client, ask, bank_process
 from disk import contents, leftovers, memories
 
@@ -129,6 +130,20 @@ def test_a_stopped_neighbour_keeps_no_answer_back(tmp_path: Path) -> None:
         assert client.log().count("without the lock") == warnings
     assert len(contents(tmp_path)) == 21
     assert leftovers(tmp_path) == []
+
+
+@posix
+def test_any_number_of_waiting_calls_holds_no_other_tool_up(tmp_path: Path) -> None:
+    """More than there are threads for one tool."""
+    with Client(tmp_path) as client, stopped_holder(tmp_path) as holder:
+        started = time.monotonic()
+        sent = [client.start_remember(f"call {number}") for number in range(2 * MOST)]
+        assert client.call("think", keywords=["nowhere"]) == []
+        assert time.monotonic() - started < SOON / 2
+        holder.kill()
+        holder.wait()
+        assert all(client.value(each)["memory_id"] for each in sent)
+    assert len(contents(tmp_path)) == 2 * MOST
 
 
 @strace.needed

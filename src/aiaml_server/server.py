@@ -54,23 +54,15 @@ class Server(MCPServer[Any]):
             lifespan=lifespan,
         )
         self._tools: dict[str, Tool] = {}
-        self._workers = Workers()
         for tool in (tool for toolset in toolsets for tool in toolset.tools()):
             self._tools[tool.name] = tool
             self.add_tool(
-                self._in_a_thread(tool.call),
+                _in_a_thread(tool.call),
                 name=tool.name,
                 title=tool.title,
                 description=tool.description,
                 annotations=tool.annotations,
             )
-
-    def _in_a_thread(self, call: Callable[..., CallToolResult]) -> Callable[..., Any]:
-        @wraps(call)  # from which the SDK reads the schemas
-        async def called(**arguments: Any) -> CallToolResult:
-            return await self._workers.run(partial(call, **arguments))
-
-        return called
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Any = None
@@ -87,6 +79,16 @@ class Server(MCPServer[Any]):
     async def run_stdio_async(self, wire: Wire | None = None) -> int:  # type: ignore[override]
         """Serve one client over stdio; return the exit code."""
         return await stdio.serve(self._lowlevel_server, wire or Wire.claim())
+
+
+def _in_a_thread(call: Callable[..., CallToolResult]) -> Callable[..., Any]:
+    workers = Workers()  # of its own: many calls that wait for a lock hold no other tool up
+
+    @wraps(call)  # from which the SDK reads the schemas
+    async def called(**arguments: Any) -> CallToolResult:
+        return await workers.run(partial(call, **arguments))
+
+    return called
 
 
 def _reason(error: ToolError, tool: Tool) -> str:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import anyio
 
-MOST = 16
+MOST = 40
 
 Result = TypeVar("Result")
 
