@@ -848,6 +848,21 @@ def test_processes_that_index_at_once_all_answer_completely(tmp_path: Path) -> N
     fresh.close()
 
 
+def test_an_index_can_be_made_by_several_at_once(tmp_path: Path) -> None:
+    """Whoever comes second neither fails nor starts again."""
+    with ThreadPoolExecutor(8) as pool:
+        for number in range(150):
+            together = threading.Barrier(8)
+            path = tmp_path / f"{number}.sqlite"
+
+            def make(_: int, together: threading.Barrier = together, path: Path = path) -> int:
+                together.wait()
+                with closing(Database(path)):
+                    return path.stat().st_ino
+
+            assert len(set(pool.map(make, range(8)))) == 1
+
+
 def test_the_handshake_does_not_wait_for_the_first_indexing(tmp_path: Path) -> None:
     """The server answers while the index is still being made, and ends at once when asked to."""
     for number in range(8000):

@@ -164,7 +164,7 @@ class Database:
 
     def _prepare(self) -> None:
         self._sql.execute("PRAGMA page_size = 8192")  # of a new file: fewer gaps between the texts
-        self._sql.execute("PRAGMA journal_mode = WAL")
+        self._patiently("PRAGMA journal_mode = WAL")
         self._sql.execute("PRAGMA synchronous = NORMAL")
         self._sql.execute("PRAGMA secure_delete = ON")  # what is forgotten is overwritten
         self._sql.execute("PRAGMA cache_size = -2000")
@@ -204,7 +204,7 @@ class Database:
             Stalled: another process has been writing for `PATIENCE` seconds without a result, or
                 there is no time to wait.
         """
-        self._begin()
+        self._patiently("BEGIN IMMEDIATE")
         try:
             yield
         except BaseException:
@@ -224,24 +224,37 @@ class Database:
             with suppress(sqlite3.Error):
                 self._sql.execute("COMMIT")
 
-    def _begin(self) -> None:
-        progress, since = -1, 0.0
+    def _patiently(self, statement: str) -> None:
+        """Execute what only one process may at a time, as soon as it is our turn.
+
+        SQLite itself does not wait in all such cases.
+
+        Raises:
+            Stalled: it is not, as `transaction` says.
+        """
+        progress, since = -2, 0.0
         self._sql.execute("PRAGMA busy_timeout = 100")  # then it is seen whether to go on waiting
         try:
             while True:
                 try:
-                    self._sql.execute("BEGIN IMMEDIATE")
+                    self._sql.execute(statement)
                 except sqlite3.OperationalError as error:
                     if "locked" not in str(error):
                         raise
-                    if (now := self._last_id()) != progress:
+                    if (now := self._progress()) != progress:
                         progress, since = now, time.monotonic()
                     if self._hurried() or time.monotonic() - since > PATIENCE:
                         raise Stalled("another process holds it and gets nowhere") from error
+                    time.sleep(0.001)
                 else:
                     return
         finally:
             self._sql.execute("PRAGMA busy_timeout = 1000")
+
+    def _progress(self) -> int:
+        with suppress(sqlite3.OperationalError):
+            return self._last_id()
+        return -1  # not even made yet
 
     # --- what is recorded -----------------------------------------------------------------------
 
