@@ -344,7 +344,7 @@ class Bench:
         """Start a process behind one that has changed the memories, as sessions do."""
         times: dict[str, list[float]] = {"ours": [], "bare": []}
         question = MIX["rare word"][0]
-        for memory in corpus.memories(min(self.effort.starts, 5), seed=3):
+        for memory in corpus.memories(self.effort.starts, seed=3):
             with Server(OURS, self.base) as server:
                 remember(server, memory)
                 sleep(0.6)  # between the last memory and the end of a session
