@@ -80,8 +80,7 @@ class MemoryBank:
             StoreError: the disk refused; nothing was left behind.
         """
         memory = self.store.add(Memory.new(agent, user, topics, content))
-        self._changed.set()
-        self.sync.wake()
+        self._tell()
         return memory
 
     def think(self, keywords: Iterable[str]) -> list[Hit]:
@@ -119,8 +118,7 @@ class MemoryBank:
         if len(after.encode()) > MAX_FILE:
             raise MalformedFile([f"it is larger than {MAX_FILE // 1024 // 1024} MiB"])
         self.store.replace(name, before, after)
-        self._changed.set()
-        self.sync.wake()
+        self._tell()
         return memory
 
     def forget(self, name: str, before: str) -> None:
@@ -131,6 +129,10 @@ class MemoryBank:
             StoreError: the disk refused; the file is as it was.
         """
         self.store.replace(name, before, None)
+        self._tell()
+
+    def _tell(self) -> None:
+        """Let the background work know that a file was written or deleted."""
         self._changed.set()
         self.sync.wake()
 
