@@ -405,9 +405,10 @@ def test_an_edit_in_place_is_seen_at_once_among_few_files(
 ) -> None:
     """Few are few, however often they were edited before."""
     monkeypatch.setattr(index, "SLICE", 5)
-    for number in range(12):
-        write(base, "0.md", format(replace(NOTE, content=f"needle {number}")))
-        assert found(bank, str(number)) == ["0.md"]
+    for number in range(12):  # in turn, so that each gets a higher number than the other has
+        name = ("0.md", "first.md")[number % 2]
+        write(base, name, format(replace(NOTE, content=f"needle {number}")))
+        assert found(bank, str(number)) == [name]
     time.sleep(0.1)
     assert found(bank, "needle") == ["0.md", "first.md"]
     for number in range(20):
