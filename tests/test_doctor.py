@@ -177,6 +177,39 @@ def test_a_python_that_nobody_tested_is_a_warning(base: Path, tmp_path: Path) ->
     assert found["remedy"] == "it is tested on Python 3.7 to 3.8: use one of these"
 
 
+RECORDS = {
+    "an index": None,
+    "a directory": '{"url": "file:///x", "dir_info": {}}',
+    "a wheel": '{"url": "file:///x.whl", "archive_info": {"hash": "sha256=0"}}',
+    "git": '{"url": "https://x.invalid/x.git", "vcs_info": {"vcs": "git", "commit_id": "0"}}',
+    "no JSON": "{",
+    "a list": "[]",
+    "null": "null",
+}
+
+
+@pytest.mark.parametrize("source", RECORDS)
+def test_each_way_to_install_it_is_well(base: Path, tmp_path: Path, source: str) -> None:
+    """Whatever record the installer has left, the program says who installed it."""
+    distribution(tmp_path / "path", "aiaml-server", "1.0")
+    directory = tmp_path / "path" / "aiaml_server-1.0.dist-info"
+    (directory / "INSTALLER").write_text("pip\n")
+    if record := RECORDS[source]:
+        (directory / "direct_url.json").write_text(record)
+    report = checked(base, "version", PYTHONPATH=str(tmp_path / "path"))
+    assert report.code == 0
+    assert report.having("ok", ", installed by pip, in ")
+
+
+def test_editable_source_is_said_to_be_one(base: Path, tmp_path: Path) -> None:
+    """Who helps wants to know that the program may be in any state."""
+    distribution(tmp_path / "path", "aiaml-server", "1.0")
+    record = tmp_path / "path" / "aiaml_server-1.0.dist-info" / "direct_url.json"
+    record.write_text('{"url": "file:///x", "dir_info": {"editable": true}}')
+    report = checked(base, "version", PYTHONPATH=str(tmp_path / "path"))
+    assert report.having("ok", "installed as editable source")
+
+
 def test_a_server_that_does_not_start_is_an_error(base: Path, tmp_path: Path) -> None:
     """With what it said last."""
     (tmp_path / "path").mkdir()
@@ -248,6 +281,23 @@ def test_a_file_in_the_place_of_the_directory(tmp_path: Path, words: tuple[str, 
     assert report.having("error", f"{base} is not a directory")
     assert report.having("ok", "the three tools work")
     assert base.read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ["mine/x", "mine/x/y", "x" * 300])
+def test_a_directory_that_no_memory_could_make_is_an_error(tmp_path: Path, name: str) -> None:
+    """What cannot lie below a file, or has no name that a disk takes, is not well."""
+    (tmp_path / "mine").write_text("mine")
+    report = checked(tmp_path / name, "directory", "disk")
+    assert report.code == 3
+    assert report.having("error", "cannot create")
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_a_link_to_nowhere_in_the_place_of_files(tmp_path: Path) -> None:
+    """The first memory could not be written, and the disk's check says so."""
+    (tmp_path / "files").symlink_to(tmp_path / "nowhere")
+    report = checked(tmp_path, "disk")
+    assert report.having("error", "cannot write in")
 
 
 def test_a_file_in_the_place_of_files(tmp_path: Path) -> None:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
 import stat
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from aiaml_server.cli.terminal import plural
 from aiaml_server.errors import StoreError
-from aiaml_server.files import TEMPORARY, Lock, write_atomic
+from aiaml_server.files import TEMPORARY, Lock, make_directory, write_atomic
+from aiaml_server.memory import Memory, parse
+from aiaml_server.memory import format as text_of
 
 from .finding import Finding, Fix, Level
-from .scene import Scene
+from .scene import Scene, is_directory
 
 _MIB = 1024 * 1024
 _ROOM, _LITTLE_ROOM = 10 * _MIB, 500 * _MIB
@@ -33,12 +36,12 @@ def directory(scene: Scene) -> Iterator[Finding]:
         yield Finding("directory", "error", found, "correct AIAML_MEMORY_DIR, then run this again")
         return
     base = scene.settings.base
-    if os.path.lexists(base) and not base.is_dir():
+    if os.path.lexists(base) and not is_directory(base):
         remedy = "move it away, or set AIAML_MEMORY_DIR to a directory"
         yield Finding("directory", "error", f"{base} is not a directory", remedy)
         return
     kind = file_system(_existing(base))
-    if base.is_dir():
+    if is_directory(base):
         yield Finding("directory", "ok", f"{base}, on {kind}" if kind else str(base))
     else:
         yield _could_be_made(base)
@@ -46,23 +49,30 @@ def directory(scene: Scene) -> Iterator[Finding]:
 
 
 def _could_be_made(base: Path) -> Finding:
-    above = _existing(base)
+    """Make the directory as the first memory would, try a memory in it, and take both away."""
+    missing = [path for path in (base, *base.parents) if not os.path.lexists(path)]
     try:
-        with tempfile.TemporaryDirectory(prefix=".aiaml-doctor-", dir=above):
-            found = f"{base} is not there yet; the first memory makes it"
-            return Finding("directory", "ok", found)
+        make_directory(base)
+        _try_writing(base)
     except OSError as error:
         found = f"{base} is not there, and {StoreError('create', base, error)}"
+        above = _existing(base)
         remedy = f"have {above} made writable for you, or set AIAML_MEMORY_DIR to another place"
         return Finding("directory", "error", found, remedy)
+    finally:
+        for path in missing:
+            with suppress(OSError):
+                path.rmdir()
+    found = f"{base} is not there yet; the first memory makes it"
+    return Finding("directory", "ok", found)
 
 
 def writable(scene: Scene) -> Iterator[Finding]:
-    """Really write: create, sync, rename, delete, lock."""
+    """Really keep a memory: create, sync, rename, read, delete, lock."""
     if not (base := scene.base):
         return
     files = base / "files"
-    for place in (base, files) if files.exists() else (base,):
+    for place in (base, files) if os.path.lexists(files) else (base,):
         try:
             took = _try_writing(place)
         except OSError as error:
@@ -74,15 +84,26 @@ def writable(scene: Scene) -> Iterator[Finding]:
             )
             yield Finding("disk", "error", str(cause), remedy)
             return
-    yield Finding("disk", "ok", f"a file was written, synced, renamed and deleted in {took:.0f} ms")
+    found = f"a trial memory was written, synced, read and taken away in {took:.0f} ms"
+    yield Finding("disk", "ok", found)
     yield from _locks(base)
 
 
 def _try_writing(place: Path) -> float:
+    """Write, read and delete a memory under a name that no reader looks at; return milliseconds.
+
+    Raises:
+        OSError: it did not come back as it was written, or the disk refused before.
+    """
     path = _trial(place)
+    memory = Memory.new("doctor", "nobody", ["trial"], "a trial memory")
     start = time.perf_counter()
-    write_atomic(path, b"aiaml doctor\n" * 100)
-    path.unlink()
+    write_atomic(path, text_of(memory).encode())
+    try:
+        if parse(path.read_text(encoding="utf-8")) != memory:
+            raise OSError(errno.EIO, "what was written is not what is read")
+    finally:
+        path.unlink()
     return (time.perf_counter() - start) * 1000
 
 
@@ -239,7 +260,7 @@ def _windows_drive(path: Path) -> str:
 
 def _existing(path: Path) -> Path:
     """Return the nearest directory above, or the path itself, that is there."""
-    while not path.is_dir() and path.parent != path:
+    while not is_directory(path) and path.parent != path:
         path = path.parent
     return path
 

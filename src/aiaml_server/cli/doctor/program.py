@@ -62,11 +62,17 @@ def _installed() -> str:
         files = metadata.distribution(NAME)
     except metadata.PackageNotFoundError:
         return "not installed but started from its source"
-    with suppress(ValueError, AttributeError):
-        if json.loads(files.read_text("direct_url.json") or "{}")["dir_info"]["editable"]:
-            return "installed as editable source"
+    if _editable(files):
+        return "installed as editable source"
     installer = (files.read_text("INSTALLER") or "").strip()
     return f"installed by {installer}" if installer else "installed"
+
+
+def _editable(files: metadata.Distribution) -> bool:
+    """Say whether it runs from its source; the record is PEP 610's, absent after an index."""
+    with suppress(ValueError, LookupError, TypeError):
+        return bool(json.loads(files.read_text("direct_url.json") or "{}")["dir_info"]["editable"])
+    return False
 
 
 def _tested() -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,6 +16,11 @@ from aiaml_server.store import Store
 from .census import Census, look
 
 PREFIX = "AIAML_"
+
+
+def is_directory(path: Path) -> bool:
+    """Say whether a path is a directory; not so `Path.is_dir`, it raises for a name too long."""
+    return os.path.isdir(path)  # noqa: PTH112
 
 
 @dataclass
@@ -54,7 +60,8 @@ class Scene:
     @property
     def base(self) -> Path | None:
         """The directory of the memories, if there is one."""
-        return self.settings.base if self.settings and self.settings.base.is_dir() else None
+        base = self.settings.base if self.settings else None
+        return base if base and is_directory(base) else None
 
     @cached_property
     def census(self) -> Census:
