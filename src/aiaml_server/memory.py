@@ -23,6 +23,7 @@ MAX_NAME = 200  # characters of `agent` and of `user`
 MAX_TOPICS = 32
 MAX_TOPIC = 64  # characters
 MAX_CONTENT = 1024 * 1024  # bytes of UTF-8
+MAX_HEAD = 64 * 1024  # characters of a frontmatter; a YAML parser takes half a second for so many
 
 WANTED = {
     "agent": f'a name on one line, 1 to {MAX_NAME} characters, such as "claude"',
@@ -185,7 +186,12 @@ _USUAL = re.compile(
 )
 _OPENING = re.compile("\ufeff?---[ \t]*(\r?\n)")
 _CLOSING = re.compile("^---[ \t]*(?:\r?\n|\\Z)", re.MULTILINE)
-_ITEM = re.compile(r"""\s*("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^,]*?)\s*(?:,|$)""")
+_SINGLE_QUOTED = re.compile(r"'[^']*(?:''[^']*)*'")
+# One item of a list. Each way of reading begins where the item does and ends where it must, so
+# that no character is looked at again for every other one; white space is stripped afterwards.
+_ITEM = re.compile(
+    rf"""\s*(?:("[^"\\]*(?:\\.[^"\\]*)*"|{_SINGLE_QUOTED.pattern})\s*(?:,|$)|([^,]*)(?:,|$))"""
+)
 
 
 def parse(text: str) -> Memory:
@@ -194,7 +200,8 @@ def parse(text: str) -> Memory:
     Raises:
         MalformedFile: it is not a memory's text; `problems` lists all that is wrong.
     """
-    if usual := _USUAL.match(text):
+    usual = _USUAL.match(text)
+    if usual and usual.end() <= MAX_HEAD:
         memory_id, timestamp, agent, user, topics = map(str.strip, usual.groups())
         words = tuple(filter(None, map(str.strip, topics.split(","))))
         return Memory(memory_id, timestamp, agent, user, words, text[usual.end() :].strip())
@@ -204,6 +211,8 @@ def parse(text: str) -> Memory:
     closing = _CLOSING.search(text, opening.end())
     if not closing:
         raise MalformedFile(["no second line --- closes the frontmatter"])
+    if closing.end() > MAX_HEAD:
+        raise MalformedFile([f"the frontmatter is longer than {MAX_HEAD:,} characters"])
     entries, extra = _entries(text[opening.end() : closing.start()])
     values, problems = _values(entries)
     if problems:
@@ -265,8 +274,8 @@ def _list(entry: list[str]) -> tuple[str, ...] | None:
     value = _after_colon(entry)
     if not _continued(entry):
         inner = value[1:-1] if value[:1] == "[" and value[-1:] == "]" else value
-        items = [_unquoted(match[1]) for match in _ITEM.finditer(inner) if match[1]]
-        return tuple(item for item in items if item)
+        items = (match[1] or match[2].rstrip() for match in _ITEM.finditer(inner))
+        return tuple(filter(None, map(_unquoted, items)))
     loaded = _yaml(entry)
     if not isinstance(loaded, list) or not all(isinstance(item, str) for item in loaded):
         return None
@@ -291,7 +300,7 @@ def _unquoted(value: str) -> str:
         except ValueError:
             text = _load_yaml(value)
         return text if isinstance(text, str) else value
-    if re.fullmatch(r"'(?:[^']|'')*'", value):
+    if _SINGLE_QUOTED.fullmatch(value):
         return value[1:-1].replace("''", "'")
     return value
 
