@@ -87,7 +87,56 @@ def program(path: Path, text: str) -> Path:
     return path
 
 
+def forge(machine: Machine, subject: str, date: str) -> None:
+    """Put a commit on the branch as no git makes it: any subject, any text for its dates."""
+    name = "20240101_000000_0dd0dd0d.md"
+    text = "---\nid: 0dd0dd0d\ntimestamp: 2024-01-01\nagent: a\nuser: u\ntopics: [t]\n---\n" + date
+    blob = git(machine.base, "hash-object", "-w", "--stdin", data=text)
+    git(machine.base, "update-index", "--add", "--cacheinfo", f"100644,{blob},files/{name}")
+    tree, head = git(machine.base, "write-tree"), git(machine.base, "rev-parse", "HEAD")
+    commit = (
+        f"tree {tree}\nparent {head}\nauthor A <a@b>{date}\ncommitter A <a@b>{date}\n\n{subject}"
+    )
+    words = ("hash-object", "-t", "commit", "-w", "--stdin", "--literally")
+    git(machine.base, "update-ref", "HEAD", git(machine.base, *words, data=commit))
+    (machine.base / "files" / name).write_text(text)
+
+
 # --- history and log ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "date",
+    ["", " -5 +0000", " 99999999999999 +0000", f" {9**99} +0000", " 1e5 +0000", " 0 +9999999"],
+)
+def test_a_commit_with_an_odd_date_ends_no_verb(ada: Machine, date: str) -> None:
+    """It was made by no git and came from elsewhere; its time is unknown, all else is told."""
+    ada.remember("hello")
+    ada.synced()
+    forge(ada, "by hand", date)
+    for verb in (["log"], ["history", "0dd0dd0d"], ["status"], ["log", "--since", "7d"]):
+        done = aiaml(ada, *verb)
+        assert "Traceback" not in done.stderr
+        assert done.returncode in (0, 1), done.stderr  # 1: it may say that it waits since 1970
+    assert "hello" in aiaml(ada, "log").stdout
+    (row, *_) = answer(ada, "log")
+    assert row["time"] is None or row["time"].startswith("1970-01-01")
+    assert "unknown time" in aiaml(ada, "history", "0dd0dd0d").stdout or row["time"]
+    (ada.base / "files" / "20240101_000000_0dd0dd0d.md").unlink()
+    once(ada.settings, local=True)
+    done = aiaml(ada, "restore", "0dd0dd0d", "--yes")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_long_subject_of_a_commit_holds_nothing_up(ada: Machine) -> None:
+    """What somebody wrote into the history is read in a time that grows with its length alone."""
+    ada.remember("hello")
+    ada.synced()
+    forge(ada, "Add memory " + "(" * 1_000_000, " 0 +0000")
+    started = time.monotonic()
+    done = aiaml(ada, "history", "0dd0dd0d")
+    assert time.monotonic() - started < 30
+    assert done.returncode == 0, done.stderr
 
 
 def test_history_has_each_version_of_both_machines_once(ada: Machine, bob: Machine) -> None:

@@ -161,7 +161,7 @@ def _version_before(past: Past, name: str, present: str | None) -> tuple[str, st
     start = texts.index(present) if present in texts else 0
     for change, text in zip(versions[start:], texts[start:], strict=True):
         if text is not None and text != present:
-            return text, f"on {_when(change)} (revision {change.commit.oid[:_SHORT]})"
+            return text, f"on {_when(change).rstrip()} (revision {change.commit.oid[:_SHORT]})"
     raise Ended(f"git has no other version of memory {past.id}")
 
 
@@ -401,8 +401,13 @@ def _text(bank: MemoryBank, name: str) -> str | None:
 
 
 def _when(change: Change) -> str:
-    moment = datetime.fromtimestamp(change.commit.time, timezone.utc).astimezone()
-    return f"{moment:%Y-%m-%d %H:%M}"
+    moment = _moment(change)
+    return f"{moment.astimezone():%Y-%m-%d %H:%M}" if moment else f"{'unknown time':16}"
+
+
+def _moment(change: Change) -> datetime | None:
+    time = change.commit.time
+    return None if time is None else datetime.fromtimestamp(time, timezone.utc)
 
 
 def _who(change: Change) -> str:
@@ -413,10 +418,10 @@ def _who(change: Change) -> str:
 
 
 def _fields(change: Change) -> dict[str, Any]:
-    moment = datetime.fromtimestamp(change.commit.time, timezone.utc)
+    moment = _moment(change)
     return {
         "revision": change.commit.oid,
-        "time": moment.isoformat(),
+        "time": moment.isoformat() if moment else None,
         "what": change.what.lower(),
         "author": change.commit.author,
         "arrived": change.arrived,

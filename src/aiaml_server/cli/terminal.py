@@ -202,7 +202,7 @@ def width() -> int:
 
 def plural(number: int, noun: str, nouns: str = "") -> str:
     """Return a number with its noun: "1 memory", "2,000 memories"."""
-    many = nouns or (f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s")
+    many = nouns or (f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s")
     return f"{number:,} {noun if number == 1 else many}"
 
 

@@ -24,18 +24,25 @@ Wanted = Callable[[str], bool]
 
 _AT_ONCE = 64  # commits that are compared in one call, at first
 _FIELDS = "%H%x00%P%x00%ct%x00%an%x00%s"
-_KEEPING = re.compile(r"(Add|Update) memory \S* ?\(.+\)")
-_OURS = re.compile(r"(Add|Update|Forget) memory \S* ?\((.+)\)")
+_LATEST_TIME = 253_370_764_800  # the year 9999, after which no calendar of Python's has a name
 _ARRIVED = re.compile(r"aiaml: join|clone|pull|merge")
 _WHAT = {"A": "Added", "M": "Updated", "D": "Forgotten", "T": "Updated"}
 
 
 class Commit(NamedTuple):
-    """A commit; `time` is in seconds since 1970."""
+    """A commit.
+
+    Attributes:
+        oid: its object name.
+        parents: those of the commits before it.
+        time: when it was made, in seconds since 1970; None where what it says is no time.
+        author: the name that it is by.
+        subject: the first line of its message.
+    """
 
     oid: str
     parents: Sequence[str]
-    time: int
+    time: int | None
     author: str
     subject: str
 
@@ -82,13 +89,13 @@ class History:
         output = self._repository.git.log(*words, self.head, "--")
         fields = iter(output.decode("utf-8", "surrogateescape").split("\0"))
         return [
-            Commit(oid, tuple(parents.split()), int(time), author, subject)
+            Commit(oid, tuple(parents.split()), time_of(time), author, subject)
             for oid, parents, time, author, subject in zip(*[fields] * 5, strict=False)
         ]
 
     def latest(self, since: float = 0.0) -> Iterator[list[Change]]:
         """Yield what each commit since then did to memories, newest first."""
-        commits = [each for each in self.commits if each.time >= since]
+        commits = [each for each in self.commits if (each.time or 0) >= since]
         start, size = 0, _AT_ONCE
         while start < len(commits):
             yield from self._changes(commits[start : start + size])
@@ -102,7 +109,7 @@ class History:
 
     def forgotten(self) -> list[Change]:
         """Return every deletion of a memory, newest first."""
-        others = [each for each in self.commits if not _KEEPING.fullmatch(each.subject)]
+        others = [each for each in self.commits if not _keeps(each)]
         found = [change for group in self._changes(others) for change in group]
         return [change for change in found if not change.after]
 
@@ -209,6 +216,27 @@ def _reach(oid: str, parents: dict[str, Sequence[str]], seen: set[str]) -> set[s
     return found
 
 
+def time_of(text: str) -> int | None:
+    """Return what a commit says of its time; None where git or no calendar can read it."""
+    if not text.isdecimal() or len(text) > len(str(_LATEST_TIME)):
+        return None
+    return time if (time := int(text)) < _LATEST_TIME else None
+
+
+def _keeps(commit: Commit) -> bool:
+    """Whether it is one of ours that deletes nothing."""
+    return _own(commit)[0] in ("Add", "Update")
+
+
 def _may_touch(commit: Commit, wanted: Wanted) -> bool:
-    ours = _OURS.fullmatch(commit.subject)
-    return not ours or " " in ours[2] or wanted(ours[2])  # messages have spaces squeezed
+    verb, name = _own(commit)
+    return not verb or " " in name or wanted(name)  # messages have spaces squeezed
+
+
+def _own(commit: Commit) -> tuple[str, str]:
+    """Return the verb and the file of one of our commits for one memory, else nothing."""
+    head, _, name = commit.subject.partition(" (")
+    words = head.split(" ")
+    if len(words) != 3 or words[1] != "memory" or len(name) < 2 or name[-1] != ")":
+        return "", ""
+    return (words[0], name[:-1]) if words[0] in ("Add", "Update", "Forget") else ("", "")

@@ -148,10 +148,14 @@ class Repository:
         return int(ahead), int(behind)
 
     def ahead_since(self) -> int | None:
-        """Return when the oldest commit that the remote has not was made, in seconds since 1970."""
+        """Return when the oldest commit that the remote has not was made, in seconds since 1970.
+
+        None where there is none, or none says a time that can be.
+        """
         seen = [f"^{REMOTE}"] if self.name_of(REMOTE) else []
         lines = self.git.rev_list("--timestamp", "HEAD", *seen).splitlines()
-        return min((int(line.split()[0]) for line in lines), default=None)
+        times = (int(line.split()[0]) for line in lines)
+        return min((each for each in times if 0 < each <= time.time()), default=None)
 
     def differing(self, old: str, new: str) -> int:
         """Count the memories that differ between two commits; `old` may be empty for none."""
