@@ -133,7 +133,7 @@ def test_what_the_editor_leaves_is_checked(
     assert terminal.code() == code
     assert said in " ".join(terminal.seen.split())
     assert len(names(home)) == 5
-    kept = list(tmp_path.glob("aiaml-*/aiaml-remember.md"))
+    kept = list(tmp_path.glob("aiaml-*/memory.md"))
     assert len(kept) == (">" in script)
 
 
@@ -195,7 +195,7 @@ def test_a_text_outlives_a_disk_that_refuses_it(home: Path, tmp_path: Path) -> N
     where = {"AIAML_MEMORY_DIR": str(home / "new"), "TMPDIR": str(tmp_path)}
     terminal = Terminal(home, "remember", "--user", "marco", EDITOR=program, **where)
     assert terminal.code() == 3, terminal.seen
-    (kept,) = tmp_path.glob("aiaml-*/aiaml-remember.md")
+    (kept,) = tmp_path.glob("aiaml-*/memory.md")
     assert kept.read_text(encoding="utf-8").endswith("Roses\n")
     assert kept.name in "".join(terminal.seen.split())
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+
+from aiaml_server.programs import find
 
 SERVER = "aiaml-server"
 
@@ -30,9 +31,10 @@ def of(environ: Mapping[str, str], argv0: str, prefix: str, executable: str) -> 
     if launcher := environ.get("AIAML_LAUNCHER"):
         return _batch(environ, launcher)
     path = environ.get("PATH")
-    if any(re.fullmatch(r"(archive|builds|environments)-v\d+", part) for part in _parts(prefix)):
-        return _uvx(environ.get("UV", ""), path)  # uv's cache, which is emptied now and then
-    runner = shutil.which("pipx", path=path)
+    cached = any(re.fullmatch(r"(archive|builds|environments)-v\d+", p) for p in _parts(prefix))
+    if cached and (words := _uvx(environ.get("UV", ""), path)):  # uv empties its cache at times
+        return words
+    runner = find("pipx", path)
     if runner and "pipx" in _parts(prefix) and "cache" in prefix.lower():
         return [runner, "run", SERVER]
     return _script(argv0, path) or [executable, "-m", "aiaml_server"]
@@ -45,19 +47,19 @@ def _parts(prefix: str) -> tuple[str, ...]:
 def _batch(environ: Mapping[str, str], launcher: str) -> list[str]:
     """Start a batch file through the shell that reads it: Node.js, for one, does not."""
     if launcher.lower().endswith((".cmd", ".bat")):
-        return [environ.get("COMSPEC") or "cmd.exe", "/c", launcher]
+        return [environ.get("COMSPEC") or find("cmd") or "cmd.exe", "/c", launcher]
     return [launcher]
 
 
 def _uvx(uv: str, path: str | None) -> list[str]:
     """Find uvx: by the name that the PATH has for it, which an upgrade of uv does not change."""
-    known = shutil.which("uvx", path=path)
-    beside = Path(uv).with_stem("uvx") if uv else None
+    known = find("uvx", path)
+    beside = Path(uv).with_stem("uvx") if Path(uv).is_absolute() else None
     if known and not (beside and beside.is_file() and not beside.samefile(known)):
-        return [str(Path(known).absolute()), SERVER]
-    if beside and not beside.is_file():
-        return [uv, "tool", "run", SERVER]
-    return [str(beside or "uvx"), SERVER]
+        return [known, SERVER]
+    if beside:
+        return [str(beside), SERVER] if beside.is_file() else [uv, "tool", "run", SERVER]
+    return []
 
 
 def _script(argv0: str, path: str | None) -> list[str]:
@@ -65,6 +67,8 @@ def _script(argv0: str, path: str | None) -> list[str]:
     if Path(argv0).stem not in (SERVER, "aiaml"):
         return []
     bare = Path(argv0).name == argv0
-    started = Path((bare and shutil.which(argv0, path=path)) or argv0).absolute()
+    if not (program := find(argv0, path) if bare else argv0):
+        return []
+    started = Path(program).absolute()
     found = [started.with_name(SERVER + end) for end in ("", ".exe")]
     return [os.path.normpath(script) for script in found if script.is_file()][:1]

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import getpass
+import os
+import re
 import shlex
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections import Counter
@@ -18,6 +21,7 @@ import click
 from aiaml_server.bank import MemoryBank
 from aiaml_server.errors import InvalidInput
 from aiaml_server.memory import Memory, must_be, parse
+from aiaml_server.programs import find
 from aiaml_server.sync import Status
 
 from .reading import found_by, print_lines
@@ -120,7 +124,7 @@ def _standard_input() -> str:
 
 def _written(bank: MemoryBank, form: str) -> Memory:
     """Store what the person writes in an editor, under a head that they may change."""
-    with closing(Draft("aiaml-remember", form)) as draft:
+    with closing(Draft("memory", form)) as draft:
         text = draft.edited()
         if text == form:
             raise Ended("nothing was written, so nothing is stored")
@@ -146,7 +150,9 @@ def edit(memory_id: str) -> None:
     with opened() as bank:
         name, memory = _only(bank, memory_id)
         before = bank.store.text(name)
-        with closing(Draft(name.removesuffix(".md"), before)) as draft:
+        # Not the file's name, nor any other id: they may come from another machine.
+        title = memory.id if re.fullmatch(r"[0-9a-f]{8}", memory.id) else "memory"
+        with closing(Draft(title, before)) as draft:
             after = draft.edited()
             if after == before:
                 raise Ended("nothing was changed")
@@ -187,10 +193,9 @@ class Draft:
             Ended: there is no editor, or what it left is no text.
         """
         try:
-            click.edit(filename=str(self._path))
-        except (click.ClickException, ValueError) as error:  # ValueError: a quote without its end
-            why = error.format_message() if isinstance(error, click.ClickException) else error
-            said = Ended(f"{why}; $EDITOR says which one to use", REFUSED)
+            _edit(self._path)
+        except (OSError, ValueError) as error:  # ValueError: a quote without its end
+            said = Ended(f"{error}; $EDITOR says which one to use", REFUSED)
             with suppress(FileNotFoundError):
                 if self._text() != self._before:
                     said = self.kept(said)
@@ -224,6 +229,28 @@ class Draft:
         """Keep the text; return the error that says why and where."""
         self._kept = True
         return Ended(f"not stored, because {why}; your text is in {self._path}", code)
+
+
+def _edit(path: Path) -> None:
+    """Have the person change a file in their editor, and wait for its end.
+
+    Raises:
+        OSError: there is none, or it failed.
+        ValueError: what they say it is cannot be read.
+    """
+    program, *words = _editor()
+    if not (found := find(program)):
+        raise OSError(f"there is no editor {program!r} on the PATH")
+    if code := subprocess.Popen([found, *words, str(path)]).wait():  # noqa: S603 (theirs)
+        raise OSError(f"the editor {program!r} failed with the exit code {code}")
+
+
+def _editor() -> list[str]:
+    """Return the words that start an editor: what the person says, or what there is."""
+    if said := (os.environ.get("VISUAL") or os.environ.get("EDITOR") or "").strip():
+        return [said] if find(said) else shlex.split(said)  # a path may hold spaces
+    usual = ("notepad",) if sys.platform == "win32" else ("sensible-editor", "vim", "nano", "vi")
+    return [next(filter(find, usual), usual[-1])]
 
 
 # --- forget ---------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -15,11 +14,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")  # or a machine without git cannot import it
-
-import git
-
+from aiaml_server import programs
 from aiaml_server.errors import AiamlError
+
+os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")  # or a machine without git cannot import it
+# GitPython runs git while it is imported, and so it must not look for it by itself.
+GIT = programs.find("git") or str(Path(sys.executable).with_name("no-git-was-found"))
+os.environ["GIT_PYTHON_GIT_EXECUTABLE"] = GIT
+
+import git  # noqa: E402 (see above)
 
 LOCAL_SECONDS = 300.0  # no command that stays on this machine takes longer
 _MEANWHILE_SECONDS = 2.0
@@ -173,7 +176,7 @@ def _environment() -> dict[str, str]:
         for name, value in os.environ.items()
         if not name.startswith("GIT_") or _KEPT.fullmatch(name)
     }
-    return {**inherited, **_NEVER_ASK}
+    return {**inherited, **programs.variables(), **_NEVER_ASK}
 
 
 def ssh_command(configured: str) -> str:
@@ -190,7 +193,7 @@ def ssh_command(configured: str) -> str:
 
 def dying_with_us() -> list[str]:
     """Return the program that has Linux kill what it runs when we are killed, where it is there."""
-    program = shutil.which("setpriv") if sys.platform == "linux" else None
+    program = programs.find("setpriv") if sys.platform == "linux" else None
     return [program, "--pdeathsig", "KILL", "--"] if program else []
 
 
@@ -234,8 +237,10 @@ def _finish(
 def _kill(process: subprocess.Popen[bytes]) -> None:
     """Kill a process of ours and all that it started."""
     if sys.platform == "win32":
-        words = ["taskkill", "/F", "/T", "/PID", str(process.pid)]
-        subprocess.run(words, capture_output=True, check=False)  # noqa: S603
+        if taskkill := programs.find("taskkill"):
+            words = [taskkill, "/F", "/T", "/PID", str(process.pid)]
+            subprocess.run(words, capture_output=True, check=False)  # noqa: S603
+        process.kill()
     else:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import codecs
 import os
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from aiaml_server.errors import AiamlError, InvalidSetting
+from aiaml_server.programs import find
 
 from . import file, jsonc, toml
 from .file import ConfigError
@@ -308,7 +308,7 @@ def _problems(entry: Any, command: Sequence[str], again: str) -> list[str]:
     with suppress(RuntimeError):  # ~ without a home
         program = program.expanduser()
     if not program.is_absolute():
-        if not shutil.which(command[0]):
+        if not find(command[0]):
             found.append(f"starts {command[0]}, which is not on the PATH; {again}")
     elif not program.is_file():
         found.append(f"starts {program}, which is not there; {again}")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
+
+from aiaml_server.programs import find
 
 from .finding import Finding, Level
 from .scene import Scene
@@ -15,7 +16,7 @@ def clients(_: Scene) -> Iterator[Finding]:
 
     good = []
     for each in (found := connections()):
-        starts = each.command and shutil.which(each.command[0])
+        starts = each.command and find(each.command[0])
         for problem in each.problems:
             what, _semicolon, todo = problem.rpartition("; ")
             level: Level = "error" if each.connected and not starts else "warning"
