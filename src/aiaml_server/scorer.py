@@ -14,11 +14,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
+from .errors import InvalidInput
 from .memory import Memory, instant
 
 MAX_HITS = 25
+MAX_KEYWORDS = 1000
+MAX_KEYWORD = 1000  # characters
+MAX_QUESTION = 64 * 1024  # characters of all keywords together
+
+WANTED = (
+    'a list of words to look for, such as ["dinner", "restaurant", "vegetarian", "marco"]; '
+    f"at most {MAX_KEYWORDS:,}, of {MAX_KEYWORD:,} characters each and {MAX_QUESTION:,} together"
+)
+"""What is right for the keywords of a question: the sentence that follows "must be"."""
 
 Fields = tuple[tuple[int, str], ...]
 
@@ -43,8 +52,18 @@ class Hit:
 
 
 def clean(keywords: Iterable[str]) -> list[str]:
-    """Lower-case and strip the keywords; drop empties and repeats, keep the order."""
-    return list(dict.fromkeys(word for word in (raw.lower().strip() for raw in keywords) if word))
+    """Lower-case and strip the keywords; drop empties and repeats, keep the order.
+
+    Raises:
+        InvalidInput: they are too many, or too long.
+    """
+    words = dict.fromkeys(word for word in (raw.lower().strip() for raw in keywords) if word)
+    lengths = [len(word) for word in words]
+    if len(words) > MAX_KEYWORDS or max(lengths, default=0) > MAX_KEYWORD:
+        raise InvalidInput("keywords", f"must be {WANTED}")
+    if sum(lengths) > MAX_QUESTION:
+        raise InvalidInput("keywords", f"must be {WANTED}")
+    return list(words)
 
 
 def fields(memory: Memory) -> Fields:
@@ -63,15 +82,23 @@ def score(searched: Fields, keyword: str) -> int:
     return total
 
 
-@lru_cache(maxsize=256)
+_patterns: dict[str, re.Pattern[str]] = {}  # the keywords of one question, at the most
+
+
 def _whole_word(keyword: str) -> re.Pattern[str]:
     r"""Return `\b` keyword `\b`, written so that the engine first looks for the letters.
 
-    At each place where they stand, the boundary before them is looked back for; this finds the same
-    matches ten times as fast.
+    Where they stand, it steps back by their number and asks for the boundary before them. This
+    finds the same matches ten times as fast, and never compares the letters twice.
     """
-    word = re.escape(keyword)
-    return re.compile(rf"{word}(?<=\b{word})\b")
+    if (pattern := _patterns.get(keyword)) is None:
+        letters = re.escape(keyword)
+        pattern = re.compile(rf"{letters}(?<=\b(?s:.{{{len(keyword)}}}))\b")
+        kept = sum(map(len, tuple(_patterns)))
+        if len(_patterns) >= MAX_KEYWORDS or kept + len(keyword) > MAX_QUESTION:
+            _patterns.clear()
+        _patterns[keyword] = pattern
+    return pattern
 
 
 def hit(

@@ -15,6 +15,7 @@ from .bank import MemoryBank
 from .errors import InvalidInput
 from .memory import WANTED as REMEMBER_WANTED
 from .memory import Memory
+from .scorer import WANTED as KEYWORDS
 from .scorer import clean
 from .stdio import whole
 
@@ -217,7 +218,6 @@ _ADDS = ToolAnnotations(
     read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=False
 )
 
-KEYWORDS = 'a list of words to look for, such as ["dinner", "restaurant", "vegetarian", "marco"]'
 MEMORY_IDS = 'a list of ids that think found, such as ["a1b2c3d4"]'
 
 
@@ -289,7 +289,8 @@ class MemoryTools:
         keywords: Annotated[
             list[str],
             Field(
-                description="Words to look for, six to ten single ones for the best result.",
+                description="Words to look for, six to ten single ones for the best result; "
+                "at most 1,000, of 1,000 characters each and 65,536 together.",
                 examples=[["dinner", "restaurant", "food", "vegetarian", "diet", "marco"]],
             ),
         ],

@@ -19,6 +19,7 @@ from aiaml_server.store import Store
 
 _QUESTIONS = 8
 _SOURCES = 24  # memories that questions are made of
+_LENGTH = 100  # characters of a word that are asked for
 _NAMED = re.compile(r"\d{8}_\d{6}_([^_.]+)\.md")
 
 Question = tuple[str, ...]
@@ -107,4 +108,4 @@ def _questions(store: Store, names: list[str]) -> Iterator[Question]:
             phrases.append(memory.content[start : start + 12])
     for number in range(_QUESTIONS if words else 0):
         some = random.sample(words, min(number % 4 + 1, len(words)))
-        yield tuple(clean([*some, *random.sample(phrases, number % 2)]))
+        yield tuple(clean(word[:_LENGTH] for word in (*some, *random.sample(phrases, number % 2))))
