@@ -15,8 +15,30 @@ def section(url: str) -> str:
 def remembered(base: Path) -> str:
     """Return the address that was last used for a base directory; empty where there is none."""
     try:
-        text = (base / ".git" / "aiaml" / "remote").read_text(encoding="utf-8")
+        _, common = git_directories(base)
+        text = (common / "aiaml" / "remote").read_text(encoding="utf-8")
     except (OSError, ValueError):
         return ""
     quoted = re.search(r'^\turl = "((?:[^"\\]|\\.)*)"$', text, re.MULTILINE)
     return re.sub(r"\\(.)", r"\1", quoted[1]) if quoted else ""
+
+
+def git_directories(base: Path) -> tuple[Path, Path]:
+    """Return the git directory of a base directory, and the one that its objects are in.
+
+    `.git` is a file in a submodule, with `--separate-git-dir` and in a worktree; the two differ in
+    the last of these only (see "gitrepository-layout" in git's manual).
+
+    Raises:
+        OSError: a file that names the directory cannot be read.
+        ValueError: it holds something else.
+    """
+    directory = base / ".git"
+    if directory.is_file():
+        directory = base / _line(directory).removeprefix("gitdir: ")
+    common = directory / "commondir"
+    return directory, directory / _line(common) if common.is_file() else directory
+
+
+def _line(path: Path) -> str:
+    return path.read_text(encoding="utf-8").rstrip("\r\n")

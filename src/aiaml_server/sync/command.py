@@ -34,6 +34,8 @@ _OPTIONS = {
     "core.fsmonitor": "false",
     "core.attributesFile": os.devnull,
     "core.excludesFile": os.devnull,
+    "core.safecrlf": "false",
+    "diff.orderFile": os.devnull,
     "commit.gpgSign": "false",
     "push.gpgSign": "false",
     "submodule.recurse": "false",

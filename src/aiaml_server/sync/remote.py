@@ -28,6 +28,7 @@ class Remote:
         self.git = Command(repository.base)
         self.git.secrets = _credentials(url)
         self.git.prefix = dying_with_us()
+        self._receiving: list[str] = []  # options of a push
         self.seconds = 60.0  # that one call may take
 
     def prepare(self) -> None:
@@ -40,11 +41,12 @@ class Remote:
         _have(directory / "remote", section(self._url))
         _have(directory / "HEAD", f"ref: {MAIN}\n")
         variables = self.git.variables
-        if variables.get("GIT_DIR"):
+        if variables.get("GIT_DIR") == str(directory):
             return
         variables["GIT_DIR"] = variables["GIT_COMMON_DIR"] = str(directory)
         variables["GIT_OBJECT_DIRECTORY"] = str(self._repository.common / "objects")
         self._prepare_ssh(variables)
+        self._receiving = self._receive_pack()
 
     def _prepare_ssh(self, variables: dict[str, str]) -> None:
         configured = variables.get("GIT_SSH_COMMAND") or self._ask("config", "core.sshCommand")
@@ -78,10 +80,23 @@ class Remote:
         Raises:
             GitFailed: it cannot be reached, or refuses.
         """
-        words = ("--porcelain", "--no-verify", "--recurse-submodules=no")
+        words = ("--porcelain", "--no-verify", "--recurse-submodules=no", *self._receiving)
         self._call("push", *words, "origin", f"{commit}:{MAIN}")
         self.git.update_ref(REMOTE, commit)
         self._repository.git.update_ref(REMOTE, commit)
+
+    def _receive_pack(self) -> list[str]:
+        """Say how a remote on this machine is to receive: by its own hooks, not the person's.
+
+        git does not let our options reach the git at the other end, so that one would run what the
+        person's `core.hooksPath` names.
+        """
+        words = ("--includes", "--get", "core.hooksPath")
+        configured = (self._ask("config", f"--{whose}", *words) for whose in ("global", "system"))
+        address = self._ask("ls_remote", "--get-url", "origin")
+        here = Path(address).is_absolute() or address.startswith("file:") or ":" not in address
+        # It is relative to the remote repository, where hooks of a push are run.
+        return [f"--receive-pack={_RECEIVE_PACK}"] if here and any(configured) else []
 
     def refs(self) -> dict[str, str]:
         """Return the branches that the remote has, and as "ref: HEAD" the name of its default.
@@ -127,6 +142,7 @@ def _credentials(url: str) -> list[str]:
     return sorted(filter(None, found), key=len, reverse=True)
 
 
+_RECEIVE_PACK = "git -c core.hooksPath=hooks receive-pack"
 _SHA1 = """\
 [core]
 	repositoryformatversion = 0

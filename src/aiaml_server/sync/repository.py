@@ -15,6 +15,7 @@ from aiaml_server.errors import AiamlError
 from aiaml_server.files import TEMPORARY, make_directory
 
 from . import stream
+from .address import git_directories
 from .command import Command, GitFailed
 from .stream import Step
 from .union import Copy, Entry, is_memory, renamed, union
@@ -74,9 +75,10 @@ class Repository:
         Raises:
             Busy: a person's merge or rebase is under way.
         """
+        if not (self.base / ".git").exists():  # also deleted under a running server
+            self._create()
+            self._adopted = False
         if not self._adopted:
-            if not self.directory.exists():
-                self._create()
             self._adopt()
         self._clear_leftovers()
         for name in _UNFINISHED:
@@ -85,6 +87,9 @@ class Repository:
 
     def _create(self) -> None:
         make_directory(self.base)
+        self.directory = self.common = self.base / ".git"
+        for name in ("GIT_DIR", "GIT_WORK_TREE"):
+            self.git.variables.pop(name, None)
         for name, text in _OWN_FILES.items():
             with suppress(FileExistsError), (self.base / name).open("x", encoding="utf-8") as file:
                 file.write(text)
@@ -98,14 +103,11 @@ class Repository:
 
     def find(self) -> bool:
         """Name the repository, so that git looks for no other; say whether there is one."""
-        if not self.directory.exists():
+        if not (self.base / ".git").exists():
             return False
-        if self.directory.is_file():  # a submodule, or a worktree of another repository
-            text = self.directory.read_text(encoding="utf-8").strip()
-            self.directory = (self.base / text.removeprefix("gitdir: ")).resolve()
+        self.directory, self.common = git_directories(self.base)
         self.git.variables["GIT_DIR"] = str(self.directory)
         self.git.variables["GIT_WORK_TREE"] = str(self.base)
-        self.common = self.base / _text(self.git.rev_parse("--git-common-dir"))
         return True
 
     def _adopt(self) -> None:
