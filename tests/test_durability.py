@@ -375,6 +375,7 @@ def test_a_read_only_disk_is_refused_until_it_is_writable(small_disk: Path) -> N
         for _ in range(2):
             subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
             assert_refuses(client, base, "the disk is read-only")
+            assert "Stor" not in client.log()
             subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
             assert_remembers(client, base)
 

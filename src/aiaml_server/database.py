@@ -72,6 +72,11 @@ _ROWS = """
 SELECT id, name, modified, changed, inode, size, memory_id, timestamp, topics, content, user, agent
 FROM files JOIN texts USING (id) WHERE id IN ({})
 """
+_RECORDED = """
+SELECT memory_id, timestamp, instant, problems, topics, content, user, agent
+FROM files LEFT JOIN texts USING (id) WHERE id = ?
+"""
+_RESTAMP = "UPDATE files SET (modified, changed, inode, size) = (?, ?, ?, ?) WHERE id = ?"
 
 
 Posting: TypeAlias = tuple[int, int, bytes, bytes]
@@ -391,16 +396,26 @@ class Database:
         first = self._last_id() + 1
         postings = Postings()
         for number, entry in enumerate(entries, first):
-            self._add_file(number, entry)
+            facts = (number, _packed(entry.name), *entry.stamp, *_facts(entry))
+            self._sql.execute("INSERT INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", facts)
             if isinstance(entry.found, Memory):
                 searched = fields(entry.found)
-                texts = [text for _, text in searched]
-                self._sql.execute("INSERT INTO texts VALUES (?, ?, ?, ?, ?)", (number, *texts))
+                texts = (number, *_texts(entry))
+                self._sql.execute("INSERT INTO texts VALUES (?, ?, ?, ?, ?)", texts)
                 if few or not postings.add(number % SEGMENT, searched):
                     self._sql.execute("INSERT INTO uncut VALUES (?, ?)", (number, few))
         self._append(first // SEGMENT, postings, new=first % SEGMENT == 0)
         if few:
             self._cut_young()
+
+    def confirm(self, known: Known, entry: Entry) -> bool:
+        """Record the stamp of a file that holds what is recorded of it; False if it does not."""
+        held = self._sql.execute(_RECORDED, (known.id,)).fetchone()
+        same = bool(held == (*_facts(entry), *_texts(entry)))
+        if same:
+            stamp = (*entry.stamp, known.id)
+            self._sql.execute(_RESTAMP, stamp)
+        return same
 
     def _cut_young(self) -> None:
         young = [number for (number,) in self._sql.execute("SELECT id FROM uncut WHERE young")]
@@ -415,19 +430,6 @@ class Database:
             self._append(segment, postings, new=False)
         self._sql.executemany("DELETE FROM uncut WHERE id = ?", done)
         self._sql.execute("UPDATE uncut SET young = 0")
-
-    def _add_file(self, number: int, entry: Entry) -> None:
-        facts: tuple[str | None, str | None, int, str | None]
-        if isinstance(entry.found, Memory):
-            moment = instant(entry.found.timestamp)
-            moment = _NO_INSTANT if moment is None else moment
-            facts = (entry.found.id, entry.found.timestamp, moment, None)
-        else:
-            facts = (None, None, _NO_INSTANT, entry.found)
-        self._sql.execute(
-            "INSERT INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (number, _packed(entry.name), *entry.stamp, *facts),
-        )
 
     def _append(self, segment: int, postings: Postings, *, new: bool) -> None:
         if not postings.totals:
@@ -550,6 +552,21 @@ def _added(held: Sequence[bytes], postings: Postings, run: bytes) -> tuple[bytes
     totals, topics = held
     more = postings.topics.get(run)
     return with_slots(totals, postings.totals[run]), with_slots(topics, more) if more else topics
+
+
+def _facts(entry: Entry) -> tuple[str | None, str | None, int, str | None]:
+    """Return a file's id, timestamp, instant and problems as they are recorded."""
+    if isinstance(entry.found, str):
+        return None, None, _NO_INSTANT, entry.found
+    moment = instant(entry.found.timestamp)
+    return entry.found.id, entry.found.timestamp, _NO_INSTANT if moment is None else moment, None
+
+
+def _texts(entry: Entry) -> tuple[str | None, ...]:
+    """Return what is searched in a file as it is recorded; of one that is no memory, nothing."""
+    if isinstance(entry.found, str):
+        return (None,) * 4
+    return tuple(text for _, text in fields(entry.found))
 
 
 def _searched(topics: str, content: str, user: str, agent: str) -> Fields:

@@ -28,7 +28,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import islice
+from itertools import chain, islice
 from typing import TypeAlias, TypeVar
 
 from .database import (
@@ -46,7 +46,7 @@ from .database import (
 from .errors import AiamlError, MalformedFile, StoreError
 from .memory import Memory
 from .scorer import MAX_HITS, Hit, clean, hit, newest_first, ordered, rank, score
-from .store import Stamp, Store
+from .store import UNREADABLE, Stamp, Store
 from .tokens import SEGMENT, Block, Scores, Total, at_least, is_word, matching, runs, spread
 from .watch import Watch
 
@@ -54,6 +54,7 @@ log = logging.getLogger(__name__)
 
 SLICE = 10_000  # files whose stamps are compared at a time: some 30 ms
 SLICE_SECONDS = 4.0
+STEP_BYTES = 8 * 1024 * 1024  # of files that are recorded together
 MANY_KEYWORDS = 300  # a file of 4 MiB cannot score 2 to the 32 with fewer
 FEW = 8  # candidates that are sooner scored than narrowed down
 MANY_RUNS = 300  # that narrow the choice at too high a price
@@ -177,7 +178,10 @@ class Index:
             for repair in (self._make_anew, self._move_to_memory):
                 try:
                     return self._answer(question)
-                except (sqlite3.Error, Stalled, OSError) as error:
+                except (AiamlError, MemoryError):  # nothing is wrong with the index
+                    raise
+                except Exception as error:
+                    # What a damaged database holds can make any statement on it fail.
                     if self._closing:
                         raise Closed("the index is closed") from error
                     if isinstance(error, Stalled) and not urgent:
@@ -294,41 +298,62 @@ class Index:
         Each is looked at inside the transaction, so it does not matter what another process does
         at the same time. A changed file's old and new state change places in one transaction.
         """
-        rest = sorted(set(names))
+        rest = sorted(set(names), reverse=True)
         many = len(rest) > SEGMENT // 4
         forgotten = False
         while rest:
             with database.transaction():
-                batch, rest = rest[: database.room()], rest[database.room() :]
-                stamps = {name: self._store.stamp(name) for name in batch}
-                known = database.find(batch)
-                for name in [name for name in known if known[name].stamp == stamps[name]]:
-                    del known[name], stamps[name]
-                database.forget([each.id for each in known.values()])
-                database.add(self._entries(stamps), few=len(stamps) < YOUNG)
-            forgotten |= bool(known)
-            self._verified.update(batch)
+                stamps = self._next_step(rest, database.room())
+                forgotten |= self._record(database, stamps)
+            self._verified.update(stamps)
         if forgotten:
             self._unwiped = not database.wipe()
         if many:
             _give_back()
+
+    def _next_step(self, names: list[str], most: int) -> dict[str, Stamp | None]:
+        """Take from the end of `names` what one transaction is to record, with its stamps."""
+        stamps: dict[str, Stamp | None] = {}
+        size = 0
+        while names and len(stamps) < most and size < STEP_BYTES:
+            name = names.pop()
+            stamp = stamps[name] = self._store.stamp(name)
+            size += stamp.size if stamp else 0
+        return stamps
+
+    def _record(self, database: Database, stamps: Mapping[str, Stamp | None]) -> bool:
+        """Record files as they are now; say whether anything recorded before was forgotten."""
+        known = database.find(stamps)
+        differing = {name: each for name, each in known.items() if each.stamp != stamps[name]}
+        changed = []
+        for entry in self._entries({name: stamps[name] for name in differing}):
+            if database.confirm(differing[entry.name], entry):
+                del differing[entry.name]
+            else:
+                changed.append(entry)
+        database.forget([each.id for each in differing.values()])
+        new = {name: stamp for name, stamp in stamps.items() if name not in known}
+        few = len(changed) + len(new) < YOUNG
+        database.add(chain(changed, self._entries(new)), few=few)
+        return bool(differing)
 
     def _entries(self, stamps: Mapping[str, Stamp | None]) -> Iterator[Entry]:
         """Read files, one at a time; those that are gone are left out."""
         for name, stamp in stamps.items():
             if self._closing:
                 raise Closed("the index is closed")
-            if stamp and (found := self._read(name)):
-                yield Entry(name, stamp if stamp.settled else NEVER, found)
-
-    def _read(self, name: str) -> Memory | str | None:
-        try:
-            return self._store.read(name)
-        except FileNotFoundError:
-            return None
-        except MalformedFile as error:
-            self._store.report(name, str(error))
-            return str(error)
+            if not stamp:
+                continue
+            try:
+                found: Memory | str = self._store.read(name)
+            except FileNotFoundError:
+                continue
+            except MalformedFile as error:
+                self._store.report(name, str(error))
+                found = str(error)
+                if stamp != UNREADABLE and _may_pass(error):
+                    stamp = NEVER  # noqa: PLW2901
+            yield Entry(name, stamp if stamp.settled else NEVER, found)
 
     # --- answering ------------------------------------------------------------------------------
 
@@ -353,6 +378,12 @@ class Index:
                 found.append((name, self._store.read(name)))
         found = [(name, memory) for name, memory in found if memory.id == memory_id]
         return sorted(found, key=lambda each: newest_first(each[1].timestamp))
+
+
+def _may_pass(error: MalformedFile) -> bool:
+    """Say whether a file may be readable soon without any change to it."""
+    cause = error.__cause__
+    return isinstance(cause, OSError) and cause.errno not in (errno.EACCES, errno.EPERM)
 
 
 def _lack_of_descriptors() -> OSError | None:

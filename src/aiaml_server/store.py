@@ -63,6 +63,10 @@ class Stamp(NamedTuple):
         return abs(time.time_ns() - last) > tick
 
 
+UNREADABLE = Stamp(-1, -1, -1, -1)
+"""The stamp of a file of which the system does not say in what state it is."""
+
+
 class Store:
     """The memories in `<base>/files/`. Safe to use from any thread and any number of processes."""
 
@@ -91,11 +95,12 @@ class Store:
         self._make_directories()
         try:
             with self._lock.held(LOCK_SECONDS) as hold:
-                if not hold.had:
-                    log.warning("Storing a memory without the lock on %s: not to be had", self.base)
-                return self._add(memory, alone=hold.alone)
+                stored = self._add(memory, alone=hold.alone)
         except OSError as error:
             raise StoreError("write in", self.directory, error) from error
+        if not hold.had:
+            log.warning("Stored a memory without the lock on %s: not to be had", self.base)
+        return stored
 
     def _make_directories(self) -> None:
         try:
@@ -188,10 +193,11 @@ class Store:
     def stamp(self, name: str = "") -> Stamp | None:
         """Return the stamp of the file `name`, or of the directory; None when there is none.
 
-        The directory's changes whenever a name in it appears, disappears or is replaced.
+        The directory's changes whenever a name in it appears, disappears or is replaced. One bad
+        file is `UNREADABLE`, so that it hides no other.
 
         Raises:
-            StoreError: there is something, but the system does not say what.
+            StoreError: there is a directory, but the system does not say in what state it is.
         """
         path = self._path(name)
         try:
@@ -199,9 +205,18 @@ class Store:
         except FileNotFoundError:
             return None
         except OSError as error:
+            if name and self._can_be_entered():
+                return UNREADABLE
             raise StoreError("read", path, error) from error
         modified, changed = status.st_mtime_ns & _MOST, status.st_ctime_ns & _MOST
         return Stamp(modified, changed, status.st_ino & _MOST, status.st_size)
+
+    def _can_be_entered(self) -> bool:
+        try:
+            os.lstat(self._path("."))
+        except OSError:
+            return False
+        return True
 
     def _path(self, name: str) -> str:
         return self._prefix + name
