@@ -122,6 +122,7 @@ def test_a_commit_with_an_odd_date_ends_no_verb(ada: Machine, date: str) -> None
     (row, *_) = answer(ada, "log")
     assert row["time"] is None or row["time"].startswith("1970-01-01")
     assert "unknown time" in aiaml(ada, "history", "0dd0dd0d").stdout or row["time"]
+    once(ada.settings, local=True)  # brings the file in, which is only in git so far
     (ada.base / "files" / "20240101_000000_0dd0dd0d.md").unlink()
     once(ada.settings, local=True)
     done = aiaml(ada, "restore", "0dd0dd0d", "--yes")

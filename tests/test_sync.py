@@ -305,16 +305,6 @@ def test_a_deletion_of_an_unchanged_memory_reaches_all(ada: Machine, bob: Machin
     assert ada.files == bob.files == {}
 
 
-def test_a_missing_directory_is_no_wish_to_forget_everything(ada: Machine, bob: Machine) -> None:
-    """Without `files/` nothing is deleted in git, nor on the other machine."""
-    memory = ada.remember("one")
-    settle([ada, bob])
-    (ada.base / "files").rename(ada.base / "moved")
-    settle([ada, bob])
-    assert list(bob.files) == [memory.file_name]
-    assert not any(message.startswith("Forget") for message in ada.messages())
-
-
 def test_the_same_file_name_drawn_on_two_machines_loses_neither(ada: Machine, bob: Machine) -> None:
     """The same id in the same second: both memories are kept."""
     name = "20240101_000000_aaaaaaaa.md"

@@ -51,6 +51,12 @@ class Stamp(NamedTuple):
     inode: int
     size: int
 
+    @classmethod
+    def of(cls, status: os.stat_result) -> Stamp:
+        """Take it from what the system says of a file or directory."""
+        modified, changed = status.st_mtime_ns & _MOST, status.st_ctime_ns & _MOST
+        return cls(modified, changed, status.st_ino & _MOST, status.st_size)
+
     @property
     def settled(self) -> bool:
         """Whether any later change is sure to give another stamp.
@@ -201,15 +207,13 @@ class Store:
         """
         path = self._path(name)
         try:
-            status = os.lstat(path)
+            return Stamp.of(os.lstat(path))
         except FileNotFoundError:
             return None
         except OSError as error:
             if name and self._can_be_entered():
                 return UNREADABLE
             raise StoreError("read", path, error) from error
-        modified, changed = status.st_mtime_ns & _MOST, status.st_ctime_ns & _MOST
-        return Stamp(modified, changed, status.st_ino & _MOST, status.st_size)
 
     def _can_be_entered(self) -> bool:
         try:

@@ -283,6 +283,10 @@ _REMEDIES = {
         "AIAML_CHECK_SECRETS=false switches the check off."
     ),
     r"symbolic link|not a regular file": "put a regular file in its place, or move it elsewhere.",
+    r"the directory .* is missing": (
+        "put it back (is a disk not mounted?); or make it anew, empty, and all memories that git "
+        "has come back. Nothing is done meanwhile, and nothing forgotten."
+    ),
     r"larger than": "cut it into several memories, or move it elsewhere.",
     r"cannot be read": "see that the file belongs to you and can be read.",
     r"dubious ownership": "make the memory directory your own (`chown`).",

@@ -7,6 +7,8 @@
     repository  the base directory's git repository
     stream      new commits, as git fast-import reads them
     worktree    its files, read and replaced without a loss
+    disk        the files compared with a commit
+    seen        which files this machine has had, and in which directory
     union       two histories made one (pure)
     command     running git
     status      how things stand, for others to read

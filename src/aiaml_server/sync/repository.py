@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import reduce
+from itertools import chain
 from pathlib import Path
 
 from aiaml_server.errors import AiamlError
@@ -17,9 +18,11 @@ from aiaml_server.files import TEMPORARY, make_directory
 from . import stream
 from .address import git_directories
 from .command import Command, GitFailed
+from .disk import Disk, in_chunks, listing
+from .seen import MARKER, Seen, Sighting
 from .stream import Step
 from .union import Copy, Entry, is_memory, renamed, union
-from .worktree import MAX_FILE, Changed, Unfit, object_name, read, replace
+from .worktree import MAX_FILE, Changed, Unfit, read, replace
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +30,7 @@ IMPORT_FROM = 500  # more new memories than this, where git has none yet, share 
 MAIN = "refs/heads/main"
 REMOTE = "refs/aiaml/remote"  # the remote's branch as last seen
 _CHUNK = 200  # files that are committed or brought in at once
+_BYTES = 16 * 1024 * 1024  # and as many bytes of them, at the most
 _IMPORTED = 5000
 _STALE_SECONDS = 600.0  # longer than any command of ours runs on this machine
 _SESSION_SECONDS = 86400.0  # `git commit -a` locks the index while a person writes the message
@@ -44,6 +48,7 @@ _IGNORED = f"""\
 .git.new/
 .index/
 .*{TEMPORARY}
+{MARKER}
 """
 _EXACT = "files/*.md -text -filter -ident !eol !working-tree-encoding\n"
 _OWN_FILES = {".gitignore": _IGNORED, ".gitattributes": _EXACT}
@@ -66,6 +71,8 @@ class Repository:
         self.unfit: dict[bytes, str] = {}  # what has a memory's name and is none
         self._adopted = False
         self._identity = ""
+        self._not_in_index: set[bytes] = set()  # as they are committed
+        self._listed: tuple[str, dict[bytes, Entry]] = ("", {})
 
     # --- setting up -----------------------------------------------------------------------------
 
@@ -172,23 +179,37 @@ class Repository:
                 raise
             return ""
 
-    def _unknown(self) -> dict[bytes, Entry | None]:
-        """Return the memories that may not be as in the current commit, with their entry there."""
-        found: dict[bytes, Entry | None] = {}
-        output = self.git.status(
-            "--porcelain=v2", "-z", "--no-renames", "--untracked-files=all", "--ignored=matching",
-            "--ignore-submodules=all", "--", "files",
-        )  # fmt: skip
-        for record in output.split(b"\0"):
-            kind, _, rest = record.partition(b" ")
-            if kind in (b"?", b"!"):
-                found.setdefault(rest, None)
-            elif kind == b"1":
-                _, _, mode, _, _, oid, _, path = rest.split(b" ", 7)
-                found[path] = _entry(mode, oid)
-            elif kind == b"u":
-                raise Busy("a merge has left conflicts in files/: resolve them, then sync goes on")
-        return {path: entry for path, entry in sorted(found.items()) if is_memory(path)}
+    def _disk(self, head: str) -> Disk:
+        """Compare the files with the commit `head`; empty for none.
+
+        Raises:
+            Busy: the directory that had the files is not there.
+        """
+        directory = self.base / "files"
+        tree, seen = self._tree(head), Seen(self.directory / "aiaml" / "seen", directory)
+        here = listing(directory)
+        if here is None and tree and seen.anything():
+            raise Busy(f"the directory {directory} is missing")
+        return Disk(self.base, tree, here or {}, seen.read())
+
+    def _tree(self, commit: str) -> dict[bytes, Entry]:
+        """Return the memories of a commit; the last answer is kept, since it is often the same."""
+        if commit != self._listed[0]:
+            output = self.git.ls_tree("-z", "--full-tree", commit, "files/")
+            lines = (line.partition(b"\t") for line in output.split(b"\0") if line)
+            fields = ((meta.split(b" "), path) for meta, _, path in lines if is_memory(path))
+            self._listed = commit, {path: Entry(meta[0], meta[2]) for meta, path in fields}
+        return self._listed[1]
+
+    def _versions(self, head: str) -> set[tuple[bytes, bytes]]:
+        """Return each path in `files/` with the object name of each version it has had."""
+        options = ("--stdin", "-m", "-r", "--root", "-z", "--raw", "--no-renames", "--no-commit-id")
+        commits = self.git.rev_list(head)
+        fields = self.git.diff_tree(*options, "--", "files", istream=commits).split(b"\0")
+        return {
+            (path, meta.split(b" ")[3])
+            for meta, path in zip(fields[::2], fields[1::2], strict=False)
+        }
 
     def _changes(self, old: str, new: str) -> dict[bytes, tuple[Entry | None, Entry | None]]:
         """Return what differs between two trees: each path's entry before and after."""
@@ -203,12 +224,16 @@ class Repository:
 
     def pending(self, objection: Callable[[bytes], str]) -> int:
         """Count what `commit` would commit now; `held_back` and `unfit` say what it would not."""
-        self.held_back, self.unfit = {}, {}
-        unknown = self._unknown().items()
-        return sum(self._step(path, entry, objection) is not None for path, entry in unknown)
+        head = self.head()
+        disk = self._disk(head)
+        added = sum(1 for _ in self._steps(disk, head, objection))
+        self.held_back, self.unfit = disk.held_back, disk.unfit
+        return added + len(disk.deleted())
 
     def commit(self, objection: Callable[[bytes], str]) -> int:
         """Commit every memory that is not on disk as it is in the current commit.
+
+        What the disk lacks, and was never seen there, is brought back instead.
 
         Args:
             objection: says for a file's bytes why they must not be committed; empty if they may.
@@ -217,20 +242,50 @@ class Repository:
             How many were committed.
         """
         head = self.head() or self._commit_own_files()
-        unknown = list(self._unknown().items())
-        self.held_back, self.unfit = {}, {}
-        adopting = len(unknown) > IMPORT_FROM and not self.name_of("HEAD:files")
-        committed, size = 0, _IMPORTED if adopting else _CHUNK
-        for start in range(0, len(unknown), size):
-            chunk = unknown[start : start + size]
-            steps = [step for path, entry in chunk if (step := self._step(path, entry, objection))]
+        disk = self._disk(head)
+        if disk.unlike() and self.git.ls_files("--unmerged", "--", "files"):
+            raise Busy("a merge has left conflicts in files/: resolve them, then sync goes on")
+        self.held_back, self.unfit = disk.held_back, disk.unfit
+        gone = ((Step("Forget", path, None), None) for path in disk.deleted())
+        found = chain(self._steps(disk, head, objection), gone)
+        adopting = not disk.tree and len(disk.here) > IMPORT_FROM
+        committed = 0
+        for chunk in in_chunks(found, _size, _IMPORTED if adopting else _CHUNK, _BYTES):
+            steps = [step for step, _ in chunk]
             groups = [steps] if adopting else [[step] for step in steps]
-            if steps:
-                head = self._import(stream.commits(groups, self.branch(), head, self._who()))
-            apart = self.held_back.keys() | self.unfit.keys()
-            self._refresh([path for path, _ in chunk if path not in apart])
+            head = self._import(stream.commits(groups, self.branch(), head, self._who()))
+            self._note_seen({step.path: sighting for step, sighting in chunk})
+            self._refresh([step.path for step in steps])
             committed += len(steps)
+        self._refresh([path for path in disk.same if path not in disk.known])
+        self._note_seen(disk.same)
+        self._bring_back(disk)
         return committed
+
+    def _steps(
+        self, disk: Disk, head: str, objection: Callable[[bytes], str]
+    ) -> Iterator[tuple[Step, Sighting | None]]:
+        versions: set[tuple[bytes, bytes]] = set()
+
+        def was_there(path: bytes, oid: bytes) -> bool:
+            if not versions:
+                versions.update(self._versions(head))
+            return (path, oid) in versions
+
+        return disk.steps(head.encode(), objection, was_there)
+
+    def _bring_back(self, disk: Disk) -> None:
+        """Have on disk what was never deleted there."""
+        lost = {path: (None, entry) for path, entry in disk.missing().items()}
+        changes = {**lost, **disk.outdated}
+        back = self._check_out(changes)
+        self._note_seen({path: _sighting(changes[path][1]) for path in back})
+        self._refresh(back)
+        if back:
+            log.warning("Brought back %d memories that were in git and not on disk", len(back))
+
+    def _note_seen(self, sightings: Mapping[bytes, Sighting | None]) -> None:
+        Seen(self.directory / "aiaml" / "seen", self.base / "files").note(sightings)
 
     def _commit_own_files(self) -> str:
         files = {name.encode(): read(self.base / name) for name in _OWN_FILES}
@@ -241,29 +296,6 @@ class Repository:
         head = self._import(stream.commits([steps], self.branch(), "", self._who()))
         self._refresh([step.path for step in steps])
         return head
-
-    def _step(
-        self, path: bytes, entry: Entry | None, objection: Callable[[bytes], str]
-    ) -> Step | None:
-        try:
-            data = read(self._file(path))
-        except Unfit as error:
-            self.unfit[path] = str(error)
-            return None
-        if data is None:
-            return Step("Forget", path, None) if entry and self._was_here(entry) else None
-        if entry and object_name(data, entry.oid) == entry.oid:
-            return None
-        if reason := objection(data):
-            self.held_back[path] = reason
-            return None
-        return Step("Update" if entry else "Add", path, data)
-
-    def _was_here(self, entry: Entry) -> bool:
-        """Whether a memory that is gone from disk had been there, so that somebody deleted it."""
-        if not entry.is_file or not (self.base / "files").is_dir():
-            return False
-        return int(self.git.cat_file("-s", entry.oid.decode())) <= MAX_FILE
 
     def _who(self) -> str:
         """Return the identity that the person has configured, else one of our own."""
@@ -284,13 +316,18 @@ class Repository:
 
         Commits do not need it. Where a living git keeps it locked, a later round does it.
         """
-        if not paths:
+        self._not_in_index.update(paths)
+        if not self._not_in_index:
             return
         try:
-            names = b"\0".join((*paths, b""))
+            if not (self.directory / "index").exists():
+                self.git.read_tree("HEAD")
+            names = b"\0".join((*self._not_in_index, b""))
             self.git.update_index("--add", "--remove", "-z", "--stdin", istream=names)
         except GitFailed as error:
             log.debug("The index is not up to date: %s", error)
+        else:
+            self._not_in_index.clear()
 
     def _file(self, path: bytes) -> Path:
         return self.base / os.fsdecode(path)
@@ -316,6 +353,7 @@ class Repository:
         changes = self._changes(ours or self._empty_tree(), joined)
         here = self._check_out(changes)
         self.git.update_ref("-m", "aiaml: join", "HEAD", joined, ours or "0" * len(joined))
+        self._note_seen({path: _sighting(changes[path][1]) for path in here})
         self._refresh(here)
         self._note({path: after for path, (_, after) in changes.items() if path not in set(here)})
         return len(here)
@@ -443,6 +481,14 @@ _ONLY_CONFIGURED = {
 
 def _text(output: bytes) -> str:
     return os.fsdecode(output).strip()
+
+
+def _size(found: tuple[Step, Sighting | None]) -> int:
+    return len(found[0].data or b"")
+
+
+def _sighting(entry: Entry | None) -> Sighting | None:
+    return Sighting(entry.oid, None) if entry else None
 
 
 def _entry(mode: bytes, oid: bytes) -> Entry | None:

@@ -1,0 +1,166 @@
+"""The memory files compared with a commit: what is new, what was deleted, what is only missing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from aiaml_server.store import Stamp
+
+from .seen import Sighting
+from .stream import Step
+from .union import Entry, is_memory
+from .worktree import Unfit, object_name, read
+
+Item = TypeVar("Item")
+
+
+def listing(directory: Path) -> dict[bytes, Stamp | None] | None:
+    """Return the paths in `files/` that may be memories, with their stamps; None without it.
+
+    A stamp so new that a change might not alter it counts as unknown, and so does one that the
+    system does not tell.
+
+    Raises:
+        OSError: the directory is there, but cannot be listed.
+    """
+    found = {}
+    try:
+        with os.scandir(os.fsencode(directory)) as entries:
+            for entry in entries:
+                path = b"files/" + entry.name
+                if is_memory(path):
+                    found[path] = _stamp(entry)
+    except FileNotFoundError:
+        return None
+    return found
+
+
+def _stamp(entry: os.DirEntry[bytes]) -> Stamp | None:
+    try:
+        stamp = Stamp.of(entry.stat(follow_symlinks=False))
+    except OSError:
+        return None
+    return stamp if stamp.settled else None
+
+
+@dataclass
+class Disk:
+    """What is on disk beside what a commit has. What is found out by reading is kept here.
+
+    Attributes:
+        base: the base directory.
+        tree: the memories of the commit.
+        here: the files, with their stamps.
+        known: what was seen in this directory before.
+        held_back: files that must not be committed, and why.
+        unfit: what has a memory's name and is none, and why.
+        same: files that are as in the commit.
+        outdated: files that are as in an earlier commit, and were not seen here before: with their
+            entries on disk and in the commit.
+    """
+
+    base: Path
+    tree: Mapping[bytes, Entry]
+    here: Mapping[bytes, Stamp | None]
+    known: Mapping[bytes, Sighting]
+    held_back: dict[bytes, str] = field(default_factory=dict)
+    unfit: dict[bytes, str] = field(default_factory=dict)
+    same: dict[bytes, Sighting] = field(default_factory=dict)
+    outdated: dict[bytes, tuple[Entry, Entry]] = field(default_factory=dict)
+
+    def unlike(self) -> list[bytes]:
+        """Return the files that may be other than in the commit."""
+        return sorted(path for path, stamp in self.here.items() if not self._is_known(path, stamp))
+
+    def _is_known(self, path: bytes, stamp: Stamp | None) -> bool:
+        entry, sighting = self.tree.get(path), self.known.get(path)
+        if not entry or not sighting or not stamp:
+            return False
+        return sighting == (entry.oid, stamp)
+
+    def deleted(self) -> dict[bytes, Entry]:
+        """Return what is gone after it was seen here as the commit has it."""
+        return {path: entry for path, entry in self._absent() if self._was_here(path, entry)}
+
+    def missing(self) -> dict[bytes, Entry]:
+        """Return what is not here and never was, as far as is known."""
+        return {path: entry for path, entry in self._absent() if not self._was_here(path, entry)}
+
+    def _absent(self) -> Iterator[tuple[bytes, Entry]]:
+        return (
+            (p, entry) for p, entry in self.tree.items() if p not in self.here and entry.is_file
+        )
+
+    def _was_here(self, path: bytes, entry: Entry) -> bool:
+        sighting = self.known.get(path)
+        return sighting is not None and sighting.oid == entry.oid
+
+    def steps(
+        self,
+        like: bytes,
+        objection: Callable[[bytes], str],
+        was_there: Callable[[bytes, bytes], bool],
+    ) -> Iterator[tuple[Step, Sighting]]:
+        """Read what is unlike, and yield what is to be committed, with what was seen.
+
+        Args:
+            like: any object name of the repository.
+            objection: says for a file's bytes why they must not be committed; empty if they may.
+            was_there: whether a path had a version, by its object name, in an earlier commit.
+        """
+        for path in self.unlike():
+            data = self._read(path)
+            if data is None:
+                continue
+            oid = object_name(data, like)
+            if self._is_news(path, oid, was_there) and self._may_travel(path, data, objection):
+                verb = "Update" if path in self.tree else "Add"
+                yield Step(verb, path, data), Sighting(oid, self.here[path])
+
+    def _read(self, path: bytes) -> bytes | None:
+        try:
+            return read(self.base / os.fsdecode(path))
+        except Unfit as error:
+            entry = self.tree.get(path)
+            if not entry or entry.is_file:  # else git has no file there either
+                self.unfit[path] = str(error)
+            return None
+
+    def _is_news(self, path: bytes, oid: bytes, was_there: Callable[[bytes, bytes], bool]) -> bool:
+        entry = self.tree.get(path)
+        if entry and entry.oid == oid:
+            self.same[path] = Sighting(oid, self.here[path])
+            return False
+        if entry and path not in self.known and was_there(path, oid):
+            self.outdated[path] = (entry._replace(oid=oid), entry)
+            return False
+        return True
+
+    def _may_travel(self, path: bytes, data: bytes, objection: Callable[[bytes], str]) -> bool:
+        reason = objection(data)
+        if reason:
+            self.held_back[path] = reason
+        return not reason
+
+
+def in_chunks(
+    items: Iterable[Item], size: Callable[[Item], int], number: int, most: int
+) -> Iterator[list[Item]]:
+    """Cut what comes into lists of at most `number` items and, together, `most` bytes.
+
+    A single item that is larger makes a list of its own.
+    """
+    chunk: list[Item] = []
+    total = 0
+    for item in items:
+        if chunk and (len(chunk) == number or total + size(item) > most):
+            yield chunk
+            chunk, total = [], 0
+        chunk.append(item)
+        total += size(item)
+    if chunk:
+        yield chunk

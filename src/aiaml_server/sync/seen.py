@@ -1,0 +1,168 @@
+"""What this machine has seen on disk: which memory files, in which version, in which directory.
+
+A file that git has and the disk has not was deleted only if it had been in this very directory: an
+unmounted disk, a checkout that broke off or an old backup must not be taken for a wish to forget.
+The record is disposable. Without it nothing was seen, so nothing counts as deleted, and every file
+is read once.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from aiaml_server.errors import MalformedFile
+from aiaml_server.files import read_regular
+from aiaml_server.store import Stamp
+
+log = logging.getLogger(__name__)
+
+MARKER = ".aiaml-directory"
+_MARK = b"AIAML knows this directory again by this file. Deleting it harms nothing.\n%s\n"
+_TABLES = """
+CREATE TABLE IF NOT EXISTS place (mark BLOB, inode INTEGER, changed INTEGER, listed INTEGER);
+CREATE TABLE IF NOT EXISTS seen (
+    path BLOB PRIMARY KEY, oid BLOB, modified INTEGER, changed INTEGER, inode INTEGER, size INTEGER
+) WITHOUT ROWID;
+"""
+
+
+class Sighting(NamedTuple):
+    """A version that a file was seen to have.
+
+    Attributes:
+        oid: git's name for the bytes.
+        stamp: while the file bears it, it has these bytes; None where that is not sure.
+    """
+
+    oid: bytes
+    stamp: Stamp | None
+
+
+class Place(NamedTuple):
+    """What tells one directory from another, also from a later one of the same name or a copy.
+
+    The number of a directory is given to another one as soon as it is free. So a small file in it
+    is marked by chance, and known again by its own number and time of change, which no program can
+    set: a copy of it has others.
+    """
+
+    mark: bytes
+    inode: int
+    changed: int
+
+
+class Seen:
+    """The record in `file` of what was seen in `directory`; used by one process at a time."""
+
+    def __init__(self, file: Path, directory: Path) -> None:
+        self._file = file
+        self._directory = directory
+
+    def read(self) -> dict[bytes, Sighting]:
+        """Return what each file was last seen to be; nothing where this is another directory."""
+        try:
+            with self._opened(write=False) as connection:
+                if not self._is_here(connection):
+                    return {}
+                rows = connection.execute("SELECT * FROM seen")
+                return {path: Sighting(oid, _stamp(*rest)) for path, oid, *rest in rows}
+        except (OSError, sqlite3.Error) as error:
+            log.debug("What was seen on disk is not known: %s", error)
+            return {}
+
+    def anything(self) -> bool:
+        """Whether any file was ever seen, in this directory or in another of its name."""
+        try:
+            with self._opened(write=False) as connection:
+                return connection.execute("SELECT 1 FROM seen LIMIT 1").fetchone() is not None
+        except (OSError, sqlite3.Error):
+            return False
+
+    def note(self, sightings: Mapping[bytes, Sighting | None]) -> None:
+        """Add what was seen now; None for a file that is gone and whose deletion is committed.
+
+        A disk that refuses is let be: what is not noted, was not seen.
+        """
+        if not sightings:
+            return
+        try:
+            self._note(sightings)
+        except (OSError, sqlite3.Error) as error:
+            log.debug("What was seen on disk is made known anew: %s", error)
+            with suppress(OSError):
+                self._file.unlink()
+
+    def _note(self, sightings: Mapping[bytes, Sighting | None]) -> None:
+        place = _place(self._directory) or _mark(self._directory)
+        with self._opened(write=True) as connection:
+            if not self._is_here(connection):
+                connection.execute("DELETE FROM seen")
+            connection.execute("DELETE FROM place")
+            listed = self._directory.stat().st_ctime_ns
+            connection.execute("INSERT INTO place VALUES (?, ?, ?, ?)", (*place, listed))
+            gone = ((path,) for path, sighting in sightings.items() if not sighting)
+            connection.executemany("DELETE FROM seen WHERE path = ?", gone)
+            connection.executemany("REPLACE INTO seen VALUES (?, ?, ?, ?, ?, ?)", _rows(sightings))
+            connection.commit()
+
+    def _is_here(self, connection: sqlite3.Connection) -> bool:
+        """Whether the record is of this directory, and not of a later state of it."""
+        row = connection.execute("SELECT * FROM place").fetchone()
+        if not row or row[:3] != _place(self._directory):
+            return False
+        listed: int = row[3]
+        return self._directory.stat().st_ctime_ns >= listed
+
+    @contextmanager
+    def _opened(self, *, write: bool) -> Iterator[sqlite3.Connection]:
+        if write and not self._file.exists():
+            self._file.parent.mkdir(exist_ok=True)
+            os.close(os.open(self._file, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600))
+        mode = "rw" if write else "ro"
+        name = f"{self._file.absolute().as_uri()}?mode={mode}"
+        with closing(sqlite3.connect(name, uri=True)) as connection:
+            if write:
+                connection.executescript(_TABLES)
+            yield connection
+
+
+def _rows(sightings: Mapping[bytes, Sighting | None]) -> Iterable[tuple[object, ...]]:
+    for path, sighting in sightings.items():
+        if sighting:
+            yield (path, sighting.oid, *(sighting.stamp or (None,) * 4))
+
+
+def _stamp(*numbers: int | None) -> Stamp | None:
+    return None if None in numbers else Stamp(*numbers)  # type: ignore[arg-type]
+
+
+def _place(directory: Path) -> Place | None:
+    """Return which directory it is; None where that was never marked."""
+    path = directory / MARKER
+    try:
+        mark = read_regular(str(path), 1024)
+        status = path.lstat()
+    except (OSError, MalformedFile):
+        return None
+    stamp = Stamp.of(status)
+    return Place(mark, stamp.inode, stamp.changed) if mark else None
+
+
+def _mark(directory: Path) -> Place:
+    path = directory / MARKER
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600)
+    try:
+        os.write(descriptor, _MARK % os.urandom(16).hex().encode())
+    finally:
+        os.close(descriptor)
+    place = _place(directory)
+    if not place:
+        raise OSError(f"{path} cannot be read")
+    return place

@@ -1,0 +1,249 @@
+"""What is missing on disk is forgotten only if a person deleted it there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from machine import Machine, as_person, content_of, git, settle
+
+links = pytest.mark.skipif(sys.platform == "win32", reason="links take a privilege on Windows")
+
+
+@pytest.fixture(autouse=True)
+def nobodys_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sync runs as on a machine whose owner has configured nothing."""
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_CONFIG_SYSTEM", os.devnull)
+
+
+def copied(source: Path, target: Path) -> None:
+    """Copy a directory as a backup does, with times and modes."""
+    shutil.copytree(source, target, symlinks=True)
+
+
+# --- ways to have an incomplete disk ------------------------------------------------------------
+
+
+def away(base: Path) -> None:
+    """The directory is moved, or the disk that holds it is not mounted."""
+    (base / "files").rename(base.parent / "elsewhere")
+
+
+def emptied(base: Path) -> None:
+    """An empty directory stands there, as where a disk would be mounted."""
+    away(base)
+    (base / "files").mkdir()
+
+
+def replaced(base: Path) -> None:
+    """The directory is deleted and made anew, most likely under the same inode number."""
+    shutil.rmtree(base / "files")
+    (base / "files").mkdir()
+
+
+def half_there(base: Path) -> None:
+    """A copy that broke off stands in place of the directory."""
+    files = sorted((base / "files").glob("*.md"))
+    replaced(base)
+    (base / "files" / files[0].name).write_bytes(git_blob(base, files[0].name))
+
+
+def copied_in_part(base: Path) -> None:
+    """The directory is a copy of what it was, with its hidden files, and some memories miss."""
+    copied(base / "files", base.parent / "copy")
+    shutil.rmtree(base / "files")
+    for path in sorted((base.parent / "copy").glob("*.md"))[1:]:
+        path.unlink()
+    copied(base.parent / "copy", base / "files")
+
+
+def linked(base: Path) -> None:
+    """The directory is a link to another one, such as a folder of notes."""
+    away(base)
+    (base.parent / "vault").mkdir()
+    (base / "files").symlink_to(base.parent / "vault")
+
+
+def git_alone(base: Path) -> None:
+    """Nothing but `.git` is carried to a new machine."""
+    copied(base / ".git", base.parent / "git")
+    shutil.rmtree(base)
+    base.mkdir()
+    (base.parent / "git").rename(base / ".git")
+
+
+def cloned_without_files(base: Path) -> None:
+    """A person clones the repository without a checkout."""
+    url = base.parent / "remote"
+    shutil.rmtree(base)
+    git(base.parent, "clone", "--quiet", "--no-checkout", str(url), str(base))
+
+
+def checkout_broke_off(base: Path) -> None:
+    """A person's clone is interrupted when few files are there."""
+    cloned_without_files(base)
+    git(base, "reset", "--quiet")
+    name = git(base, "ls-files", "files").splitlines()[0]
+    git(base, "checkout", "--quiet", "--", name)
+
+
+def record_lost(base: Path) -> None:
+    """The record of what was seen is gone, and half of the files."""
+    shutil.rmtree(base / ".git" / "aiaml")
+    for path in sorted((base / "files").glob("*.md"))[:3]:
+        path.unlink()
+
+
+def git_blob(base: Path, name: str) -> bytes:
+    """Return what git has under a name."""
+    return content_of(base)[name]
+
+
+DISASTERS = [away, emptied, replaced, half_there, copied_in_part,
+             pytest.param(linked, marks=links), git_alone, cloned_without_files,
+             checkout_broke_off, record_lost]  # fmt: skip
+
+
+@pytest.mark.parametrize("who", ["ada", "bob"])
+@pytest.mark.parametrize("disaster", DISASTERS)
+def test_an_incomplete_disk_is_no_wish_to_forget(
+    ada: Machine, bob: Machine, remote: Path, disaster: Callable[[Path], None], who: str
+) -> None:
+    """Whoever remembers next, here or elsewhere, no memory is lost anywhere, and all come back."""
+    for number in range(8):
+        ada.remember(f"number {number}")
+    settle([ada, bob])
+    before = dict(ada.files)
+    disaster(ada.base)
+    ada.restart()
+    ada.sync()
+    {"ada": ada, "bob": bob}[who].remember("one more")
+    for machine in (ada, bob, ada, bob):
+        machine.sync()
+    if who == "bob" and disaster in (away, git_alone):  # nothing is done until there is `files`
+        (ada.base / "files").mkdir()
+    settle([ada, bob])
+    assert len(before) == 8
+    assert before.items() <= content_of(remote).items()
+    assert ada.files == bob.files == content_of(remote)
+    assert len(ada.files) == 9
+
+
+@pytest.mark.parametrize("disaster", DISASTERS)
+def test_after_a_disaster_a_deletion_is_one_again(
+    ada: Machine, bob: Machine, disaster: Callable[[Path], None]
+) -> None:
+    """What was brought back can be deleted as ever."""
+    memories = [ada.remember(f"number {number}") for number in range(8)]
+    settle([ada, bob])
+    disaster(ada.base)
+    (ada.base / "files").mkdir(exist_ok=True)
+    ada.restart()
+    settle([ada, bob])
+    for memory in memories[:2]:
+        ada.path(memory).unlink()
+    settle([ada, bob])
+    assert set(bob.files) == {memory.file_name for memory in memories[2:]}
+
+
+def test_a_directory_that_is_missing_is_told_and_waited_for(ada: Machine, bob: Machine) -> None:
+    """An unmounted disk: nothing is done without it, and nothing deleted when it is back."""
+    memory = ada.remember("one")
+    settle([ada, bob])
+    away(ada.base)
+    bob.remember("two")
+    bob.synced()
+    assert "files is missing" in str(ada.sync().problem)
+    assert not (ada.base / "files").exists()
+    (ada.base.parent / "elsewhere").rename(ada.base / "files")
+    settle([ada, bob])
+    assert memory.file_name in ada.files
+    assert ada.files == bob.files
+    assert len(ada.files) == 2
+
+
+def test_what_was_deleted_while_nothing_ran_is_forgotten(ada: Machine, bob: Machine) -> None:
+    """A person's deletion counts also when the directory was moved and is back."""
+    memories = [ada.remember("one"), ada.remember("two")]
+    settle([ada, bob])
+    away(ada.base)
+    ada.restart()
+    (ada.base.parent / "elsewhere").rename(ada.base / "files")
+    ada.path(memories[0]).unlink()
+    settle([ada, bob])
+    assert set(bob.files) == {memories[1].file_name}
+
+
+@links
+@pytest.mark.parametrize("moment", ["at the start", "later"])
+def test_a_directory_that_is_a_link_is_as_good_as_any(
+    ada: Machine, bob: Machine, moment: str
+) -> None:
+    """A folder of notes elsewhere: memories are committed, travel, arrive and are forgotten."""
+    vault = ada.base.parent / "vault"
+    vault.mkdir()
+    if moment == "at the start":
+        ada.base.mkdir()
+    else:
+        ada.remember("before")
+        settle([ada, bob])
+        for path in (ada.base / "files").iterdir():
+            path.rename(vault / path.name)
+        (ada.base / "files").rmdir()
+    (ada.base / "files").symlink_to(vault)
+    mine, other = ada.remember("mine"), ada.remember("other")
+    theirs = bob.remember("theirs")
+    settle([ada, bob])
+    assert {mine.file_name, theirs.file_name, other.file_name} <= set(bob.files)
+    assert ada.files == bob.files
+    (vault / other.file_name).unlink()
+    settle([ada, bob])
+    assert other.file_name not in bob.files
+    assert (ada.base / "files").is_symlink()
+
+
+def test_an_edit_and_a_deletion_are_seen_without_the_index(ada: Machine, bob: Machine) -> None:
+    """A person's index that is locked, sparse or stale hides nothing."""
+    kept, gone = ada.remember("kept"), ada.remember("gone")
+    settle([ada, bob])
+    ada.git("update-index", "--skip-worktree", *(f"files/{m.file_name}" for m in (kept, gone)))
+    (ada.base / ".git" / "index.lock").touch()
+    ada.path(kept).write_bytes(ada.path(kept).read_bytes() + b"more\n")
+    ada.path(gone).unlink()
+    settle([ada, bob])
+    assert b"more" in bob.files[kept.file_name]
+    assert gone.file_name not in bob.files
+
+
+def test_an_older_backup_takes_no_edit_back(ada: Machine, bob: Machine) -> None:
+    """A directory restored as it was before: what is older than git has it is not news."""
+    memory = ada.remember("first words")
+    settle([ada, bob])
+    copied(ada.base / "files", ada.base.parent / "backup")
+    ada.path(memory).write_bytes(ada.path(memory).read_bytes() + b"second words\n")
+    ada.remember("newer")
+    settle([ada, bob])
+    before = dict(ada.files)
+    shutil.rmtree(ada.base / "files")
+    copied(ada.base.parent / "backup", ada.base / "files")
+    (ada.base / "files" / "20240101_000000_aaaaaaaa.md").write_text("written since")
+    settle([ada, bob])
+    assert before.items() <= bob.files.items()
+    assert ada.files == bob.files
+    assert len(ada.files) == 3
+
+
+def test_a_persons_commit_of_a_deletion_is_no_loss(ada: Machine, bob: Machine) -> None:
+    """What a person deletes with git itself is forgotten too."""
+    memories = [ada.remember("one"), ada.remember("two")]
+    settle([ada, bob])
+    ada.git("rm", "--quiet", f"files/{memories[0].file_name}")
+    as_person(ada.base, "commit", "--quiet", "-m", "Not wanted")
+    settle([ada, bob])
+    assert set(bob.files) == set(ada.files) == {memories[1].file_name}
