@@ -61,6 +61,7 @@ class Client:
             reader.daemon = True
             reader.start()
         self._answers: dict[int, dict[str, Any]] = {}
+        self._told: list[dict[str, Any]] = []  # notifications that nobody has asked for yet
         self._next_id = 0
         try:
             self._shake_hands()
@@ -111,6 +112,13 @@ class Client:
     def start_remember(self, content: str) -> int:
         """Send what `remember` sends, without waiting for the answer."""
         return self.start("remember", **NOTE, content=content)
+
+    def notification(self, method: str) -> dict[str, Any]:
+        """Return the next notification of a kind; what else comes is kept for later."""
+        while not (told := [each for each in self._told if each["method"] == method]):
+            self._note(self._lines.get(timeout=SECONDS))
+        self._told.remove(told[0])
+        return told[0]
 
     def log(self) -> str:
         """Return what the server has written to its standard error so far."""
@@ -178,7 +186,9 @@ class Client:
 
     def _note(self, line: bytes) -> None:
         message = json.loads(line)
-        if "method" not in message:
+        if "method" in message:
+            self._told.append(message)
+        else:
             self._answers[message["id"]] = message
 
 

@@ -2,6 +2,7 @@
 
     AiamlError
     ├── InvalidInput      the caller gave a wrong value: `field`, `reason`
+    │   └── InvalidArguments  several, or of the wrong type: `reasons`
     ├── InvalidSetting    an environment variable is wrong: `variable`, `reason`
     ├── MalformedFile     a file is no memory: `problems`; it is left as it is
     ├── ChangedMeanwhile  a file is not as it was when it was read: `name`; it is left as it is
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 
 class AiamlError(Exception):
@@ -34,6 +35,22 @@ class InvalidInput(AiamlError):  # noqa: N818 (the words a reader looks for)
         super().__init__(f"{field}: {reason}")
         self.field = field
         self.reason = reason
+
+
+class InvalidArguments(InvalidInput):
+    """Arguments that are missing or of the wrong type; nothing was done.
+
+    Attributes:
+        reasons: for each parameter, what would be right.
+    """
+
+    def __init__(self, reasons: Mapping[str, str]) -> None:
+        field, reason = next(iter(reasons.items()))
+        super().__init__(field, reason)
+        self.reasons = dict(reasons)
+
+    def __str__(self) -> str:
+        return "; ".join(f"{field}: {reason}" for field, reason in self.reasons.items())
 
 
 class InvalidSetting(AiamlError):  # noqa: N818

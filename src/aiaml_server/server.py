@@ -1,122 +1,368 @@
-"""The MCP server: collects the toolsets and runs them over stdio."""
+"""The MCP server: collects what toolsets state, and serves it over stdio."""
 
 from __future__ import annotations
 
 import asyncio
+import inspect
+import json
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
-from functools import partial, wraps
-from typing import Any
+import re
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager
+from functools import partial
+from typing import Annotated, Any
+from urllib.parse import unquote
 
-from mcp.server import MCPServer
+from mcp import types
+from mcp.server import Server as ProtocolServer
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
-from mcp.types import CallToolResult
+from mcp.server.mcpserver.tools import Tool as CheckedTool
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
+from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
-from . import __version__, stdio
-from .bank import MemoryBank
-from .errors import AiamlError
+from . import __version__, stdio, tools
+from .errors import AiamlError, InvalidArguments, InvalidSetting
 from .settings import Settings
-from .tools import MemoryTools, Tool, Toolset, answer
+from .toolset import CRASHED, Answer, Prompt, Resource, Tool, Toolset, repair_surrogates
 from .wire import Wire
 from .workers import Workers
 
 log = logging.getLogger(__name__)
 
 NAME = "AI Agnostic Memory Layer"
-CRASHED = "an internal error; the details are in the server's log (stderr)"
 
 
-class Server(MCPServer[Any]):
-    """An MCP server that answers every failure of a tool in that tool's own shape."""
+class Server(ProtocolServer[None]):
+    """An MCP server that answers every failure of a tool in that tool's own shape.
 
-    def __init__(
-        self, toolsets: Sequence[Toolset], house: AbstractContextManager[Any] | None = None
-    ) -> None:
-        """Collect the tools.
+    Only what some toolset has is announced: tools, resources, prompts, changes of resources.
+    """
 
-        Args:
-            toolsets: what there is to call.
-            house: opened before the first call, closed after the last answer.
+    def __init__(self, toolsets: Sequence[Toolset]) -> None:
+        """Collect what there is to call, read and get.
+
+        Raises:
+            InvalidSetting: two toolsets have a tool, a resource or a prompt of the same name.
         """
-
-        @asynccontextmanager
-        async def lifespan(_: object) -> AsyncIterator[None]:
-            with house or nullcontext():
-                yield
-
+        self._toolsets = toolsets
+        self._tools = _unique("tool", ((each.name, each) for one in toolsets for each in one.tools))
+        self._checked = {name: _checked(tool) for name, tool in self._tools.items()}
+        self._resources = _unique(
+            "resource", ((each.uri, each) for one in toolsets for each in one.resources)
+        )
+        self._prompts = _unique(
+            "prompt", ((each.name, each) for one in toolsets for each in one.prompts)
+        )
+        self._workers = Workers()
+        self._subscribed: dict[str, list[Any]] = {}
+        self._announcing: set[asyncio.Task[None]] = set()
+        self._bus = InMemorySubscriptionBus()
         super().__init__(
             NAME,
             title=NAME,
             version=__version__,
-            instructions="\n\n".join(toolset.instructions for toolset in toolsets),
-            lifespan=lifespan,
+            instructions=_instructions(toolsets),
+            lifespan=self._opened,
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
+            **self._handlers(),
         )
-        self._tools: dict[str, Tool] = {}
-        for tool in (tool for toolset in toolsets for tool in toolset.tools()):
-            self._tools[tool.name] = tool
-            self.add_tool(
-                _in_a_thread(tool.call),
-                name=tool.name,
-                title=tool.title,
-                description=tool.description,
-                annotations=tool.annotations,
-            )
 
-    async def call_tool(
-        self, name: str, arguments: dict[str, Any], context: Any = None
-    ) -> CallToolResult | Any:
+    def _handlers(self) -> dict[str, Any]:
+        """Return a handler for each kind of request that some toolset has an answer to."""
+        handlers: dict[str, Any] = {}
+        if self._resources:
+            handlers["on_list_resources"] = self._list_resources
+            handlers["on_list_resource_templates"] = self._list_templates
+            handlers["on_read_resource"] = self._read_resource
+        if self._prompts:
+            handlers["on_list_prompts"] = self._list_prompts
+            handlers["on_get_prompt"] = self._get_prompt
+        if any(each.watched for each in self._resources.values()):
+            handlers["on_subscribe_resource"] = self._subscribe
+            handlers["on_unsubscribe_resource"] = self._unsubscribe
+            handlers["on_subscriptions_listen"] = ListenHandler(self._bus)
+        return handlers
+
+    @asynccontextmanager
+    async def _opened(self, _: object) -> AsyncIterator[None]:
+        loop = asyncio.get_running_loop()
+
+        def changed(uri: str) -> None:
+            loop.call_soon_threadsafe(self._announce, uri)
+
+        with ExitStack() as stack:
+            for toolset in self._toolsets:
+                stack.enter_context(toolset.opened(changed))
+            yield
+
+    # --- tools ------------------------------------------------------------------------------------
+
+    async def _list_tools(self, _ctx: object, _params: object) -> types.ListToolsResult:
+        return types.ListToolsResult(
+            tools=[
+                types.Tool(
+                    name=each.name,
+                    title=each.title,
+                    description=each.description,
+                    input_schema=each.parameters,
+                    output_schema=each.output_schema,
+                    annotations=each.annotations,
+                )
+                for each in self._checked.values()
+            ]
+        )
+
+    async def _call_tool(
+        self, _ctx: object, params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
         """Call a tool; the one place where exceptions become answers."""
+        if params.name not in self._tools:
+            text = types.TextContent(type="text", text=f"Unknown tool: {params.name}")
+            return types.CallToolResult(content=[text], is_error=True)
+        tool = self._tools[params.name]
         try:
-            return await super().call_tool(name, arguments, context)
+            run = self._checked[params.name].run
+            called = await run(params.arguments or {}, None, convert_result=True)  # type: ignore[arg-type]
         except ToolError as error:
-            if name not in self._tools:
-                raise
-            tool = self._tools[name]
-            return answer(tool.failure(_reason(error, tool)), failed=True)
+            return _result(tool.failure(_reason(error, tool)), failed=True)
+        result: types.CallToolResult = called
+        return result
 
-    async def run_stdio_async(self, wire: Wire | None = None) -> int:  # type: ignore[override]
-        """Serve one client over stdio; return the exit code."""
-        return await stdio.serve(self._lowlevel_server, wire or Wire.claim())
+    # --- resources --------------------------------------------------------------------------------
+
+    async def _list_resources(self, _ctx: object, _params: object) -> types.ListResourcesResult:
+        return types.ListResourcesResult(
+            resources=[
+                types.Resource(
+                    uri=each.uri,
+                    name=each.name,
+                    description=each.description,
+                    mime_type=each.mime_type,
+                )
+                for each in self._resources.values()
+                if "{" not in each.uri
+            ]
+        )
+
+    async def _list_templates(
+        self, _ctx: object, _params: object
+    ) -> types.ListResourceTemplatesResult:
+        return types.ListResourceTemplatesResult(
+            resource_templates=[
+                types.ResourceTemplate(
+                    uri_template=each.uri,
+                    name=each.name,
+                    description=each.description,
+                    mime_type=each.mime_type,
+                )
+                for each in self._resources.values()
+                if "{" in each.uri
+            ]
+        )
+
+    async def _read_resource(
+        self, _ctx: object, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        uri = str(params.uri)
+        resource, names = self._located(uri)
+        try:
+            text = await self._workers.run(partial(resource.read, **names))
+        except LookupError as error:
+            raise _missing_resource(uri) from error
+        except Exception as error:
+            raise _refused(f"Resource {uri}", error) from error
+        contents = types.TextResourceContents(
+            uri=uri, text=repair_surrogates(text), mime_type=resource.mime_type
+        )
+        return types.ReadResourceResult(contents=[contents])
+
+    def _located(self, uri: str) -> tuple[Resource, dict[str, str]]:
+        for each in self._resources.values():
+            if match := _pattern(each.uri).fullmatch(uri):
+                return each, {name: unquote(part) for name, part in match.groupdict().items()}
+        raise _missing_resource(uri)
+
+    async def _subscribe(self, ctx: Any, params: types.SubscribeRequestParams) -> types.EmptyResult:
+        self._located(str(params.uri))
+        sessions = self._subscribed.setdefault(str(params.uri), [])
+        if ctx.session not in sessions:
+            sessions.append(ctx.session)
+        return types.EmptyResult()
+
+    async def _unsubscribe(
+        self, _ctx: object, params: types.UnsubscribeRequestParams
+    ) -> types.EmptyResult:
+        self._subscribed.pop(str(params.uri), None)
+        return types.EmptyResult()
+
+    def _announce(self, uri: str) -> None:
+        task = asyncio.create_task(self._tell(uri))
+        self._announcing.add(task)
+        task.add_done_callback(self._announcing.discard)
+
+    async def _tell(self, uri: str) -> None:
+        """Announce a change, as the protocol has it since 2026-07-28 and as it was before."""
+        await self._bus.publish(ResourceUpdated(uri=uri))
+        for session in self._subscribed.get(uri, ()):
+            await session.send_resource_updated(uri)
+
+    # --- prompts ----------------------------------------------------------------------------------
+
+    async def _list_prompts(self, _ctx: object, _params: object) -> types.ListPromptsResult:
+        return types.ListPromptsResult(
+            prompts=[
+                types.Prompt(
+                    name=each.name,
+                    title=each.title,
+                    description=each.description,
+                    arguments=[types.PromptArgument(**one._asdict()) for one in each.arguments],
+                )
+                for each in self._prompts.values()
+            ]
+        )
+
+    async def _get_prompt(
+        self, _ctx: object, params: types.GetPromptRequestParams
+    ) -> types.GetPromptResult:
+        if params.name not in self._prompts:
+            raise MCPError(types.INVALID_PARAMS, f"there is no prompt {params.name!r}")
+        prompt = self._prompts[params.name]
+        given = _known_arguments(prompt, params.arguments or {})
+        try:
+            text = await self._workers.run(partial(prompt.text, **given))
+        except Exception as error:
+            raise _refused(f"Prompt {prompt.name}", error) from error
+        content = types.TextContent(type="text", text=repair_surrogates(text))
+        message = types.PromptMessage(role="user", content=content)
+        return types.GetPromptResult(description=prompt.description, messages=[message])
 
 
-def _in_a_thread(call: Callable[..., CallToolResult]) -> Callable[..., Any]:
+# --- collecting -----------------------------------------------------------------------------------
+
+
+def _unique(kind: str, named: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, each in named:
+        if name in found:
+            raise InvalidSetting(
+                "--toolset", f"names toolsets that both have the {kind} {name}; serve them apart"
+            )
+        found[name] = each
+    return found
+
+
+def _instructions(toolsets: Sequence[Toolset]) -> str:
+    if len(toolsets) == 1:
+        return toolsets[0].instructions
+    return "\n\n".join(each.brief for each in toolsets)
+
+
+def _checked(tool: Tool) -> CheckedTool:
+    """Return a tool as the SDK has it, which derives the schemas and checks arguments by them."""
     workers = Workers()  # of its own: many calls that wait for a lock hold no other tool up
 
-    @wraps(call)  # from which the SDK reads the schemas
-    async def called(**arguments: Any) -> CallToolResult:
-        return await workers.run(partial(call, **arguments))
+    async def called(**arguments: Any) -> types.CallToolResult:
+        return _result(await workers.run(partial(tool.call, **arguments)))
 
-    return called
+    signature = inspect.signature(tool.call, eval_str=True)
+    shape = Annotated[types.CallToolResult, tool.shape]
+    called.__signature__ = signature.replace(return_annotation=shape)  # type: ignore[attr-defined]
+    return CheckedTool.from_function(
+        called,
+        name=tool.name,
+        title=tool.title,
+        description=tool.description,
+        annotations=types.ToolAnnotations(
+            read_only_hint=tool.reads,
+            destructive_hint=tool.destroys,
+            idempotent_hint=tool.repeatable,
+            open_world_hint=tool.outside,
+        ),
+    )
 
 
-def _reason(error: ToolError, tool: Tool) -> str:
+def _pattern(uri: str) -> re.Pattern[str]:
+    """Return what an address matches; each `{name}` is one part of a path."""
+    parts = re.split(r"\{(\w+)\}", uri)
+    names = (f"(?P<{part}>[^/]+)" if odd % 2 else re.escape(part) for odd, part in enumerate(parts))
+    return re.compile("".join(names))
+
+
+# --- answers --------------------------------------------------------------------------------------
+
+
+def _result(value: Any, *, failed: bool = False) -> types.CallToolResult:
+    """Wrap a JSON value: a block of text, and the same value as structured content.
+
+    A list becomes `{"result": [...]}` there, because the protocol before 2026-07-28 wants an
+    object and clients know this one. Notes follow in blocks of their own.
+    """
+    value, notes = value if isinstance(value, Answer) else (value, ())
+    text = json.dumps(value, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        text = repair_surrogates(text)
+        value = json.loads(text)
+    return types.CallToolResult(
+        content=[types.TextContent(type="text", text=each) for each in (text, *notes)],
+        structured_content=value if isinstance(value, dict) else {"result": value},
+        is_error=failed,
+    )
+
+
+def _reason(error: ToolError, tool: Tool) -> AiamlError | None:
+    """Return what made a call fail; None for a crash, which is in the log."""
     cause = error.__cause__
     if isinstance(cause, AiamlError):
-        return str(cause)
+        return cause
     if isinstance(cause, ValidationError) and not isinstance(error, UnexpectedToolError):
-        return _wrong_types(cause, tool.wanted)
+        return _wrong_types(cause, tool.rules)
     log.error("Tool %s crashed", tool.name, exc_info=cause)
-    return CRASHED
+    return None
 
 
-def _wrong_types(error: ValidationError, wanted: Mapping[str, str]) -> str:
+def _wrong_types(error: ValidationError, rules: Mapping[str, str]) -> InvalidArguments:
     """Say for each parameter what it must be; the given values, which are private, are not said."""
     details = error.errors(include_url=False, include_input=False)
     missing = {str(each["loc"][0]): each["type"] == "missing" for each in details}
-    return "; ".join(
-        f"{field}: {'is missing, it ' if absent else ''}must be {wanted[field]}"
-        for field, absent in missing.items()
+    return InvalidArguments(
+        {
+            field: f"{'is missing, it ' if absent else ''}must be {rules[field]}"
+            for field, absent in missing.items()
+        }
     )
+
+
+def _known_arguments(prompt: Prompt, given: Mapping[str, str]) -> dict[str, str]:
+    known = {each.name for each in prompt.arguments}
+    absent = [each.name for each in prompt.arguments if each.required and each.name not in given]
+    if absent:
+        raise MCPError(types.INVALID_PARAMS, f"{prompt.name} needs {', '.join(absent)}")
+    return {name: value for name, value in given.items() if name in known}
+
+
+def _missing_resource(uri: str) -> MCPError:
+    return MCPError(types.INVALID_PARAMS, f"there is no resource {uri}", {"uri": uri})
+
+
+def _refused(what: str, error: Exception) -> MCPError:
+    if isinstance(error, AiamlError):
+        return MCPError(types.INTERNAL_ERROR, str(error))
+    log.error("%s crashed", what, exc_info=error)
+    return MCPError(types.INTERNAL_ERROR, CRASHED)
+
+
+# --- running --------------------------------------------------------------------------------------
 
 
 def build(settings: Settings) -> Server:
     """Return a server with the three tools on the memories of `settings.base`."""
-    bank = MemoryBank(settings)
-    return Server([MemoryTools(bank)], house=bank.opened())
+    return Server([tools.toolset(settings)])
 
 
 def run(server: Server, wire: Wire) -> int:
     """Serve until the client leaves or a signal asks to end; return the exit code."""
-    return asyncio.run(server.run_stdio_async(wire))
+    return asyncio.run(stdio.serve(server, wire))

@@ -6,8 +6,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from .errors import InvalidSetting
+from .toolset import Variable
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
@@ -45,19 +47,16 @@ class Settings:
         Raises:
             InvalidSetting: a value cannot be used; the sentence says what would be right.
         """
-        return cls(
-            base=_directory("AIAML_MEMORY_DIR", environ.get("AIAML_MEMORY_DIR") or "~/.aiaml"),
-            check_index=_switch("AIAML_CHECK_INDEX", environ.get("AIAML_CHECK_INDEX") or "false"),
-            log_level=_log_level("AIAML_LOG_LEVEL", environ.get("AIAML_LOG_LEVEL") or "WARNING"),
-            sync=_switch("AIAML_ENABLE_SYNC", environ.get("AIAML_ENABLE_SYNC") or "true"),
-            remote=_remote("AIAML_GITHUB_REMOTE", environ.get("AIAML_GITHUB_REMOTE") or ""),
-            sync_interval=_seconds(
-                "AIAML_SYNC_INTERVAL", environ.get("AIAML_SYNC_INTERVAL") or "60"
-            ),
-            check_secrets=_switch(
-                "AIAML_CHECK_SECRETS", environ.get("AIAML_CHECK_SECRETS") or "true"
-            ),
-        )
+        return cls.of({each.name: each.value(environ) for each in VARIABLES})
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Settings:
+        """Return the settings with these values, by variable."""
+        return cls(**{_FIELDS[name]: value for name, value in values.items()})
+
+    def by_variable(self) -> list[tuple[Variable, Any]]:
+        """Return each variable with the value in use."""
+        return [(each, getattr(self, _FIELDS[each.name])) for each in VARIABLES]
 
 
 def without_password(address: str) -> str:
@@ -128,3 +127,53 @@ def _remote(variable: str, value: str) -> str:
 
 
 _SCHEMES = ("https", "http", "ssh", "git", "file")
+
+
+LOG_LEVEL = Variable(
+    "AIAML_LOG_LEVEL",
+    "WARNING",
+    _log_level,
+    "DEBUG, INFO, WARNING, ERROR or CRITICAL; the log goes to stderr",
+)
+
+VARIABLES = (
+    Variable("AIAML_MEMORY_DIR", "~/.aiaml", _directory, "where memories are kept"),
+    Variable(
+        "AIAML_ENABLE_SYNC",
+        "true",
+        _switch,
+        "true keeps memories in git; false: no git at all",
+    ),
+    Variable(
+        "AIAML_GITHUB_REMOTE",
+        "",
+        _remote,
+        "a git URL or path to exchange memories with; without it git stays on this computer",
+        secret=True,
+    ),
+    Variable("AIAML_SYNC_INTERVAL", "60", _seconds, "seconds between two looks at the remote"),
+    Variable(
+        "AIAML_CHECK_SECRETS",
+        "true",
+        _switch,
+        "true keeps memories that hold a known form of key out of git",
+    ),
+    Variable(
+        "AIAML_CHECK_INDEX",
+        "false",
+        _switch,
+        "true: compare every answer with a scan of all files (slow)",
+    ),
+    LOG_LEVEL,
+)
+"""Every setting; `Settings`, `--help`, `where` and doctor are made of this table."""
+
+_FIELDS = {
+    "AIAML_MEMORY_DIR": "base",
+    "AIAML_ENABLE_SYNC": "sync",
+    "AIAML_GITHUB_REMOTE": "remote",
+    "AIAML_SYNC_INTERVAL": "sync_interval",
+    "AIAML_CHECK_SECRETS": "check_secrets",
+    "AIAML_CHECK_INDEX": "check_index",
+    "AIAML_LOG_LEVEL": "log_level",
+}

@@ -29,15 +29,11 @@ from mcp.types import (
 )
 from mcp.types import jsonrpc_message_adapter as messages
 
+from .toolset import repair_surrogates
 from .wire import Wire
 
 DRAIN_SECONDS = 10.0  # how long answers in the making are waited for at end of input
 FLUSH_SECONDS = 1.0  # and how long a client may take to read what is written
-
-
-def whole(text: str) -> str:
-    """Return `text` with each half surrogate pair, which UTF-8 cannot carry, replaced by U+FFFD."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 class _Stream:
@@ -150,7 +146,7 @@ def _message(text: str) -> JSONRPCMessage:
     except ValueError:
         if "\\ud" not in text.lower():
             raise
-        repaired = whole(json.dumps(_loads(text), ensure_ascii=False))
+        repaired = repair_surrogates(json.dumps(_loads(text), ensure_ascii=False))
         message = messages.validate_json(repaired, by_name=False)
     if isinstance(message, JSONRPCNotification) and "id" in _loads(text):
         raise ValueError("a request whose id is neither text nor a whole number")

@@ -1,4 +1,4 @@
-"""The command line. `aiaml-server` without a word serves, which is how clients start it."""
+"""The command line. `aiaml-server` without a verb serves, which is how clients start it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     os.environ.update(programs.variables())
     try:
-        if words == ["serve"] or (not words and Path(sys.argv[0]).stem != "aiaml"):
+        names, rest = _toolsets(words)
+        if rest == ["serve"] or (not rest and (names or Path(sys.argv[0]).stem != "aiaml")):
             from .serving import serve  # noqa: PLC0415 (serving does not pay for the verbs)
 
-            return serve()
+            return serve(names)
         from .app import run  # noqa: PLC0415 (serving needs no click)
 
         return run(words)
     except KeyboardInterrupt:  # while modules are imported
         return 130
+
+
+def _toolsets(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Take `--toolset NAME` and `--toolset=NAME` out of the words before or behind `serve`."""
+    names: list[str] = []
+    rest: list[str] = []
+    ahead = iter(words)
+    for word in ahead:
+        option, equals, value = word.partition("=")
+        if option != "--toolset":
+            rest.append(word)
+        else:
+            names.append(value if equals else next(ahead, ""))
+    return names, rest

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+import textwrap
 from collections.abc import Sequence
 from contextlib import suppress
 from difflib import get_close_matches
@@ -13,10 +14,14 @@ from pathlib import Path
 
 import click
 
-from aiaml_server import __version__
+from aiaml_server import __version__, toolsets
 from aiaml_server.errors import AiamlError, InvalidInput, InvalidSetting, StoreError
+from aiaml_server.settings import VARIABLES
+from aiaml_server.toolset import at
 
 from .terminal import DONE, INTERRUPTED, PIPE_CLOSED, REFUSED, USAGE, Ended
+
+SETTINGS = (*VARIABLES, toolsets.VARIABLE)
 
 HELP = """\
 One memory, in plain files, for every AI agent that you use.
@@ -32,21 +37,7 @@ Examples:
   aiaml doctor                        whether all is well, and what to do
 """
 
-EPILOG = """\
-\b
-Settings (environment variables):
-  AIAML_MEMORY_DIR     where memories are kept; default ~/.aiaml
-  AIAML_ENABLE_SYNC    true (default) keeps memories in git; false: no git at all
-  AIAML_GITHUB_REMOTE  a git URL or path to exchange memories with; without it
-                       git stays on this computer
-  AIAML_SYNC_INTERVAL  seconds between two looks at the remote; default 60
-  AIAML_CHECK_SECRETS  true (default) keeps memories that hold a known form of
-                       key out of git
-  AIAML_CHECK_INDEX    true: compare every answer with a scan of all files (slow)
-  AIAML_LOG_LEVEL      DEBUG, INFO, WARNING (default), ERROR or CRITICAL; the log
-                       goes to stderr
-
-\b
+EXIT_CODES = """\
 Exit codes:
   0    done
   1    nothing found, or not wanted after all
@@ -55,6 +46,23 @@ Exit codes:
   130  Ctrl-C
   141  whoever read the output went away
 """
+
+
+def epilog() -> str:
+    """Return what `--help` ends with: every setting, every exit code."""
+    width = max(len(each.name) for each in SETTINGS) + 4
+    lines = [
+        textwrap.fill(
+            f"{each.help}; default {each.default}" if each.default else each.help,
+            80,
+            initial_indent=f"  {each.name}".ljust(width),
+            subsequent_indent=" " * width,
+        )
+        for each in SETTINGS
+    ]
+    settings = "\n".join(["Settings (environment variables):", *lines])
+    return f"\b\n{settings}\n\n\b\n{EXIT_CODES}"
+
 
 VERBS = {
     "list": "reading:list_",
@@ -73,6 +81,7 @@ VERBS = {
     "sync": "standing:sync",
     "doctor": "doctor.verb:doctor",
     "where": "standing:where",
+    "toolsets": "offering:toolsets",
     "import": "moving:import_",
     "export": "moving:export",
     "install": "connecting:install",
@@ -88,13 +97,16 @@ class Verbs(click.Group):
     """The command line with all its verbs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """Return the names of the verbs."""
-        return list(VERBS)
+        """Return the names of the verbs, and of the toolsets that have some of their own."""
+        return [*VERBS, *_groups()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
         """Return a verb; a wrong name is answered with the nearest."""
+        if cmd_name in (groups := _groups()):
+            group: click.Command = at(groups[cmd_name])
+            return group
         if cmd_name not in VERBS:
-            near = get_close_matches(cmd_name, VERBS, 1)
+            near = get_close_matches(cmd_name, [*VERBS, *groups], 1)
             hint = f", but {near[0]!r}" if near else ""
             raise click.UsageError(f"there is no verb {cmd_name!r}{hint}", ctx)
         module, _, function = VERBS[cmd_name].partition(":")
@@ -102,16 +114,33 @@ class Verbs(click.Group):
         return verb
 
 
+def _groups() -> dict[str, str]:
+    """Return the place of each toolset's verbs, by its name."""
+    return {name: place for name in toolsets.NAMES if (place := toolsets.door(name).verbs)}
+
+
 @click.command(
     cls=Verbs,
     name="aiaml",
     help=HELP,
-    epilog=EPILOG,
+    epilog=epilog(),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="aiaml-server", message="%(prog)s %(version)s")
-def aiaml() -> None:
+@click.option(
+    toolsets.OPTION,
+    "names",
+    metavar="NAME",
+    multiple=True,
+    help="The toolset to serve or to demonstrate, instead of remember, think and recall; can be"
+    " given several times. `aiaml toolsets` lists them.",
+)
+@click.pass_context
+def aiaml(context: click.Context, names: tuple[str, ...]) -> None:
     """Run one verb."""
+    if names and context.invoked_subcommand not in ("serve", "demo"):
+        raise click.UsageError(f"{toolsets.OPTION} goes with serve and demo")
+    context.obj = names
 
 
 def run(words: Sequence[str]) -> int:

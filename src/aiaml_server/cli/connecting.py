@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from aiaml_server import toolsets
 from aiaml_server.errors import AiamlError
 from aiaml_server.settings import Settings
 
@@ -46,6 +47,13 @@ dry_run = click.option("--dry-run", is_flag=True, help="Show what would change, 
     type=click.Choice([*BY_NAME, "generic"]),
     help="Print what to put in by hand; `generic` suits most clients.",
 )
+@click.option(
+    "--toolset",
+    "served",
+    metavar="NAME",
+    multiple=True,
+    help="Have the entry serve this toolset, and no other; can be given several times.",
+)
 @dry_run
 @as_json
 def install(
@@ -53,6 +61,7 @@ def install(
     everything: bool,
     listing: bool,
     printed: str | None,
+    served: Sequence[str],
     dry_run: bool,
     json: bool,
 ) -> int:
@@ -73,6 +82,7 @@ def install(
       aiaml install --all --dry-run
       AIAML_MEMORY_DIR=~/notes/memory aiaml install zed
       aiaml install --print generic
+      aiaml install cursor --toolset aiaml
     """
     if json and not listing:
         raise click.UsageError("--json goes with --list")
@@ -81,6 +91,10 @@ def install(
     if listing:
         return _list(json)
     variables = _variables(os.environ)
+    if served:
+        variables[toolsets.VARIABLE.name] = ",".join(
+            door.name for door in toolsets.chosen(served, {})
+        )
     if printed:
         return _print(printed, variables)
     machine = clients.here()

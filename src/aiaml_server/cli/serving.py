@@ -6,11 +6,14 @@ import gc
 import logging
 import os
 import sys
+from collections.abc import Callable, Sequence
 
 import click
 
 from aiaml_server.errors import InvalidSetting
-from aiaml_server.settings import Settings
+from aiaml_server.settings import LOG_LEVEL
+from aiaml_server.toolset import at
+from aiaml_server.toolsets import chosen
 from aiaml_server.wire import Wire
 
 WAITING = """\
@@ -19,10 +22,16 @@ To see what it does, type `aiaml-server demo`; for settings and more, `aiaml-ser
 Ctrl-C ends it."""
 
 
-def serve() -> int:
-    """Serve until the client leaves; return the exit code."""
+def serve(toolsets: Sequence[str] = ()) -> int:
+    """Serve until the client leaves; return the exit code.
+
+    Args:
+        toolsets: the names of the toolsets to serve; else those of `AIAML_TOOLSETS`.
+    """
     try:
-        settings = Settings.from_environ(os.environ)
+        doors = chosen(toolsets, os.environ)
+        level = LOG_LEVEL.value(os.environ)
+        values = [door.values(os.environ) for door in doors]
     except InvalidSetting as error:
         return _fail(str(error))
     if sys.stdin is not None and sys.stdin.isatty():
@@ -32,7 +41,7 @@ def serve() -> int:
     except OSError:
         return _fail("standard input or output is closed; an MCP client must be at the other end")
     logging.basicConfig(
-        level=settings.log_level,
+        level=level,
         stream=sys.stderr,
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
@@ -41,27 +50,36 @@ def serve() -> int:
     gc.disable()
     from aiaml_server import server  # noqa: PLC0415 (half a second; only serving pays for the SDK)
 
-    built = server.build(settings)
+    try:
+        built = server.Server(
+            [at(door.build)(each) for door, each in zip(doors, values, strict=True)]
+        )
+    except InvalidSetting as error:
+        return _fail(str(error))
     gc.freeze()
     gc.enable()
     return server.run(built, wire)
 
 
 @click.command("serve")
-def serve_verb() -> int:
+@click.pass_obj
+def serve_verb(toolsets: Sequence[str]) -> int:
     """Serve one MCP client on standard input and output.
 
     Clients start it so; `aiaml-server` without a word does the same.
     """
-    return serve()
+    return serve(toolsets)
 
 
 @click.command("demo")
-def demo_verb() -> int:
-    """Watch the three tools at work, in a throw-away place."""
-    from .demo import demo as play  # noqa: PLC0415 (imports the SDK's client)
-
-    return play()
+@click.pass_obj
+def demo_verb(toolsets: Sequence[str]) -> int:
+    """Watch the tools at work, in a throw-away place."""
+    code = 0
+    for door in chosen(toolsets, {}):
+        play: Callable[[], int] = at(door.demo)
+        code = max(code, play())
+    return code
 
 
 def _fail(sentence: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from aiaml_server import toolsets
 from aiaml_server.errors import AiamlError
 from aiaml_server.settings import Settings, without_password
 from aiaml_server.sync import Occupied, Progress, Status, once
@@ -468,23 +469,21 @@ def _size(path: Path) -> int | None:
 
 
 def _sources(setting: Settings) -> list[dict[str, str]]:
-    values: Mapping[str, object] = {
-        "AIAML_MEMORY_DIR": setting.base,
-        "AIAML_ENABLE_SYNC": setting.sync,
-        "AIAML_GITHUB_REMOTE": without_password(setting.remote) or "none",
-        "AIAML_SYNC_INTERVAL": f"{setting.sync_interval:g}",
-        "AIAML_CHECK_SECRETS": setting.check_secrets,
-        "AIAML_CHECK_INDEX": setting.check_index,
-        "AIAML_LOG_LEVEL": setting.log_level,
+    values = {
+        each.name: (without_password(value) or "none") if each.secret else value
+        for each, value in setting.by_variable()
     }
+    values[toolsets.VARIABLE.name] = ", ".join(toolsets.VARIABLE.value(os.environ))
     return [
-        {
-            "variable": name,
-            "value": str(value).lower() if isinstance(value, bool) else str(value),
-            "source": _source(name, value),
-        }
+        {"variable": name, "value": _shown(value), "source": _source(name, value)}
         for name, value in values.items()
     ]
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:g}"
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _source(name: str, value: object) -> str:

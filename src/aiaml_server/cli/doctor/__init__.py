@@ -4,6 +4,7 @@
     scene        what all checks look at
     program      the installation
     environment  the settings
+    offered      the toolsets
     place        the base directory and its disk
     census       one reading of all files
     memories     what is wrong with files

@@ -1,48 +1,17 @@
-"""What a check found: a line for a person, a record for a program, and perhaps a remedy."""
+"""Making a check, so that what it raises is one more finding."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from aiaml_server.errors import AiamlError
+from aiaml_server.toolset import Finding, Fix, Level
 
-Level = Literal["ok", "warning", "error"]
+__all__ = ["Finding", "Fix", "Level", "guarded"]
+
 Subject = TypeVar("Subject")
 REPORT = "please report this, with what `aiaml doctor --json` prints"
-
-
-@dataclass(frozen=True)
-class Fix:
-    """Something safe that mends what was found.
-
-    Attributes:
-        what: what it will do, as a person would be asked: "make … private".
-        do: does it; raises OSError where the system refuses.
-    """
-
-    what: str
-    do: Callable[[], object]
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One line of the report.
-
-    Attributes:
-        check: the check's name.
-        level: how it is.
-        found: what was found, in words.
-        remedy: what to do about it; empty when all is well.
-        fix: what `--fix` may do about it.
-    """
-
-    check: str
-    level: Level
-    found: str
-    remedy: str = ""
-    fix: Fix | None = field(default=None, compare=False)
 
 
 def guarded(

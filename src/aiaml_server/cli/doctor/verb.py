@@ -32,6 +32,7 @@ from .connected import clients
 from .environment import settings
 from .finding import Finding, Fix, guarded
 from .memories import files
+from .offered import served
 from .place import access, clock, directory, space, writable
 from .program import packages, python, version
 from .scene import Scene
@@ -43,6 +44,7 @@ CHECKS = {
     "python": python,
     "packages": packages,
     "settings": settings,
+    "toolsets": served,
     "directory": directory,
     "disk": writable,
     "access": access,

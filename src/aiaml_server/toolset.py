@@ -1,0 +1,259 @@
+"""What a toolset states: a memory system's contribution to the server and to the command line.
+
+A `Door` is what is known of a toolset without building it: cheap to import, with no SDK and nothing
+that its tools need. `Toolset` is what the server serves of it. A toolset is never given the server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, Literal, NamedTuple
+
+from .errors import AiamlError
+
+INSTRUCTIONS_LIMIT = 2048
+"""Characters after which hosts cut a server's instructions, and a tool's description."""
+
+
+CRASHED = "an internal error; the details are in the server's log (stderr)"
+"""What is said of a failure that nobody has thought of."""
+
+
+class Variable(NamedTuple):
+    """One setting, read from an environment variable.
+
+    Attributes:
+        name: the variable, such as `AIAML_MEMORY_DIR`.
+        default: its value where it is unset or empty.
+        read: turns the name and a value into what the program uses; raises `InvalidSetting`.
+        help: what it means, in a few words.
+        secret: whether the value may hold a password, and is never shown.
+    """
+
+    name: str
+    default: str
+    read: Callable[[str, str], Any]
+    help: str
+    secret: bool = False
+
+    def value(self, environ: Mapping[str, str]) -> Any:
+        """Return the setting as an environment has it; an empty variable counts as unset.
+
+        Raises:
+            InvalidSetting: the value cannot be used; the sentence says what would be right.
+        """
+        return self.read(self.name, environ.get(self.name) or self.default)
+
+
+class Answer(NamedTuple):
+    """What a tool answers, where there is more to say than the value.
+
+    Attributes:
+        value: the JSON value.
+        notes: sentences for the agent, each in a text block of its own behind the value.
+    """
+
+    value: Any
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One tool.
+
+    Attributes:
+        name: what agents call it by; unique in a server.
+        title: what people see.
+        description: what agents read; at most 2,048 characters.
+        call: a plain function whose annotations are the input schema. It returns a JSON value or an
+            `Answer`; the server runs it in a thread.
+        shape: the `TypedDict` of what it answers, failures included. A list is answered as
+            `{"result": [...]}`, since the protocol wants an object.
+        rules: for each parameter, what it must be: the sentence that answers a wrong type.
+        failure: turns an error into the value that this tool answers when it fails; None stands
+            for a crash, whose details are in the log alone.
+        reads: whether it changes nothing.
+        destroys: whether it can take something away.
+        repeatable: whether a second call with the same arguments changes nothing more.
+        outside: whether it reaches beyond this computer.
+    """
+
+    name: str
+    title: str
+    description: str
+    call: Callable[..., Any]
+    shape: type
+    rules: Mapping[str, str]
+    failure: Callable[[AiamlError | None], Any]
+    reads: bool = False
+    destroys: bool = False
+    repeatable: bool = False
+    outside: bool = False
+
+
+@dataclass(frozen=True)
+class Resource:
+    """Something that a client can read by its address.
+
+    Attributes:
+        uri: the address; each `{name}` in it stands for one part of a path, given to `read`.
+        name: what clients list it by.
+        description: what it holds.
+        read: returns the text; runs in a thread. It raises `LookupError` where there is nothing
+            under these names.
+        mime_type: the kind of text.
+        watched: whether its changes are announced to clients that ask for it.
+    """
+
+    uri: str
+    name: str
+    description: str
+    read: Callable[..., str]
+    mime_type: str = "text/plain"
+    watched: bool = False
+
+
+class Argument(NamedTuple):
+    """One argument of a prompt."""
+
+    name: str
+    description: str
+    required: bool = False
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A text that a person can have put before the model.
+
+    Attributes:
+        name: what clients list it by; unique in a server.
+        title: what people see.
+        description: what it is for.
+        text: returns the text, given the arguments; runs in a thread.
+        arguments: what it takes.
+    """
+
+    name: str
+    title: str
+    description: str
+    text: Callable[..., str]
+    arguments: Sequence[Argument] = ()
+
+
+Changed = Callable[[str], None]
+"""Told the address of a watched resource that has changed; may be called from any thread."""
+
+
+@contextmanager
+def nothing_to_open(_changed: Changed) -> Iterator[None]:
+    """Open and close nothing."""
+    yield
+
+
+@dataclass(frozen=True)
+class Toolset:
+    """What the server serves of one memory system.
+
+    Attributes:
+        instructions: what agents read where it is served alone.
+        brief: the short form, for a server that serves others as well. All short forms together
+            stay below what hosts show.
+        tools: in the order in which they are listed.
+        resources: what can be read by address.
+        prompts: texts for the person's use.
+        opened: what is open from before the first call until after the last answer.
+    """
+
+    instructions: str
+    brief: str
+    tools: Sequence[Tool]
+    resources: Sequence[Resource] = ()
+    prompts: Sequence[Prompt] = ()
+    opened: Callable[[Changed], AbstractContextManager[Any]] = nothing_to_open
+
+
+Level = Literal["ok", "warning", "error"]
+
+
+@dataclass(frozen=True)
+class Fix:
+    """Something safe that mends what was found.
+
+    Attributes:
+        what: what it will do, as a person would be asked: "make … private".
+        do: does it; raises OSError where the system refuses.
+    """
+
+    what: str
+    do: Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of doctor's report.
+
+    Attributes:
+        check: the check's name.
+        level: how it is.
+        found: what was found, in words.
+        remedy: what to do about it; empty when all is well.
+        fix: what `--fix` may do about it.
+    """
+
+    check: str
+    level: Level
+    found: str
+    remedy: str = ""
+    fix: Fix | None = field(default=None, compare=False)
+
+
+class Door(NamedTuple):
+    """What is known of a toolset without importing it. Places are `module:name`.
+
+    Attributes:
+        name: what `--toolset` takes.
+        summary: one line.
+        tools: the names of its tools.
+        variables: its settings.
+        build: the place of a function from the settings' values, by variable, to a `Toolset`.
+        verbs: the place of its click group, `aiaml NAME …`; empty for none.
+        checks: the place of a function from the environment's variables to doctor's findings;
+            empty for none.
+        demo: the place of a function that shows it at work and returns an exit code; empty for
+            none.
+        extra: what is installed with `aiaml-server[extra]`; empty where nothing more is needed.
+        needs: the modules that the extra brings.
+    """
+
+    name: str
+    summary: str
+    tools: tuple[str, ...]
+    variables: tuple[Variable, ...]
+    build: str
+    verbs: str = ""
+    checks: str = ""
+    demo: str = ""
+    extra: str = ""
+    needs: tuple[str, ...] = ()
+
+    def values(self, environ: Mapping[str, str]) -> dict[str, Any]:
+        """Return the settings as an environment has them, by variable.
+
+        Raises:
+            InvalidSetting: one cannot be used.
+        """
+        return {each.name: each.value(environ) for each in self.variables}
+
+
+def at(place: str) -> Any:
+    """Import what a place names."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
+
+
+def repair_surrogates(text: str) -> str:
+    """Replace each half surrogate pair, which UTF-8 cannot carry, by U+FFFD."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -1,0 +1,74 @@
+"""The toolsets, each behind a door that is cheap to open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from importlib.util import find_spec
+
+from aiaml_server.errors import InvalidSetting
+from aiaml_server.toolset import Door, Variable
+
+DEFAULT = "aiaml"
+NAMES: tuple[str, ...] = (DEFAULT,)
+"""Every toolset, in the order in which they are listed and served."""
+
+OPTION = "--toolset"
+
+
+def door(name: str) -> Door:
+    """Return the door of one of `NAMES`."""
+    found: Door = import_module(f".{name}", __package__).DOOR
+    return found
+
+
+def missing(chosen: Door) -> list[str]:
+    """Return the modules that a toolset needs and that are not installed."""
+    return [module for module in chosen.needs if find_spec(module) is None]
+
+
+def known(said_by: str, value: str) -> tuple[str, ...]:
+    """Read toolsets' names, separated by commas, each once, in the order of `NAMES`.
+
+    Args:
+        said_by: the variable or the option, for the sentence.
+        value: the names.
+
+    Raises:
+        InvalidSetting: there is no such toolset.
+    """
+    wanted = [word for word in (each.strip().lower() for each in value.split(",")) if word]
+    for word in wanted:
+        if word not in NAMES:
+            near = get_close_matches(word, NAMES, 1)
+            hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(NAMES)}"
+            raise InvalidSetting(said_by, f"names {word!r}, and there is no such toolset{hint}")
+    if not wanted:
+        raise InvalidSetting(said_by, f"must name a toolset; there are {', '.join(NAMES)}")
+    return tuple(name for name in NAMES if name in wanted)
+
+
+VARIABLE = Variable("AIAML_TOOLSETS", DEFAULT, known, "the toolsets to serve, separated by commas")
+
+
+def chosen(words: Sequence[str], environ: Mapping[str, str]) -> list[Door]:
+    """Return the doors of the toolsets to serve.
+
+    Args:
+        words: what `--toolset` names; where it does, the variable counts for nothing.
+        environ: the environment variables.
+
+    Raises:
+        InvalidSetting: there is no such toolset, or what it needs is not installed.
+    """
+    said_by = OPTION if words else VARIABLE.name
+    names = known(OPTION, ",".join(words)) if words else VARIABLE.value(environ)
+    found = [door(name) for name in names]
+    for each in found:
+        if missing(each):
+            remedy = f"install it: pip install 'aiaml-server[{each.extra}]'"
+            raise InvalidSetting(
+                said_by, f"names {each.name}, and what it needs is not installed; {remedy}"
+            )
+    return found

@@ -1,0 +1,13 @@
+"""The default toolset: `remember`, `think` and `recall`."""
+
+from aiaml_server.settings import VARIABLES
+from aiaml_server.toolset import Door
+
+DOOR = Door(
+    name="aiaml",
+    summary="one memory for every agent: remember, think, recall",
+    tools=("remember", "think", "recall"),
+    variables=VARIABLES,
+    build="aiaml_server.tools:build",
+    demo="aiaml_server.cli.demo:demo",
+)

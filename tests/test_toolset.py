@@ -1,0 +1,322 @@
+"""The seam: what is served, what is refused, and the contract that every toolset inherits."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import anyio
+import pytest
+from mcp import Client as SdkClient
+from mcp.shared.exceptions import MCPError
+
+import toy_toolset
+from aiaml_server import toolsets
+from aiaml_server.errors import InvalidSetting
+from aiaml_server.server import Server
+from aiaml_server.toolset import INSTRUCTIONS_LIMIT, Door, at
+from client import Client
+from toolset_contract import Call, Contract
+
+TOY = (sys.executable, str(Path(__file__).with_name("toy_toolset.py")))
+
+
+@pytest.fixture(autouse=True)
+def toy() -> Iterator[None]:
+    """Have the toy among the toolsets."""
+    before = toolsets.NAMES
+    toy_toolset.hang()
+    yield
+    toolsets.NAMES = before
+
+
+class TestDefault(Contract):
+    """The default toolset enters by the same door as any other."""
+
+    name = "aiaml"
+
+    def environ(self, place: Path) -> dict[str, str]:
+        """Keep memories in the test's directory."""
+        return {"AIAML_MEMORY_DIR": str(place / "base"), "AIAML_ENABLE_SYNC": "false"}
+
+    def story(self, call: Call) -> None:
+        """Remember, think, recall."""
+        given = {"agent": "claude", "user": "marco", "topics": ["tea"], "content": "Green."}
+        stored = call("remember", **given)["memory_id"]
+        assert stored in [each["id"] for each in call("think", keywords=["green"])]
+        assert call("recall", memory_ids=[stored])[0]["content"] == "Green."
+
+
+class TestToy(Contract):
+    """A toolset that uses every part of the seam."""
+
+    name = "toy"
+    command = TOY
+
+    def environ(self, place: Path) -> dict[str, str]:
+        """Keep notes in the test's directory."""
+        return {"TOY_FILE": str(place / "notes" / "notes.json")}
+
+    def story(self, call: Call) -> None:
+        """Note, then read."""
+        call("note", text="tea")
+        assert "tea" in call("notes")["notes"]
+
+    @pytest.mark.anyio
+    async def test_resources_are_listed_read_and_missed(self, client: SdkClient) -> None:
+        """One by its address, one by a part of it; what is not there is an error that says so."""
+        await client.call_tool("note", {"text": "tea"})
+        (listed,) = (await client.list_resources()).resources
+        (template,) = (await client.list_resource_templates()).resource_templates
+        assert (str(listed.uri), template.uri_template) == ("toy://notes", "toy://notes/{number}")
+        for uri in ("toy://notes", "toy://notes/0"):
+            (content,) = (await client.read_resource(uri)).contents
+            assert content.text == "tea"  # type: ignore[union-attr]
+        for uri in ("toy://notes/7", "toy://other", "toy://notes/0/1"):
+            with pytest.raises(MCPError, match=f"there is no resource {uri}"):
+                await client.read_resource(uri)
+
+    @pytest.mark.anyio
+    async def test_prompts_are_listed_and_filled_in(self, client: SdkClient) -> None:
+        """A missing argument and a missing prompt are named."""
+        (listed,) = (await client.list_prompts()).prompts
+        assert listed.arguments and listed.arguments[0].required
+        (message,) = (await client.get_prompt("about", {"topic": "tea"})).messages
+        assert message.content.text == "What of tea?"  # type: ignore[union-attr]
+        with pytest.raises(MCPError, match="about needs topic"):
+            await client.get_prompt("about", {})
+        with pytest.raises(MCPError, match="there is no prompt 'other'"):
+            await client.get_prompt("other", {})
+
+    @pytest.mark.anyio
+    async def test_a_note_of_the_tool_comes_in_a_block_of_its_own(self, client: SdkClient) -> None:
+        """Behind the value, which stays what it was."""
+        result = await client.call_tool("note", {"text": "tea"})
+        assert [each.text for each in result.content] == ['{"notes": ["tea"]}', "It is noted."]  # type: ignore[union-attr]
+        assert result.structured_content == {"notes": ["tea"]}
+
+    @pytest.mark.anyio
+    async def test_a_failure_reaches_the_toolset_as_the_error(self, client: SdkClient) -> None:
+        """So that it answers with its own code; a crash tells nothing."""
+        codes = {}
+        for text in (" ", 5, "crash"):
+            result = await client.call_tool("note", {"text": text})
+            assert result.is_error and result.structured_content
+            codes[text] = result.structured_content
+        assert codes[" "]["error"] == "InvalidInput"
+        assert codes[5] == {
+            "error": "InvalidArguments",
+            "message": "text: must be what to note, as text",
+        }
+        assert codes["crash"]["error"] == "InternalError"
+        assert "private" not in str(codes)
+
+    @pytest.mark.anyio
+    async def test_what_it_opens_is_closed_again(self, tmp_path: Path) -> None:
+        """Before the first call, after the last answer."""
+        with self.toolset(tmp_path) as built:
+            notes = built.tools[0].call.__self__  # type: ignore[attr-defined]
+            async with SdkClient(Server([built])):
+                assert notes.events == ["opened"]
+            assert notes.events == ["opened", "closed"]
+
+    def test_changes_are_announced_before_2026(self, tmp_path: Path) -> None:
+        """Who subscribed to a resource is told when it changes, by its address."""
+        with self.process(tmp_path) as client:
+            client.answer(client.request("resources/subscribe", {"uri": "toy://notes"}))
+            client.call("note", text="tea")
+            told = client.notification("notifications/resources/updated")
+            assert told["params"]["uri"] == "toy://notes"
+
+    @pytest.mark.anyio
+    async def test_changes_are_announced_since_2026(self, tmp_path: Path) -> None:
+        """The same, as the later protocol has it."""
+        with self.toolset(tmp_path) as built:
+            async with SdkClient(Server([built])) as client:
+                with anyio.fail_after(20):
+                    async with client.listen(resource_subscriptions=["toy://notes"]) as stream:
+                        await client.call_tool("note", {"text": "tea"})
+                        event = await anext(aiter(stream))
+                assert "toy://notes" in str(event)
+
+
+# --- what is served -------------------------------------------------------------------------------
+
+
+def serve(*words: str, environ: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Run the program with the toy in it, with nothing to read."""
+    outer = {key: value for key, value in os.environ.items() if not key.startswith("AIAML_")}
+    return subprocess.run(
+        [*TOY, *words],
+        env={**outer, **(environ or {})},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def names(client: Client) -> list[str]:
+    """Return the tools that a server lists."""
+    listed = client.answer(client.request("tools/list"))["result"]["tools"]
+    return [each["name"] for each in listed]
+
+
+@pytest.mark.parametrize(
+    ("words", "environ", "served"),
+    [
+        ((), {}, ["remember", "think", "recall"]),
+        (("--toolset", "toy"), {}, ["note", "notes"]),
+        (("--toolset=toy",), {}, ["note", "notes"]),
+        (("serve", "--toolset", "toy"), {}, ["note", "notes"]),
+        (("--toolset", "toy", "serve"), {}, ["note", "notes"]),
+        ((), {"AIAML_TOOLSETS": " Toy "}, ["note", "notes"]),
+        (
+            (),
+            {"AIAML_TOOLSETS": "toy,aiaml,toy"},
+            ["remember", "think", "recall", "note", "notes"],
+        ),
+        (("--toolset", "toy"), {"AIAML_TOOLSETS": "aiaml"}, ["note", "notes"]),
+        (("--toolset", "toy"), {"AIAML_TOOLSETS": "nonsense"}, ["note", "notes"]),
+        (
+            ("--toolset", "toy", "--toolset", "aiaml"),
+            {},
+            ["remember", "think", "recall", "note", "notes"],
+        ),
+    ],
+)
+def test_exactly_the_named_toolsets_are_served(
+    words: tuple[str, ...], environ: dict[str, str], served: list[str], tmp_path: Path
+) -> None:
+    """With nothing named, exactly the three tools; the option wins over the variable."""
+    environ = {"TOY_FILE": str(tmp_path / "notes.json"), **environ}
+    with Client(tmp_path / "base", command=(*TOY, *words), environ=environ) as client:
+        assert names(client) == served
+
+
+@pytest.mark.parametrize(
+    ("words", "environ", "sentence"),
+    [
+        (("--toolset", "tpy"), {}, "--toolset names 'tpy', and there is no such toolset; did you"),
+        (("--toolset", "x1"), {}, "there are aiaml, "),
+        (("--toolset",), {}, "--toolset"),
+        ((), {"AIAML_TOOLSETS": "tpy"}, "AIAML_TOOLSETS names 'tpy'"),
+        ((), {"AIAML_TOOLSETS": "aiaml", "AIAML_CHECK_INDEX": "maybe"}, "AIAML_CHECK_INDEX"),
+    ],
+)
+def test_what_cannot_be_served_is_one_sentence(
+    words: tuple[str, ...], environ: dict[str, str], sentence: str
+) -> None:
+    """On standard error, with exit code 2; never a server that half works."""
+    done = serve(*words, environ=environ)
+    assert done.returncode == 2 and done.stdout == ""
+    assert sentence in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the line that installs it."""
+    door = toy_toolset.DOOR._replace(extra="toy", needs=("there_is_no_such_module",))
+    monkeypatch.setattr(sys.modules["aiaml_server.toolsets.toy"], "DOOR", door)
+    with pytest.raises(InvalidSetting, match=r"pip install 'aiaml-server\[toy\]'"):
+        toolsets.chosen(["toy"], {})
+
+
+@pytest.mark.parametrize("kind", ["tool note", "resource toy://notes", "prompt about"])
+def test_two_of_one_name_are_refused(kind: str, tmp_path: Path) -> None:
+    """The first one would answer with the second one's words."""
+    built = toy_toolset.build({"TOY_FILE": tmp_path / "notes.json"})
+    part = kind.partition(" ")[0] + "s"
+    other = type(built)(**{**vars(built), "tools": (), "resources": (), "prompts": ()})
+    other = type(built)(**{**vars(other), part: getattr(built, part)})
+    with pytest.raises(InvalidSetting, match=f"both have the {kind}"):
+        Server([built, other])
+
+
+@pytest.mark.anyio
+async def test_served_together_each_is_brief(tmp_path: Path) -> None:
+    """The short forms of all toolsets stay below what hosts show."""
+    built = toy_toolset.build({"TOY_FILE": tmp_path / "notes.json"})
+    values = {"AIAML_MEMORY_DIR": str(tmp_path / "base"), "AIAML_ENABLE_SYNC": "false"}
+    door = toolsets.door("aiaml")
+    default = at(door.build)(door.values(values))
+    async with SdkClient(Server([default, built])) as client:
+        assert client.instructions == f"{default.brief}\n\n{built.brief}"
+        assert len(client.instructions) < INSTRUCTIONS_LIMIT
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """Run on asyncio, as the server does."""
+    return "asyncio"
+
+
+@pytest.fixture(params=["auto", "legacy"])
+async def plain(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[SdkClient]:
+    """Connect to the default toolset."""
+    door = toolsets.door("aiaml")
+    values = {"AIAML_MEMORY_DIR": str(tmp_path / "base"), "AIAML_ENABLE_SYNC": "false"}
+    served = Server([at(door.build)(door.values(values))])
+    async with SdkClient(served, mode=request.param) as client:
+        yield client
+
+
+@pytest.mark.anyio
+async def test_nothing_is_announced_that_is_not_there(plain: SdkClient) -> None:
+    """Neither resources nor prompts where no toolset has any."""
+    capabilities = plain.server_capabilities
+    assert capabilities and capabilities.tools
+    assert capabilities.resources is None and capabilities.prompts is None
+
+
+def test_the_default_imports_nothing_of_the_others() -> None:
+    """A person who asked for nothing pays for nothing."""
+    script = (
+        "import sys; from aiaml_server import toolsets, toolset\n"
+        "for door in toolsets.chosen([], {}): toolset.at(door.build)\n"
+        "print([each for each in sys.modules if each.startswith('aiaml_server.toolsets.')])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    assert done.stdout.strip() == b"['aiaml_server.toolsets.aiaml']"
+
+
+# --- on the command line --------------------------------------------------------------------------
+
+
+def test_a_toolset_has_its_verbs_demo_and_checks(tmp_path: Path) -> None:
+    """`aiaml NAME …`, `--toolset NAME demo`, and a line of doctor's where it is served."""
+    home = {"HOME": str(tmp_path), "AIAML_MEMORY_DIR": str(tmp_path / "base")}
+    assert serve("toy", "say", environ=home).stdout == "said\n"
+    assert "toy " in serve("--help", environ=home).stdout
+    assert serve("--toolset", "toy", "demo", environ=home).stdout == "a note is a note\n"
+    assert "--toolset goes with" in serve("--toolset", "toy", "list", environ=home).stderr
+    lines = serve("doctor", "toolsets", environ={**home, "AIAML_TOOLSETS": "toy", "TOY_FILE": "x"})
+    assert "notes in x" in lines.stdout and "note, notes" in lines.stdout
+    wrong = serve("doctor", "settings", environ={**home, "AIAML_TOOLSETS": "toy"})
+    assert "no such setting" not in wrong.stdout
+
+
+def test_install_writes_the_list_of_the_one_entry(tmp_path: Path) -> None:
+    """Replacing an earlier one."""
+    home = {"HOME": str(tmp_path), "TOY_PROGRAM": "aiaml"}
+    config = tmp_path / ".cursor" / "mcp.json"
+    config.parent.mkdir()
+    assert serve("install", "cursor", "--toolset", "toy", environ=home).returncode == 0
+    assert '"AIAML_TOOLSETS": "toy"' in config.read_text("utf-8")
+    words = ("install", "cursor", "--toolset", "toy", "--toolset", "aiaml")
+    assert serve(*words, environ=home).returncode == 0
+    assert '"AIAML_TOOLSETS": "aiaml,toy"' in config.read_text("utf-8")
+    assert serve("install", "cursor", "--toolset", "tea", environ=home).returncode == 2
+
+
+@pytest.mark.parametrize("name", [name for name in toolsets.NAMES if name != "toy"])
+def test_every_toolset_states_all_that_people_need(name: str) -> None:
+    """A demo, and for all but the default verbs and checks of its own, each where it says."""
+    door: Door = toolsets.door(name)
+    for place in (door.build, door.demo, door.verbs, door.checks):
+        assert not place or callable(at(place)), place
+    assert door.demo
+    assert name == toolsets.DEFAULT or (door.verbs and door.checks)

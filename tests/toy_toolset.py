@@ -1,0 +1,171 @@
+"""A toolset that uses every part of the seam: a list of notes in one file.
+
+`python tests/toy_toolset.py [words]` is the command line with this toolset in it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import types
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+import aiaml_server
+from aiaml_server import toolsets
+from aiaml_server.errors import AiamlError, InvalidInput
+from aiaml_server.files import Lock, replace_atomic
+from aiaml_server.toolset import (
+    CRASHED,
+    Answer,
+    Argument,
+    Changed,
+    Door,
+    Finding,
+    Prompt,
+    Resource,
+    Tool,
+    Toolset,
+    Variable,
+)
+
+
+class Noted(TypedDict, total=False):
+    """What both tools answer."""
+
+    notes: list[str]
+    error: str
+    message: str
+
+
+class Notes:
+    """The notes in one file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.changed: Changed = lambda _uri: None
+        self.events: list[str] = []
+
+    @contextmanager
+    def opened(self, changed: Changed) -> Iterator[None]:
+        """Open and close them with the server."""
+        self.changed = changed
+        self.events.append("opened")
+        yield
+        self.events.append("closed")
+
+    def read(self) -> list[str]:
+        """Return all notes."""
+        return list(json.loads(self.path.read_text("utf-8"))) if self.path.exists() else []
+
+    def note(
+        self, text: Annotated[str, Field(description="What to note.", examples=["tea"])]
+    ) -> Answer:
+        """Add a note."""
+        if not text.strip():
+            raise InvalidInput("text", "must not be empty")
+        if text == "crash":
+            raise RuntimeError("a crash with a private detail")
+        self.path.parent.mkdir(exist_ok=True)
+        with Lock(self.path.with_suffix(".lock")).held(10):
+            notes = [*self.read(), text]
+            replace_atomic(self.path, json.dumps(notes).encode(), 0o600)
+        self.changed("toy://notes")
+        return Answer({"notes": notes}, ["It is noted."])
+
+    def notes(self) -> Noted:
+        """Return the notes."""
+        return {"notes": self.read()}
+
+    def one(self, number: str) -> str:
+        """Return one note, by its number from 0; LookupError where there is none."""
+        return {str(at): each for at, each in enumerate(self.read())}[number]
+
+
+def failure(error: AiamlError | None) -> Noted:
+    """Return the shape of every failure: the error's kind and a sentence."""
+    kind = type(error).__name__ if error else "InternalError"
+    return {"error": kind, "message": str(error or CRASHED)}
+
+
+def build(values: Mapping[str, Any]) -> Toolset:
+    """Build the toolset."""
+    notes = Notes(values["TOY_FILE"])
+    rules = {"text": "what to note, as text"}
+    return Toolset(
+        instructions="Notes: `note` adds one, `notes` returns all. Nothing else is here to do.",
+        brief="`note` and `notes` keep short notes.",
+        tools=(
+            Tool("note", "Note", "Adds a note.", notes.note, Noted, rules, failure),
+            Tool(
+                "notes", "Notes", "Returns all.", notes.notes, Noted, {}, failure,
+                reads=True, repeatable=True,
+            ),
+        ),
+        resources=(
+            Resource(
+                "toy://notes", "notes", "All notes.", lambda: "\n".join(notes.read()), watched=True
+            ),
+            Resource("toy://notes/{number}", "note", "One note, by its number.", notes.one),
+        ),
+        prompts=(
+            Prompt(
+                "about", "About", "Asks about the notes.", lambda topic: f"What of {topic}?",
+                (Argument("topic", "what it is about", required=True),),
+            ),
+        ),
+        opened=notes.opened,
+    )  # fmt: skip
+
+
+def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Say where the notes are."""
+    yield Finding("toy", "ok", f"notes in {environ.get('TOY_FILE')}")
+
+
+def demo() -> int:
+    """Show it."""
+    sys.stdout.write("a note is a note\n")
+    return 0
+
+
+def path(_variable: str, value: str) -> Path:
+    """Read the file's path."""
+    return Path(value)
+
+
+DOOR = Door(
+    name="toy",
+    summary="short notes",
+    tools=("note", "notes"),
+    variables=(Variable("TOY_FILE", "notes.json", path, "where notes are"),),
+    build="toy_toolset:build",
+    verbs="toy_verbs:toy",
+    checks="toy_toolset:checks",
+    demo="toy_toolset:demo",
+)
+
+
+def hang() -> None:
+    """Hang the toy's door beside the others."""
+    module = types.ModuleType("aiaml_server.toolsets.toy")
+    module.DOOR = DOOR  # type: ignore[attr-defined]
+    sys.modules[module.__name__] = module
+    if DOOR.name not in toolsets.NAMES:
+        toolsets.NAMES = (*toolsets.NAMES, DOOR.name)
+
+
+if __name__ == "__main__":
+    sys.modules["toy_toolset"] = sys.modules["__main__"]
+    hang()
+    from aiaml_server.cli import main
+
+    sys.argv[0] = os.environ.get("TOY_PROGRAM", "aiaml-server")
+    assert aiaml_server.__version__
+    sys.exit(main())
