@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import NamedTuple
 
 NAME = ".sync-status.json"
 
@@ -21,9 +22,12 @@ class Status:
         last_commit: when memories were last committed.
         last_fetch: when the remote was last asked, and answered.
         last_push: when the remote last accepted commits.
+        last_success: when a round of any process last did all that there was to do with the remote.
         ahead: commits that the remote had not when last asked.
         behind: commits that the remote had and this machine has not.
         problem: what failed last and why, in plain words; None while all is well.
+        problem_kind: the same in a word for programs (see `Problem`).
+        what_to_do: and what to do about it.
         failing_since: when that began.
         held_back: the files that are not committed, each with the reason.
     """
@@ -32,20 +36,28 @@ class Status:
     last_commit: str | None = None
     last_fetch: str | None = None
     last_push: str | None = None
+    last_success: str | None = None
     ahead: int = 0
     behind: int = 0
     problem: str | None = None
+    problem_kind: str | None = None
+    what_to_do: str | None = None
     failing_since: str | None = None
     held_back: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def read(cls, base: Path) -> Status:
-        """Return what the last sync of a base directory wrote; all empty when there is none."""
+        """Return what the last sync of a base directory wrote; all empty when there is none.
+
+        What is missing, as in the file of an older version, or of no use is left empty.
+        """
         try:
             values = json.loads((base / NAME).read_text(encoding="utf-8"))
-            return cls(**{each.name: values[each.name] for each in fields(cls)})
-        except (OSError, ValueError, LookupError, TypeError):
+        except (OSError, ValueError, RecursionError):
             return cls()
+        known = {each.name for each in fields(cls)}
+        usable = values.items() if isinstance(values, dict) else ()
+        return cls(**{name: each for name, each in usable if name in known and _fits(name, each)})
 
     def write(self, base: Path) -> None:
         """Put it into its file, for whoever reads to see whole. A disk that refuses is let be."""
@@ -55,14 +67,63 @@ class Status:
             new.write_text(text, encoding="utf-8")
             os.replace(new, base / NAME)  # noqa: PTH105
 
-    def failed(self, problem: str) -> None:
+    @property
+    def trouble(self) -> Problem | None:
+        """What failed last, as a value; None while all is well."""
+        if self.problem is None:
+            return None
+        return Problem(self.problem_kind or "unknown", self.problem, self.what_to_do or TRY_AGAIN)
+
+    def failed(self, problem: Problem) -> None:
         """Note a failure."""
-        self.problem = problem
+        self.problem_kind, self.problem, self.what_to_do = problem
         self.failing_since = self.failing_since or now()
 
     def recovered(self) -> None:
         """Note that all is well."""
-        self.problem = self.failing_since = None
+        self.problem = self.problem_kind = self.what_to_do = self.failing_since = None
+
+
+class Problem(NamedTuple):
+    """Why sync does not work.
+
+    Attributes:
+        kind: a word for programs, such as "offline".
+        sentence: what fails, for a person; without a full stop.
+        remedy: what to do about it.
+    """
+
+    kind: str
+    sentence: str
+    remedy: str
+
+
+TRY_AGAIN = (
+    "`aiaml sync` tries it now; AIAML_LOG_LEVEL=INFO has a server say more in its log. "
+    "Memories are safe on this computer meanwhile."
+)
+_NUMBERS = ("ahead", "behind")
+
+
+def _fits(name: str, value: object) -> bool:
+    """Whether a value from a file can be what its name says."""
+    if name == "held_back":
+        return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
+    if name == "remote":
+        return isinstance(value, bool)
+    if name in _NUMBERS:
+        return isinstance(value, int) and value >= 0
+    if not isinstance(value, str):
+        return value is None
+    return moment(value) is not None if name.startswith(("last_", "failing_")) else True
+
+
+def moment(text: str | None) -> datetime | None:
+    """Return the time that stands in a status; None where it is none, or none with a zone."""
+    with suppress(ValueError, TypeError):
+        time = datetime.fromisoformat(text or "")
+        return time if time.utcoffset() is not None else None
+    return None
 
 
 class Progress:
