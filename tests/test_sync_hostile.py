@@ -187,7 +187,7 @@ def test_a_slip_in_the_address_shows_no_password_either(
     machine = Machine(tmp_path / "base", address)
     machine.remember("hello")
     problem = str(machine.sync().problem)
-    assert "git ls-remote failed" in problem
+    assert "git cannot use the remote's address" in problem
     assert not [word for word in ("hunt", "er2") if word in problem + caplog.text]
     assert "damaged" not in caplog.text
 

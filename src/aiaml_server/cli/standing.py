@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ import click
 from aiaml_server import toolsets
 from aiaml_server.errors import AiamlError
 from aiaml_server.settings import Settings, without_password
-from aiaml_server.sync import Occupied, Progress, Status, once
+from aiaml_server.sync import Occupied, Problem, Progress, Status, once
 
 from .terminal import (
     DONE,
@@ -90,15 +89,12 @@ class Standing:
         return cls(setting, Status.read(setting.base), found)
 
     @property
-    def problem(self) -> str:
-        """What fails, in a sentence; empty when nothing does."""
+    def problem(self) -> Problem | None:
+        """What fails; None when nothing does."""
         if not self.settings.sync:
-            return ""
-        if not self.survey.git:
-            return self.survey.complaint or "there is no git on this machine"
-        if self.survey.git_is_too_old:
-            return f"git {self.survey.git} is too old"
-        return self.last.problem or self.survey.complaint
+            return None
+        unusable = self.survey.problem and self.survey.problem.kind in ("no-git", "old-git")
+        return self.survey.problem if unusable else self.last.trouble or self.survey.problem
 
     @property
     def waits_long(self) -> bool:
@@ -129,8 +125,8 @@ class Standing:
             yield f"  What to do: {remedy(reason)}"
         if self.problem:
             since = f" since {ago(self.last.failing_since)}" if self.last.problem else ""
-            yield f"{bold('It fails')}{since}: {self.problem}."
-            yield f"  What to do: {remedy(self.problem)}"
+            yield f"{bold('It fails')}{since}: {self.problem.sentence}."
+            yield f"  What to do: {self.problem.remedy}"
         elif self.code == DONE and not (self.survey.ahead or self._not_committed()):
             yield "All is well."
 
@@ -176,9 +172,10 @@ class Standing:
             "behind_at_last_sync": last.behind,
             "under_way": found.occupied,
             "held_back": found.kept_out,
-            "problem": self.problem or None,
+            "problem": self.problem.sentence if self.problem else None,
+            "problem_kind": self.problem.kind if self.problem else None,
             "failing_since": last.failing_since,
-            "what_to_do": remedy(self.problem) if self.problem else None,
+            "what_to_do": self.problem.remedy if self.problem else None,
         }
 
 
@@ -217,80 +214,19 @@ def ago(moment: str | None) -> str:
 # --- what to do ---------------------------------------------------------------------------------
 
 
-def remedy(problem: str) -> str:
-    """Say what to do about a problem of sync, as its status words it."""
-    for pattern, words in _REMEDIES.items():
-        if re.search(pattern, problem, re.IGNORECASE):
-            return words
-    return (
-        "`aiaml sync` tries it now; AIAML_LOG_LEVEL=INFO has a server say more in its log. "
-        "Memories are safe on this computer meanwhile."
-    )
+def remedy(reason: str) -> str:
+    """Say what to do about a file that is kept out of git, by the reason."""
+    return next((todo for words, todo in _REMEDIES.items() if words in reason), _ELSEWHERE)
 
 
+_ELSEWHERE = "put a regular file that you can read in its place, or move it elsewhere."
 _REMEDIES = {
-    "no git on this machine": (
-        "install git (https://git-scm.com), version 2.33 or newer; or set AIAML_ENABLE_SYNC to "
-        "false to do without."
-    ),
-    "is too old": "install git 2.33 or newer; or set AIAML_ENABLE_SYNC to false to do without.",
-    "name cannot be resolved": (
-        "check the network, and the host's name in AIAML_GITHUB_REMOTE. A server tries it again."
-    ),
-    "did not let us in": (
-        "`git ls-remote` with the remote's address must answer without a question, as the user who "
-        "runs the server: it takes an SSH key without a passphrase (or in an agent) and a known "
-        "host, or a credential helper that has a valid token."
-    ),
-    "no git repository at": (
-        "compare AIAML_GITHUB_REMOTE with the address that the host shows; make the repository "
-        "(empty and private) if there is none; see that your key or token may read and write it."
-    ),
-    "did not answer in time": (
-        "check the network or the VPN. It is tried again by itself, with more patience each time."
-    ),
-    "cannot be reached": (
-        "check the network, the host and the port in AIAML_GITHUB_REMOTE, and any proxy. It is "
-        "tried again by itself."
-    ),
-    r"certificate|SSL|TLS": (
-        "the remote's certificate is not trusted: check the clock and the network, or tell git of "
-        "your organisation's certificates (`git config --global http.sslCAInfo FILE`)."
-    ),
-    r"transport .* not allowed|unable to find remote helper|not a valid|malformed|bad port": (
-        "AIAML_GITHUB_REMOTE must be a git URL (https, http, ssh, git, file), host:path or a path."
-    ),
-    r"disk is full|no space left|quota": (
-        "make room on the disk that holds the memories (or on the remote's). Nothing is lost."
-    ),
-    r"read-only": "the disk is mounted read-only; mount it so that it can be written.",
-    r"\.lock'|\.lock:|another git process": (
-        "another git is at work in the memory directory: let it end. If none runs, delete the file "
-        "that the message names."
-    ),
-    r"MERGE_HEAD|CHERRY_PICK_HEAD|REVERT_HEAD|rebase-|conflicts in files": (
-        "go to the memory directory, where `git status` says what to finish or how to abort it "
-        "(such as `git merge --abort`)."
-    ),
-    r"git push failed|rejected|protected branch|pre-receive": (
-        "the remote refuses what is pushed: see that the key or token may write, that no rule or "
-        "hook of the host protects `main`, and that there is room."
-    ),
-    r"permission denied|not permitted|access is denied": (
-        "see that the memory directory and all in it belongs to you and can be written."
-    ),
-    r"seems to hold": (
+    "seems to hold": (
         "take the secret out with `aiaml edit`, and the memory is committed; if it is none, "
         "AIAML_CHECK_SECRETS=false switches the check off."
     ),
-    r"symbolic link|not a regular file": "put a regular file in its place, or move it elsewhere.",
-    r"the directory .* is missing": (
-        "put it back (is a disk not mounted?); or make it anew, empty, and all memories that git "
-        "has come back. Nothing is done meanwhile, and nothing forgotten."
-    ),
-    r"larger than": "cut it into several memories, or move it elsewhere.",
-    r"cannot be read": "see that the file belongs to you and can be read.",
-    r"dubious ownership": "make the memory directory your own (`chown`).",
+    "larger than": "cut it into several memories, or move it elsewhere.",
+    "cannot be read": "see that the file belongs to you and can be read.",
 }
 
 
@@ -318,21 +254,23 @@ def sync() -> None:
     except Occupied:
         raise
     except AiamlError as error:
-        raise Ended(_failure(str(error)), REFUSED) from error
+        from aiaml_server.sync.problem import problem_of  # noqa: PLC0415
+
+        raise Ended(_failure(problem_of(error)), REFUSED) from error
     finally:
         told.clear()
     for name, reason in sorted(after.held_back.items()):
         note(f"Kept out of git: {name}, because {reason}. What to do: {remedy(reason)}")
-    if after.problem:
+    if after.trouble:
         done = f"{told.summary()}. " if told.something else ""
-        raise Ended(done + _failure(after.problem), REFUSED)
+        raise Ended(done + _failure(after.trouble), REFUSED)
     out(f"{told.summary()}." if told.something else _nothing_new(setting))
     if not setting.remote and setting.base.is_dir():
         note(dim(f"{_ADD_REMOTE}."))
 
 
-def _failure(problem: str) -> str:
-    return f"It fails: {problem}.\nWhat to do: {remedy(problem)}"
+def _failure(problem: Problem) -> str:
+    return f"It fails: {problem.sentence}.\nWhat to do: {problem.remedy}"
 
 
 class _Told(Progress):

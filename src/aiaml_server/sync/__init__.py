@@ -2,6 +2,8 @@
 
     __init__    the thread: woken, every minute, at the end
     rounds      one round: commit, fetch, join, push; and what follows when that fails
+    pace        when the remote is asked again
+    problem     what an error means, and what to do about it
     remote      the other end
     address     where that is
     repository  the base directory's git repository
@@ -25,19 +27,18 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from aiaml_server.errors import AiamlError, StoreError
 from aiaml_server.settings import Settings
 
 from .address import remembered
-from .status import Progress, Status
+from .status import Problem, Progress, Status
 
 if TYPE_CHECKING:
     from .rounds import Rounds
 
-__all__ = ["Occupied", "Progress", "Status", "Sync", "once", "remembered"]
+__all__ = ["Occupied", "Problem", "Progress", "Status", "Sync", "once", "remembered"]
 
 log = logging.getLogger(__name__)
 
@@ -104,7 +105,11 @@ def once(
             if isinstance(error, Occupied):
                 raise
             raise StoreError("synchronise", settings.base, error) from error
-    return replace(Status.read(settings.base), problem=rounds.problem)
+    status = Status.read(settings.base)
+    status.recovered()
+    if rounds.problem:
+        status.failed(rounds.problem)
+    return status
 
 
 def _attempt(rounds: Rounds, closing: threading.Event, *, local: bool, seconds: float) -> None:
@@ -186,6 +191,6 @@ class Sync:
         if self._arrived and rounds.progress.arrived > before:
             self._arrived()
         self._retry = _RETRY_SECONDS if done else min(self._retry * 2, self._settings.sync_interval)
-        if self._woken.wait(self._settings.sync_interval if done else self._retry):
+        if self._woken.wait(rounds.due_in() if done else self._retry):
             self._closing.wait(_GATHER_SECONDS)
         return self._pending or not self._closing.is_set()

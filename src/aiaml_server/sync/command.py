@@ -155,7 +155,9 @@ class Command(git.Git):
         finally:
             self._running.discard(process)
         if process.returncode:
-            raise GitFailed(verb, self._without_secrets(complaint or output))
+            # `push --porcelain` tells on standard output which refs were refused, and why.
+            said = complaint + output if verb == "push" else complaint or output
+            raise GitFailed(verb, self._without_secrets(said))
         return output
 
     def _without_secrets(self, output: bytes) -> str:

@@ -1,4 +1,4 @@
-"""When the remote is asked again: pure arithmetic with chance in it, so that nobody goes in step."""
+"""When the remote is asked again: arithmetic, with chance in it so that machines part ways."""
 
 from __future__ import annotations
 

@@ -13,9 +13,11 @@ from typing import NamedTuple
 from aiaml_server.errors import StoreError
 
 from .command import GitFailed, GitMissing
+from .repository import Busy
 from .status import TRY_AGAIN, Problem
 
 REMOTE_VERBS = ("ls-remote", "fetch", "push")
+_READ = 32 * 1024  # characters at the beginning and the end of what git said
 _LONGEST = 300  # characters of git's own words
 _BOILERPLATE = re.compile(
     r"failed to push some refs|could not read from remote repository|correct access rights"
@@ -61,17 +63,21 @@ def problem_of(error: Exception) -> Problem:
         return _of_system(str(error), error.cause)
     if isinstance(error, OSError):
         return _of_system(str(error), error)
-    return Problem("waiting", str(error), _FINISH)
+    if isinstance(error, Busy):
+        return Problem("waiting", str(error), error.remedy)
+    return Problem("git", str(error), TRY_AGAIN)
 
 
 def _of_git(verb: str, output: str) -> Problem:
+    if len(output) > 2 * _READ:
+        output = f"{output[:_READ]}\n{output[-_READ:]}"
     text = output.lower()
     for cause in _CAUSES:
         if (not cause.verbs or verb in cause.verbs) and re.search(cause.words, text):
             reason = _reason(output, ours=cause.quoted)
             return Problem(cause.kind, f"{cause.sentence}{reason}", cause.remedy)
     if verb == "push":
-        return Problem("refused", f"{_REFUSED[0]}{_reason(output, ours=True)}", _REFUSED[1])
+        return Problem("refused", f"{_REFUSED}{_reason(output, ours=True)}", _MAY_WRITE)
     words = " / ".join(_telling(output)) or "it failed without a word"
     kind = "remote" if verb in REMOTE_VERBS else "git"
     return Problem(kind, f"git {verb} failed: {words[:_LONGEST]}", TRY_AGAIN)
@@ -114,14 +120,10 @@ _BY_ITSELF = "It is tried again by itself."
 _MAKE_ROOM = "make room on the disk that holds the memories. Nothing is lost."
 _MOUNT = "the disk is mounted read-only; mount it so that it can be written."
 _OWN = "see that the memory directory and all in it belongs to you and can be written."
-_FINISH = (
-    "go to the memory directory, where `git status` says what to finish or how to abort it "
-    "(such as `git merge --abort`)."
-)
-_REFUSED = (
-    "the remote refuses what is pushed",
+_REFUSED = "the remote refuses what is pushed"
+_MAY_WRITE = (
     "see that the key or token may write, and that no rule or hook of the host protects `main` or "
-    "forbids what its words name.",
+    "forbids what its words name."
 )
 
 NO_GIT = Problem(
@@ -210,7 +212,7 @@ _CAUSES = (
         r"|not enabled[^\n]{0,20}receive-pack|receive-pack[^\n]{0,20}not enabled",
         "the remote may be read, but not written",
         "give the key or token the right to write (on GitHub: the deploy key's \"Allow write "
-        'access\", or a token with "Contents: read and write"); git\'s own server needs '
+        'access", or a token with "Contents: read and write"); git\'s own server needs '
         "`--enable=receive-pack`.",
         REMOTE_VERBS,
     ),
@@ -229,9 +231,7 @@ _CAUSES = (
         "room.",
         ("push",),
     ),
-    Cause(
-        "disk-full", r"no space left|disk quota", "the disk is full", _MAKE_ROOM, quoted=False
-    ),
+    Cause("disk-full", r"no space left|disk quota", "the disk is full", _MAKE_ROOM, quoted=False),
     Cause(
         "remote-ownership",
         r"dubious ownership",
@@ -310,7 +310,7 @@ _CAUSES = (
     ),
     Cause(
         "malformed",
-        r"fsck error|error in (tree|commit|tag|blob)|unpack-objects abnormal exit|index-pack failed",
+        r"fsck error|error in (tree|commit|tag|blob)|error in object|index-pack failed",
         "the remote's history holds an object that git does not take",
         "nothing of it was taken in. Whoever can write to the remote must take it out of the "
         "history; a new, empty repository as remote is filled from this computer.",

@@ -55,8 +55,26 @@ _OWN_FILES = {".gitignore": _IGNORED, ".gitattributes": _EXACT}
 _UNFINISHED = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply")
 
 
+_FINISH = (
+    "go to the memory directory, where `git status` says what to finish or how to abort it "
+    "(such as `git merge --abort`)."
+)
+_PUT_BACK = (
+    "put it back (is a disk not mounted?); or make it anew, empty, and all memories that git has "
+    "come back. Nothing is done meanwhile, and nothing forgotten."
+)
+
+
 class Busy(AiamlError):  # noqa: N818
-    """Not now: a person is in the middle of something, or a file changed under our hands."""
+    """Not now: a person is in the middle of something, or a file changed under our hands.
+
+    Attributes:
+        remedy: what to do about it.
+    """
+
+    def __init__(self, sentence: str, remedy: str = "") -> None:
+        super().__init__(sentence)
+        self.remedy = remedy or _FINISH
 
 
 class Repository:
@@ -189,7 +207,7 @@ class Repository:
         tree, seen = self._tree(head), Seen(self.directory / "aiaml" / "seen", directory)
         here = listing(directory)
         if here is None and tree and seen.anything():
-            raise Busy(f"the directory {directory} is missing")
+            raise Busy(f"the directory {directory} is missing", _PUT_BACK)
         return Disk(self.base, tree, here or {}, seen.read())
 
     def _tree(self, commit: str) -> dict[bytes, Entry]:

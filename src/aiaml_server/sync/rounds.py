@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import random
 import re
 import threading
 import time
@@ -17,15 +16,27 @@ from aiaml_server.settings import Settings
 from .command import GitFailed, GitMissing
 from .leaks import objection
 from .mend import is_damage, mend
+from .pace import Pace
+from .problem import LOCAL, OUTRUN, problem_of
 from .remote import Remote
 from .repository import Busy, Repository
-from .status import Progress, Status, now
+from .status import Problem, Progress, Status, moment, now
 
 log = logging.getLogger(__name__)
 
 _ATTEMPTS = 5
-_LONGEST_PAUSE = 600.0
 _LONGEST_CALL = 900.0
+_TOLD_AFTER = 10  # rounds in which other machines were faster each time
+
+# Of a push that came too late: of git's own check, and of the host's.
+_OUTRUN = re.compile(
+    r"fetch first|non-fast-forward|failed to update ref|cannot lock ref|incorrect old value"
+    r"|failed to lock|stale info|already exists",
+)
+
+
+class Outrun(AiamlError):  # noqa: N818
+    """Other machines were faster with every push. It is no failure: their memories have arrived."""
 
 
 class Rounds:
@@ -36,16 +47,19 @@ class Rounds:
     ) -> None:
         self._settings = settings
         self.progress = progress or Progress()
-        self.problem: str | None = None  # of the last round
+        self.problem: Problem | None = None  # of the last round
         self._closing = closing
         self._lock = Lock(settings.base / ".sync.lock")
         self._repository = Repository(settings.base)
         self._remote: Remote | None = None
         if settings.remote:
             self._remote = Remote(self._repository, settings.remote, self._commit)
-        self._failures = 0
+        self._pace = Pace(settings.sync_interval)
         self._not_before = 0.0
-        self._status = Status.read(settings.base)
+        self._status = Status()
+        self._asked = False  # whether the remote was, in this round
+        self._succeeded: str | None = None  # when a round of this process last did all
+        self._failed_at: str | None = None  # when the last one of this process that failed did
         self._reported: set[str] = set()
 
     def run(self, *, last: bool = False) -> bool:
@@ -82,9 +96,17 @@ class Rounds:
         if local:
             self._repository.git.end()
 
+    def due_in(self) -> float:
+        """Return in how many seconds the next round is due, if nothing is remembered before."""
+        interval = self._settings.sync_interval
+        pause = self._not_before - time.monotonic()
+        return min(pause, interval) if pause > 0 else self._pace.look()
+
     def _guarded(self, *, last: bool) -> None:
+        self._status = Status.read(self._settings.base)  # what any process achieved meanwhile
         before = asdict(self._status)
         self.problem = None
+        self._asked = False
         self._status.remote = self._remote is not None
         try:
             try:
@@ -95,12 +117,11 @@ class Rounds:
                 mend(self._repository)
                 self._not_before = 0.0
                 self._round(last=last)
-        except (GitFailed, Busy, OSError) as error:
+        except (GitFailed, Busy, Outrun, OSError) as error:
             if not self._closing.is_set():
                 self._failed(error)
         else:
-            if not (last and self._remote):  # the remote was not asked
-                self._recovered()
+            self._done()
         if asdict(self._status) != before:
             self._status.write(self._settings.base)
 
@@ -141,23 +162,31 @@ class Rounds:
     def _exchange_when_due(self) -> None:
         if not self._remote or time.monotonic() < self._not_before:
             return
-        interval = self._settings.sync_interval
         try:
             self._remote.prepare()
-            self._exchange(self._remote)
+            pushed = self._exchange(self._remote)
+        except Outrun:
+            raise
         except (AiamlError, OSError):
-            self._failures += 1
-            pause = min(interval * 2**self._failures, max(interval, _LONGEST_PAUSE))
-            self._not_before = time.monotonic() + pause * random.uniform(0.5, 1.0)  # noqa: S311
+            self._not_before = time.monotonic() + self._pace.failed()
             self._remote.seconds = min(self._remote.seconds * 2, _LONGEST_CALL)
             raise
-        self._failures = 0
+        self._asked = True
+        self._not_before = time.monotonic() + self._pace.done(pushed=pushed)
 
-    def _exchange(self, remote: Remote) -> None:
-        """Fetch, join and push, until the remote has what we have or refuses for good."""
-        refused = None
-        seen = ""
-        for attempt in range(_ATTEMPTS):
+    def _exchange(self, remote: Remote) -> bool:
+        """Fetch, join and push, until the remote has what we have or refuses for good.
+
+        Returns:
+            Whether something was pushed.
+
+        Raises:
+            Outrun: other machines were faster each time.
+            GitFailed: the remote cannot be reached, or refuses.
+        """
+        refused, seen = None, ""
+        for attempt in range(_ATTEMPTS + 1):
+            started = time.monotonic()
             self.progress.begin("fetching")
             theirs, on_main = remote.look()
             self._status.last_fetch = now()
@@ -168,20 +197,26 @@ class Rounds:
                 self._join(theirs)
             ours = self._repository.head()
             if not ours or (on_main and ours == theirs):
-                return
+                return False
+            if refused and attempt == _ATTEMPTS:
+                if not _OUTRUN.search(refused.output):
+                    raise refused
+                self._pace.outrun += 1
+                pause = self._pace.lost(time.monotonic() - started, attempt + self._pace.outrun)
+                self._not_before = time.monotonic() + pause
+                raise Outrun from refused
             self.progress.begin("pushing")
             try:
                 remote.push(ours)
             except GitFailed as error:
                 refused = error
-                self._closing.wait(random.uniform(0, 0.1 * 2**attempt))  # noqa: S311
+                self._closing.wait(self._pace.lost(time.monotonic() - started, attempt))
             else:
                 self._status.last_push = now()
                 self.progress.pushed += self._repository.differing(theirs, ours)
                 log.info("Pushed")
-                return
-        if refused:
-            raise refused
+                return True
+        raise AssertionError  # the last attempt returns or raises
 
     def _join(self, theirs: str) -> None:
         self.progress.begin("joining")
@@ -202,49 +237,43 @@ class Rounds:
     # --- telling --------------------------------------------------------------------------------
 
     def _failed(self, error: Exception) -> None:
-        self.problem = in_words(error)
-        self._status.failed(self.problem)
-        self._report(
-            f"Sync: {self.problem}; memories are safe on this machine, and it is tried again"
-        )
+        if isinstance(error, Outrun):
+            if self._pace.outrun < _TOLD_AFTER:
+                self._status.recovered()  # the remote answers, and what others did has arrived
+                return
+            self.problem = OUTRUN
+        else:
+            self.problem = problem_of(error)
+        told = not self._another_succeeds()
+        self._failed_at = now(exactly=True)
+        if told:
+            self._status.failed(self.problem)
+        safe = "memories are safe on this machine, and it is tried again"
+        level = logging.WARNING if told else logging.INFO
+        self._report(f"Sync: {self.problem.sentence}; {safe}", level)
 
-    def _recovered(self) -> None:
-        if self._failures:
-            return  # the remote is not asked at the moment
+    def _another_succeeds(self) -> bool:
+        """Whether a process of this directory got through since this one last failed to.
+
+        Then memories travel, and that one of several programs cannot reach the remote (it was
+        started without the key, say) is no problem of the directory.
+        """
+        success, failure = moment(self._status.last_success), moment(self._failed_at)
+        if not success or not failure or self._status.last_success == self._succeeded:
+            return False
+        return success >= failure
+
+    def _done(self) -> None:
+        if self._asked:
+            self._succeeded = self._status.last_success = now(exactly=True)
+            self._failed_at = None
+        elif self._remote and self._status.problem_kind not in LOCAL:
+            return  # only a round that asked the remote can say that it is there again
         if self._status.problem:
             log.warning("Sync: all is well again")
             self._reported.clear()
         self._status.recovered()
 
-    def _report(self, sentence: str) -> None:
-        log.log(logging.INFO if sentence in self._reported else logging.WARNING, "%s", sentence)
+    def _report(self, sentence: str, level: int = logging.WARNING) -> None:
+        log.log(logging.INFO if sentence in self._reported else level, "%s", sentence)
         self._reported.add(sentence)
-
-
-_WORDS = {
-    r"could not resolve host|unable to look up": (
-        "the remote's name cannot be resolved (is this machine offline?)"
-    ),
-    r"authentication failed|permission denied \(|could not read (username|password)|askpass"
-    r"|host key verification": "the remote did not let us in: check the key, token or known host",
-    r"no end after": "the remote did not answer in time",
-    r"does not appear to be a git repository|repository .*not found": (
-        "there is no git repository at the remote address, or we may not see it"
-    ),
-    r"connection (refused|timed out|reset)|(unable|failed) to connect|network is unreachable": (
-        "the remote cannot be reached"
-    ),
-    r"no space left|disk quota": "a disk is full",
-}
-
-
-def in_words(error: Exception) -> str:
-    """Say in plain words what failed."""
-    if not isinstance(error, GitFailed):
-        return str(error)
-    for pattern, words in _WORDS.items():
-        if re.search(pattern, error.output, re.IGNORECASE):
-            return words
-    lines = [line for line in error.output.splitlines() if line.strip()] or ["without a word"]
-    telling = [line for line in lines if re.match(r"remote: |fatal: |error: |!", line)]
-    return f"git {error.verb} failed: {' / '.join(telling or lines)[:300]}"

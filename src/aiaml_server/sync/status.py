@@ -142,6 +142,7 @@ class Progress:
         """Hear what is done now: "committing", "fetching", "joining" or "pushing"."""
 
 
-def now() -> str:
+def now(*, exactly: bool = False) -> str:
     """Return the time as it stands in a status."""
-    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+    resolution = "microseconds" if exactly else "seconds"
+    return datetime.now(timezone.utc).isoformat(timespec=resolution)

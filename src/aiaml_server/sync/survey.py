@@ -10,6 +10,8 @@ from aiaml_server.errors import AiamlError
 from aiaml_server.files import Lock
 from aiaml_server.settings import Settings
 
+from .status import Problem
+
 OLDEST_GIT = (2, 33)
 
 
@@ -26,7 +28,7 @@ class Survey:
         behind: commits that it had and this machine has not.
         ahead_since: when the oldest of those ahead was made, in seconds since 1970.
         occupied: whether a process synchronises the directory right now.
-        complaint: what git said when it could not answer.
+        problem: why git could not answer, or cannot be used; None where it can.
     """
 
     git: str = ""
@@ -37,24 +39,31 @@ class Survey:
     behind: int = 0
     ahead_since: int | None = None
     occupied: bool = False
-    complaint: str = ""
-
-    @property
-    def git_is_too_old(self) -> bool:
-        """Whether there is a git that sync cannot use."""
-        return bool(self.git) and _numbers(self.git) < OLDEST_GIT
+    problem: Problem | None = None
 
 
 def survey(settings: Settings) -> Survey:
     """Ask; nothing is changed."""
+    from .problem import problem_of  # noqa: PLC0415
+
     found = Survey(occupied=_occupied(settings.base / ".sync.lock"))
     try:
         found.git = version(settings.base)
+        found.problem = useless(found.git)
         if found.git:
             _ask(found, settings)
     except (AiamlError, OSError, ValueError) as error:
-        found.complaint = str(error)
+        found.problem = found.problem or problem_of(error)
     return found
+
+
+def useless(version: str) -> Problem | None:
+    """Say why sync cannot use this version of git; None where it can."""
+    from .problem import NO_GIT, too_old  # noqa: PLC0415 (imports GitPython)
+
+    if not version:
+        return NO_GIT
+    return too_old(version) if _numbers(version) < OLDEST_GIT else None
 
 
 def version(base: Path) -> str:

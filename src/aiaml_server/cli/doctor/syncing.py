@@ -13,7 +13,7 @@ from aiaml_server.cli.standing import remedy
 from aiaml_server.cli.terminal import joined, plural
 from aiaml_server.settings import Settings
 from aiaml_server.sync.status import Status
-from aiaml_server.sync.survey import Survey, survey, version
+from aiaml_server.sync.survey import Survey, survey, useless, version
 
 from .finding import Finding
 from .scene import Scene
@@ -34,15 +34,11 @@ def git(scene: Scene) -> Iterator[Finding]:
         yield Finding("git", "ok", found)
         return
     found = version(settings.base if settings else Path(tempfile.gettempdir()))
-    problem = ""
-    if not found:
-        problem = "there is no git on this machine: memories have no history and no copy"
-    elif Survey(git=found).git_is_too_old:
-        problem = f"git {found} is too old"
-    if problem:
-        yield Finding("git", "error" if found else "warning", problem, remedy(problem))
-    else:
+    if not (problem := useless(found)):
         yield Finding("git", "ok", f"version {found}")
+        return
+    told = problem.sentence + ("" if found else ": memories have no history and no copy")
+    yield Finding("git", "error" if found else "warning", told, problem.remedy)
 
 
 def status(scene: Scene) -> Iterator[Finding]:
@@ -67,12 +63,12 @@ def status(scene: Scene) -> Iterator[Finding]:
 
 
 def _troubles(base: Path, last: Status, now: Survey) -> Iterator[Finding]:
-    if last.problem:
-        told = f"failing since {last.failing_since}: {last.problem}"
-        yield Finding("sync", "error", told, remedy(last.problem))
-    if now.complaint:
-        told = f"git cannot read its repository: {now.complaint}"
-        yield Finding("sync", "error", told, remedy(now.complaint))
+    if last.trouble:
+        told = f"failing since {last.failing_since}: {last.trouble.sentence}"
+        yield Finding("sync", "error", told, last.trouble.remedy)
+    if now.problem and now.problem.kind != "old-git":  # which the check `git` tells
+        told = f"git cannot read its repository: {now.problem.sentence}"
+        yield Finding("sync", "error", told, now.problem.remedy)
     for path, reason in now.kept_out.items():
         told = f"{path} is kept out of git: {reason}"
         yield Finding("sync", "warning", told, remedy(reason))
@@ -111,7 +107,7 @@ def remote(scene: Scene) -> Iterator[Finding]:
         yield Finding("remote", "ok", "not asked (--offline)")
         return
     from aiaml_server.sync.command import GitFailed, GitMissing  # noqa: PLC0415
-    from aiaml_server.sync.rounds import in_words  # noqa: PLC0415
+    from aiaml_server.sync.problem import problem_of  # noqa: PLC0415
 
     start = time.perf_counter()
     try:
@@ -119,8 +115,8 @@ def remote(scene: Scene) -> Iterator[Finding]:
     except GitMissing:
         return
     except GitFailed as error:
-        problem = in_words(error)
-        yield Finding("remote", "error", problem, remedy(problem))
+        problem = problem_of(error)
+        yield Finding("remote", "error", problem.sentence, problem.remedy)
         return
     found = f"answered in {time.perf_counter() - start:.1f} s"
     yield Finding("remote", "ok", f"{found}, {'has memories' if refs else 'is empty'}")

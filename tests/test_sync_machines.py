@@ -1,0 +1,103 @@
+"""Many machines at one remote: losing a race to another is no failure, and nobody is starved."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from aiaml_server.sync.pace import FIRST_PAUSE, Pace
+from aiaml_server.sync.remote import Remote
+from machine import Machine, content_of
+
+posix_only = pytest.mark.skipif(sys.platform == "win32", reason="shell scripts stand in for git")
+
+
+def outrun_always(machine: Machine, other: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have another machine push something new just before each push of this one."""
+    push = Remote.push
+
+    def late(remote: Remote, commit: str) -> None:
+        if remote is machine.rounds._remote:
+            other.remember("faster")
+            other.synced()
+        push(remote, commit)
+
+    monkeypatch.setattr(Remote, "push", late)
+
+
+def test_a_lost_race_is_no_failure(
+    ada: Machine, bob: Machine, remote: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No problem in the status, no pause that grows as after a failure; and what is new arrives."""
+    ada.remember("slower")
+    outrun_always(ada, bob, monkeypatch)
+    for _ in range(3):
+        status = ada.sync()
+        assert (status.problem, status.failing_since) == (None, None)
+        assert ada.rounds.due_in() <= FIRST_PAUSE
+        assert status.ahead
+    assert len(ada.files) == 1 + len(bob.files)
+    monkeypatch.undo()
+    ada.synced()
+    assert content_of(remote) == ada.files
+
+
+def test_a_race_that_is_lost_for_long_is_told_as_such(
+    ada: Machine, bob: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody is told to look at a key that is right."""
+    ada.remember("slower")
+    outrun_always(ada, bob, monkeypatch)
+    ada.rounds._pace.outrun = 100
+    trouble = ada.sync().trouble
+    assert trouble
+    assert trouble.kind == "outrun"
+
+
+@posix_only
+def test_a_refusal_is_a_failure_however_often_others_push(
+    ada: Machine, bob: Machine, remote: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A key that may not write does not look like a lost race."""
+    hook = remote / "hooks" / "pre-receive"
+    ada.remember("refused")
+    push = Remote.push
+
+    def refused(remote: Remote, commit: str) -> None:
+        if remote is not ada.rounds._remote:
+            return push(remote, commit)
+        hook.write_text("#!/bin/sh\necho no entry; exit 1\n")
+        hook.chmod(0o755)
+        try:
+            return push(remote, commit)
+        finally:
+            hook.unlink()
+            bob.remember("another")
+            bob.synced()
+
+    monkeypatch.setattr(Remote, "push", refused)
+    trouble = ada.sync().trouble
+    assert trouble
+    assert (trouble.kind, "no entry" in trouble.sentence) == ("refused", True)
+
+
+def test_the_first_try_after_an_outage_comes_soon(tmp_path: Path) -> None:
+    """Within ten seconds, with the interval as shipped."""
+    machine = Machine(tmp_path / "base", tmp_path / "nowhere")
+    object.__setattr__(machine.settings, "sync_interval", 60.0)
+    machine.restart()
+    assert machine.sync().problem
+    assert 1 < machine.rounds._not_before - time.monotonic() <= 10
+    assert 1 < machine.rounds.due_in() <= 10
+
+
+def test_who_pushes_all_the_time_leaves_room_for_the_slow() -> None:
+    """A few pushes may follow each other at once; then they are gathered."""
+    pace = Pace(1.0)
+    pauses = [pace.done(pushed=True) for _ in range(10)]
+    assert pauses[:4] == [0.0] * 4
+    assert min(pauses[5:]) >= 1.0
+    assert pace.done(pushed=False) == 0.0
