@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import os
 import sys
 import textwrap
-from collections.abc import Sequence
+import traceback
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from importlib import import_module
@@ -19,7 +19,17 @@ from aiaml_server.errors import AiamlError, InvalidInput, InvalidSetting, StoreE
 from aiaml_server.settings import VARIABLES
 from aiaml_server.toolset import at
 
-from .terminal import DONE, INTERRUPTED, PIPE_CLOSED, REFUSED, USAGE, Ended
+from .invisible import marked_line
+from .terminal import (
+    DONE,
+    INTERRUPTED,
+    PIPE_CLOSED,
+    REFUSED,
+    USAGE,
+    Ended,
+    note,
+    take_streams,
+)
 
 SETTINGS = (*VARIABLES, toolsets.VARIABLE)
 
@@ -146,7 +156,7 @@ def aiaml(context: click.Context, names: tuple[str, ...]) -> None:
 def run(words: Sequence[str]) -> int:
     """Run one command line; return the exit code."""
     name = program()
-    _fit_streams()
+    take_streams()
     try:
         code = _run(name, words)
         sys.stdout.flush()
@@ -155,7 +165,7 @@ def run(words: Sequence[str]) -> int:
     except OSError as error:  # the verbs have said what they know; here is what nobody expected
         with suppress(OSError):
             place = error.filename or "standard input or output"
-            print(f"{name}: {StoreError('use', place, error)}", file=sys.stderr)
+            _complain(name, StoreError("use", place, error))
         code = _abandoned(REFUSED)
     return code
 
@@ -166,38 +176,54 @@ def _run(name: str, words: Sequence[str]) -> int:
             list(words) or ["--help"],
             prog_name=name,
             standalone_mode=False,
-            color=False if os.environ.get("NO_COLOR") else None,  # https://no-color.org
+            color=None if _wants_colours(os.environ) else False,
         )
     except (KeyboardInterrupt, click.Abort):
-        print(file=sys.stderr)
+        note("")
         return INTERRUPTED
     except click.ClickException as error:
         path = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else name
         say = " ".join(error.format_message().split()).rstrip(".?")
-        print(f"{name}: {say}; `{path} --help` tells more", file=sys.stderr)
+        _complain(name, f"{say}; `{path} --help` tells more")
         return USAGE
     except AiamlError as error:
-        print(f"{name}: {error}", file=sys.stderr)
-        return _code(error)
+        return _refused(name, error)
     except SystemExit as left:  # click leaves so after the Tab key, and with 1 at a closed pipe
         if left.code:
             raise BrokenPipeError from left
         return DONE
+    except OSError:
+        raise
+    except Exception as error:  # noqa: BLE001 (a mistake of ours, told as a sentence)
+        return _mistake(name, error)
     return code if isinstance(code, int) else DONE
 
 
-def _fit_streams() -> None:
-    """Make the standard streams such as the verbs may expect them."""
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:  # closed; a file of ours must not get its number
-            nowhere = os.open(os.devnull, os.O_RDWR)
-            setattr(sys, name, os.fdopen(nowhere, mode, encoding="utf-8", closefd=False))
-    # Unbuffered (PYTHONUNBUFFERED), what a full disk cuts short would count as written.
-    if isinstance(getattr(sys.stdout, "buffer", None), io.RawIOBase):
-        sys.stdout = os.fdopen(1, "w", 1, encoding=sys.stdout.encoding, closefd=False)
-    for stream in (sys.stdout, sys.stderr):  # what an old terminal cannot show is no reason to fail
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
+def _wants_colours(environ: Mapping[str, str]) -> bool:
+    return not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"  # https://no-color.org
+
+
+def _refused(name: str, error: AiamlError) -> int:
+    if isinstance(error, Ended):
+        note(f"{name}: {error}")
+        return error.code
+    _complain(name, error)
+    return USAGE if isinstance(error, (InvalidInput, InvalidSetting)) else REFUSED
+
+
+def _complain(name: str, sentence: object) -> None:
+    """Say on one line what went wrong, whatever names are in it."""
+    note(f"{name}: {marked_line(str(sentence))}")
+
+
+def _mistake(name: str, error: Exception) -> int:
+    """Say that the program failed where it should not have, and where to report that."""
+    if os.environ.get("AIAML_LOG_LEVEL", "").upper() == "DEBUG":
+        note("".join(traceback.format_exception(error)).rstrip())
+    what = f"{type(error).__name__}: {error}".removesuffix(": ")
+    told = "please report it, with what the same command shows under AIAML_LOG_LEVEL=DEBUG"
+    _complain(name, f"a mistake in the program itself: {what}; {told}")
+    return REFUSED
 
 
 def _abandoned(code: int) -> int:
@@ -212,9 +238,3 @@ def program() -> str:
     """Return the name that the program was called by: `aiaml`, or `aiaml-server`."""
     stem = Path(sys.argv[0]).stem
     return stem if stem in ("aiaml", "aiaml-server") else "aiaml"
-
-
-def _code(error: AiamlError) -> int:
-    if isinstance(error, Ended):
-        return error.code
-    return USAGE if isinstance(error, (InvalidInput, InvalidSetting)) else REFUSED

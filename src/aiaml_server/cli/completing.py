@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from .terminal import REFUSED, Ended
+from .terminal import REFUSED, Ended, out
 
 _SHELLS = ("bash", "zsh", "fish")
 
@@ -30,4 +30,4 @@ def completion(context: click.Context, shell: str) -> None:
         source = kind(program.command, {}, "aiaml", "_AIAML_COMPLETE").source()
     except RuntimeError as error:  # a bash that is too old
         raise Ended(str(error), REFUSED) from error
-    click.echo(source)
+    out(source)

@@ -22,12 +22,12 @@ from .terminal import (
     REFUSED,
     as_json,
     bold,
+    coloured,
     dim,
     joined,
     note,
     out,
     out_json,
-    safe,
 )
 
 BY_NAME = {client.name: client for client in CLIENTS}
@@ -196,7 +196,7 @@ def _show(change: Change) -> int:
         os.devnull if data is None else name for data in (change.before, change.after)
     )
     for line in unified_diff(old, new, source, target, lineterm=""):
-        out(click.style(_masked(line), fg={"+": "green", "-": "red"}.get(line[0])))
+        out(coloured(_masked(line), {"+": "green", "-": "red"}.get(line[0])))
     note(dim("Nothing was written."))
     return DONE
 
@@ -229,7 +229,7 @@ def _list(json: bool) -> int:
         line = f"{one.client.name:15}  {state:13}  {one.path}"
         out(line if one.installed else dim(line))
         for problem in one.problems:
-            out(f"  {safe(problem)}")
+            out(f"  {problem}")
     return DONE
 
 

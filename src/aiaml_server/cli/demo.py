@@ -19,6 +19,7 @@ from aiaml_server import __version__
 
 from .clients import snippet
 from .launch import command
+from .terminal import out
 
 MEMORY: dict[str, Any] = {
     "agent": "claude",
@@ -37,8 +38,8 @@ def demo() -> int:
             anyio.run(_play, Path(base))
         except asyncio.CancelledError:  # what Ctrl-C is on Python 3.10
             raise KeyboardInterrupt from None
-    print(f"\nDone in {time.perf_counter() - started:.1f} s; the throw-away directory is gone.\n")
-    print(_how_to_connect())
+    out(f"\nDone in {time.perf_counter() - started:.1f} s; the throw-away directory is gone.\n")
+    out(_how_to_connect())
     return 0
 
 
@@ -50,24 +51,24 @@ async def _play(base: Path) -> None:
     )
     async with Client(server) as client:
         tools = ", ".join(tool.name for tool in (await client.list_tools()).tools)
-        print(f"Connected to a server of version {__version__} with the tools {tools}.")
-        print("\nToday, one agent remembers:")
+        out(f"Connected to a server of version {__version__} with the tools {tools}.")
+        out("\nToday, one agent remembers:")
         stored = await _call(client, "remember", MEMORY)
-        print("\nNext week, another agent is asked for a place for dinner, and thinks first:")
+        out("\nNext week, another agent is asked for a place for dinner, and thinks first:")
         found = await _call(client, "think", {"keywords": KEYWORDS})
-        print("\nThen it recalls what it found:")
+        out("\nThen it recalls what it found:")
         await _call(client, "recall", {"memory_ids": [hit["id"] for hit in found]})
     (path,) = (base / "files").glob(f"*_{stored['memory_id']}.md")
-    print(f"\nAll there is on disk is files/{path.name}:\n")
-    print(_indented(path.read_text(encoding="utf-8")))
+    out(f"\nAll there is on disk is files/{path.name}:\n")
+    out(_indented(path.read_text(encoding="utf-8")))
 
 
 async def _call(client: Client, tool: str, arguments: dict[str, Any]) -> Any:
     given = ", ".join(f"{key}={json.dumps(value)}" for key, value in arguments.items())
-    print(_indented(f"{tool}({given})"))
+    out(_indented(f"{tool}({given})"))
     result = await client.call_tool(tool, arguments)
     value = json.loads(result.content[0].text)  # type: ignore[union-attr]
-    print(_indented(f"-> {json.dumps(value)}"))
+    out(_indented(f"-> {json.dumps(value)}"))
     if result.is_error:
         raise SystemExit(1)
     return value

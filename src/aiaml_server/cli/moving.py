@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +33,10 @@ from .terminal import (
     one_line,
     opened,
     out,
+    out_bytes,
     out_json,
     plural,
+    progress,
     settings,
     visible,
     yes,
@@ -146,29 +147,11 @@ def _agreed() -> bool:
 
 def _add(bank: MemoryBank, additions: Sequence[Addition]) -> list[Memory]:
     """Store one after the other; each is whole, whatever happens to the rest."""
-    added: list[Memory] = []
     try:
-        with _progress(len(additions)) as advance:
-            for addition in additions:
-                added.append(bank.store.add(addition.memory))
-                advance()
+        return [bank.store.add(each.memory) for each in progress(additions, "Adding", 1)]
     except BaseException:
         note("Stopped before the end: what was added is whole, and the next run adds the rest.")
         raise
-    return added
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Callable[[], None]]:
-    if not sys.stderr.isatty():
-        yield lambda: None
-        return
-    from rich.console import Console  # noqa: PLC0415 (a tenth of a second)
-    from rich.progress import Progress  # noqa: PLC0415
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("Adding", total=total)
-        yield lambda: bar.advance(task)
 
 
 # --- what an import says ----------------------------------------------------------------------
@@ -325,9 +308,7 @@ def _data(
 
 def _write(path: Path | None, data: Iterable[bytes]) -> None:
     if path is None:
-        sys.stdout.flush()
-        sys.stdout.buffer.writelines(data)
-        sys.stdout.buffer.flush()
+        out_bytes(data)
         return
     try:
         write_atomic(path, b"".join(data))

@@ -17,11 +17,13 @@ from aiaml_server.memory import Memory, parse
 from aiaml_server.settings import Settings
 
 from .filters import Filter
+from .invisible import marked, marked_line
 from .terminal import (
     REFUSED,
     Ended,
     as_json,
     bold,
+    coloured,
     columns,
     commit,
     confirm,
@@ -184,7 +186,7 @@ def _not_in_git(name: str, setting: Settings, committed: Status | None) -> str:
 def _show(memory: Memory, before: str | None, text: str, of: str) -> None:
     out(f"Memory {bold(memory.id)} as it was {of}:")
     out()
-    lines = _plain(text).splitlines() if before is None else _difference(before, text)
+    lines = marked(text).splitlines() if before is None else _difference(before, text)
     for line in lines[:_SHOWN_LINES]:
         out(f"    {line}".rstrip())
     if len(lines) > _SHOWN_LINES:
@@ -252,8 +254,8 @@ def _print_rows(rows: Sequence[Row], texts: dict[Entry, str]) -> None:
             continue
         entry = change.after or change.before
         memory = _memory(texts.get(entry) if entry else None)
-        identity = _plain(f"{memory.id if memory else _id_of(change.name):8}")
-        words = _plain(f"{memory.agent}: {memory.content}" if memory else change.name)
+        identity = marked_line(f"{memory.id if memory else _id_of(change.name):8}")
+        words = f"{memory.agent}: {memory.content}" if memory else change.name
         words = one_line(words, max(width() - len(head) - len(identity) - who - 4, 20))
         out(f"{dim(head)}{bold(identity)}  {dim(padded(_who(change), who))}  {words}")
 
@@ -413,7 +415,7 @@ def _moment(change: Change) -> datetime | None:
 def _who(change: Change) -> str:
     if change.arrived is False:
         return "here"
-    name = one_line(_plain(change.commit.author), _LONGEST_NAME)
+    name = one_line(change.commit.author, _LONGEST_NAME)
     return f"{name}, elsewhere" if change.arrived else name
 
 
@@ -435,14 +437,9 @@ def _memory(text: str | None) -> Memory | None:
     return None
 
 
-def _plain(text: str) -> str:
-    """Return a text without colours of its own."""
-    return text.replace("\x1b", "\\x1b")
-
-
 def _first_words(text: str | None) -> str:
     memory = _memory(text)
-    return _plain(memory.content if memory else text or "")
+    return memory.content if memory else text or ""
 
 
 def _id_of(name: str) -> str:
@@ -450,8 +447,8 @@ def _id_of(name: str) -> str:
 
 
 _COLOURS: dict[str, Callable[[str], str]] = {
-    "+": lambda line: click.style(line, fg="green"),
-    "-": lambda line: click.style(line, fg="red"),
+    "+": lambda line: coloured(line, "green"),
+    "-": lambda line: coloured(line, "red"),
     "@": dim,
 }
 
@@ -460,6 +457,6 @@ def _difference(before: str | None, after: str | None) -> list[str]:
     """Return what changed, line by line."""
     from difflib import unified_diff  # noqa: PLC0415
 
-    old, new = (_plain(text or "").splitlines() for text in (before, after))
+    old, new = (marked(text or "").splitlines() for text in (before, after))
     lines = list(unified_diff(old, new, lineterm="", n=2))[2:]
     return [_COLOURS.get(line[:1], str)(line) for line in lines]

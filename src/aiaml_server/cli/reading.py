@@ -19,18 +19,20 @@ from aiaml_server.scorer import Hit, clean
 
 from . import filters
 from .filters import Filter
+from .invisible import marked, marked_line
 from .terminal import (
     Ended,
     as_json,
     bold,
+    coloured,
     columns,
     dim,
     note,
     one_line,
     opened,
     out,
+    out_bytes,
     out_json,
-    safe,
     visible,
     width,
 )
@@ -146,8 +148,7 @@ def show(ids: Sequence[str], raw: bool, json: bool) -> None:
         if json:
             out_json([fields(memory, name) for name, memory in found])
         elif raw:
-            for name, _ in found:
-                click.echo(bank.store.text(name).encode(), nl=False)
+            out_bytes(bank.store.text(name).encode() for name, _ in found)
         else:
             for number, (name, memory) in enumerate(found):
                 _render(name, memory, rule=number > 0)
@@ -172,9 +173,9 @@ def _render(name: str, memory: Memory, *, rule: bool) -> None:
     if rule:
         out(dim("─" * width()))
     out(f"{bold(memory.id)}  {when(memory.timestamp)}  {memory.agent}, about {memory.user}")
-    out(dim(f"{', '.join(memory.topics)}  ·  files/{name}"))
+    out(dim(f"{', '.join(memory.topics)}  ·  files/{marked_line(name)}"))
     out()
-    markdown(safe(memory.content))
+    markdown(marked(memory.content))
 
 
 # --- search ---------------------------------------------------------------------------------------
@@ -240,7 +241,7 @@ def marker(keywords: Iterable[str]) -> Callable[[str], str]:
     """Return what makes the keywords in a text stand out."""
     longest = sorted(keywords, key=len, reverse=True)
     pattern = re.compile("|".join(map(re.escape, longest)), re.IGNORECASE)
-    return lambda text: pattern.sub(lambda found: click.style(found[0], fg="yellow"), text)
+    return lambda text: pattern.sub(lambda found: coloured(found[0], "yellow"), text)
 
 
 def _around(line: str, keywords: Iterable[str], most: int) -> str:

@@ -16,6 +16,8 @@ from aiaml_server.toolset import at
 from aiaml_server.toolsets import chosen
 from aiaml_server.wire import Wire
 
+from .logs import LogFormatter
+
 WAITING = """\
 aiaml-server is waiting for an MCP client on standard input; a client starts it by itself.
 To see what it does, type `aiaml-server demo`; for settings and more, `aiaml-server --help`.
@@ -35,16 +37,14 @@ def serve(toolsets: Sequence[str] = ()) -> int:
     except InvalidSetting as error:
         return _fail(str(error))
     if sys.stdin is not None and sys.stdin.isatty():
-        print(WAITING, file=sys.stderr)
+        _note(WAITING)
     try:
         wire = Wire.claim()
     except OSError:
         return _fail("standard input or output is closed; an MCP client must be at the other end")
-    logging.basicConfig(
-        level=level,
-        stream=sys.stderr,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
+    handler = logging.StreamHandler()
+    handler.setFormatter(LogFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=level, handlers=[handler])
     # What is allocated while importing is not garbage: without the collector start and exit are
     # faster, and later collections skip it.
     gc.disable()
@@ -83,5 +83,11 @@ def demo_verb(toolsets: Sequence[str]) -> int:
 
 
 def _fail(sentence: str) -> int:
-    print(f"aiaml-server: {sentence}", file=sys.stderr)
+    _note(f"aiaml-server: {sentence}")
     return 2
+
+
+def _note(text: str) -> None:
+    from .terminal import note  # noqa: PLC0415 (what a person reads; a client's start goes without)
+
+    note(text)

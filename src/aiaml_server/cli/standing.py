@@ -31,6 +31,7 @@ from .terminal import (
     note,
     out,
     out_json,
+    passing,
     plural,
     settings,
 )
@@ -287,15 +288,13 @@ class _Told(Progress):
     def begin(self, doing: str) -> None:
         if doing == self._shown:
             return
-        if sys.stderr.isatty():
-            click.echo(f"\r\x1b[K{dim(f'{doing} …')}", nl=False, err=True)
-        elif doing.startswith("waiting"):
+        passing(f"{doing} …")
+        if doing.startswith("waiting") and not sys.stderr.isatty():
             note(f"{doing} …")
         self._shown = doing
 
     def clear(self) -> None:
-        if sys.stderr.isatty():
-            click.echo("\r\x1b[K", nl=False, err=True)
+        passing()
 
     def summary(self) -> str:
         counts = {"committed": self.committed, "arrived": self.arrived, "pushed": self.pushed}

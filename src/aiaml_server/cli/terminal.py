@@ -1,15 +1,23 @@
-"""What the verbs share: settings, the bank, what is printed, exit codes."""
+"""What the verbs share: settings, the bank, exit codes, and the one way to the terminal.
+
+Whatever a person sees leaves through `out`, `note` and their kin here, which show control and
+invisible characters instead of sending them (`safe`). No other module prints, styles or logs to the
+terminal by itself; `tests/test_cli_output.py` looks.
+"""
 
 from __future__ import annotations
 
+import io
 import json
+import logging
 import os
 import re
 import shutil
 import sys
+import threading
 import unicodedata
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -20,6 +28,11 @@ from aiaml_server.errors import AiamlError
 from aiaml_server.memory import Memory
 from aiaml_server.settings import Settings
 from aiaml_server.sync import Occupied, Status, once, remembered
+
+from .invisible import INVISIBLE, marked, marked_line
+from .logs import LogFormatter
+
+log = logging.getLogger(__name__)
 
 DONE = 0
 NOTHING = 1  # not found, no match, not wanted; or a warning of `doctor`
@@ -98,8 +111,11 @@ def commit(chosen: Settings, *, first: bool = False) -> Status | None:
     return None if status.problem else status
 
 
+# --- the one way out ------------------------------------------------------------------------------
+
+
 def out(text: str = "") -> None:
-    """Print an answer; control characters that came from a file never reach the terminal."""
+    """Print an answer."""
     click.echo(safe(text))
 
 
@@ -108,9 +124,27 @@ def note(text: str) -> None:
     click.echo(safe(text), err=True)
 
 
+def passing(text: str = "") -> None:
+    """Show on the terminal what is done now; the next text goes over it, the empty one wipes it."""
+    if sys.stderr.isatty():
+        click.echo(f"\r\x1b[K{safe(dim(text))}\r" if text else "\r\x1b[K", nl=False, err=True)
+
+
 def out_json(value: Any) -> None:
-    """Print one JSON document."""
-    click.echo(json.dumps(value, ensure_ascii=not _utf8(), indent=2))
+    """Print one JSON document, in which nothing is invisible: such characters are escaped."""
+    text = json.dumps(value, ensure_ascii=not _utf8(), indent=2)
+    click.echo(_INVISIBLE.sub(lambda found: json.dumps(found[0])[1:-1], text))
+
+
+def out_bytes(data: Iterable[bytes]) -> None:
+    """Print texts in UTF-8 byte for byte; on a terminal, as it is safe to show them."""
+    if sys.stdout.isatty():
+        for each in data:
+            click.echo(safe(each.decode("utf-8", "replace")), nl=False)
+        return
+    sys.stdout.flush()
+    sys.stdout.buffer.writelines(data)
+    sys.stdout.buffer.flush()
 
 
 def confirm(question: str) -> None:
@@ -121,44 +155,110 @@ def confirm(question: str) -> None:
     """
     if not sys.stdin.isatty():
         raise Ended("there is no terminal to ask on; `--yes` says yes", USAGE)
-    if not click.confirm(question, err=True):
+    if not click.confirm(safe(question), err=True):
         raise Ended("nothing was changed")
+
+
+def progress(items: Sequence[Item], doing: str, many: int = MANY) -> Iterator[Item]:
+    """Return the items one by one; on a terminal, with a bar when there are `many` of them."""
+    if len(items) < many or not sys.stderr.isatty():
+        yield from items
+        return
+    with click.progressbar(items, label=safe(doing), file=sys.stderr) as shown:
+        yield from shown
+
+
+class _Log(logging.Handler):
+    """Shows what the package logs while no server runs."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        with suppress(OSError, ValueError):  # standard error is closed: nobody is there to tell
+            note(self.format(record))
+
+
+def take_streams() -> None:
+    """Make the standard streams such as the verbs may expect them, and take in the log.
+
+    What is logged, and what ends a thread, is shown as safely as an answer.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # closed; a file of ours must not get its number
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            setattr(sys, name, os.fdopen(nowhere, mode, encoding="utf-8", closefd=False))
+    # Unbuffered (PYTHONUNBUFFERED), what a full disk cuts short would count as written.
+    if isinstance(getattr(sys.stdout, "buffer", None), io.RawIOBase):
+        sys.stdout = os.fdopen(1, "w", 1, encoding=sys.stdout.encoding, closefd=False)
+    for stream in (sys.stdout, sys.stderr):  # what an old terminal cannot show is no reason to fail
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    handler = _Log(logging.WARNING)
+    handler.setFormatter(LogFormatter())
+    logging.lastResort = handler
+    threading.excepthook = _thread_ended
+
+
+def _thread_ended(args: threading.ExceptHookArgs) -> None:
+    if args.exc_value and not isinstance(args.exc_value, SystemExit):
+        log.error("A thread ended", exc_info=args.exc_value)
+
+
+# --- how it looks ---------------------------------------------------------------------------------
 
 
 def bold(text: str) -> str:
     """Return text that stands out on a terminal."""
-    return click.style(text, bold=True)
+    return _styled(text, 1)
 
 
 def dim(text: str) -> str:
     """Return text that stands back on a terminal."""
-    return click.style(text, dim=True)
+    return _styled(text, 2)
+
+
+def coloured(text: str, colour: str | None) -> str:
+    """Return text in a colour: red, green, yellow, or None for its own."""
+    return _styled(text, _COLOURS[colour]) if colour else text
 
 
 def safe(text: str) -> str:
-    """Show control characters instead of obeying them: a memory is data that anyone wrote.
+    """Show control and invisible characters instead of obeying them: anyone may have written them.
 
-    Tabs, line ends and plain colours, which are ours, stay.
+    Ends of lines, tabs and our own styles stay.
     """
-    return text if text.isprintable() else _UNSAFE.sub(lambda m: m[1] or _visible(m[0]), text)
+    pieces = _STYLE.split(text)
+    pieces[::2] = map(marked, pieces[::2])
+    pieces[1::2] = [f"\x1b[{number}m" for number in pieces[1::2]]
+    return "".join(pieces)
+
+
+def _styled(text: str, number: int) -> str:
+    return f"{_KEY}{number}m{text}{_KEY}0m"
+
+
+_COLOURS = {"red": 31, "green": 32, "yellow": 33}
+# A style stands in a text as a mark that no other text can hold, since it is drawn at each start;
+# so a colour that a memory or a remote wrote itself is shown and not obeyed.
+_KEY = f"\x1b{os.urandom(12).hex()}:"
+_STYLE = re.compile(rf"{_KEY}(\d+)m")
+_INVISIBLE = re.compile(f"[{INVISIBLE}]")
 
 
 def visible(memory: Memory) -> Memory:
-    """Return a memory as it may be shown, without colours of its own."""
-    whole = "\0".join((memory.agent, memory.user, memory.content, *memory.topics, memory.id))
-    if "\x1b" not in whole:
-        return memory
-    shown = replace(memory, topics=tuple(each.replace("\x1b", "\\x1b") for each in memory.topics))
-    texts = {name: getattr(shown, name) for name in ("id", "timestamp", "agent", "user", "content")}
-    return replace(shown, **{name: text.replace("\x1b", "\\x1b") for name, text in texts.items()})
-
-
-_UNSAFE = re.compile("(\x1b\\[(?:[0-2]|3[0-7])m)|[^\\n\\t -~]")
+    """Return a memory as it may be shown: `marked`, and on one line what has to be."""
+    return replace(
+        memory,
+        id=marked_line(memory.id),
+        timestamp=marked_line(memory.timestamp),
+        agent=marked_line(memory.agent),
+        user=marked_line(memory.user),
+        topics=tuple(map(marked_line, memory.topics)),
+        content=marked(memory.content),
+    )
 
 
 def one_line(text: str, most: int) -> str:
-    """Return the first words of a text on one line, at most `most` columns of them."""
-    line = " ".join(text[: 4 * most].split())
+    """Return the first words of a text on one line, at most `most` columns of them, `marked`."""
+    line = " ".join(marked(text[: 4 * most]).split())
     if columns(line) <= most:
         return line
     end, room = 0, most - 1
@@ -184,15 +284,6 @@ def _columns(character: str) -> int:
     if unicodedata.category(character) in ("Mn", "Me", "Cf"):
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
-
-
-def progress(items: Sequence[Item], doing: str) -> Iterator[Item]:
-    """Return the items one by one, and show how far it is where a person waits for many."""
-    if len(items) < MANY or not sys.stderr.isatty():
-        yield from items
-        return
-    with click.progressbar(items, label=doing, file=sys.stderr) as shown:
-        yield from shown
 
 
 def width() -> int:
@@ -224,11 +315,3 @@ def joined(words: Sequence[str]) -> str:
 
 def _utf8() -> bool:
     return (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "") == "utf8"
-
-
-def _visible(character: str) -> str:
-    if character in "\n\t" or character.isprintable() or character == "\u200d":
-        return character
-    if character.isspace():
-        return " "
-    return f"\\x{ord(character):02x}" if ord(character) < 256 else f"\\u{ord(character):04x}"

@@ -17,11 +17,13 @@ from aiaml_server.cli.terminal import (
     NOTHING,
     REFUSED,
     as_json,
+    coloured,
     confirm,
     dim,
     note,
     out,
     out_json,
+    passing,
     plural,
     width,
     yes,
@@ -105,8 +107,7 @@ def doctor(only: tuple[str, ...], mend: bool, offline: bool, yes: bool, json: bo
 def _findings(scene: Scene, names: Iterable[str], *, shown: bool) -> Iterator[Finding]:
     """Make checks, and show what each finds."""
     for name in names:
-        if sys.stderr.isatty():
-            click.echo(f"{name + ' …':20}\r", nl=False, err=True)  # the finding goes over it
+        passing(f"{name} …")  # the finding goes over it
         findings = guarded(name, CHECKS[name], scene)
         yield from _show(findings) if shown else findings
 
@@ -118,7 +119,7 @@ def _show(findings: Iterable[Finding]) -> Iterator[Finding]:
         for count, finding in enumerate(group, 1):
             if count <= _SHOWN:
                 line = _wrapped(f"{level:7}  {finding.check:9}  {finding.found}")
-                out(click.style(line[:7], fg=_COLOURS[level]) + line[7:])
+                out(coloured(line[:7], _COLOURS[level]) + line[7:])
             yield finding
         if count > _SHOWN:
             out(f"{'':20}… and {count - _SHOWN:,} more, which `--json` names")

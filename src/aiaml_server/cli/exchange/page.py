@@ -9,6 +9,7 @@ from html import escape
 from importlib.resources import files
 from urllib.parse import quote
 
+from aiaml_server.cli.terminal import visible
 from aiaml_server.memory import Memory
 
 from .shapes import by_months, minute
@@ -52,6 +53,7 @@ def page(memories: Sequence[Memory]) -> Iterator[bytes]:
 
 
 def _article(memory: Memory) -> str:
+    memory = visible(memory)
     from aiaml_server.cli.safe_html import safe_html  # noqa: PLC0415 (a tenth of a second)
 
     topics = " ".join(

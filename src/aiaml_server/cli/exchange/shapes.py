@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from aiaml_server.cli.invisible import marked
+from aiaml_server.cli.terminal import visible
 from aiaml_server.files import read_regular
 from aiaml_server.memory import Memory, instant
 from aiaml_server.store import MAX_FILE
@@ -66,14 +68,15 @@ def book(memories: Sequence[Memory], *, by_topic: bool = False) -> Iterator[byte
 
 
 def _entry(memory: Memory) -> str:
+    memory = visible(memory)
     about = f"{memory.agent}, about {memory.user}: {', '.join(memory.topics)} ({memory.id})"
     quoted = "\n".join(f"> {line}".rstrip() for line in memory.content.strip().splitlines())
     return f"\n### {_plain(minute(memory))}\n\n{_plain(about)}\n\n{quoted}\n"
 
 
 def _plain(text: str) -> str:
-    """Return text on one line in which markdown sees no sign of its own."""
-    return re.sub(r"([\\`*_{}\[\]<>#|~&!])", r"\\\1", " ".join(text.split()))
+    """Return text on one line, `marked`, in which markdown sees no sign of its own."""
+    return re.sub(r"([\\`*_{}\[\]<>#|~&!])", r"\\\1", " ".join(marked(text).split()))
 
 
 def _count(memories: Sequence[Memory]) -> str:

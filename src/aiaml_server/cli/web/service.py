@@ -12,13 +12,12 @@ import time
 import webbrowser
 from contextlib import suppress
 
-import click
 import uvicorn
 from starlette.applications import Starlette
 
 from aiaml_server.bank import MemoryBank
 from aiaml_server.cli import terminal
-from aiaml_server.cli.terminal import DONE, REFUSED, Ended, note
+from aiaml_server.cli.terminal import DONE, REFUSED, Ended, note, out
 from aiaml_server.settings import Settings
 
 from . import pages
@@ -80,7 +79,7 @@ def _listening(port: int | None) -> socket.socket:
 
 
 def _announce(address: str, *, browser: bool, idle: float) -> None:
-    click.echo(address)
+    out(address)
     note("Whoever has this address can read and change your memories, as long as this runs.")
     note(f"Ctrl-C ends it, and so do {_minutes(idle)} without a visit.")
     sys.stdout.flush()

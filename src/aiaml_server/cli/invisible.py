@@ -1,0 +1,94 @@
+"""Characters that nobody sees, or that change what others look like, made visible (`marked`).
+
+A model reads them like any other. So that a person sees what an agent does, each is shown as its
+code point: ‹U+202E›. They are the control characters but tab and line feed, Unicode's *default
+ignorable* code points (zero-width characters, direction marks, tags, variation selectors, fillers),
+separators of lines, and halves of surrogate pairs.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+INVISIBLE = (
+    "\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0"
+    "\ufff0-\ufffb\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff"
+)
+"""All of them, as a set of a regular expression."""
+
+_INVISIBLE = re.compile(f"\r\n|[{INVISIBLE}]")
+_ON_ONE_LINE = re.compile(f"[{INVISIBLE}\t\n]")
+
+
+def marked(text: str) -> str:
+    """Return a text with its invisible characters as code points.
+
+    Those that are part of a visible character stay: what joins two letters (Persian, Hindi) or two
+    emoji, and one selector of an emoji's or an ideograph's form. An end of line is `\\n`.
+    """
+    return text if _is_plain(text) else _INVISIBLE.sub(_mark, text)
+
+
+def marked_line(text: str) -> str:
+    """Return a text that has to stay on one line: ends of lines and tabs are marked as well."""
+    return text if _is_plain(text) else _ON_ONE_LINE.sub(_mark, text)
+
+
+def holds_invisible(text: str) -> bool:
+    """Say whether `marked` finds something to mark; ends of lines, of whatever kind, are not it."""
+    if _is_plain(text):
+        return False
+    found = (each for each in _INVISIBLE.finditer(text) if each[0] not in ("\r", "\r\n"))
+    return any(_mark(each) != each[0] for each in found)
+
+
+def code_point(character: str) -> str:
+    """Return a character's code point as it is shown."""
+    return f"‹U+{ord(character):04X}›"
+
+
+def _is_plain(text: str) -> bool:
+    """Say at once that there is nothing to mark; of what is not ASCII, Python prints too much."""
+    return text.isascii() and text.isprintable()
+
+
+def _mark(found: re.Match[str]) -> str:
+    if found[0] == "\r\n":
+        return "\n"
+    if found[0] in _IN_CONTEXT and _belongs(found[0], *_neighbours(found)):
+        return found[0]
+    return code_point(found[0])
+
+
+_JOINERS = "\u200c\u200d"
+_EMOJI_FORMS = "\ufe0e\ufe0f"
+_IDEOGRAPH_FORMS = range(0xE0100, 0xE01F0)
+_IN_CONTEXT = frozenset([*_JOINERS, *_EMOJI_FORMS, *map(chr, _IDEOGRAPH_FORMS)])
+
+
+def _neighbours(found: re.Match[str]) -> tuple[str, str]:
+    start, end = found.span()
+    return found.string[max(start - 1, 0) : start], found.string[end : end + 1]
+
+
+def _belongs(character: str, before: str, after: str) -> bool:
+    """Say whether an invisible character is part of the visible one before it."""
+    if not before:
+        return False
+    if character in _JOINERS:  # RFC 5892, A.1 and A.2, with emoji, and without its tables
+        return (before in _EMOJI_FORMS or _is_joined(before)) and _is_joined(after)
+    if character in _EMOJI_FORMS:
+        return after == "\u20e3" or (before > "\x7f" and unicodedata.category(before)[0] in "SP")
+    return unicodedata.category(before) == "Lo" and "CJK" in unicodedata.name(before, "")
+
+
+def _is_joined(character: str) -> bool:
+    """Say whether a character is of a script that joins letters, or an emoji."""
+    return (
+        character >= "\u0600"
+        and unicodedata.category(character)[0] in "LMS"
+        and not _INVISIBLE.match(character)
+    )

@@ -1,0 +1,19 @@
+"""The log, as it may be shown: whatever a record quotes, it is one line of visible characters."""
+
+from __future__ import annotations
+
+import logging
+
+from .invisible import marked, marked_line
+
+
+class LogFormatter(logging.Formatter):
+    """A record on one line and its traceback below, `marked`."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 (logging's name)
+        """Return the line."""
+        return marked_line(super().formatMessage(record))
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line and the traceback."""
+        return marked(super().format(record))

@@ -1,0 +1,303 @@
+"""Nothing that a file, a name, a remote or an error says reaches a terminal but as visible text."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import sys
+import unicodedata
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aiaml_server.cli import terminal
+from aiaml_server.cli.invisible import marked, marked_line
+from machine import bare, git
+from test_cli import at, run
+
+CLI = Path(terminal.__file__).parent
+DOOR = "terminal.py"
+
+TITLE = "\x1b]0;owned\x07"
+CLIPBOARD = "\x1b]52;c;b3duZWQ=\x07"
+HOSTILE = {
+    "an escape sequence": TITLE,
+    "the clipboard": CLIPBOARD,
+    "a colour of its own": "\x1b[30m",
+    "C1": "\x9b31m\x9d0;owned\x9c",
+    "DEL and backspace": "\x7f\x08",
+    "direction": "\u202egnp.exe\u202c\u2066\u200f",
+    "zero width": "\u200b\u2060\ufeff\u00ad",
+    "tags": "\U000e0001\U000e0068\U000e0069",
+    "selectors": "a\ufe01\U000e0121\U000e0122",
+    "fillers": "\u3164\u115f\uffa0\u2800"[:3],
+    "other ends of lines": "a\x0bb\x0cc\x85d\u2028e\u2029f\rg",
+}
+
+
+def is_visible(text: str) -> bool:
+    """Say whether a text holds nothing that a person could not see, or a terminal obey."""
+    return all(
+        each in "\n\t" or unicodedata.category(each) not in ("Cc", "Cf", "Cs", "Zl", "Zp")
+        for each in text
+    )
+
+
+def memory(base: Path, name: str, **stated: str) -> Path:
+    """Put a file by other hands into a store; values are written as JSON strings."""
+    head = {"id": "abcd1234", "timestamp": "2026-01-02", "agent": "a", "user": "u"}
+    lines = [f"{key}: {json.dumps(value)}" for key, value in {**head, **stated}.items()]
+    content = stated.get("content", "text")
+    text = "\n".join(["---", *(line for line in lines if "content:" not in line[:8])])
+    path = base / "files" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    topics = "" if "topics" in stated else "topics: [t]\n"
+    path.write_text(f"{text}\n{topics}---\n\n{content}\n", encoding="utf-8", newline="")
+    return path
+
+
+# --- the rule -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_what_is_invisible_is_marked(text: str) -> None:
+    """Each character appears as its code point, and everything visible as it is."""
+    shown = marked(text)
+    assert is_visible(shown)
+    assert re.sub(r"‹U\+([0-9A-F]+)›", lambda m: chr(int(m[1], 16)), shown) == text
+    assert "\n" not in marked_line(f"{text}\n\t")
+
+
+@given(st.text())
+def test_nothing_is_lost_in_marking(text: str) -> None:
+    """Whatever the text, each character stands there, as it is or as its code point."""
+    whole = text.replace("\r\n", "\n")
+    assert re.sub(r"‹U\+([0-9A-F]+)›", lambda m: chr(int(m[1], 16)), marked(text)) == whole
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "👩‍👩‍👧 ❤️‍🔥 ☎️ 1️⃣ ©️ 👍🏽‍x"[:-2],
+        "می‌خواهم",
+        "क्‍ष",
+        "葛\U000e0100城",
+        "café naïve 漢字 עברית",
+        "tab\tend\n",
+    ],
+)
+def test_what_belongs_to_a_visible_character_stays(text: str) -> None:
+    """Emoji, Persian, Hindi and names in Japanese are no attack."""
+    assert marked(text) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["a\u200db", "👍\ufe0f\ufe0f", "葛\U000e0100\U000e0101", "a\ufe0f"]
+)
+def test_the_same_characters_elsewhere_are_marked(text: str) -> None:
+    """Between Latin letters, or one behind the other, they carry what nobody sees."""
+    assert "‹U+" in marked(text)
+
+
+# --- the one way out ------------------------------------------------------------------------------
+
+FORBIDDEN = re.compile(
+    r"click\.(echo|secho|style|confirm|prompt|progressbar|echo_via_pager|pause|get_text_stream|"
+    r"get_binary_stream|clear)$|(builtins\.)?print$|logging\.(basicConfig|StreamHandler)$|"
+    r"(sys|stdlib)\.(__)?(stdout|stderr)(__)?$|rich(\.|$)|os\.write$|warnings\.warn$"
+)
+HARMLESS = ("isatty", "flush", "encoding")
+
+
+def dotted(node: ast.AST) -> str:
+    """Return `a.b.c` of an expression; nothing of any other."""
+    if isinstance(node, ast.Name):
+        return node.id
+    return f"{dotted(node.value)}.{node.attr}" if isinstance(node, ast.Attribute) else ""
+
+
+def other_ways_out(source: str) -> list[str]:
+    """Return what in a module prints, styles or logs to the terminal by itself."""
+    tree = ast.parse(source)
+    asked = {
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr in HARMLESS
+    }
+    names = [
+        *(dotted(node) for node in ast.walk(tree) if node not in asked),
+        *(a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names),
+        *(
+            f"{n.module}.{a.name}"
+            for n in ast.walk(tree)
+            if isinstance(n, ast.ImportFrom) and not n.level
+            for a in n.names
+        ),
+    ]  # fmt: skip
+    return sorted({name for name in names if FORBIDDEN.match(name)})
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in sorted(CLI.rglob("*.py")) if p.name != DOOR], ids=lambda path: path.stem
+)
+def test_there_is_one_way_to_the_terminal(path: Path) -> None:
+    """Every module of the command line prints by `terminal`, which makes it safe."""
+    allowed = {
+        "serving.py": ["logging.StreamHandler", "logging.basicConfig"],  # with LogFormatter
+        "rendering.py": ["rich.console.Console", "rich.markdown.Markdown"],
+    }
+    found = other_ways_out(path.read_text(encoding="utf-8"))
+    assert set(found) <= set(allowed.get(path.name, []))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "print('x')",
+        "import click; click.echo('x')",
+        "from click import secho",
+        "import sys; sys.stdout.write('x')",
+        "import sys; print('x', file=sys.stderr)",
+        "from sys import stderr",
+        "import rich",
+        "from rich.console import Console",
+        "import os; os.write(1, b'x')",
+        "import logging; logging.StreamHandler()",
+    ],
+)
+def test_the_test_of_the_one_way_finds_others(source: str) -> None:
+    """It would fail for whoever prints by another way."""
+    assert other_ways_out(source)
+
+
+# --- the verbs ------------------------------------------------------------------------------------
+
+POSIX_NAMES = pytest.mark.skipif(sys.platform == "win32", reason="Windows allows no such names")
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """An environment with each hostile text in every field of two files by other hands."""
+    base = tmp_path_factory.mktemp("hostile") / "m"
+    for number, text in enumerate(HOSTILE.values()):
+        stated = {"agent": f"a{text}", "user": f"u{text}", "timestamp": f"2026{text}"}
+        content = f"word {text}\n\n`{text}`"
+        memory(base, f"{number}.md", id=f"abcd{number:04}", content=content, **stated)
+        memory(base, f"{number}b.md", id=f"{number:04}{text}", topics=f"[t{text}]", content="word")
+    return at(base)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("list --all", "search word", "topics", "stats", "doctor files"),
+        *("export --to - --format book", "export --to - --format site"),
+        *("show @", "forget @", "list --all --json", "show --json @", "search word --json"),
+    ],
+)
+def test_no_verb_sends_what_a_memory_holds(line: str, store: dict[str, str]) -> None:
+    """Every field of a file by other hands, in every verb that shows memories."""
+    ids = [f"abcd{number:04}" for number in range(len(HOSTILE))]
+    ids += [f"{number:04}" for number in range(len(HOSTILE))]
+    done = run(*line.replace(" @", "").split(), *(ids if "@" in line else []), **store)
+    assert is_visible(done.stdout + done.stderr)
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+def test_json_is_visible_and_says_the_same(encoding: str, store: dict[str, str]) -> None:
+    """What programs read holds the same values, and no invisible character of its own."""
+    env = {**store, "PYTHONUTF8": "0", "PYTHONIOENCODING": encoding}
+    said = run("list", "--all", "--json", **env).stdout
+    assert is_visible(said)
+    agents = {each["agent"] for each in json.loads(said)}
+    assert agents == {"a", *(f"a{text}" for text in HOSTILE.values())}
+
+
+@POSIX_NAMES
+def test_an_error_sends_no_escape_sequence(tmp_path: Path) -> None:
+    """An ambiguous id, a file that is no memory, a verb and an option: what is quoted is shown."""
+    env = at(tmp_path / "m")
+    for number in (1, 2):
+        memory(tmp_path / "m", f"{number}.md", id=f"abcd{TITLE}{number}")
+    (tmp_path / "m" / "files" / f"bad{TITLE}\nabcd.md").write_text("no memory")
+    for words in (
+        ["show", "abcd"],
+        ["list"],
+        ["search", "text"],
+        ["doctor", "files"],
+        [f"li{TITLE}st"],
+        ["list", f"--{CLIPBOARD}"],
+        ["show", f"x{CLIPBOARD}"],
+        ["import", f"no{TITLE}file"],
+        ["export", "--to", f"x{TITLE}"],
+        ["list", "--since", f"x{TITLE}"],
+    ):
+        done = run(*words, **env)
+        assert is_visible(done.stdout + done.stderr), (words, done)
+        assert "‹U+001B›" in done.stdout + done.stderr or "\\x1b" in done.stderr, (words, done)
+        assert not re.search("^abcd.md", done.stderr, re.MULTILINE), "a name began a line"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the hook is a shell script")
+def test_a_remote_sends_no_escape_sequence(tmp_path: Path) -> None:
+    """What a remote says when it refuses is shown, in `sync`, `status` and `doctor`."""
+    remote = bare(tmp_path / "remote.git")
+    hook = remote / "hooks" / "pre-receive"
+    hook.write_text(f"#!/bin/sh\nprintf 'no {TITLE}{CLIPBOARD}\\233 entry' >&2\nexit 1\n")
+    hook.chmod(0o755)
+    env = at(tmp_path / "m", AIAML_ENABLE_SYNC="true", AIAML_GITHUB_REMOTE=str(remote))
+    assert run("remember", "text", "-t", "x", **env).returncode == 0
+    for words in (["sync"], ["status"], ["status", "--json"], ["doctor", "sync", "remote"]):
+        done = run(*words, **env)
+        assert is_visible(done.stdout + done.stderr), (words, done)
+        assert "entry" in done.stdout + done.stderr or words[0] == "doctor", (words, done)
+
+
+def test_a_commit_sends_no_escape_sequence(tmp_path: Path) -> None:
+    """Names and subjects of commits are shown."""
+    base = tmp_path / "m"
+    env = at(base, AIAML_ENABLE_SYNC="true")
+    assert run("remember", "text", "-t", "x", **env).returncode == 0
+    (base / "files").joinpath("new.md").write_text("x")
+    who = ["-c", f"user.name=Mallory{TITLE}x", "-c", "user.email=m@example.org"]
+    git(base, "add", "-f", "files/new.md")
+    git(base, *who, "commit", "--quiet", "-m", f"subject {CLIPBOARD}")
+    for words in (["log"], ["log", "--json"], ["history", "new"], ["status"], ["restore", "new"]):
+        done = run(*words, **env)
+        assert is_visible(done.stdout + done.stderr), (words, done)
+        assert "Traceback" not in done.stderr
+    assert json.loads(run("log", "--json", **env).stdout)[0]["author"] == f"Mallory{TITLE}x"
+
+
+# --- mistakes of our own --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> dict[str, str]:
+    """An environment in which every verb that opens the bank meets a mistake in the program."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import aiaml_server.bank\n"
+        f"def fail(*_): raise KeyError('dir{TITLE}')\n"
+        "aiaml_server.bank.MemoryBank.newest = fail\n"
+    )
+    return at(tmp_path / "m", PYTHONPATH=str(tmp_path))
+
+
+def test_a_mistake_of_ours_is_a_sentence(broken: dict[str, str]) -> None:
+    """It says what happened and what to do, ends with 3, and shows no traceback."""
+    done = run("list", **broken)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (3, "", 1)
+    assert "KeyError: 'dir\\x1b" in done.stderr
+    assert "please report it" in done.stderr
+
+
+def test_the_traceback_is_there_for_who_asks(broken: dict[str, str]) -> None:
+    """AIAML_LOG_LEVEL=DEBUG shows where it happened."""
+    done = run("list", **broken, AIAML_LOG_LEVEL="DEBUG")
+    assert done.returncode == 3
+    assert "in fail" in done.stderr
+    assert is_visible(done.stderr)
