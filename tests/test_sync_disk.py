@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from aiaml_server.sync import once
 from machine import Machine, as_person, content_of, git, settle
 
 links = pytest.mark.skipif(sys.platform == "win32", reason="links take a privilege on Windows")
@@ -20,6 +22,24 @@ def nobodys_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sync runs as on a machine whose owner has configured nothing."""
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     monkeypatch.setenv("GIT_CONFIG_SYSTEM", os.devnull)
+
+
+def aiaml(machine: Machine, *verb: str) -> subprocess.CompletedProcess[str]:
+    """Run a verb at a machine."""
+    return subprocess.run(
+        [sys.executable, "-m", "aiaml_server", *verb],
+        env={
+            **os.environ,
+            "AIAML_MEMORY_DIR": str(machine.base),
+            "AIAML_GITHUB_REMOTE": machine.settings.remote,
+            "HOME": str(machine.base.parent),
+        },
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        timeout=120,
+    )
 
 
 def copied(source: Path, target: Path) -> None:
@@ -247,3 +267,124 @@ def test_a_persons_commit_of_a_deletion_is_no_loss(ada: Machine, bob: Machine) -
     as_person(ada.base, "commit", "--quiet", "-m", "Not wanted")
     settle([ada, bob])
     assert set(bob.files) == set(ada.files) == {memories[1].file_name}
+
+
+# --- much at once -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def many(ada: Machine, bob: Machine) -> list[Path]:
+    """Thirty memories of ada's that both machines have."""
+    (ada.base / "files").mkdir(parents=True)
+    paths = [ada.base / "files" / f"20240101_000000_{number:08x}.md" for number in range(30)]
+    for path in paths:
+        path.write_text(f"---\nid: {path.stem[-8:]}\n---\n\nmemory {path.stem}\n")
+    settle([ada, bob])
+    return paths
+
+
+def delete(paths: list[Path]) -> None:
+    """Delete files as a person does."""
+    for path in paths:
+        path.unlink()
+
+
+def test_a_deletion_of_much_is_held_until_a_person_speaks(
+    ada: Machine, bob: Machine, many: list[Path]
+) -> None:
+    """Nothing of it is committed; all else goes on, and nothing comes back or is lost."""
+    delete(many[:25])
+    ada.remember("new here")
+    bob.remember("new there")
+    settle([ada, bob])
+    ada.restart()
+    settle([ada, bob])
+    assert len(bob.files) == 32
+    assert len(ada.files) == 7
+    assert "25 of its 32" in ada.synced().held_back["files"]
+    status = once(ada.settings, missing="forget")
+    assert status.held_back == {}
+    settle([ada, bob])
+    assert ada.files == bob.files
+    assert len(bob.files) == 7
+
+
+def test_what_was_held_can_be_brought_back(ada: Machine, bob: Machine, many: list[Path]) -> None:
+    """Every file is as it was, and nothing is held any more."""
+    before = dict(ada.files)
+    delete(many[:25])
+    settle([ada, bob])
+    assert len(ada.files) == 5
+    once(ada.settings, missing="bring back")
+    settle([ada, bob])
+    assert ada.files == bob.files == before
+    assert ada.synced().held_back == {}
+
+
+@pytest.mark.parametrize("number", [20, 21])
+def test_few_deletions_need_no_word(
+    ada: Machine, bob: Machine, many: list[Path], number: int
+) -> None:
+    """Up to twenty at once are what a person does in a file manager."""
+    delete(many[:number])
+    settle([ada, bob])
+    assert len(bob.files) == (10 if number == 20 else 30)
+
+
+def test_a_fifth_of_many_needs_no_word(ada: Machine, bob: Machine, many: list[Path]) -> None:
+    """Twenty-one of a hundred and five are forgotten, and the next twenty-one of fewer held."""
+    for number in range(75):
+        name = f"20240102_000000_{number:08x}.md"
+        (ada.base / "files" / name).write_text(f"more {number}")
+    settle([ada, bob])
+    delete(many[:21])
+    settle([ada, bob])
+    assert len(bob.files) == 84
+    delete(sorted((ada.base / "files").glob("*.md"))[:21])
+    settle([ada, bob])
+    assert len(bob.files) == 84
+
+
+def test_what_changes_elsewhere_meanwhile_arrives(
+    ada: Machine, bob: Machine, many: list[Path]
+) -> None:
+    """Of what is held, one is edited and one forgotten on the other machine."""
+    delete(many[:25])
+    settle([ada])
+    (bob.base / "files" / many[0].name).write_text("edited")
+    (bob.base / "files" / many[1].name).unlink()
+    settle([bob, ada])
+    assert many[0].read_text() == "edited"
+    assert not many[1].exists()
+    assert len(ada.files) == 6
+    assert len(bob.files) == 29
+    once(ada.settings, missing="forget")
+    settle([ada, bob])
+    assert ada.files == bob.files
+    assert len(ada.files) == 6
+
+
+def test_what_our_own_verb_forgets_is_never_held(
+    ada: Machine, bob: Machine, many: list[Path]
+) -> None:
+    """A person's word for each of them was enough."""
+    for path in many:
+        ada.bank.forget(path.name, path.read_text())
+    settle([ada, bob])
+    assert bob.files == {}
+    assert not (ada.base / ".sync-forget").exists()
+
+
+def test_a_person_is_told_what_is_held_and_what_to_do(ada: Machine, many: list[Path]) -> None:
+    """`status` and `doctor` name both ways out, and the verb takes them."""
+    delete(many[:25])
+    ada.synced()
+    told = aiaml(ada, "status")
+    assert told.returncode == 1
+    assert "25 of its 30 memories are gone" in told.stdout
+    assert "aiaml sync --bring-back" in told.stdout
+    assert "aiaml sync --forget" in aiaml(ada, "doctor", "sync", "--offline").stdout
+    assert aiaml(ada, "sync", "--forget", "--bring-back").returncode == 2
+    assert "25 memories brought back" in aiaml(ada, "sync", "--bring-back").stdout
+    assert len(ada.files) == 30
+    assert aiaml(ada, "status").returncode == 0

@@ -129,6 +129,7 @@ class MemoryBank:
             StoreError: the disk refused; the file is as it was.
         """
         self.store.replace(name, before, None)
+        self.sync.forgotten(name)
         self._tell()
 
     def _tell(self) -> None:

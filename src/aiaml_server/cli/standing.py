@@ -37,6 +37,7 @@ from .terminal import (
 )
 
 if TYPE_CHECKING:
+    from aiaml_server.sync.repository import Missing
     from aiaml_server.sync.survey import Survey
 
 _LONG = 3600  # seconds that commits may wait for the remote before that is worth a word
@@ -226,6 +227,10 @@ _REMEDIES = {
         "take the secret out with `aiaml edit`, and the memory is committed; if it is none, "
         "AIAML_CHECK_SECRETS=false switches the check off."
     ),
+    "not forgotten unless you say so": (
+        "`aiaml sync --bring-back` brings them back from git; `aiaml sync --forget` forgets them, "
+        "on all your machines. If a disk is not mounted or a copy not complete, mend that."
+    ),
     "larger than": "cut it into several memories, or move it elsewhere.",
     "cannot be read": "see that the file belongs to you and can be read.",
 }
@@ -235,23 +240,31 @@ _REMEDIES = {
 
 
 @click.command("sync")
-def sync() -> None:
+@click.option("--forget", is_flag=True, help="Forget what was deleted, however much it is.")
+@click.option("--bring-back", is_flag=True, help="Bring back what was deleted, from git.")
+def sync(forget: bool, bring_back: bool) -> None:
     """Commit what is new now, and exchange it with the remote.
 
-    A running server does this by itself. The exit code is 3 when it fails.
+    A running server does this by itself. The exit code is 3 when it fails. Where more than 20 and a
+    fifth of all memories were deleted at once, other than by `aiaml forget`, one of the two options
+    says what is meant; until then nothing of it is committed.
 
     \b
     Examples:
       aiaml sync
+      aiaml sync --bring-back
       AIAML_GITHUB_REMOTE=git@github.com:you/memories.git aiaml sync
     """
     setting = settings()
+    if forget and bring_back:
+        raise Ended("--forget and --bring-back exclude each other", USAGE)
     if not setting.sync:
         raise Ended(f"{_OFF[0].lower()}{_OFF[1:]}. {_TURN_ON}", USAGE)
+    missing: Missing = "forget" if forget else "bring back" if bring_back else ""
     _quiet_log()
     told = _Told()
     try:
-        after = once(setting, seconds=_PATIENCE, progress=told)
+        after = once(setting, missing=missing, seconds=_PATIENCE, progress=told)
     except Occupied:
         raise
     except AiamlError as error:
@@ -283,7 +296,7 @@ class _Told(Progress):
 
     @property
     def something(self) -> bool:
-        return bool(self.committed or self.arrived or self.pushed)
+        return bool(self.committed or self.brought_back or self.arrived or self.pushed)
 
     def begin(self, doing: str) -> None:
         if doing == self._shown:
@@ -297,7 +310,12 @@ class _Told(Progress):
         passing()
 
     def summary(self) -> str:
-        counts = {"committed": self.committed, "arrived": self.arrived, "pushed": self.pushed}
+        counts = {
+            "committed": self.committed,
+            "brought back": self.brought_back,
+            "arrived": self.arrived,
+            "pushed": self.pushed,
+        }
         parts = [(number, what) for what, number in counts.items() if number]
         first, *rest = parts
         words = [f"{plural(first[0], 'memory')} {first[1]}"]

@@ -10,6 +10,7 @@
     stream      new commits, as git fast-import reads them
     worktree    its files, read and replaced without a loss
     disk        the files compared with a commit
+    asked       which deletions a person has asked for
     seen        which files this machine has had, and in which directory
     union       two histories made one (pure)
     command     running git
@@ -32,10 +33,12 @@ from typing import TYPE_CHECKING
 from aiaml_server.errors import AiamlError, StoreError
 from aiaml_server.settings import Settings
 
+from . import asked
 from .address import remembered
 from .status import Problem, Progress, Status
 
 if TYPE_CHECKING:
+    from .repository import Missing
     from .rounds import Rounds
 
 __all__ = ["Occupied", "Problem", "Progress", "Status", "Sync", "once", "remembered"]
@@ -59,6 +62,7 @@ def once(
     settings: Settings,
     *,
     local: bool = False,
+    missing: Missing = "",
     seconds: float = 10.0,
     progress: Progress | None = None,
 ) -> Status:
@@ -70,6 +74,8 @@ def once(
     Args:
         settings: which directory, and with which remote.
         local: only commit; the remote is not talked to.
+        missing: what a person says about memories that were deleted: that all are to be forgotten,
+            or brought back. Else a deletion of many at once is held.
         seconds: how long to wait while another process is at it.
         progress: is told what goes on, from another thread.
 
@@ -85,7 +91,7 @@ def once(
     from .rounds import Rounds  # noqa: PLC0415
 
     closing = threading.Event()
-    rounds = Rounds(settings, closing, progress)
+    rounds = Rounds(settings, closing, progress, missing)
     with ThreadPoolExecutor(1, "round") as pool:
         done = pool.submit(_attempt, rounds, closing, local=local, seconds=seconds)
         try:
@@ -150,6 +156,11 @@ class Sync:
         """Have a round soon."""
         self._pending = True
         self._woken.set()
+
+    def forgotten(self, name: str) -> None:
+        """Hear that a person had the file `name` deleted: it need not be confirmed."""
+        if self._settings.sync:
+            asked.forget(self._settings.base, name)
 
     def close(self) -> None:
         """End within 1.5 s: commit what is new; what does not fit is found at the next start."""

@@ -11,11 +11,12 @@ from contextlib import suppress
 from functools import reduce
 from itertools import chain
 from pathlib import Path
+from typing import Literal
 
 from aiaml_server.errors import AiamlError
 from aiaml_server.files import TEMPORARY, make_directory
 
-from . import stream
+from . import asked, stream
 from .address import git_directories
 from .command import Command, GitFailed
 from .disk import Disk, in_chunks, listing
@@ -32,6 +33,8 @@ REMOTE = "refs/aiaml/remote"  # the remote's branch as last seen
 _CHUNK = 200  # files that are committed or brought in at once
 _BYTES = 16 * 1024 * 1024  # and as many bytes of them, at the most
 _IMPORTED = 5000
+_MANY = 20  # deletions at once that need no word of a person's, also of all memories
+_SHARE = 5  # more are held if they are more than a fifth
 _STALE_SECONDS = 600.0  # longer than any command of ours runs on this machine
 _SESSION_SECONDS = 86400.0  # `git commit -a` locks the index while a person writes the message
 _LOOSE = 6700  # objects; as git's own automatic maintenance has it
@@ -45,6 +48,7 @@ _IGNORED = f"""\
 .lock
 .sync.lock
 .sync-status.json*
+.sync-forget*
 .git.new/
 .index/
 .*{TEMPORARY}
@@ -63,6 +67,7 @@ _PUT_BACK = (
     "put it back (is a disk not mounted?); or make it anew, empty, and all memories that git has "
     "come back. Nothing is done meanwhile, and nothing forgotten."
 )
+Missing = Literal["", "forget", "bring back"]
 
 
 class Busy(AiamlError):  # noqa: N818
@@ -87,6 +92,8 @@ class Repository:
         self.common = self.directory  # the same but in a worktree of another repository
         self.held_back: dict[bytes, str] = {}  # memories that must not be committed, and why
         self.unfit: dict[bytes, str] = {}  # what has a memory's name and is none
+        self.forgetting: frozenset[bytes] = frozenset()  # deletions that wait for a person's word
+        self.brought_back = 0  # memories, since this was made
         self._adopted = False
         self._identity = ""
         self._not_in_index: set[bytes] = set()  # as they are committed
@@ -244,17 +251,20 @@ class Repository:
         """Count what `commit` would commit now; `held_back` and `unfit` say what it would not."""
         head = self.head()
         disk = self._disk(head)
+        forgotten = self._forgotten(disk, asked.to_forget(self.base), "")
         added = sum(1 for _ in self._steps(disk, head, objection))
         self.held_back, self.unfit = disk.held_back, disk.unfit
-        return added + len(disk.deleted())
+        return added + len(forgotten)
 
-    def commit(self, objection: Callable[[bytes], str]) -> int:
+    def commit(self, objection: Callable[[bytes], str], missing: Missing = "") -> int:
         """Commit every memory that is not on disk as it is in the current commit.
 
-        What the disk lacks, and was never seen there, is brought back instead.
+        What the disk lacks, and was never seen there, is brought back instead. Where much has been
+        deleted at once, that is not committed unless a person has said so.
 
         Args:
             objection: says for a file's bytes why they must not be committed; empty if they may.
+            missing: what a person has said about memories that were deleted.
 
         Returns:
             How many were committed.
@@ -263,8 +273,10 @@ class Repository:
         disk = self._disk(head)
         if disk.unlike() and self.git.ls_files("--unmerged", "--", "files"):
             raise Busy("a merge has left conflicts in files/: resolve them, then sync goes on")
+        named = asked.to_forget(self.base)
+        forgotten = self._forgotten(disk, named, missing)
         self.held_back, self.unfit = disk.held_back, disk.unfit
-        gone = ((Step("Forget", path, None), None) for path in disk.deleted())
+        gone = ((Step("Forget", path, None), None) for path in forgotten)
         found = chain(self._steps(disk, head, objection), gone)
         adopting = not disk.tree and len(disk.here) > IMPORT_FROM
         committed = 0
@@ -277,8 +289,26 @@ class Repository:
             committed += len(steps)
         self._refresh([path for path in disk.same if path not in disk.known])
         self._note_seen(disk.same)
-        self._bring_back(disk)
+        back = disk.missing() | (disk.deleted() if missing == "bring back" else {})
+        self._bring_back(back, disk.outdated)
+        asked.done(self.base, named)
         return committed
+
+    def _forgotten(self, disk: Disk, named: set[bytes], missing: Missing) -> list[bytes]:
+        """Return which deletions are to be committed; note which are held."""
+        self.forgetting = frozenset()
+        deleted = disk.deleted()
+        if missing:
+            return list(deleted) if missing == "forget" else []
+        unasked = deleted.keys() - named
+        if len(unasked) <= _MANY or _SHARE * len(unasked) <= len(disk.tree):
+            return list(deleted)
+        self.forgetting = frozenset(unasked)
+        disk.unfit[b"files"] = (
+            f"{len(unasked)} of its {len(disk.tree)} memories are gone, and so many are not "
+            "forgotten unless you say so"
+        )
+        return [path for path in deleted if path not in unasked]
 
     def _steps(
         self, disk: Disk, head: str, objection: Callable[[bytes], str]
@@ -292,13 +322,16 @@ class Repository:
 
         return disk.steps(head.encode(), objection, was_there)
 
-    def _bring_back(self, disk: Disk) -> None:
-        """Have on disk what was never deleted there."""
-        lost = {path: (None, entry) for path, entry in disk.missing().items()}
-        changes = {**lost, **disk.outdated}
+    def _bring_back(
+        self, missing: Mapping[bytes, Entry], outdated: Mapping[bytes, tuple[Entry, Entry]]
+    ) -> None:
+        """Have on disk what was not deleted there, as the commit has it."""
+        lost = {path: (None, entry) for path, entry in missing.items()}
+        changes = {**lost, **outdated}
         back = self._check_out(changes)
         self._note_seen({path: _sighting(changes[path][1]) for path in back})
         self._refresh(back)
+        self.brought_back += len(back)
         if back:
             log.warning("Brought back %d memories that were in git and not on disk", len(back))
 
@@ -449,6 +482,8 @@ class Repository:
         return here
 
     def _put(self, path: bytes, before: Entry | None, data: bytes | None) -> bool:
+        if path in self.forgetting:
+            before = None
         try:
             replace(self._file(path), before.oid if before else None, data)
         except Unfit as error:

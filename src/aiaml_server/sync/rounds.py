@@ -19,7 +19,7 @@ from .mend import is_damage, mend
 from .pace import Pace
 from .problem import LOCAL, OUTRUN, problem_of
 from .remote import Remote
-from .repository import Busy, Repository
+from .repository import Busy, Missing, Repository
 from .status import Problem, Progress, Status, moment, now
 
 log = logging.getLogger(__name__)
@@ -43,12 +43,17 @@ class Rounds:
     """The rounds of one process on one base directory; used by one thread."""
 
     def __init__(
-        self, settings: Settings, closing: threading.Event, progress: Progress | None = None
+        self,
+        settings: Settings,
+        closing: threading.Event,
+        progress: Progress | None = None,
+        missing: Missing = "",
     ) -> None:
         self._settings = settings
         self.progress = progress or Progress()
         self.problem: Problem | None = None  # of the last round
         self._closing = closing
+        self._missing: Missing = missing
         self._lock = Lock(settings.base / ".sync.lock")
         self._repository = Repository(settings.base)
         self._remote: Remote | None = None
@@ -142,8 +147,9 @@ class Rounds:
 
     def _commit(self) -> int:
         self.progress.begin("committing")
-        committed = self._repository.commit(self._objection)
+        committed = self._repository.commit(self._objection, self._missing)
         self.progress.committed += committed
+        self.progress.brought_back = self._repository.brought_back
         kept_out = self._repository.held_back | self._repository.unfit
         held_back = {os.fsdecode(path): why for path, why in kept_out.items()}
         self._status.held_back = held_back

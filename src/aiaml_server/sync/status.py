@@ -131,12 +131,13 @@ class Progress:
 
     Attributes:
         committed: memories that were committed.
+        brought_back: memories that git had and the disk had lost.
         arrived: memories that came from the remote, in a version that was not here.
         pushed: memories that the remote had not in this version.
     """
 
     def __init__(self) -> None:
-        self.committed = self.arrived = self.pushed = 0
+        self.committed = self.brought_back = self.arrived = self.pushed = 0
 
     def begin(self, doing: str) -> None:
         """Hear what is done now: "committing", "fetching", "joining" or "pushing"."""
