@@ -198,7 +198,7 @@ _CAUSES = (
     Cause(
         "portal",
         r"info/refs not valid|unable to update url base from redirection|not a git-upload-pack"
-        r"|unexpected content.type",
+        r"|unexpected content.type|git-http-push failed",
         "what answered at the remote's address is no git server",
         "open a browser: a network that asks for a sign-in answers in the place of everybody. "
         "Otherwise compare AIAML_GITHUB_REMOTE with the address that the host shows.",

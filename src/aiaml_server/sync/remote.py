@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import unquote
 
 from .address import section
 from .command import Command, GitFailed, dying_with_us, ssh_command
@@ -26,7 +27,7 @@ class Remote:
         self._url = os.path.expanduser(url) if url.startswith("~") else url  # noqa: PTH111
         self._meanwhile = meanwhile
         self.git = Command(repository.base)
-        self.git.secrets = _credentials(url)
+        self.git.secrets = _credentials(self._url)
         self.git.prefix = dying_with_us()
         self._receiving: list[str] = []  # options of a push
         self.seconds = 60.0  # that one call may take
@@ -37,7 +38,12 @@ class Remote:
         (directory / "refs").mkdir(parents=True, exist_ok=True)
         (directory / "objects").mkdir(exist_ok=True)
         sha256 = len(self._repository.head()) > 40
-        _have(directory / "config", _SHA256 if sha256 else _SHA1)
+        address, who = _apart(self._url)
+        config = (_SHA256 if sha256 else _SHA1) + section(address)
+        if who:
+            self.git.variables |= {_USER: who[0], _PASSWORD: who[1]}
+            config += _HELPER
+        _have(directory / "config", config)
         _have(directory / "remote", section(self._url))
         _have(directory / "HEAD", f"ref: {MAIN}\n")
         variables = self.git.variables
@@ -138,17 +144,44 @@ def _credentials(url: str) -> list[str]:
     if ":" not in who and scheme.lower() in ("ssh", ""):
         who = ""
     query = re.search(r"[?#](.+)", place) if scheme else None
-    found = {who, who.partition(":")[2], query[1] if query else ""}
+    password = who.partition(":")[2]
+    found = {who, password, unquote(password), query[1] if query else ""}
     return sorted(filter(None, found), key=len, reverse=True)
 
 
 _RECEIVE_PACK = "git -c core.hooksPath=hooks receive-pack"
+
+
+def _apart(url: str) -> tuple[str, tuple[str, str] | None]:
+    """Return an address as git may be told on a command line, and the user and password in it.
+
+    git gives a web address to a program of its own as a word of a command line, which everybody on
+    the machine can read. ssh and git's own protocol have no use for a password.
+    """
+    scheme, slashes, rest = url.partition("://")
+    authority, slash, path = rest.partition("/")
+    who, _, host = authority.rpartition("@")
+    user, colon, password = who.partition(":")
+    if not colon or scheme.lower() not in ("http", "https", "ssh", "git"):
+        return url, None
+    if scheme.lower() in ("ssh", "git"):
+        user = f"{user}@" if scheme.lower() == "ssh" else ""
+        return f"{scheme}{slashes}{user}{host}{slash}{path}", None
+    return f"{scheme}{slashes}{host}{slash}{path}", (unquote(user), unquote(password))
+
+
+_USER, _PASSWORD = "AIAML_REMOTE_USER", "AIAML_REMOTE_PASSWORD"
+# The first line leaves out the person's own helpers, which are neither asked nor told.
+_HELPER = f"""\
+[credential]
+	helper =
+	helper = "!f() {{ test \\"$1\\" != get || printf 'username=%s\\\\npassword=%s\\\\n' \
+\\"${_USER}\\" \\"${_PASSWORD}\\"; }}; f"
+"""
 _SHA1 = """\
 [core]
 	repositoryformatversion = 0
 	bare = true
-[include]
-	path = remote
 """
 _SHA256 = _SHA1.replace("= 0", "= 1") + "[extensions]\n\tobjectformat = sha256\n"
 
