@@ -366,6 +366,83 @@ def test_variables_of_git_lead_into_no_other_repository(
     assert machine.messages()[0].startswith("Add memory")
 
 
+def crafted(repository: Path, kind: str, data: bytes) -> str:
+    """Write an object as no git would make it; return its name."""
+    words = ["git", "hash-object", "-t", kind, "-w", "--stdin", "--literally"]
+    done = subprocess.run(words, cwd=repository, input=data, capture_output=True, check=True)
+    return done.stdout.decode().strip()
+
+
+@pytest.mark.parametrize("date", ["", " -5 +0000", f" {9**40} +0000", " 1e5 +0000", " 007 +0000"])
+def test_a_commit_with_an_odd_date_does_not_refuse_a_whole_remote(
+    ada: Machine, bob: Machine, remote: Path, date: str
+) -> None:
+    """Old tools made such commits; what else is in the history is worth having."""
+    memory = bob.remember("hello")
+    bob.synced()
+    tree = git(remote, "rev-parse", "main^{tree}")
+    who = f"author A <a@b>{date}\ncommitter A <a@b>{date}"
+    text = f"tree {tree}\nparent {git(remote, 'rev-parse', 'main')}\n{who}\n\nodd\n"
+    git(remote, "update-ref", "refs/heads/main", crafted(remote, "commit", text.encode()))
+    ada.remember("mine")
+    ada.synced()
+    assert memory.file_name in ada.files
+    assert content_of(remote) == ada.files
+
+
+@pytest.mark.parametrize("name", [b"../owned.md", b"..", b".git", b"a/b.md"])
+def test_a_malformed_tree_is_refused_and_nothing_here_is_taken_for_damaged(
+    ada: Machine, remote: Path, name: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is named in the status; commits go on; what stands at the remote starts no repair."""
+    ada.remember("before")
+    ada.synced()
+    blob = crafted(remote, "blob", b"owned")
+    inner = crafted(remote, "tree", b"100644 %s\0%s" % (name, bytes.fromhex(blob)))
+    tree = crafted(remote, "tree", b"40000 files\0" + bytes.fromhex(inner))
+    text = f"tree {tree}\nauthor A <a@b> 0 +0000\ncommitter A <a@b> 0 +0000\n\nodd\n"
+    git(remote, "update-ref", "refs/heads/main", crafted(remote, "commit", text.encode()))
+    ada.remember("after")
+    status = ada.sync()
+    assert status.problem_kind == "malformed"
+    assert inner in str(status.problem)
+    assert ada.messages()[0].startswith("Add memory")
+    assert "mending" not in caplog.text
+    assert "owned" not in {path.stem for path in ada.base.rglob("*")}
+
+
+@posix_only
+def test_a_remote_that_speaks_of_damage_starts_no_repair(
+    ada: Machine, remote: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Only what git finds here, when it is asked, is damage."""
+    words = "error: object file is empty; fatal: bad object HEAD; corrupt; broken index file"
+    program(remote / "hooks" / "pre-receive", f"echo '{words}' >&2; exit 1")
+    ada.remember("hello")
+    assert ada.sync().problem_kind == "refused"
+    assert "mending" not in caplog.text
+
+
+@posix_only
+def test_a_repair_reads_no_link_and_nothing_that_is_held_back(ada: Machine, tmp_path: Path) -> None:
+    """What must not be in git does not come into it by way of a repair either."""
+    ada.remember("hello")
+    ada.synced()
+    private = tmp_path / "private"
+    private.write_text("not for git")
+    (ada.base / "files" / "link.md").symlink_to(private)
+    secret = "AKIA" + "ABCDEFGHIJKLMNOP"
+    (ada.base / "files" / "secret.md").write_text(secret)
+    for path in (ada.base / ".git" / "refs" / "heads").iterdir():
+        path.write_bytes(b"")
+    ada.restart()
+    ada.synced()
+    everything = ada.git("cat-file", "--batch-all-objects", "--batch-check=%(objectname)")
+    contents = [ada.git("cat-file", "-p", name) for name in everything.splitlines()]
+    assert any("hello" in content for content in contents)
+    assert not any("not for git" in content or secret in content for content in contents)
+
+
 # --- damage -------------------------------------------------------------------------------------
 
 

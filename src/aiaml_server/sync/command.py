@@ -155,8 +155,8 @@ class Command(git.Git):
         finally:
             self._running.discard(process)
         if process.returncode:
-            # `push --porcelain` tells on standard output which refs were refused, and why.
-            said = complaint + output if verb == "push" else complaint or output
+            # These tell the half of it on standard output.
+            said = complaint + output if verb in ("push", "fsck") else complaint or output
             raise GitFailed(verb, self._without_secrets(said))
         return output
 

@@ -9,11 +9,15 @@ from __future__ import annotations
 import logging
 import re
 import shutil
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from .command import GitFailed
+from .disk import in_chunks
+from .problem import REMOTE_VERBS
 from .repository import REMOTE, Repository
+from .worktree import Unfit, read
 
 log = logging.getLogger(__name__)
 
@@ -23,15 +27,39 @@ _DAMAGE = re.compile(
     r"|no such ref|packfile|not a valid",
     re.IGNORECASE,
 )
+_LOST = re.compile(r"(missing|broken link|error:|fatal:) ?")
+_NAME = re.compile(rb"[0-9a-f]{40,64}\n")
+_BYTES = 16 * 1024 * 1024  # of memories that are held at once
 
 
-def is_damage(error: GitFailed) -> bool:
-    """Whether git complains about its own repository."""
-    return bool(_DAMAGE.search(error.output))
+def is_damage(error: GitFailed, repository: Repository) -> bool:
+    """Whether git complains about its own repository.
+
+    A command that talks to the remote repeats what that one says; so git is asked again, here.
+    """
+    if not _DAMAGE.search(error.output):
+        return False
+    return error.verb not in REMOTE_VERBS or _is_damaged(repository)
 
 
-def mend(repository: Repository) -> None:
+def _is_damaged(repository: Repository) -> bool:
+    ours = repository.common / "aiaml" / "refs"
+    if any(not _NAME.fullmatch(path.read_bytes()) for path in ours.rglob("*") if path.is_file()):
+        return True
+    try:
+        repository.git.fsck("--no-dangling", "--no-progress")
+    except GitFailed as complaint:
+        # "error in tree …" is about an object that is as it was made, however strange.
+        return any(_LOST.match(line) for line in complaint.output.splitlines())
+    return False
+
+
+def mend(repository: Repository, objection: Callable[[bytes], str]) -> None:
     """Make a damaged repository one that can be committed to.
+
+    Args:
+        repository: the repository.
+        objection: says for a file's bytes why git must not have them; empty if it may.
 
     Raises:
         GitFailed: it is beyond that; the memories are not touched.
@@ -42,13 +70,20 @@ def mend(repository: Repository) -> None:
         head.write_text("ref: refs/heads/main\n", encoding="ascii")
     for name in ("objects", "refs"):
         (repository.common / name).mkdir(exist_ok=True)
-    # Ours, and nothing in it that cannot be asked for again.
-    shutil.rmtree(repository.common / "aiaml", ignore_errors=True)
+    _remove_transport(repository.common / "aiaml")
     _remove_empty(repository.common / "objects")
     _remove_empty(repository.common / "refs")
     _set_aside_packs(repository)
-    _restore_head(repository)
+    _restore_head(repository, objection)
     _restore_index(repository)
+
+
+def _remove_transport(directory: Path) -> None:
+    """Remove the repository that talks to the remote: nothing in it cannot be asked for again."""
+    for name in ("HEAD", "config", "packed-refs"):
+        (directory / name).unlink(missing_ok=True)
+    for name in ("refs", "logs", "objects"):
+        shutil.rmtree(directory / name, ignore_errors=True)
 
 
 def _remove_empty(directory: Path) -> None:
@@ -70,10 +105,10 @@ def _set_aside_packs(repository: Repository) -> None:
             log.warning("Set aside %s and its pack: %s", index, error.output)
 
 
-def _restore_head(repository: Repository) -> None:
+def _restore_head(repository: Repository, objection: Callable[[bytes], str]) -> None:
     """Go back to the newest commit that is whole; none at all is a beginning as well."""
     git = repository.git
-    _write_blobs(repository)
+    _write_blobs(repository, objection)
     branch = repository.branch()
     for commit in _candidates(repository, branch):
         if _is_whole(repository, commit):
@@ -104,11 +139,19 @@ def _is_whole(repository: Repository, commit: str) -> bool:
     return bool(commit)
 
 
-def _write_blobs(repository: Repository) -> None:
-    """Let git have the bytes of every file again; what it has already is not written twice."""
+def _write_blobs(repository: Repository, objection: Callable[[bytes], str]) -> None:
+    """Let git have the bytes of every memory again, but of what must not be in git."""
     paths = sorted((repository.base / "files").glob("*.md"))
-    lines = "".join(f"{path}\n" for path in paths if path.is_file() and "\n" not in path.name)
-    repository.git.hash_object("-w", "--no-filters", "--stdin-paths", istream=lines.encode())
+    for chunk in in_chunks(_fit(paths, objection), len, len(paths) + 1, _BYTES):
+        blobs = (b"blob\ndata %d\n%s\n" % (len(data), data) for data in chunk)
+        repository.git.fast_import("--quiet", "--done", istream=b"".join((*blobs, b"done\n")))
+
+
+def _fit(paths: Iterable[Path], objection: Callable[[bytes], str]) -> Iterator[bytes]:
+    for path in paths:
+        with suppress(Unfit):
+            if (data := read(path)) is not None and not objection(data):
+                yield data
 
 
 def _restore_index(repository: Repository) -> None:

@@ -39,7 +39,7 @@ class Remote:
         (directory / "objects").mkdir(exist_ok=True)
         sha256 = len(self._repository.head()) > 40
         address, who = _apart(self._url)
-        config = (_SHA256 if sha256 else _SHA1) + section(address)
+        config = (_SHA256 if sha256 else _SHA1) + _CHECKED + section(address)
         if who:
             self.git.variables |= {_USER: who[0], _PASSWORD: who[1]}
             config += _HELPER
@@ -178,6 +178,20 @@ _HELPER = f"""\
 	helper = "!f() {{ test \\"$1\\" != get || printf 'username=%s\\\\npassword=%s\\\\n' \
 \\"${_USER}\\" \\"${_PASSWORD}\\"; }}; f"
 """
+# Objects are checked before they are taken in. What harms nobody is let be, or one old commit with
+# an odd date would keep a whole remote away; and nothing but memories is ever checked out.
+_HARMLESS = (
+    "badDate badDateOverflow badEmail badFilemode badName badTagName badTimezone extraHeaderEntry "
+    "missingEmail missingNameBeforeEmail missingSpaceBeforeDate missingSpaceBeforeEmail "
+    "missingTaggerEntry multipleAuthors nulInCommit zeroPaddedDate zeroPaddedFilemode "
+    "gitmodulesBlob gitmodulesLarge gitmodulesMissing gitmodulesName gitmodulesParse "
+    "gitmodulesPath gitmodulesSymlink gitmodulesUpdate gitmodulesUrl gitattributesBlob "
+    "gitattributesLarge gitattributesLineLength gitattributesMissing gitattributesSymlink "
+    "gitignoreSymlink mailmapSymlink symlinkTargetBlob symlinkTargetLength symlinkTargetMissing"
+)
+_CHECKED = '[fetch]\n\tfsckObjects = true\n[fetch "fsck"]\n' + "".join(
+    f"\t{kind} = ignore\n" for kind in _HARMLESS.split()
+)
 _SHA1 = """\
 [core]
 	repositoryformatversion = 0

@@ -117,9 +117,9 @@ class Rounds:
             try:
                 self._round(last=last)
             except GitFailed as error:
-                if last or not is_damage(error):
+                if last or not is_damage(error, self._repository):
                     raise
-                mend(self._repository)
+                mend(self._repository, self._objection)
                 self._not_before = 0.0
                 self._round(last=last)
         except (GitFailed, Busy, Outrun, OSError) as error:
