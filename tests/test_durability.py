@@ -20,6 +20,7 @@ import pytest
 
 import strace
 from aiaml_server import MemoryBank, Settings, StoreError
+from aiaml_server.files import is_temporary
 from client import SERVER, Client, ask, bank_process
 from disk import contents, leftovers, memories
 
@@ -224,7 +225,7 @@ def assert_whole(base: Path, acknowledged: set[str]) -> None:
     found = memories(base)
     assert acknowledged <= set(found)
     assert all(memory.content.endswith(" end") for memory in found.values())
-    assert all(re.fullmatch(r"\..*\.md\.tmp", path.name) for path in leftovers(base))
+    assert all(is_temporary(path.name) for path in leftovers(base))
 
 
 def test_a_kill_at_any_moment_loses_nothing_acknowledged(tmp_path: Path) -> None:

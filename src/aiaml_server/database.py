@@ -9,6 +9,7 @@ searches, in lower case.
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import sys
 import time
@@ -21,7 +22,7 @@ from itertools import islice, repeat
 from pathlib import Path
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from .files import make_directory
+from .files import check_own, open_own, own_directory
 from .memory import Memory, instant
 from .scorer import Fields, fields
 from .store import Stamp
@@ -35,6 +36,8 @@ Value = TypeVar("Value")
 NEVER = Stamp(0, 0, 0, 0)  # recorded where a change might not show in the stamp
 _NONE = (b"", b"")
 _NO_INSTANT = -(1 << 63)
+
+_NAME = re.compile(r"[0-9]+-[0-9a-f]{8}\.sqlite")
 
 _TABLES = """
 CREATE TABLE directory (modified, changed, inode, size);
@@ -126,10 +129,17 @@ def file_of(directory: Path) -> Path:
 
 
 def remove(path: Path) -> None:
-    """Delete a database file and what SQLite keeps beside it."""
-    for suffix in ("", "-wal", "-shm", "-journal"):
-        with suppress(OSError):
-            path.with_name(path.name + suffix).unlink()
+    """Delete a database file and what SQLite keeps beside it, if its directory is ours."""
+    with suppress(OSError):
+        if not check_own(path.parent, directory=True):
+            return
+        for beside in _files_of(path):
+            with suppress(OSError):
+                beside.unlink()
+
+
+def _files_of(path: Path) -> list[Path]:
+    return [path.with_name(path.name + suffix) for suffix in ("", "-wal", "-shm", "-journal")]
 
 
 class Database:
@@ -155,8 +165,10 @@ class Database:
         self._vocabulary: list[Block] = []
         self._version_read = -1  # of the vocabulary; none
         if path:
-            make_directory(path.parent)
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # SQLite would make it 0644
+            own_directory(path.parent)
+            for beside in _files_of(path):  # SQLite opens them all, and follows links to the first
+                check_own(beside)
+            os.close(open_own(path, os.O_RDWR | os.O_CREAT))  # SQLite would make it 0644
             self._inode = path.stat().st_ino
         self._sql = sqlite3.connect(
             path or ":memory:", isolation_level=None, check_same_thread=False, timeout=1.0
@@ -523,10 +535,18 @@ class Database:
 
 def remove_others(path: Path, older_than: float) -> None:
     """Delete databases of other kinds of processes, unused for so many seconds."""
-    for other in path.parent.glob("*.sqlite"):
+    for other in databases(path.parent):
         with suppress(OSError):
-            if other != path and time.time() - other.stat().st_mtime > older_than:
+            if other != path and time.time() - other.lstat().st_mtime > older_than:
                 remove(other)
+
+
+def databases(directory: Path) -> list[Path]:
+    """Return the databases of all kinds of processes in a directory of ours; none in another."""
+    with suppress(OSError):
+        if check_own(directory, directory=True):
+            return [path for path in directory.glob("*.sqlite") if _NAME.fullmatch(path.name)]
+    return []
 
 
 def _by_some(values: Iterable[Value], mark: str = "?") -> Iterator[tuple[str, list[Value | None]]]:

@@ -6,6 +6,7 @@
     ├── InvalidSetting    an environment variable is wrong: `variable`, `reason`
     ├── MalformedFile     a file is no memory: `problems`; it is left as it is
     ├── ChangedMeanwhile  a file is not as it was when it was read: `name`; it is left as it is
+    ├── NotOurs           something else has the name of a file of ours: `path`, `what`
     └── StoreError        the disk refused: `path`, `cause`; nothing was half done
 
 Each carries its data and, as `str()`, one sentence for a person. They are translated once, at the
@@ -89,6 +90,26 @@ class ChangedMeanwhile(AiamlError):  # noqa: N818
     def __init__(self, name: str) -> None:
         super().__init__(f"{name} was changed by somebody else meanwhile; it is left as it is")
         self.name = name
+
+
+class NotOurs(AiamlError, OSError):  # noqa: N818
+    """Under a name that is ours stands what this program never puts there. It is left as it is.
+
+    A link, a pipe, a device, another user's file: whoever made it, following it could change or
+    read something elsewhere, or wait for ever. Moving it away is right.
+
+    Attributes:
+        path: where.
+        what: what it is, such as "a symbolic link".
+    """
+
+    def __init__(self, path: str | os.PathLike[str], what: str) -> None:
+        super().__init__(errno.EINVAL, f"it is {what}; move it away", os.fspath(path))
+        self.path = path
+        self.what = what
+
+    def __str__(self) -> str:
+        return f"{os.fspath(self.path)} is {self.what}; move it away"
 
 
 class StoreError(AiamlError):

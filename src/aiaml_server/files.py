@@ -1,25 +1,35 @@
-"""Two promises: whole files (`write_atomic`, `read_regular`), one writer at a time (`Lock`)."""
+"""Three promises: whole files, one writer at a time, and no files but our own.
+
+What the program keeps beside the memories (locks, the index, how sync stands) lies in a directory
+that may have been cloned, unpacked or shared. There, a name of ours may be a link to a file of
+another program, a pipe that nobody writes to, or another user's. So all that is opened, created or
+deleted below a base directory goes through this module; it follows no link, and waits for no pipe.
+"""
 
 from __future__ import annotations
 
 import errno
 import logging
 import os
+import re
+import shutil
 import stat
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 from typing import NamedTuple
 
-from .errors import MalformedFile
+from .errors import MalformedFile, NotOurs
 
 log = logging.getLogger(__name__)
 
 TEMPORARY = ".tmp"  # ends the name of a file that is still being written
+# The names that such files have, and had in earlier versions.
+_TEMPORARY = re.compile(r"\.(?:aiaml-(?:doctor-)?[0-9a-f]+|.+\.md(?:\.[0-9a-f]{8})?)\.tmp")
 _POLL_SECONDS = 0.002
 
 
@@ -65,7 +75,7 @@ def write_atomic(path: Path, data: bytes) -> None:
     Raises:
         OSError: the disk refused; neither the name nor the temporary file is there.
     """
-    current = path.with_name(f".{path.name}{TEMPORARY}")
+    current = _temporary(path)
     _write_new(current, data, 0o600)
     try:
         _rename(current, path)
@@ -84,7 +94,7 @@ def replace_atomic(path: Path, data: bytes, mode: int) -> None:
         OSError: the disk refused; the old file is there, or the new one if only the last step, to
             make its name durable, failed.
     """
-    current = path.with_name(f".{path.name}.{os.urandom(4).hex()}{TEMPORARY}")
+    current = _temporary(path)
     _write_new(current, data, mode)
     try:
         _rename(current, path)
@@ -93,6 +103,11 @@ def replace_atomic(path: Path, data: bytes, mode: int) -> None:
             current.unlink()
         raise
     sync_directory(path.parent)
+
+
+def _temporary(path: Path) -> Path:
+    """Return a free name beside `path`, and a short one: its own may be as long as names can be."""
+    return path.with_name(f".aiaml-{os.urandom(8).hex()}{TEMPORARY}")
 
 
 def _write_new(path: Path, data: bytes, mode: int) -> None:
@@ -111,9 +126,9 @@ def _write_new(path: Path, data: bytes, mode: int) -> None:
         raise
 
 
-_READ = os.O_RDONLY
-for _flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):
-    _READ |= getattr(os, _flag, 0)
+_SAFELY = 0  # follows no link, waits for no pipe, and no program that is started inherits it
+for _flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_NOINHERIT", "O_NOCTTY", "O_BINARY"):
+    _SAFELY |= getattr(os, _flag, 0)
 
 
 def read_regular(path: str, most: int) -> bytes:
@@ -124,25 +139,148 @@ def read_regular(path: str, most: int) -> bytes:
         OSError: it is not there, or cannot be read.
     """
     _check_regular(os.lstat(path), most)
-    descriptor = os.open(path, _READ)
+    descriptor = os.open(path, os.O_RDONLY | _SAFELY)
     try:
         status = os.fstat(descriptor)
         _check_regular(status, most)
-        parts = [os.read(descriptor, status.st_size + 1)]
-        while parts[-1] and sum(map(len, parts)) <= most:
-            parts.append(os.read(descriptor, most))
-        return b"".join(parts)
+        return _whole(descriptor, status.st_size, most)
     finally:
         os.close(descriptor)
 
 
+def _whole(descriptor: int, size: int, most: int) -> bytes:
+    parts = [os.read(descriptor, size + 1)]
+    while parts[-1] and sum(map(len, parts)) <= most:
+        parts.append(os.read(descriptor, most))
+    return b"".join(parts)
+
+
 def _check_regular(status: os.stat_result, most: int) -> None:
-    if stat.S_ISLNK(status.st_mode):
-        raise MalformedFile(["it is a symbolic link"])
-    if not stat.S_ISREG(status.st_mode):
-        raise MalformedFile(["it is not a regular file"])
+    if kind := _other_than(stat.S_ISREG, status):
+        raise MalformedFile([f"it is {kind}"])
     if status.st_size > most:
         raise MalformedFile([f"it is larger than {most // 1024 // 1024} MiB"])
+
+
+_KINDS = {
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFREG: "a file",
+}
+
+_LEADS_ELSEWHERE = 0x2000_0000  # of a reparse tag on Windows: a link or junction
+
+
+def _other_than(wanted: Callable[[int], bool], status: os.stat_result) -> str:
+    """Say what something is, if it is not of the wanted kind."""
+    if getattr(status, "st_reparse_tag", 0) & _LEADS_ELSEWHERE:
+        return "a symbolic link"
+    if wanted(status.st_mode):
+        return ""
+    return _KINDS.get(stat.S_IFMT(status.st_mode), "no file")
+
+
+# --- files of our own -----------------------------------------------------------------------------
+
+
+def check_own(path: Path, *, directory: bool = False) -> bool:
+    """Say whether there is a file of ours (or a directory).
+
+    It is ours if it belongs to this process's user, to the user whose directory it lies in (which a
+    container may see under another number), or to root.
+
+    Raises:
+        NotOurs: there is something else.
+        OSError: that cannot be found out.
+    """
+    try:
+        status = os.lstat(path)
+    except FileNotFoundError:
+        return False
+    _check_own(path, status, stat.S_ISDIR if directory else stat.S_ISREG)
+    return True
+
+
+def _check_own(path: Path, status: os.stat_result, wanted: Callable[[int], bool]) -> None:
+    if kind := _other_than(wanted, status):
+        raise NotOurs(path, kind)
+    if sys.platform == "win32" or status.st_uid in (os.geteuid(), 0):
+        return
+    if status.st_uid != path.parent.stat().st_uid:
+        raise NotOurs(path, "another user's")
+
+
+def open_own(path: Path, flags: int) -> int:
+    """Open a file of ours and return its descriptor, which no other program inherits.
+
+    With `O_CREAT` among the flags, a new file is for the owner alone (0600).
+
+    Raises:
+        NotOurs: it is no file, or not ours.
+        OSError: it is not there, or cannot be opened.
+    """
+    check_own(path)
+    descriptor = os.open(path, flags | _SAFELY, 0o600)
+    try:
+        _check_own(path, os.fstat(descriptor), stat.S_ISREG)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def read_own(path: Path, most: int) -> bytes:
+    """Read a file of ours of at most `most` bytes.
+
+    Raises:
+        NotOurs: it is no file, not ours, or larger.
+        OSError: it is not there, or cannot be read.
+    """
+    descriptor = open_own(path, os.O_RDONLY)
+    try:
+        data = _whole(descriptor, os.fstat(descriptor).st_size, most)
+    finally:
+        os.close(descriptor)
+    if len(data) > most:
+        raise NotOurs(path, f"larger than {most // 1024:,} KiB")
+    return data
+
+
+def own_directory(path: Path) -> None:
+    """Create a directory of ours, as `make_directory` does, or see that what is there is one.
+
+    Raises:
+        NotOurs: it is a link, no directory, or not ours.
+        OSError: it cannot be created.
+    """
+    if not check_own(path, directory=True):
+        make_directory(path)
+        check_own(path, directory=True)
+
+
+def remove_own(path: Path) -> None:
+    """Delete what has a name of ours, if anything has: of a link, the link alone.
+
+    Raises:
+        OSError: it cannot be deleted.
+    """
+    try:
+        kind = _other_than(stat.S_ISDIR, os.lstat(path))
+        if kind:
+            path.unlink()
+        else:
+            shutil.rmtree(path)
+    except FileNotFoundError:
+        return
+
+
+def is_temporary(name: str) -> bool:
+    """Say whether a file was left by a writer of ours that died."""
+    return _TEMPORARY.fullmatch(name) is not None
 
 
 def sync_directory(path: Path) -> None:
@@ -188,10 +326,12 @@ class Hold(NamedTuple):
     Attributes:
         had: whether it is held at all.
         alone: whether nobody else has held it since this `Lock` last did.
+        problem: why nobody can hold it; None where another holder only was not done in time.
     """
 
     had: bool
     alone: bool
+    problem: OSError | None = None
 
 
 class Lock:
@@ -218,10 +358,27 @@ class Lock:
             yield Hold(had=False, alone=False)
             return
         try:
-            with _locked_file(self._path, deadline) as stream:
-                yield Hold(stream is not None, stream is not None and self._marked(stream))
+            yield from self._held_by_us(deadline)
         finally:
             self._thread.release()
+
+    def _held_by_us(self, deadline: float) -> Iterator[Hold]:
+        try:
+            stream = FileIO(open_own(self._path, os.O_RDWR | os.O_CREAT), "r+")
+        except OSError as error:
+            log.warning("Cannot use the lock file %s: %s", self._path, error.strerror)
+            yield Hold(had=False, alone=False, problem=error)
+            return
+        had, problem = False, None
+        try:
+            had, problem = _acquire(stream, self._path, deadline)
+            yield Hold(had, had and self._marked(stream), problem)
+        finally:
+            # What was done under the lock stands, whatever becomes of the lock.
+            if had:
+                _release(stream)
+            with suppress(OSError):
+                stream.close()
 
     def _marked(self, stream: FileIO) -> bool:
         """Say whether the mark is ours, and make it ours."""
@@ -233,42 +390,26 @@ class Lock:
         return False
 
 
-@contextmanager
-def _locked_file(path: Path, deadline: float) -> Iterator[FileIO | None]:
+def _acquire(stream: FileIO, path: Path, deadline: float) -> tuple[bool, OSError | None]:
+    """Return whether the lock is held, and why it never can be, if that is so."""
     import portalocker  # noqa: PLC0415 (20 ms that a server which never writes does not pay)
-
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError as error:
-        log.warning("Cannot open the lock file %s: %s", path, error.strerror)
-        yield None
-        return
-    stream = FileIO(descriptor, "r+")
-    held = False
-    try:
-        held = _acquire(stream, path, deadline)
-        yield stream if held else None
-    finally:
-        # What was done under the lock stands, whatever becomes of the lock.
-        with suppress(OSError, portalocker.LockException):
-            if held:
-                portalocker.unlock(stream)
-        with suppress(OSError):
-            stream.close()
-
-
-def _acquire(stream: FileIO, path: Path, deadline: float) -> bool:
-    import portalocker  # noqa: PLC0415
 
     while True:
         try:
             portalocker.lock(stream, portalocker.LOCK_EX | portalocker.LOCK_NB)
         except portalocker.AlreadyLocked:
             if time.monotonic() >= deadline:
-                return False
+                return False, None
             time.sleep(_POLL_SECONDS)
         except portalocker.LockException as error:
             log.warning("Cannot lock %s: %s", path, error)
-            return False
+            return False, OSError(errno.ENOTSUP, f"files cannot be locked ({error})", str(path))
         else:
-            return True
+            return True, None
+
+
+def _release(stream: FileIO) -> None:
+    import portalocker  # noqa: PLC0415
+
+    with suppress(OSError, portalocker.LockException):
+        portalocker.unlock(stream)

@@ -43,7 +43,7 @@ from .database import (
     remove,
     remove_others,
 )
-from .errors import AiamlError, MalformedFile, StoreError
+from .errors import AiamlError, MalformedFile, NotOurs, StoreError
 from .memory import Memory
 from .scorer import MAX_HITS, Hit, clean, hit, newest_first, ordered, rank, score
 from .store import UNREADABLE, Stamp, Store
@@ -178,6 +178,9 @@ class Index:
             for repair in (self._make_anew, self._move_to_memory):
                 try:
                     return self._answer(question)
+                except NotOurs as error:  # nothing that may be deleted
+                    self._abandon()
+                    self._move_to_memory(error)
                 except (AiamlError, MemoryError):  # nothing is wrong with the index
                     raise
                 except Exception as error:

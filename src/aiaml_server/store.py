@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from .errors import ChangedMeanwhile, MalformedFile, StoreError
 from .files import (
-    TEMPORARY,
     Lock,
+    is_temporary,
     make_directory,
     read_regular,
     replace_atomic,
@@ -162,10 +162,9 @@ class Store:
     def _list_ids(self) -> None:
         """Take the ids from the names, and remove what writers long dead have left."""
         names = os.listdir(self.directory)  # noqa: PTH208 (names, not paths)
-        bare = (name.lstrip(".").removesuffix(TEMPORARY).removesuffix(SUFFIX) for name in names)
-        self._ids = {name.rpartition("_")[2] for name in bare}
+        self._ids = {name.removesuffix(SUFFIX).rpartition("_")[2] for name in names}
         for name in names:
-            if name.startswith(".") and name.endswith(TEMPORARY):
+            if is_temporary(name):
                 self._remove_leftover(self.directory / name)
 
     @staticmethod

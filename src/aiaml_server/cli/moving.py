@@ -312,8 +312,5 @@ def _write(path: Path | None, data: Iterable[bytes]) -> None:
         return
     try:
         write_atomic(path, b"".join(data))
-    except FileExistsError as error:
-        left = f"{path.with_name(f'.{path.name}.tmp')}"
-        raise Ended(f"{left} is in the way: an export left it; delete it", REFUSED) from error
     except OSError as error:
         raise StoreError("write", path, error) from error

@@ -92,7 +92,10 @@ class Rounds:
         with self._lock.held(1.0 if last else 0.0) as hold:
             if hold.had:
                 self._guarded(last=last)
-            return hold.had
+            elif hold.problem:  # waiting would change nothing
+                self._failed(hold.problem)
+                self._status.write(self._settings.base)
+            return hold.had or hold.problem is not None
 
     def end_calls(self, *, local: bool) -> None:
         """Kill the git that talks to the remote, or also the one that works here; run no more."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import NamedTuple
 
+from aiaml_server.files import read_own, replace_atomic
+
 NAME = ".sync-status.json"
+_MOST = 64 * 1024 * 1024  # bytes; each file that is kept out takes some dozens
 
 
 @dataclass
@@ -52,7 +54,7 @@ class Status:
         What is missing, as in the file of an older version, or of no use is left empty.
         """
         try:
-            values = json.loads((base / NAME).read_text(encoding="utf-8"))
+            values = json.loads(read_own(base / NAME, _MOST))
         except (OSError, ValueError, RecursionError):
             return cls()
         known = {each.name for each in fields(cls)}
@@ -62,10 +64,8 @@ class Status:
     def write(self, base: Path) -> None:
         """Put it into its file, for whoever reads to see whole. A disk that refuses is let be."""
         text = json.dumps(asdict(self), indent=2, ensure_ascii=True) + "\n"
-        new = base / f"{NAME}.new"
         with suppress(OSError):
-            new.write_text(text, encoding="utf-8")
-            os.replace(new, base / NAME)  # noqa: PTH105
+            replace_atomic(base / NAME, text.encode(), 0o600)
 
     @property
     def trouble(self) -> Problem | None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from contextlib import suppress
 from pathlib import Path
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import (
-    TEMPORARY,
     make_directory,
     read_regular,
     replace_atomic,
@@ -74,6 +72,4 @@ def replace(path: Path, known: bytes | None, data: bytes | None) -> None:
         replace_atomic(path, data, 0o600)
         return
     make_directory(path.parent)
-    with suppress(FileNotFoundError):  # of a sync that was killed; no other writer has the name
-        path.with_name(f".{path.name}{TEMPORARY}").unlink()
     write_atomic(path, data)

@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from aiaml_server.cli.terminal import in_bytes, plural
-from aiaml_server.database import remove
+from aiaml_server.database import databases, remove
 from aiaml_server.index import Index
 from aiaml_server.scorer import rank
 from aiaml_server.store import Store
@@ -49,7 +49,7 @@ def _agree(store: Store, index: Index, question: Question, scene: Scene) -> bool
 
 def _anew(base: Path) -> Fix:
     def delete() -> None:
-        for path in (base / ".index").glob("*.sqlite"):
+        for path in databases(base / ".index"):
             remove(path)
 
     return Fix(f"delete the index in {base / '.index'}, which is made anew", delete)

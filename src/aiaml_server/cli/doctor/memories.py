@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from aiaml_server.cli.terminal import in_bytes, plural
-from aiaml_server.files import TEMPORARY
+from aiaml_server.errors import NotOurs
+from aiaml_server.files import check_own, is_temporary, remove_own
 from aiaml_server.store import SUFFIX
 
 from .finding import Finding, Fix
@@ -22,6 +24,7 @@ _CONFLICT = re.compile(
     r"conflicted copy|case conflict|\.sync-conflict-|sfconflict|\[conflicted\]| \(\d+\)\.",
     re.IGNORECASE,
 )
+_OWN = (".lock", ".sync.lock", ".sync-status.json", ".index")
 _SYSTEM = ("desktop.ini", "thumbs.db")
 
 
@@ -49,7 +52,18 @@ def files(scene: Scene) -> Iterator[Finding]:
         told = f"{plural(len(found.foreign), 'file')} of another user, such as {found.foreign[0]}"
         remedy = f"if they should be yours: `sudo chown -R $(id -un) {base}`"
         yield Finding("files", "warning", told, remedy)
+    yield from _not_ours(base)
     yield from _others(base)
+
+
+def _not_ours(base: Path) -> Iterator[Finding]:
+    """Name what has the place of a file that the program keeps beside the memories."""
+    for name in _OWN:
+        try:
+            check_own(base / name, directory=name == ".index")
+        except NotOurs as error:
+            remedy = "it may have come with a cloned directory; it is neither followed nor used"
+            yield Finding("files", "error", str(error), remedy)
 
 
 def _repeated(ids: dict[str, list[str]]) -> Iterator[Finding]:
@@ -81,11 +95,11 @@ def _others(base: Path) -> Iterator[Finding]:
 
 def _strays(paths: list[Path]) -> Iterator[Finding]:
     for path in paths:
-        if not (path.name.startswith(".") and path.name.endswith(TEMPORARY)):
+        if not is_temporary(path.name):
             continue
         hours = (time.time() - path.lstat().st_mtime) / 3600
         if hours * 3600 > _STRAY_SECONDS and not path.is_dir():
             found = f"{path.name} was left by a writer that died {hours:,.0f} hours ago"
             remedy = f"delete {path}, or `aiaml doctor --fix`"
-            fix = Fix(f"delete {path}", path.unlink)
+            fix = Fix(f"delete {path}", partial(remove_own, path))
             yield Finding("files", "warning", found, remedy, fix)

@@ -1,0 +1,349 @@
+"""What has a name of ours in a base directory and is not ours: nothing is followed or waited for.
+
+A base directory may have been cloned, unpacked or shared. A clone is used as it is (docs/sync.md),
+so whatever lies in it must be harmless.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+
+from aiaml_server import MemoryBank, Settings
+from aiaml_server.database import file_of
+from aiaml_server.errors import NotOurs
+from aiaml_server.files import (
+    Lock,
+    is_temporary,
+    open_own,
+    own_directory,
+    read_own,
+    remove_own,
+    write_atomic,
+)
+from aiaml_server.sync import Status
+from client import NOTE, SERVER, Client
+from machine import CLEAN, Machine
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such files")
+root = pytest.mark.skipif(
+    sys.platform == "win32" or os.geteuid() != 0, reason="only root gives files to another user"
+)
+SECONDS = 10.0  # no call may take longer, whatever is in its way
+STRANGER = 65534
+OLD = (1, 1)
+
+
+def link_to_file(path: Path, canary: Path) -> None:
+    """Point to another program's file."""
+    path.symlink_to(canary / "authorized_keys")
+
+
+def link_to_directory(path: Path, canary: Path) -> None:
+    """Point to another program's directory, which has databases of its own."""
+    path.symlink_to(canary)
+
+
+def link_to_nothing(path: Path, canary: Path) -> None:
+    """Point to where a file would be made."""
+    path.symlink_to(canary / "made")
+
+
+def link_to_endless(path: Path, _: Path) -> None:
+    """Point to what can be read for ever."""
+    path.symlink_to("/dev/zero")
+
+
+def pipe(path: Path, _: Path) -> None:
+    """Wait for a writer that never comes."""
+    os.mkfifo(path)
+
+
+def listening(path: Path, _: Path) -> None:
+    """Be a socket; its name must be short, so it is made from within its directory."""
+    here = Path.cwd()
+    os.chdir(path.parent)
+    with closing(socket.socket(socket.AF_UNIX)) as made:
+        made.bind(path.name)
+    os.chdir(here)
+
+
+def directory(path: Path, _: Path) -> None:
+    """Be a directory with something in it."""
+    path.mkdir()
+    (path / "something").write_text("of somebody")
+
+
+def strangers(path: Path, _: Path) -> None:
+    """Belong to another user: a directory or a file, as ours would be."""
+    if path.name == ".index":
+        path.mkdir()
+    else:
+        path.write_text("{}")
+    os.chown(path, STRANGER, STRANGER)
+
+
+KINDS: list[Callable[[Path, Path], None]] = [
+    link_to_file,
+    link_to_directory,
+    link_to_nothing,
+    link_to_endless,
+    pipe,
+    listening,
+    directory,
+]
+kinds = pytest.mark.parametrize(
+    "kind",
+    [*KINDS, pytest.param(strangers, marks=root)],
+    ids=lambda kind: getattr(kind, "__name__", ""),
+)
+DATABASE = file_of(Path(".index"))
+PLACES = [
+    ".lock",
+    ".sync.lock",
+    ".sync-status.json",
+    ".sync-status.json.new",
+    ".index",
+    str(DATABASE),
+    f"{DATABASE}-wal",
+    f"{DATABASE}-shm",
+    f"{DATABASE}-journal",
+]
+
+
+@pytest.fixture
+def canary(tmp_path: Path) -> Iterator[Path]:
+    """A directory of another program; afterwards it is as it was."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "authorized_keys").write_text("ssh-ed25519 AAAA somebody\n")
+    for name in ("other.sqlite", "1-0123abcd.sqlite", DATABASE.name, ".x.md.tmp"):
+        (outside / name).write_text(f"precious {name}")
+        os.utime(outside / name, OLD)
+    before = state(outside)
+    yield outside
+    assert state(outside) == before
+
+
+def state(top: Path) -> dict[str, tuple[int, int, str]]:
+    """Return the mode, time and content of everything in a tree."""
+    found = {}
+    for path in [top, *sorted(top.rglob("*"))]:
+        status = path.lstat()
+        data = path.read_bytes() if path.is_file() else b""
+        digest = hashlib.sha256(data).hexdigest()
+        found[str(path)] = (status.st_mode, status.st_mtime_ns, digest)
+    return found
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    """A base directory with a memory, in git."""
+    machine = Machine(tmp_path / "base")
+    machine.remember("kept")
+    machine.synced()
+    machine.bank.think(["kept"])
+    machine.bank.close()
+    return machine.base
+
+
+def plant(base: Path, place: str, kind: Callable[[Path, Path], None], canary: Path) -> None:
+    """Put something in the place of what is ours."""
+    path = base / place
+    path.parent.mkdir(exist_ok=True)
+    remove_own(path)
+    kind(path, canary)
+
+
+@posix
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("place", PLACES)
+@kinds
+def test_memory_works_whatever_has_our_names(
+    base: Path, canary: Path, place: str, kind: Callable[[Path, Path], None]
+) -> None:
+    """It is stored, found, read and committed at once; nothing outside is touched."""
+    plant(base, place, kind, canary)
+    started = time.monotonic()
+    machine = Machine(base)
+    memory = machine.remember("new")
+    assert [hit.id for hit in machine.bank.think(["new"])] == [memory.id]
+    assert machine.bank.recall([memory.id]) == {memory.id: [memory]}
+    status = machine.sync()
+    problem = machine.rounds.problem or ""
+    machine.bank.close()
+    assert time.monotonic() - started < SECONDS
+    if place == ".sync.lock":  # who cannot lock may not commit
+        assert f"{base / place} is " in str(problem)
+    else:
+        assert (problem, status.problem) == ("", None)
+        assert any(memory.id in subject for subject in machine.messages())
+
+
+@posix
+@pytest.mark.timeout(300)
+@kinds
+def test_no_verb_waits_or_reaches_out(
+    base: Path, canary: Path, kind: Callable[[Path, Path], None]
+) -> None:
+    """With all our names taken at once, each verb ends in seconds, and says what it has to."""
+    for place in (".lock", ".sync.lock", ".sync-status.json", ".index"):
+        plant(base, place, kind, canary)
+    environ = {"AIAML_ENABLE_SYNC": "true", **CLEAN}
+    with Client(base, environ=environ) as client:
+        memory_id = client.call("remember", **NOTE, content="needle")["memory_id"]
+        assert [hit["id"] for hit in client.call("think", keywords=["needle"])] == [memory_id]
+        assert client.call("recall", memory_ids=[memory_id])[0]["content"] == "needle"
+    for line in (
+        f"show {memory_id}", "list", "search needle", "topics", "stats", "remember x -t y",
+        f"history {memory_id}", "log", "status", "where", "doctor --offline disk files index sync",
+        "sync", "export --to -", f"forget {memory_id} --yes", f"restore {memory_id}",
+    ):  # fmt: skip
+        done = subprocess.run(
+            [*SERVER, *line.split()],
+            env={**os.environ, **environ, "AIAML_MEMORY_DIR": str(base)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS * 2,  # this machine does other things as well
+            check=False,
+        )
+        assert "Traceback" not in done.stderr, (line, done.stderr)
+        assert done.returncode in (0, 1, 2, 3), (line, done.stderr)
+        if line == "sync":
+            assert f"{base / '.sync.lock'} is " in done.stderr
+            assert "another process" not in done.stderr
+        if line.startswith("doctor"):
+            for name in (".lock", ".sync.lock", ".index"):
+                expected = not (kind is directory and name == ".index")
+                assert (f"{base / name} is " in done.stdout) is expected, done.stdout
+
+
+@posix
+@pytest.mark.parametrize("kind", [each for each in KINDS if each is not directory])
+def test_the_log_says_once_why_the_index_is_in_memory(
+    base: Path,
+    canary: Path,
+    kind: Callable[[Path, Path], None],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Answers are the same; a person can see what to move away."""
+    plant(base, ".index", kind, canary)
+    with caplog.at_level(logging.WARNING), closing(MemoryBank(Settings(base)).index) as index:
+        for _ in range(3):
+            assert len(index.think(["kept"])) == 1
+    (said,) = [each for each in caplog.messages if "index" in each]
+    assert "kept in memory" in said and "move it away" in said
+
+
+@posix
+def test_what_has_our_name_is_seen_before_it_is_opened(tmp_path: Path, canary: Path) -> None:
+    """Opening a device can have effects of its own, and opening a pipe never ends."""
+    path = tmp_path / "own"
+    for kind in KINDS:
+        kind(path, canary)
+        for call in (read_own, open_own):
+            with pytest.raises(NotOurs, match=f"{path} is a .*; move it away"):
+                call(path, os.O_RDONLY)
+        with Lock(path).held(5.0) as hold:
+            assert not hold.had
+            assert isinstance(hold.problem, NotOurs)
+        if kind is not directory:
+            with pytest.raises(NotOurs):
+                own_directory(path)
+        remove_own(path)
+        assert not os.path.lexists(path)
+
+
+@root
+@posix
+def test_a_file_is_ours_where_its_directory_is_by_the_same_user(tmp_path: Path) -> None:
+    """In a container, a person's files may belong to a number that is not ours."""
+    for owners in ((STRANGER, STRANGER), (0, 0), (STRANGER, 0)):
+        path = tmp_path / "file"
+        path.write_text("text")
+        for each, owner in zip((tmp_path, path), owners, strict=True):
+            os.chown(each, owner, owner)
+        assert read_own(path, 4) == b"text"
+    os.chown(tmp_path, 0, 0)
+    os.chown(path, STRANGER, STRANGER)
+    with pytest.raises(NotOurs, match="another user's"):
+        read_own(path, 4)
+
+
+def test_more_than_is_ever_written_is_not_read(tmp_path: Path) -> None:
+    """What is too large for a file of ours was made by something else."""
+    path = tmp_path / "file"
+    path.write_bytes(b"x" * 1025)
+    with pytest.raises(NotOurs, match="larger than 1 KiB"):
+        read_own(path, 1024)
+    path.write_bytes(b"x" * 1024)
+    assert read_own(path, 1024) == b"x" * 1024
+
+
+@posix
+def test_a_link_of_the_person_s_own_is_followed(tmp_path: Path) -> None:
+    """`files/` may be a folder in a notes vault, and the base directory a link."""
+    vault, real = tmp_path / "vault", tmp_path / "real"
+    vault.mkdir()
+    real.mkdir()
+    (real / "files").symlink_to(vault)
+    (tmp_path / "base").symlink_to(real)
+    machine = Machine(tmp_path / "base")
+    memory = machine.remember("in a vault")
+    assert (vault / memory.file_name).is_file()
+    assert [hit.id for hit in machine.bank.think(["vault"])] == [memory.id]
+    machine.bank.close()
+
+
+def test_only_names_of_our_own_are_deleted(tmp_path: Path) -> None:
+    """In a notes vault, the hidden temporary files of other programs are theirs."""
+    bank = MemoryBank(Settings(tmp_path))
+    bank.remember("claude", "marco", ["x"], "one")
+    files = tmp_path / "files"
+    others = [".other.tmp", ".~lock.note.odt#.tmp", ".aiaml-notes.tmp", ".md.tmp", "x.md.tmp"]
+    ours = [".aiaml-0123456789abcdef.tmp", ".x.md.tmp", ".x.md.0a1b2c3d.tmp"]
+    index = tmp_path / ".index"
+    index.mkdir(exist_ok=True)
+    kept = [index / "other.sqlite", index / "1-x.sqlite", index / "2-0123abcd.sqlite.bak"]
+    for path in [*(files / name for name in others + ours), *kept]:
+        path.write_text("half")
+        os.utime(path, OLD)
+    fresh = MemoryBank(Settings(tmp_path))
+    memory = fresh.remember("claude", "marco", ["x"], "two")
+    fresh.forget(memory.file_name, fresh.store.text(memory.file_name))
+    assert fresh.think(["one"])
+    fresh.close()
+    assert {name for name in others + ours if (files / name).exists()} == set(others)
+    assert all(path.exists() for path in kept)
+
+
+def test_a_name_may_be_as_long_as_names_can_be(tmp_path: Path) -> None:
+    """What is written under another name at first needs no longer one than it has in the end."""
+    path = tmp_path / f"{'a' * 252}.md"
+    write_atomic(path, b"text")
+    assert path.read_bytes() == b"text"
+    assert is_temporary(f".aiaml-{os.urandom(8).hex()}.tmp")
+
+
+@posix
+def test_a_status_that_is_not_ours_is_none(tmp_path: Path, canary: Path) -> None:
+    """Whoever asks how sync stands hears that nothing is known, and is not kept waiting."""
+    for kind in KINDS:
+        kind(tmp_path / ".sync-status.json", canary)
+        assert Status.read(tmp_path) == Status()
+        with suppress(OSError):
+            Status(ahead=1).write(tmp_path)
+        remove_own(tmp_path / ".sync-status.json")
+    Status(ahead=1).write(tmp_path)
+    assert Status.read(tmp_path).ahead == 1
