@@ -24,7 +24,7 @@ from machine import CLEAN, Machine, as_person, git, settle
 
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="shell scripts stand in for git")
 
-SECRET = "AKIA" + "ABCDEFGHIJKLMNOP"
+SECRET = "AKIA" + "QX7MZ2KHT4WPBN5J"
 
 
 @pytest.fixture(autouse=True)

@@ -23,7 +23,7 @@ from aiaml_server.cli.doctor.place import doubts, mounted_bsd, mounted_linux
 from aiaml_server.memory import format as text_of
 from aiaml_server.sync import once
 from client import SERVER
-from machine import CLEAN, as_person, bare, git
+from machine import CLEAN, TOKEN, as_person, bare, git
 
 posix = pytest.mark.skipif(os.name != "posix", reason="Windows has no such modes and programs")
 IS_ROOT = sys.platform != "win32" and os.geteuid() == 0
@@ -644,7 +644,7 @@ def test_memories_that_are_not_committed_are_a_warning(base: Path) -> None:
 
 def test_a_memory_with_a_secret_is_named(base: Path) -> None:
     """With the reason why it is kept out of git."""
-    new = Memory.new("claude", "marco", ["a"], f"it is ghp_{'a1' * 18}")
+    new = Memory.new("claude", "marco", ["a"], f"it is {TOKEN}")
     plant(base, new.file_name, text_of(new))
     once(Settings(base))
     report = synced(base)

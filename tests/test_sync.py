@@ -15,7 +15,7 @@ from aiaml_server import InvalidSetting, MemoryBank, Settings
 from aiaml_server.sync import Status, remembered, repository
 from aiaml_server.sync.address import section
 from aiaml_server.sync.worktree import object_name, replace
-from machine import Machine, as_person, content_of, git, is_index_current, settle, wait_until
+from machine import TOKEN, Machine, as_person, content_of, git, is_index_current, settle, wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -392,8 +392,7 @@ def test_files_that_are_no_memories_stay_in_git_but_are_not_brought_in(
 def test_a_memory_with_a_secret_stays_on_this_machine(ada: Machine, remote: Path) -> None:
     """It is stored and found, but not in git until the secret is out, or the check is off."""
     fine = ada.remember("nothing secret")
-    token = "ghp_" + "a1B2" * 9
-    secret = ada.remember(f"the token is {token}")
+    secret = ada.remember(f"the token is {TOKEN}")
     status = ada.synced()
     assert status.held_back == {f"files/{secret.file_name}": "it seems to hold a GitHub token"}
     assert list(content_of(remote)) == [fine.file_name]
@@ -409,7 +408,7 @@ def test_a_version_that_arrives_for_a_memory_held_back_is_kept_as_well(
     """Edited here with a secret and there without: both stay, and only the latter travels."""
     memory = ada.remember("the original")
     settle([ada, bob])
-    with_secret = ada.path(memory).read_bytes() + b"ghp_" + b"a1B2" * 9
+    with_secret = ada.path(memory).read_bytes() + TOKEN.encode()
     ada.path(memory).write_bytes(with_secret)
     bob.path(memory).write_bytes(bob.path(memory).read_bytes() + b"by bob")
     settle([bob, ada])

@@ -18,6 +18,7 @@
     history     which versions there were, and who made them
     survey      how things stand, asked of git by another process
     leaks       secrets that must not travel
+    forms       what these look like: a table
 
 GitPython is imported in the thread alone: it takes time that no answer should wait for.
 """

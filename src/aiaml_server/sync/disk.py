@@ -102,14 +102,14 @@ class Disk:
     def steps(
         self,
         like: bytes,
-        objection: Callable[[bytes], str],
+        objection: Callable[[bytes, bytes], str],
         was_there: Callable[[bytes, bytes], bool],
     ) -> Iterator[tuple[Step, Sighting]]:
         """Read what is unlike, and yield what is to be committed, with what was seen.
 
         Args:
             like: any object name of the repository.
-            objection: says for a file's bytes why they must not be committed; empty if they may.
+            objection: says why a path with these bytes must not be committed; empty if it may.
             was_there: whether a path had a version, by its object name, in an earlier commit.
         """
         for path in self.unlike():
@@ -140,8 +140,10 @@ class Disk:
             return False
         return True
 
-    def _may_travel(self, path: bytes, data: bytes, objection: Callable[[bytes], str]) -> bool:
-        reason = objection(data)
+    def _may_travel(
+        self, path: bytes, data: bytes, objection: Callable[[bytes, bytes], str]
+    ) -> bool:
+        reason = objection(path, data)
         if reason:
             self.held_back[path] = reason
         return not reason

@@ -1,41 +1,194 @@
 """Passwords and keys that are known by their form; a memory that holds one does not travel.
 
-Only formats that nothing else has: a prefix given by the issuer and the exact alphabet and length
-behind it, as the issuers document them and public rule sets (gitleaks, GitHub's) list them.
+Which forms there are is in `forms`. A form alone would also find the examples of documentation, so
+what was drawn at random must look so: no words that examples have, no pattern that repeats, and
+nearly as many different characters as chance gives.
+
+The work grows with the length of the text and no faster, whatever it holds: literal texts are
+looked for first, and at each of them a form is tried that has an upper bound.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import cache
+from math import log2
 
-_FORMATS = {
-    "a private key": r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY(?: BLOCK)?-----\s*[\w+/=:\-., \r\n]{40}",
-    "an AWS access key": r"\b(?:AKIA|ASIA)[A-Z2-7]{16}\b",
-    "a GitHub token": r"\b(?:gh[pousr]_[A-Za-z0-9]{36,251}|github_pat_\w{82})\b",
-    "a GitLab token": r"\bglpat-[\w-]{20,}",
-    "a Slack token": r"\bxox[abeoprs]-(?:\d+-){1,3}[A-Za-z0-9-]{20,}",
-    "a Slack webhook": r"https://hooks\.slack\.com/services/T\w{8,}/B\w{8,}/\w{24}",
-    "a Stripe key": r"\b[rs]k_live_[A-Za-z0-9]{24,}\b",
-    "a Google API key": r"\bAIza[\w-]{35}(?![\w-])",
-    "an OpenAI key": r"\bsk-(?:[a-z]+-)?[\w-]{20,}T3BlbkFJ[\w-]{20,}",
-    "an Anthropic key": r"\bsk-ant-[a-z]+\d\d-[\w-]{80,}",
-    "a Hugging Face token": r"\bhf_[A-Za-z]{34}\b",
-    "an npm token": r"\bnpm_[A-Za-z0-9]{36}\b",
-    "a PyPI token": r"\bpypi-AgEIcHlwaS5vcmc[\w-]{50,}",
-    "a SendGrid key": r"\bSG\.[\w-]{22}\.[\w-]{43}(?![\w-])",
-    "a DigitalOcean token": r"\bdo[opr]_v1_[a-f0-9]{64}\b",
-    "a Telegram bot token": r"\b\d{8,10}:AA[\w-]{33}(?![\w-])",
+from .forms import FORMS, Form
+
+_NEAR = 64  # characters at most between a secret's name and the secret
+_WINDOW = 200  # the same, and the secret; what has no upper bound is known by its beginning
+_LONG_WORD = re.compile(rb"[\w+/=.~%$:@!,-]{16}")  # every secret has one, prose hardly ever
+_LEFT = rb"(?:(?<![A-Za-z0-9])|(?<=\\[nrtf])|(?<=%[0-9A-Fa-f]{2})|(?<=\\u00[0-9a-f]{2}))"
+_SET = (
+    rb"""(?:\\?["'`*\])]){0,3}\s{0,4}(?:[:=|,>]{1,3}|->|is|was)?\s{0,4}(?:\\?["'`*(\[<]){0,3}"""
+    rb"""(?:bearer |basic )?"""
+)
+_GAPS = {
+    "name": re.compile(rb"[\w.-]{0,16}(?![\w.-])" + _SET, re.IGNORECASE),
+    "noun": re.compile(
+        rb"[\w. -]{0,24}?(?:api|key|token|secret|auth|passw|bearer)\w{0,16}(?!\w)" + _SET,
+        re.IGNORECASE,
+    ),
 }
-_ANY = re.compile("|".join(f"({pattern})" for pattern in _FORMATS.values()))
+
+_EXAMPLES = (
+    b"example", b"sample", b"dummy", b"placeholder", b"changeme", b"change_me", b"redacted",
+    b"xxxxx", b"yourkey", b"your_", b"your-", b"yourtoken", b"yoursecret", b"yourapi", b"insert",
+    b"notreal", b"not-real", b"notareal", b"not-a-real", b"fakekey", b"fake-", b"fake_", b"foobar",
+    b"abcdef", b"123456", b"234567", b"987654", b"qwerty", b"deadbeef", b"0000000", b"secretkey",
+    b"apikey", b"api-key", b"api_key", b"testtest", b"goes-here", b"goeshere", b"-here",
+)  # fmt: skip
+
+# The first 16 digits of the SHA-256 of keys that issuers publish for everyone to try.
+_PUBLISHED = frozenset(
+    (
+        "153a182586451358",  # Stripe, its documentation
+        "74e11884b07b1d51",  # Stripe, the same
+        "740ff49af25d70c2",  # Stripe, the same
+        "7e498f91828a193c",  # GitHub, its documentation
+        "0011cc25eb432071",  # Azure, the storage emulator
+        "aa6547439583c3a2",  # Azure, the Cosmos emulator
+        "511c2249afed266e",  # Telegram, its documentation
+        "02f7ce3c263f85c0",  # Discord, its documentation
+        "67f4df03c8b092dc",  # 1Password, its documentation
+    )
+)
+
+_USUAL = re.compile(
+    rb"passw|example|changeme|your|placeholder|xxx|secret|\.\.\.|^(?:postgres|mysql|mariadb|mongo"
+    rb"|mongodb|redis|rabbitmq|root|admin|guest|user|username|token|test|testing|default|foobar"
+    rb"|api[-_]?key|x-oauth-basic|x-token-auth|oauth2?|[*.x-]+)\d{0,3}$",
+    re.IGNORECASE,
+)
+_NO_HOST = re.compile(
+    rb"@(?:[\w.-]{0,200}\.)?(?:example\.?(?:com|org|net)?|invalid|host(?:name)?|test)$"
+)
 
 
-def leak(text: str) -> str:
-    """Name the first secret in `text` ("a GitHub token"); empty when there is none."""
-    match = _ANY.search(text)
-    return list(_FORMATS)[(match.lastindex or 1) - 1] if match else ""
+def leak(data: bytes) -> str:
+    """Name the first secret in `data` ("a GitHub token"); empty when there is none."""
+    if not _LONG_WORD.search(data):
+        return ""
+    by_itself, beside = _anchored()
+    for anchors, text in ((by_itself, data), (beside, data.lower())):
+        for anchor, form in anchors:
+            if anchor in text and any(map(_JUDGES[form.judge], _matches(form, anchor, data, text))):
+                return form.name
+    return ""
 
 
-def objection(data: bytes) -> str:
+def objection(path: bytes, data: bytes) -> str:
     """Say why a file must not travel; empty when it may."""
-    found = leak(data.decode("utf-8", "replace"))
-    return f"it seems to hold {found}" if found else ""
+    if found := leak(data):
+        return f"it seems to hold {found}"
+    found = leak(path)
+    return f"its name seems to hold {found}" if found else ""
+
+
+@cache
+def _anchored() -> tuple[list[tuple[bytes, Form]], list[tuple[bytes, Form]]]:
+    """Return every anchor with its form: of what is known by itself, and of what by a name."""
+    pairs = [(anchor.encode(), form) for form in FORMS for anchor in form.anchors]
+    return [each for each in pairs if not each[1].beside], [
+        each for each in pairs if each[1].beside
+    ]
+
+
+@cache
+def _compiled(form: Form) -> re.Pattern[bytes]:
+    if form.beside:
+        return re.compile(rb"(?<![\w/+-])(?:%s)(?![\w/+=-])" % form.pattern.encode())
+    return re.compile((_LEFT if form.left else b"") + form.pattern.encode())
+
+
+def _matches(form: Form, anchor: bytes, data: bytes, text: bytes) -> Iterator[re.Match[bytes]]:
+    """Yield what is of the form, without overlap."""
+    find = _beside if form.beside else _at
+    start = text.find(anchor)
+    while start >= 0:
+        end = start + len(anchor)
+        if match := find(form, data, start, end):
+            yield match
+            end = max(end, match.end())
+        start = text.find(anchor, end)
+
+
+def _at(form: Form, data: bytes, start: int, _: int) -> re.Match[bytes] | None:
+    begin = start - form.back
+    return _compiled(form).match(data, begin) if begin >= 0 else None
+
+
+def _beside(form: Form, data: bytes, _: int, end: int) -> re.Match[bytes] | None:
+    gap = _GAPS[form.beside]
+    match = gap.match(data, end, end + _NEAR) and _compiled(form).search(data, end, end + _WINDOW)
+    if not match or match.start() > end + _NEAR:
+        return None
+    return match if gap.fullmatch(data, end, match.start()) else None
+
+
+# --- examples are no secrets ----------------------------------------------------------------------
+
+
+def _is_random(match: re.Match[bytes]) -> bool:
+    return looks_random(match[match.lastindex or 0])
+
+
+def looks_random(text: bytes) -> bool:
+    """Say whether a text may have been drawn at random, rather than be written as an example."""
+    lowered = text[:100].lower()  # in long ones chance writes words, too
+    if any(word in lowered for word in _EXAMPLES):
+        return False
+    if hashlib.sha256(text).hexdigest()[:16] in _PUBLISHED:
+        return False
+    return not (_repeats(text) or _is_wordy(text)) and _is_mixed(re.sub(rb"\W", b"", text))
+
+
+def _repeats(text: bytes) -> bool:
+    """Whether many of its runs of three characters are the same."""
+    runs = [text[at : at + 3] for at in range(len(text) - 2)]
+    return len(set(runs)) < 0.8 * min(len(runs), 400)
+
+
+def _is_wordy(text: bytes) -> bool:
+    """Whether it is of letters alone, with the vowels of words, and changes case seldom."""
+    if not text.isalpha() or len(re.findall(rb"[a-z][A-Z]", text)) > len(text) / 8:
+        return False
+    return sum(text.lower().count(vowel) for vowel in (b"a", b"e", b"i", b"o", b"u")) > 0.4 * len(
+        text
+    )
+
+
+def _is_mixed(text: bytes) -> bool:
+    """Whether its characters differ as much as chance has it: in bits of entropy for each."""
+    if len(text) < 8:
+        return False
+    entropy = -sum(n / len(text) * log2(n / len(text)) for n in Counter(text).values())
+    return entropy >= min(2.75, 0.8 * log2(len(text)))
+
+
+def _has_claims(match: re.Match[bytes]) -> bool:
+    """Whether a token claims something of somebody, other than the well-known John Doe."""
+    payload, _, signature = match[1].partition(b".")
+    claims = base64.urlsafe_b64decode(payload[: len(payload) // 4 * 4])
+    return not re.search(rb"John Doe|1234567890|example", claims) and looks_random(signature)
+
+
+def _is_password(match: re.Match[bytes]) -> bool:
+    return not (_USUAL.search(match[1]) or _NO_HOST.search(match[0]))
+
+
+def _is_any(_: re.Match[bytes]) -> bool:
+    return True
+
+
+_JUDGES: dict[str, Callable[[re.Match[bytes]], bool]] = {
+    "random": _is_random,
+    "claims": _has_claims,
+    "password": _is_password,
+    "": _is_any,
+}

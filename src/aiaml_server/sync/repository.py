@@ -247,7 +247,7 @@ class Repository:
 
     # --- committing -----------------------------------------------------------------------------
 
-    def pending(self, objection: Callable[[bytes], str]) -> int:
+    def pending(self, objection: Callable[[bytes, bytes], str]) -> int:
         """Count what `commit` would commit now; `held_back` and `unfit` say what it would not."""
         head = self.head()
         disk = self._disk(head)
@@ -256,14 +256,14 @@ class Repository:
         self.held_back, self.unfit = disk.held_back, disk.unfit
         return added + len(forgotten)
 
-    def commit(self, objection: Callable[[bytes], str], missing: Missing = "") -> int:
+    def commit(self, objection: Callable[[bytes, bytes], str], missing: Missing = "") -> int:
         """Commit every memory that is not on disk as it is in the current commit.
 
         What the disk lacks, and was never seen there, is brought back instead. Where much has been
         deleted at once, that is not committed unless a person has said so.
 
         Args:
-            objection: says for a file's bytes why they must not be committed; empty if they may.
+            objection: says why a path with these bytes must not be committed; empty if it may.
             missing: what a person has said about memories that were deleted.
 
         Returns:
@@ -311,7 +311,7 @@ class Repository:
         return [path for path in deleted if path not in unasked]
 
     def _steps(
-        self, disk: Disk, head: str, objection: Callable[[bytes], str]
+        self, disk: Disk, head: str, objection: Callable[[bytes, bytes], str]
     ) -> Iterator[tuple[Step, Sighting | None]]:
         versions: set[tuple[bytes, bytes]] = set()
 

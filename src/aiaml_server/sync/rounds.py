@@ -163,8 +163,8 @@ class Rounds:
             log.info("Committed %d memories", committed)
         return committed
 
-    def _objection(self, data: bytes) -> str:
-        return objection(data) if self._settings.check_secrets else ""
+    def _objection(self, path: bytes, data: bytes) -> str:
+        return objection(path, data) if self._settings.check_secrets else ""
 
     # --- exchanging -----------------------------------------------------------------------------
 

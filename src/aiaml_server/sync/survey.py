@@ -95,7 +95,7 @@ def _ask(found: Survey, settings: Settings) -> None:
         found.ahead_since = repository.ahead_since()
 
 
-def _no_objection(_: bytes) -> str:
+def _no_objection(_path: bytes, _data: bytes) -> str:
     return ""
 
 

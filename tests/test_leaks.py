@@ -1,0 +1,146 @@
+"""Secrets are known by their form; examples are none, and hostile texts cost little."""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+
+import pytest
+
+from aiaml_server.sync.forms import FORMS
+from aiaml_server.sync.leaks import leak, objection
+from secrets_corpus import ALNUM, SECRETS, near_misses, of, ordinary
+
+KIB = 1024
+MIB = 1024 * KIB
+
+
+def test_the_corpus_is_as_large_as_it_claims() -> None:
+    """What the other tests say of all is said of many."""
+    assert len(SECRETS) >= 110
+    assert len(ordinary()) >= 137
+    assert len(near_misses()) >= 63
+
+
+@pytest.mark.parametrize("kind", SECRETS)
+def test_a_secret_is_found_wherever_it_stands(kind: str) -> None:
+    """In a sentence, alone, at the end, in a list, in code, on the third line."""
+    drawn = SECRETS[kind](random.Random(kind))
+    frames = ("The one for the flat: {}, until May.", "{}", "- {}\n- milk", "x\n\n{}\n", "`{}`")
+    for frame in frames:
+        assert leak(frame.replace("{}", drawn).encode()), frame
+
+
+def test_hardly_any_drawing_is_taken_for_an_example() -> None:
+    """Of twenty of each form, at most one in a hundred of all."""
+    missed = [
+        drawn
+        for kind, draw in SECRETS.items()
+        for drawn in map(draw, [random.Random(f"{kind} {n}") for n in range(20)])
+        if not leak(drawn.encode())
+    ]
+    assert len(missed) <= len(SECRETS) * 20 / 100
+
+
+def test_ordinary_texts_hold_none() -> None:
+    """Prose, code, lock files, logs, images, public keys: no alarm at all."""
+    alarms = {text[:80]: found for text in ordinary() if (found := leak(text.encode()))}
+    assert alarms == {}
+
+
+def test_examples_of_documentation_are_no_secrets() -> None:
+    """At most three of them are taken for one."""
+    alarms = {text[:80]: found for text in near_misses() if (found := leak(text.encode()))}
+    assert len(alarms) <= 3, alarms
+
+
+def test_keys_that_issuers_publish_are_no_secrets() -> None:
+    """Everybody tries them; put together here, so that no scanner takes this file for a leak."""
+    assert not leak(b"sk_test_" + b"4eC39HqLyjWDar" + b"jtT1zdp7dc")
+    assert not leak(b"ghp_" + b"16C7e42F292c6912E77" + b"10c838347Ae178B4a")
+    assert leak(b"sk_test_" + b"4eC39HqLyjWDar" + b"jtT1zdp7dd")
+
+
+def test_each_form_is_found_by_a_secret_of_the_corpus() -> None:
+    """Most rows of the table are used; those that are not are much like one that is."""
+    found = {leak(draw(random.Random(n)).encode()) for draw in SECRETS.values() for n in range(3)}
+    names = {form.name for form in FORMS}
+    assert found <= names
+    assert len(names - found) <= len(names) / 3
+
+
+def test_the_table_names_its_sources_and_bounds() -> None:
+    """Each row has a source, and no quantifier without an upper bound."""
+    for form in FORMS:
+        assert len(form.source) > 8, form
+        assert form.name.startswith(("a ", "an ")), form
+        bare = re.sub(r"\\.|\[(?:\\.|[^\]])*\]", "x", form.pattern)
+        assert not re.search(r"[*+]|\{\d*,\}", bare), form
+        assert form.anchors == tuple(a.lower() if form.beside else a for a in form.anchors), form
+
+
+def test_a_name_can_hold_one_as_well() -> None:
+    """The name of a file travels like what is in it."""
+    token = f"ghp_{of(ALNUM, 36)(random.Random(1))}"
+    assert objection(f"files/{token}.md".encode(), b"x") == "its name seems to hold a GitHub token"
+    assert objection(b"files/a.md", token.encode()) == "it seems to hold a GitHub token"
+    assert objection(b"files/20260101_120000_1b2c3d4e.md", b"x") == ""
+
+
+def test_bytes_that_are_no_text_are_looked_into() -> None:
+    """A memory by hand may be of any encoding."""
+    token = f"ghp_{of(ALNUM, 36)(random.Random(1))}".encode()
+    assert leak(b"\xff\xfe\x00 " + token + b"\xff")
+
+
+# --- how long it takes ----------------------------------------------------------------------------
+
+
+def seconds(data: bytes, tries: int = 2) -> float:
+    """Return the least processor time of some tries."""
+    found = []
+    for _ in range(tries):
+        start = time.process_time()
+        leak(data)
+        found.append(time.process_time() - start)
+    return min(found)
+
+
+def repeated(unit: str, size: int) -> bytes:
+    """Return a unit again and again, up to a size."""
+    return (unit * (size // len(unit) + 1))[:size].encode()
+
+
+@pytest.mark.parametrize("number", range(len(FORMS)))
+def test_what_begins_like_a_secret_costs_no_more_than_its_length(number: int) -> None:
+    """Twice as much takes about twice as long, whichever form is begun again and again."""
+    form = FORMS[number]
+    anchor = form.anchors[number % len(form.anchors)]
+    near = anchor + "a1B2c3-" if number % 2 else f"{anchor}="
+    for unit in (f"{anchor} key = ", near):
+        small, large = seconds(repeated(unit, 8 * KIB)), seconds(repeated(unit, 16 * KIB))
+        assert large < 3 * small + 0.01, unit
+        assert large < 16 * KIB / MIB * 2 + 0.02, unit
+
+
+ALL = " ".join(anchor for form in FORMS for anchor in form.anchors)
+WHOLE = (" ", "\n", "a", "-", "://a:", ALL)
+
+
+@pytest.mark.parametrize("unit", WHOLE, ids=lambda unit: repr(unit[:11]))
+def test_a_megabyte_takes_a_second_and_four_take_four(unit: str) -> None:
+    """Growth, rather than the time: a slow machine is no fault."""
+    one, four = seconds(repeated(unit, MIB)), seconds(repeated(unit, 4 * MIB), 1)
+    assert four < 6 * one + 0.05
+    assert one < 2  # on a busy machine; 0.2 s, mostly
+
+
+def test_what_no_secret_can_be_in_costs_next_to_nothing() -> None:
+    """`remember` looks as well, and an agent waits for it: less than 0.1 ms for a kilobyte."""
+    prose = ("Marco's dog Max is allergic to chicken. He prefers tea. " * 18)[:1000].encode()
+    leak(prose)
+    start = time.process_time()
+    for _ in range(100):
+        leak(prose)
+    assert time.process_time() - start < 100 * 0.0002  # twice that, for a busy machine
