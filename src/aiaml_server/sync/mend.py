@@ -7,6 +7,7 @@ the log; what it has not is kept.
 from __future__ import annotations
 
 import logging
+import os
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator
@@ -54,12 +55,12 @@ def _is_damaged(repository: Repository) -> bool:
     return False
 
 
-def mend(repository: Repository, objection: Callable[[bytes], str]) -> None:
+def mend(repository: Repository, objection: Callable[[bytes, bytes], str]) -> None:
     """Make a damaged repository one that can be committed to.
 
     Args:
         repository: the repository.
-        objection: says for a file's bytes why git must not have them; empty if it may.
+        objection: says why git must not have a path with these bytes; empty if it may.
 
     Raises:
         GitFailed: it is beyond that; the memories are not touched.
@@ -105,7 +106,7 @@ def _set_aside_packs(repository: Repository) -> None:
             log.warning("Set aside %s and its pack: %s", index, error.output)
 
 
-def _restore_head(repository: Repository, objection: Callable[[bytes], str]) -> None:
+def _restore_head(repository: Repository, objection: Callable[[bytes, bytes], str]) -> None:
     """Go back to the newest commit that is whole; none at all is a beginning as well."""
     git = repository.git
     _write_blobs(repository, objection)
@@ -139,7 +140,7 @@ def _is_whole(repository: Repository, commit: str) -> bool:
     return bool(commit)
 
 
-def _write_blobs(repository: Repository, objection: Callable[[bytes], str]) -> None:
+def _write_blobs(repository: Repository, objection: Callable[[bytes, bytes], str]) -> None:
     """Let git have the bytes of every memory again, but of what must not be in git."""
     paths = sorted((repository.base / "files").glob("*.md"))
     for chunk in in_chunks(_fit(paths, objection), len, len(paths) + 1, _BYTES):
@@ -147,10 +148,11 @@ def _write_blobs(repository: Repository, objection: Callable[[bytes], str]) -> N
         repository.git.fast_import("--quiet", "--done", istream=b"".join((*blobs, b"done\n")))
 
 
-def _fit(paths: Iterable[Path], objection: Callable[[bytes], str]) -> Iterator[bytes]:
+def _fit(paths: Iterable[Path], objection: Callable[[bytes, bytes], str]) -> Iterator[bytes]:
     for path in paths:
         with suppress(Unfit):
-            if (data := read(path)) is not None and not objection(data):
+            name = b"files/" + os.fsencode(path.name)
+            if (data := read(path)) is not None and not objection(name, data):
                 yield data
 
 
