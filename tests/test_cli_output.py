@@ -147,7 +147,6 @@ def test_there_is_one_way_to_the_terminal(path: Path) -> None:
     """Every module of the command line prints by `terminal`, which makes it safe."""
     allowed = {
         "serving.py": ["logging.StreamHandler", "logging.basicConfig"],  # with LogFormatter
-        "rendering.py": ["rich.console.Console", "rich.markdown.Markdown"],
     }
     found = other_ways_out(path.read_text(encoding="utf-8"))
     assert set(found) <= set(allowed.get(path.name, []))

@@ -13,10 +13,10 @@ from aiaml_server.cli.safe_html import safe_html
 
 SHOWN = (
     "p h1 h2 h3 h4 h5 h6 ul ol li blockquote pre code hr br em strong s a "
-    "table thead tbody tr th td"
+    "table thead tbody tr th td small"
 )
 ELEMENTS = frozenset(SHOWN.split())
-ATTRIBUTES = {"a": {"href", "title", "rel"}, "code": {"class"}, "ol": {"start"}}
+ATTRIBUTES = {"a": {"href", "rel"}, "code": {"class"}, "li": {"value"}, "p": {"class"}}
 
 
 class Elements(HTMLParser):
@@ -105,13 +105,22 @@ def test_a_link_that_leads_elsewhere_stands_as_its_markdown(url: str) -> None:
 
 
 def test_links_to_the_web_and_to_mail_work() -> None:
-    """Good links are links, and tell the other side nothing."""
+    """Good links are links, tell the other side nothing, and say where they lead."""
     rel = 'rel="noopener noreferrer"'
     assert safe_html("[a](https://a.example 't') <http://b.example> <c@d.example>") == (
-        f'<p><a href="https://a.example" title="t" {rel}>a</a> '
+        f'<p><a href="https://a.example" {rel}>a</a> '
+        "<small>(https://a.example &quot;t&quot;)</small> "
         f'<a href="http://b.example" {rel}>http://b.example</a> '
         f'<a href="mailto:c@d.example" {rel}>c@d.example</a></p>\n'
     )
+
+
+def test_an_address_is_encoded_in_the_link_and_readable_beside_it() -> None:
+    """A browser gets what it understands, a person what was written."""
+    page = safe_html("[a](<https://ä.example/ö \u202e>)")
+    ((_, attributes),) = assert_safe(page).found[1:2]
+    assert attributes["href"] == "https://xn--4ca.example/%C3%B6%20%E2%80%AE"
+    assert "(https://ä.example/ö ‹U+202E›)" in page
 
 
 def test_an_image_becomes_a_link_and_is_not_loaded() -> None:
@@ -119,11 +128,12 @@ def test_an_image_becomes_a_link_and_is_not_loaded() -> None:
     page = safe_html(
         "![a cat](https://a.example/cat.png) [![dog](https://b.example/dog.png)](https://c.example)"
     )
-    assert [attributes["href"] for _, attributes in assert_safe(page).found[1:]] == [
-        "https://a.example/cat.png",
-        "https://c.example",
-    ]
-    assert Elements(page).text == "[image: a cat] [image: dog]\n"
+    links = [attributes["href"] for tag, attributes in assert_safe(page).found if tag == "a"]
+    assert links == ["https://a.example/cat.png", "https://c.example"]
+    assert Elements(page).text == (
+        "[image: a cat] (https://a.example/cat.png) "
+        "[image: dog] (https://b.example/dog.png) (https://c.example)\n"
+    )
 
 
 def test_markdown_is_rendered() -> None:
@@ -133,7 +143,7 @@ def test_markdown_is_rendered() -> None:
     )
     tags = " ".join(tag for tag, _ in assert_safe(page).found)
     table = "table thead tr th tbody tr td"
-    assert tags == f"h1 p em strong s code ol li blockquote p pre code {table}"
+    assert tags == f"h1 p em strong s code ol li blockquote p p pre code {table}"
 
 
 @pytest.mark.parametrize(
@@ -171,10 +181,12 @@ def test_text_made_to_be_slow_is_shown_in_time(piece: str) -> None:
 
 
 def test_what_is_too_long_to_render_stands_as_it_is() -> None:
-    """Nothing of it is lost, and it is as safe."""
+    """Nothing of it is lost, it is as safe, and a sentence says so."""
     markdown = "# <script>alert(1)</script>\n" * 10_000
-    assert assert_safe(page := safe_html(markdown)).found == [("pre", {})]
-    assert Elements(page).text == markdown + "\n"
+    page = safe_html(markdown)
+    assert assert_safe(page).found == [("p", {"class": "aside"}), ("pre", {})]
+    said = "Shown as it stands: it is longer than 64 KiB.\n"
+    assert Elements(page).text == f"{said}{markdown}\n"
 
 
 @given(st.text(alphabet="ab <>&\"'`*_[]()!:/\\#-|~\n\tjx;=1.\0", max_size=200))

@@ -22,12 +22,12 @@ from .terminal import (
     REFUSED,
     as_json,
     bold,
-    coloured,
     dim,
     joined,
     note,
     out,
     out_json,
+    styled,
 )
 
 BY_NAME = {client.name: client for client in CLIENTS}
@@ -196,7 +196,7 @@ def _show(change: Change) -> int:
         os.devnull if data is None else name for data in (change.before, change.after)
     )
     for line in unified_diff(old, new, source, target, lineterm=""):
-        out(coloured(_masked(line), {"+": "green", "-": "red"}.get(line[0])))
+        out(styled(_masked(line), {"+": "green", "-": "red"}.get(line[0])))
     note(dim("Nothing was written."))
     return DONE
 

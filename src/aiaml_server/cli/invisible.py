@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 
 INVISIBLE = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
@@ -45,6 +46,7 @@ def holds_invisible(text: str) -> bool:
     return any(_mark(each) != each[0] for each in found)
 
 
+@lru_cache
 def code_point(character: str) -> str:
     """Return a character's code point as it is shown."""
     return f"‹U+{ord(character):04X}›"
@@ -74,6 +76,7 @@ def _neighbours(found: re.Match[str]) -> tuple[str, str]:
     return found.string[max(start - 1, 0) : start], found.string[end : end + 1]
 
 
+@lru_cache
 def _belongs(character: str, before: str, after: str) -> bool:
     """Say whether an invisible character is part of the visible one before it."""
     if not before:

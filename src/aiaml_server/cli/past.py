@@ -23,7 +23,6 @@ from .terminal import (
     Ended,
     as_json,
     bold,
-    coloured,
     columns,
     commit,
     confirm,
@@ -36,6 +35,7 @@ from .terminal import (
     padded,
     plural,
     settings,
+    styled,
     visible,
     width,
     yes,
@@ -447,8 +447,8 @@ def _id_of(name: str) -> str:
 
 
 _COLOURS: dict[str, Callable[[str], str]] = {
-    "+": lambda line: coloured(line, "green"),
-    "-": lambda line: coloured(line, "red"),
+    "+": lambda line: styled(line, "green"),
+    "-": lambda line: styled(line, "red"),
     "@": dim,
 }
 

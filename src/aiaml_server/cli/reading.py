@@ -19,12 +19,11 @@ from aiaml_server.scorer import Hit, clean
 
 from . import filters
 from .filters import Filter
-from .invisible import marked, marked_line
+from .invisible import marked_line
 from .terminal import (
     Ended,
     as_json,
     bold,
-    coloured,
     columns,
     dim,
     note,
@@ -33,6 +32,7 @@ from .terminal import (
     out,
     out_bytes,
     out_json,
+    styled,
     visible,
     width,
 )
@@ -136,7 +136,9 @@ def nothing(wanted: Filter, page: int = 1) -> str:
 def show(ids: Sequence[str], raw: bool, json: bool) -> None:
     """Show memories whole, their markdown rendered.
 
-    The first four characters of an id do, where no other begins so.
+    The first four characters of an id do, where no other begins so. Every word of a memory is
+    shown: links with their addresses, invisible characters as code points (‹U+202E›), and as it
+    stands what would be hidden by rendering or is longer than 64 KiB.
 
     \b
     Examples:
@@ -167,15 +169,15 @@ def found_by(bank: MemoryBank, memory_id: str) -> list[tuple[str, Memory]]:
 
 
 def _render(name: str, memory: Memory, *, rule: bool) -> None:
-    from .rendering import markdown  # noqa: PLC0415 (imports rich)
+    from .rendering import rendered  # noqa: PLC0415 (the parser: a twentieth of a second)
 
-    memory = visible(memory)
+    content, memory = memory.content, visible(memory)
     if rule:
         out(dim("─" * width()))
     out(f"{bold(memory.id)}  {when(memory.timestamp)}  {memory.agent}, about {memory.user}")
     out(dim(f"{', '.join(memory.topics)}  ·  files/{marked_line(name)}"))
     out()
-    markdown(marked(memory.content))
+    out(rendered(content))
 
 
 # --- search ---------------------------------------------------------------------------------------
@@ -241,7 +243,7 @@ def marker(keywords: Iterable[str]) -> Callable[[str], str]:
     """Return what makes the keywords in a text stand out."""
     longest = sorted(keywords, key=len, reverse=True)
     pattern = re.compile("|".join(map(re.escape, longest)), re.IGNORECASE)
-    return lambda text: pattern.sub(lambda found: coloured(found[0], "yellow"), text)
+    return lambda text: pattern.sub(lambda found: styled(found[0], "yellow"), text)
 
 
 def _around(line: str, keywords: Iterable[str], most: int) -> str:

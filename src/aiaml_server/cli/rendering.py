@@ -1,20 +1,193 @@
-"""Markdown on a terminal, and whatever else needs rich."""
+"""Markdown on a terminal.
+
+Each block becomes lines that fit the width. Nothing of the source is lost (see `commonmark`): a
+link's address and title stand behind its text, the words after a fence above its code, and a table
+that is too wide is given row by row.
+"""
 
 from __future__ import annotations
 
-from rich.console import Console
-from rich.markdown import Markdown
+import re
+from collections.abc import Callable, Iterable, Sequence
 
-from .terminal import width
+from markdown_it.tree import SyntaxTreeNode
+
+from .commonmark import parsed, shows_all, why_not
+from .invisible import marked, marked_line
+from .terminal import bold, columns, dim, styled, unstyled, width
+
+_WIDEST = 100  # columns that are read with ease
+_NARROWEST = 20  # however deep a list is nested
+
+Style = Callable[[str], str]
 
 
-def markdown(text: str) -> None:
-    """Print markdown. Raw HTML, which rich would leave out, is shown as what it is: text."""
-    rendered = Markdown(text, hyperlinks=False)
-    for token in rendered.parsed:
-        if token.type == "html_block":
-            token.type, token.content = "code_block", token.content.rstrip()
-        for child in token.children or ():
-            if child.type == "html_inline":
-                child.type = "text"
-    Console(width=min(width(), 100)).print(rendered)
+def rendered(text: str) -> str:
+    """Return markdown as it is printed (by `out`); what would lose a word by it, as it stands."""
+    if (tokens := parsed(text)) is not None:
+        lines = _blocks(SyntaxTreeNode(tokens).children, min(width(), _WIDEST))
+        shown = "\n".join(lines)
+        if shows_all(text, unstyled(shown)):
+            return shown
+    return f"{dim(why_not(text))}\n\n{marked(text)}"
+
+
+# --- blocks ---------------------------------------------------------------------------------------
+
+
+def _blocks(nodes: Iterable[SyntaxTreeNode], room: int, *, tight: bool = False) -> list[str]:
+    """Return the lines of blocks, an empty one between two."""
+    lines: list[str] = []
+    for node in nodes:
+        lines += [""] if lines and not tight else []
+        lines += _block(node, max(room, _NARROWEST))
+    return lines
+
+
+def _block(node: SyntaxTreeNode, room: int) -> list[str]:
+    return _BLOCKS.get(node.type, _paragraph)(node, room)
+
+
+def _paragraph(node: SyntaxTreeNode, room: int) -> list[str]:
+    return _wrapped(_inline(node), room)
+
+
+def _heading(node: SyntaxTreeNode, room: int) -> list[str]:
+    return _wrapped(f"{bold('#' * int(node.tag[1]))} {_inline(node, bold)}", room)
+
+
+def _quote(node: SyntaxTreeNode, room: int) -> list[str]:
+    return [f"{dim('│')} {line}".rstrip() for line in _blocks(node.children, room - 2)]
+
+
+def _rule(_: SyntaxTreeNode, room: int) -> list[str]:
+    return [dim("─" * room)]
+
+
+def _list(node: SyntaxTreeNode, room: int) -> list[str]:
+    tight = all(child.hidden for item in node.children for child in item.children[:1])
+    marks = [f" {each.info}{each.markup} " if each.info else " • " for each in node.children]
+    indent = max(map(len, marks))
+    lines: list[str] = []
+    for mark, item in zip(marks, node.children, strict=True):
+        inside = _blocks(item.children, room - indent, tight=tight) or [""]
+        lines += [""] if lines and not tight else []
+        lines.append(f"{mark:>{indent}}{inside[0]}")
+        lines += [" " * indent + line if line else "" for line in inside[1:]]
+    return lines
+
+
+def _code(node: SyntaxTreeNode, _: int) -> list[str]:
+    lines = marked(node.content).rstrip("\n").split("\n")
+    if info := marked_line(node.info.strip()):
+        lines.insert(0, dim(info))
+    return [f"    {line}".rstrip() for line in lines]
+
+
+def _table(node: SyntaxTreeNode, room: int) -> list[str]:
+    """Return a table in columns; where these do not fit, each row as text."""
+    rows = [
+        [_inline(cell) for cell in row.children] for part in node.children for row in part.children
+    ]
+    head, *body = rows
+    widest = [max(columns(unstyled(cell)) for cell in column) for column in zip(*rows, strict=True)]
+    if sum(widest) + 3 * (len(widest) - 1) > room:
+        return [line for row in rows for line in _hanging(" │ ".join(row), room)]
+    rule = dim("─┼─".join("─" * size for size in widest))
+    return [_row(map(bold, head), widest), rule, *(_row(row, widest) for row in body)]
+
+
+def _hanging(text: str, room: int) -> list[str]:
+    first, *rest = _wrapped(text, room - 2)
+    return [first, *(f"  {line}" for line in rest)]
+
+
+def _row(cells: Iterable[str], widest: Sequence[int]) -> str:
+    padded = (
+        cell + " " * (size - columns(unstyled(cell)))
+        for cell, size in zip(cells, widest, strict=True)
+    )
+    return dim(" │ ").join(padded).rstrip()
+
+
+_BLOCKS: dict[str, Callable[[SyntaxTreeNode, int], list[str]]] = {
+    "heading": _heading,
+    "bullet_list": _list,
+    "ordered_list": _list,
+    "blockquote": _quote,
+    "fence": _code,
+    "code_block": _code,
+    "table": _table,
+    "hr": _rule,
+}
+
+
+# --- inside a block -------------------------------------------------------------------------------
+
+
+def _inline(node: SyntaxTreeNode, style: Style = str) -> str:
+    """Return the text of a block; each word has its own style, so that lines can break anywhere."""
+    return "".join(_span(child, style) for child in node.children)
+
+
+def _span(node: SyntaxTreeNode, style: Style) -> str:
+    if node.type in _STYLES:
+        inner = _STYLES[node.type]
+        return _inline(node, lambda word: inner(style(word)))
+    if node.type == "inline":
+        return _inline(node, style)
+    if node.type == "link":
+        return _link(node, style)
+    if node.type == "image":
+        source = str(node.attrs["src"])
+        return _styled(f"[image: {node.content.strip()}]", style) + _aside(source, node)
+    if node.type in ("softbreak", "hardbreak"):
+        return " " if node.type == "softbreak" else "\n"
+    return _styled(node.content, _code_style if node.type == "code_inline" else style)
+
+
+def _link(node: SyntaxTreeNode, style: Style) -> str:
+    address = str(node.attrs["href"])
+    text = _inline(node, lambda word: styled(style(word), "underline"))
+    if unstyled(text) in (address, address.removeprefix("mailto:")):
+        address = ""
+    return text + _aside(address, node)
+
+
+def _aside(address: str, node: SyntaxTreeNode) -> str:
+    """Return what stands behind a link: where it leads, and its title."""
+    title = str(node.attrs.get("title", ""))
+    said = " ".join(filter(None, [address, title and f'"{title}"']))
+    return " " + _styled(f"({said})", dim) if said else ""
+
+
+def _styled(text: str, style: Style) -> str:
+    return re.sub(r"[^ \n]+", lambda word: style(word[0]), marked(text))
+
+
+def _code_style(word: str) -> str:
+    return styled(word, "cyan")
+
+
+_STYLES: dict[str, Style] = {
+    "strong": bold,
+    "em": lambda word: styled(word, "italic"),
+    "s": lambda word: styled(word, "struck"),
+}
+
+
+def _wrapped(text: str, room: int) -> list[str]:
+    """Break a text between words; a word that is too long stays whole, to be copied."""
+    lines: list[str] = []
+    for line in text.split("\n"):
+        words: list[str] = []
+        used = 0
+        for word in filter(None, line.split(" ")):
+            size = columns(unstyled(word))
+            if words and used + 1 + size > room:
+                lines.append(" ".join(words))
+                words, used = [], 0
+            used += size + bool(words)
+            words.append(word)
+        lines.append(" ".join(words))
+    return lines

@@ -207,17 +207,22 @@ def _thread_ended(args: threading.ExceptHookArgs) -> None:
 
 def bold(text: str) -> str:
     """Return text that stands out on a terminal."""
-    return _styled(text, 1)
+    return styled(text, "bold")
 
 
 def dim(text: str) -> str:
     """Return text that stands back on a terminal."""
-    return _styled(text, 2)
+    return styled(text, "dim")
 
 
-def coloured(text: str, colour: str | None) -> str:
-    """Return text in a colour: red, green, yellow, or None for its own."""
-    return _styled(text, _COLOURS[colour]) if colour else text
+def styled(text: str, style: str | None) -> str:
+    """Return text in a colour or another style of `_STYLES`; None is its own."""
+    return f"{_KEY}{_STYLES[style]}m{text}{_KEY}0m" if style else text
+
+
+def unstyled(text: str) -> str:
+    """Return the text alone."""
+    return _STYLE.sub("", text)
 
 
 def safe(text: str) -> str:
@@ -231,11 +236,10 @@ def safe(text: str) -> str:
     return "".join(pieces)
 
 
-def _styled(text: str, number: int) -> str:
-    return f"{_KEY}{number}m{text}{_KEY}0m"
-
-
-_COLOURS = {"red": 31, "green": 32, "yellow": 33}
+_STYLES = {
+    "bold": 1, "dim": 2, "italic": 3, "underline": 4, "struck": 9,
+    "red": 31, "green": 32, "yellow": 33, "cyan": 36,
+}  # fmt: skip
 # A style stands in a text as a mark that no other text can hold, since it is drawn at each start;
 # so a colour that a memory or a remote wrote itself is shown and not obeyed.
 _KEY = f"\x1b{os.urandom(12).hex()}:"

@@ -17,7 +17,6 @@ from aiaml_server.cli.terminal import (
     NOTHING,
     REFUSED,
     as_json,
-    coloured,
     confirm,
     dim,
     note,
@@ -25,6 +24,7 @@ from aiaml_server.cli.terminal import (
     out_json,
     passing,
     plural,
+    styled,
     width,
     yes,
 )
@@ -119,7 +119,7 @@ def _show(findings: Iterable[Finding]) -> Iterator[Finding]:
         for count, finding in enumerate(group, 1):
             if count <= _SHOWN:
                 line = _wrapped(f"{level:7}  {finding.check:9}  {finding.found}")
-                out(coloured(line[:7], _COLOURS[level]) + line[7:])
+                out(styled(line[:7], _COLOURS[level]) + line[7:])
             yield finding
         if count > _SHOWN:
             out(f"{'':20}… and {count - _SHOWN:,} more, which `--json` names")

@@ -55,7 +55,8 @@ def archive(directory: Path, names: Iterable[str]) -> bytes:
 def book(memories: Sequence[Memory], *, by_topic: bool = False) -> Iterator[bytes]:
     """Return one markdown document to read or to print: contents, then the memories in chapters.
 
-    A memory stands as a quotation, so that no heading, fence or comment in it reaches further.
+    A memory stands as a quotation, so that no heading, fence or comment in it reaches further; and
+    as the text that it is, where a renderer would hide a word of it.
     """
     chapters = by_topics(memories) if by_topic else by_months(memories)
     yield f"# Memories\n\n{_count(memories)}.\n\n".encode()
@@ -70,8 +71,19 @@ def book(memories: Sequence[Memory], *, by_topic: bool = False) -> Iterator[byte
 def _entry(memory: Memory) -> str:
     memory = visible(memory)
     about = f"{memory.agent}, about {memory.user}: {', '.join(memory.topics)} ({memory.id})"
-    quoted = "\n".join(f"> {line}".rstrip() for line in memory.content.strip().splitlines())
-    return f"\n### {_plain(minute(memory))}\n\n{_plain(about)}\n\n{quoted}\n"
+    return f"\n### {_plain(minute(memory))}\n\n{_plain(about)}\n\n{_quoted(memory.content)}\n"
+
+
+def _quoted(content: str) -> str:
+    """Return a text as a quotation, or as it is written, where a renderer would hide some of it."""
+    from aiaml_server.cli.commonmark import is_shown_by_others  # noqa: PLC0415 (a tenth of a second)
+
+    quoted = "\n".join(f"> {line}".rstrip() for line in content.strip().split("\n"))
+    if is_shown_by_others(quoted):
+        return quoted
+    longest = max(map(len, re.findall("`+", content)), default=0)
+    fence = "`" * max(longest + 1, 3)
+    return f"{fence}\n{content.rstrip()}\n{fence}"
 
 
 def _plain(text: str) -> str:
