@@ -5,21 +5,26 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import signal
 import sqlite3
 import subprocess
 import time
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from aiaml_server import Memory, MemoryBank, Settings
-from aiaml_server.database import file_of
+from aiaml_server import Memory, MemoryBank, Settings, database
+from aiaml_server.database import Database, Entry, file_of, remove
 from aiaml_server.errors import StoreError
 from aiaml_server.memory import format  # noqa: A004
 from aiaml_server.scorer import Hit, rank
-from aiaml_server.store import Store
+from aiaml_server.store import UNREADABLE, Store
+from aiaml_server.watch import is_local
+from client import Client
 from loop_disk import loop_disk
 
 NOTE = Memory("a1b2c3d4", "2026-01-01T00:00:00+00:00", "claude", "marco", ("x",), "needle")
@@ -204,3 +209,174 @@ def test_an_index_of_another_kind_survives_a_remember(tmp_path: Path) -> None:
         assert len(found(bank, "needle")) == 1
         assert not other.exists()
         assert file_of(tmp_path / ".index").exists()
+
+
+# --- files cut under running servers --------------------------------------------------------------
+
+
+def truncate(path: Path) -> None:
+    """Do what `truncate -s0` does."""
+    os.truncate(path, 0)
+
+
+def halve(path: Path) -> None:
+    """Lose the end."""
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def overwrite(path: Path) -> None:
+    """Do what `cp` of a small file over it does."""
+    with path.open("r+b") as stream:
+        stream.truncate(0)
+        stream.write(b"something else entirely" * 100)
+
+
+@pytest.mark.parametrize("harm", [truncate, halve, overwrite])
+def test_no_server_dies_of_an_index_that_is_cut_under_it(
+    tmp_path: Path, harm: Callable[[Path], None]
+) -> None:
+    """Two servers go on, and answer as the files do, whichever file of the index it is."""
+    for number in range(300):
+        write(tmp_path, f"{number}.md", f"needle word{number} " * 20)
+    with Client(tmp_path) as one, Client(tmp_path) as two:
+        for turn in range(6):
+            for client in (one, two):
+                stored = client.remember(f"turn{turn} needle")["memory_id"]
+                assert client.call("think", keywords=[f"turn{turn}"])[0]["id"] == stored
+            paths = [path for path in (tmp_path / ".index").iterdir() if path.is_file()]
+            assert any(path.name.endswith(".sqlite") for path in paths)
+            for path in paths:
+                with suppress(FileNotFoundError):
+                    harm(path)
+            for client in (one, two):
+                for word in ("needle", "word7", f"turn{turn}"):
+                    hits = [hit["id"] for hit in client.call("think", keywords=[word])]
+                    assert hits == [hit.id for hit in scan(tmp_path, word)]
+        assert "Traceback" not in one.log() + two.log()
+
+
+def test_a_full_btrfs_disk_ends_no_server(tmp_path: Path) -> None:
+    """There, writing a block again needs a new one; whoever maps a file dies when there is none."""
+    with loop_disk(tmp_path, "btrfs", 120) as disk:
+        base = disk.place / "base"
+        base.mkdir()
+        for number in range(200):
+            write(base, f"{number}.md", f"needle word{number} " * 20)
+        filler = disk.place / "filler"
+        with Client(base) as one, Client(base) as two:
+            for client in (one, two):
+                assert len(client.call("think", keywords=["needle"])) == 25
+                assert client.remember("needle")["memory_id"]
+            with filler.open("wb", buffering=0) as stream:
+                for size in (1024 * 1024, 65536, 4096, 4096, 4096):
+                    with suppress(OSError):
+                        while stream.write(os.urandom(size)):
+                            pass
+                    subprocess.run(["sync", "-f", str(disk.place)], check=False)
+            for turn in range(8):
+                for client in (one, two):
+                    client.remember(f"turn{turn} " * 2000)
+                    subprocess.run(["sync", "-f", str(disk.place)], check=False)
+                    hits = [hit["id"] for hit in client.call("think", keywords=["needle"])]
+                    assert hits == [hit.id for hit in scan(base, "needle")]
+                    assert client.process.poll() is None
+            filler.unlink()
+            subprocess.run(["sync", "-f", str(disk.place)], check=True)
+            for client in (one, two):
+                stored = client.remember("afterwards")["memory_id"]
+                assert stored in {
+                    hit["id"] for hit in client.call("think", keywords=["afterwards"])
+                }
+
+
+def test_a_stopped_neighbour_costs_no_more_than_two_seconds(tmp_path: Path) -> None:
+    """One that was stopped in the middle of its first indexing; what it holds is made anew."""
+    if os.name != "posix":
+        pytest.skip("Windows cannot stop a process so")
+    for number in range(3000):
+        write(tmp_path, f"{number}.md", f"needle word{number} " * 20)
+    begun = time.monotonic()
+    with Client(tmp_path) as client:  # how long it takes without a neighbour
+        assert len(client.call("think", keywords=["needle"])) == 25
+    alone = time.monotonic() - begun
+    shutil.rmtree(tmp_path / ".index")
+    with Client(tmp_path) as stopped:
+        deadline = time.monotonic() + 10
+        while not list(tmp_path.glob(".index/*-journal")):
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+        stopped.process.send_signal(signal.SIGSTOP)
+        begun = time.monotonic()
+        with Client(tmp_path) as client:
+            assert len(client.call("think", keywords=["needle"])) == 25
+        assert time.monotonic() - begun < 2 + 3 * alone
+        stopped.process.send_signal(signal.SIGCONT)
+        assert len(stopped.call("think", keywords=["needle"])) == 25
+
+
+def test_a_slow_neighbour_is_waited_for(tmp_path: Path) -> None:
+    """As long as it shows that it goes on, its work is not thrown away."""
+    write(tmp_path, "first.md")
+    with closing(MemoryBank(Settings(tmp_path))) as bank:
+        assert found(bank, "needle") == ["first.md"]
+    file = file_of(tmp_path / ".index")
+    slow = Database(file)
+
+    def entries() -> Iterator[Entry]:
+        for number in range(30):
+            time.sleep(0.1)
+            yield Entry(f"{number}.md", UNREADABLE, "slow")
+
+    def work() -> None:
+        with slow.transaction():
+            slow.add(entries())
+
+    with ThreadPoolExecutor() as pool:
+        working = pool.submit(work)
+        time.sleep(0.2)
+        write(tmp_path, "second.md")
+        with closing(MemoryBank(Settings(tmp_path))) as bank:
+            assert found(bank, "needle") == ["first.md", "second.md"]
+        working.result()
+    slow.close()
+    assert file_of(tmp_path / ".index") == file
+
+
+# --- what was not safe on disk --------------------------------------------------------------------
+
+
+def test_an_index_that_a_crash_of_the_machine_may_have_harmed_is_not_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One whose server ended is; one that was open when the machine started again is not."""
+    if not is_local(tmp_path):
+        pytest.skip("here, writing waits for the disk")
+    write(tmp_path, "first.md")
+    boots = [f"boot{number}" for number in range(4)]
+    monkeypatch.setattr(database, "_boot", lambda: boots[0])
+    for clean in (True, False):
+        bank = MemoryBank(Settings(tmp_path))
+        assert found(bank, "needle") == ["first.md"]
+        bank.remember("claude", "marco", ["x"], "thread")
+        assert len(found(bank, "thread")) == 1 + (not clean)
+        if clean:
+            bank.close()
+        file = file_of(tmp_path / ".index")
+        del boots[0]
+        with closing(MemoryBank(Settings(tmp_path))) as after:
+            assert found(after, "needle") == ["first.md"]
+        assert (file_of(tmp_path / ".index") == file) == clean
+        assert ("the machine went down" in caplog.text) == (not clean)
+
+
+def test_a_file_that_is_removed_takes_nothing_of_the_next(tmp_path: Path) -> None:
+    """What SQLite keeps beside a file bears its name, and no two files ever have the same."""
+    names = set()
+    for _ in range(20):
+        path = file_of(tmp_path)
+        with closing(Database(path)):
+            assert file_of(tmp_path) == path
+            names.add(path)
+        remove(path)
+    assert len(names) == 20
+    assert list(tmp_path.iterdir()) == []

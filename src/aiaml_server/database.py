@@ -18,9 +18,10 @@ import zlib
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from itertools import islice, repeat
 from pathlib import Path
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from .files import check_own, open_own, own_directory
 from .memory import Memory, instant
@@ -29,19 +30,23 @@ from .store import Stamp
 from .tokens import SEGMENT, Block, Postings, cut, with_slots, without_slots
 from .tokens import numbers as find_numbers
 
-SCHEMA = 2  # also in the last line of _TABLES
-PATIENCE = 10.0  # seconds to wait for another process that writes and makes no progress
+SCHEMA = 3  # also in the last line of _TABLES
+PATIENCE = 15  # tries, of `_TRY` each, while another process holds the file and gets nowhere
+_TRY = 0.1  # seconds; more on a busy machine, where the other one is slow, too
+_BEAT = 0.2  # seconds after which whoever writes shows again that it goes on
 STALE_SECONDS = 7 * 24 * 3600.0
 Value = TypeVar("Value")
 NEVER = Stamp(0, 0, 0, 0)  # recorded where a change might not show in the stamp
 _NONE = (b"", b"")
 _NO_INSTANT = -(1 << 63)
 
-_NAME = re.compile(r"[0-9]+-[0-9a-f]{8}\.sqlite")
+_NAME = re.compile(r"[0-9]+-[0-9a-f]{8}(?:-[0-9a-f]{8})?\.sqlite")
 
 _TABLES = """
 CREATE TABLE directory (modified, changed, inode, size);
 INSERT INTO directory VALUES (0, 0, 0, 0);
+CREATE TABLE unsynced (boot);
+INSERT INTO unsynced VALUES ('');
 CREATE TABLE files (
     id INTEGER PRIMARY KEY, name BLOB UNIQUE, modified, changed, inode, size,
     memory_id, timestamp, instant, problems
@@ -52,9 +57,11 @@ CREATE TABLE texts (id INTEGER PRIMARY KEY, topics, content, user, agent);
 CREATE TABLE uncut (id INTEGER PRIMARY KEY, young);
 CREATE TABLE vocabulary (id INTEGER PRIMARY KEY, runs BLOB);
 CREATE TABLE postings (id INTEGER PRIMARY KEY, totals, topics);
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 """
 
+_SUFFIX = ".sqlite"
+_PAGE = 10_000  # files that one reading of all takes at a time
 YOUNG = 64  # memories that are scored at each question rather than cut one by one
 _SOME = (1, 10, 100)  # values that one statement asks for
 _BLOCK = 16 * 1024  # bytes of the vocabulary that a new memory writes again at most
@@ -66,6 +73,9 @@ WITH RECURSIVE segments (segment) AS
 runs (run) AS (VALUES {{}})
 SELECT segment, run, totals, topics
 FROM segments CROSS JOIN runs CROSS JOIN postings ON id = (segment << {_RUN_BITS}) + run
+"""
+_KNOWN = """
+SELECT name, modified, changed, inode, size FROM files WHERE name > ? ORDER BY name LIMIT ?
 """
 _FIND = "SELECT id, name, modified, changed, inode, size FROM files WHERE name IN ({})"
 _TEXTS = "SELECT id, topics, content, user, agent FROM texts WHERE id IN ({})"
@@ -118,14 +128,34 @@ class Stalled(Exception):  # noqa: N818
 
 
 def file_of(directory: Path) -> Path:
-    """Return the database file for this kind of process.
+    """Return the database file for this kind of process: the one that is there, or a new name.
 
     Texts are cut by Python's Unicode tables, and local times depend on the zone; a process that
-    sees either differently has a file of its own.
+    sees either differently has a file of its own. No two files ever have the same name, so that
+    what SQLite keeps beside one (a journal) is never taken for that of the next.
     """
+    prefix = f"{SCHEMA}-{_kind()}-"
+    try:
+        names = os.listdir(directory)  # noqa: PTH208 (asked before every answer)
+    except OSError:
+        names = []
+    there = [name for name in names if name.startswith(prefix) and _NAME.fullmatch(name)]
+    return directory / min(there, default=f"{prefix}{os.urandom(4).hex()}{_SUFFIX}")
+
+
+@cache
+def _kind() -> str:
     local = [instant(f"{year}-{month:02}-01") for year in range(1990, 2030, 8) for month in (1, 7)]
     kind = f"{unicodedata.unidata_version} {sys.byteorder} {local}"
-    return directory / f"{SCHEMA}-{zlib.crc32(kind.encode()):08x}.sqlite"
+    return f"{zlib.crc32(kind.encode()):08x}"
+
+
+@cache
+def _boot() -> str:
+    """Return what tells one start of this machine from another; empty where nothing does."""
+    with suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+    return ""
 
 
 def remove(path: Path) -> None:
@@ -139,7 +169,7 @@ def remove(path: Path) -> None:
 
 
 def _files_of(path: Path) -> list[Path]:
-    return [path.with_name(path.name + suffix) for suffix in ("", "-wal", "-shm", "-journal")]
+    return [path.with_name(path.name + suffix) for suffix in ("", "-journal", "-wal", "-shm")]
 
 
 class Database:
@@ -148,13 +178,21 @@ class Database:
     Any method raises sqlite3.Error when the file is damaged or the disk refuses.
     """
 
-    def __init__(self, path: Path | None, *, hurried: Callable[[], bool] = lambda: False) -> None:
+    def __init__(
+        self,
+        path: Path | None,
+        *,
+        hurried: Callable[[], bool] = lambda: False,
+        local: bool = False,
+    ) -> None:
         """Open the file and create what is missing; without a path, a database in memory.
 
         Args:
             path: the file.
-            hurried: asked again and again, says whether a transaction shall rather fail than wait
-                for another process.
+            hurried: asked again and again, says whether to fail rather than wait for another
+                process.
+            local: whether no other machine can reach the file. Writing then need not wait for the
+                disk; a file that was written so is not believed after this machine went down.
 
         Raises:
             sqlite3.Error: it cannot be opened; or it is damaged, or of another version.
@@ -164,6 +202,9 @@ class Database:
         self._hurried = hurried
         self._vocabulary: list[Block] = []
         self._version_read = -1  # of the vocabulary; none
+        self._boot = _boot() if local and path else ""
+        self._wrote = False
+        self._beaten = 0.0
         if path:
             own_directory(path.parent)
             for beside in _files_of(path):  # SQLite opens them all, and follows links to the first
@@ -171,7 +212,7 @@ class Database:
             os.close(open_own(path, os.O_RDWR | os.O_CREAT))  # SQLite would make it 0644
             self._inode = path.stat().st_ino
         self._sql = sqlite3.connect(
-            path or ":memory:", isolation_level=None, check_same_thread=False, timeout=1.0
+            path or ":memory:", isolation_level=None, check_same_thread=False, timeout=_TRY
         )
         try:
             self._prepare()
@@ -181,32 +222,56 @@ class Database:
 
     def _prepare(self) -> None:
         self._sql.execute("PRAGMA page_size = 8192")  # of a new file: fewer gaps between the texts
-        self._patiently("PRAGMA journal_mode = WAL")
-        self._sql.execute("PRAGMA synchronous = NORMAL")
+        # A write-ahead log would be a map of memory shared with others: whoever cuts its file, or a
+        # disk that has no room for a copy of a block, kills every process that reads it.
+        self._patiently("PRAGMA journal_mode = TRUNCATE")
+        self._sql.execute(f"PRAGMA synchronous = {'OFF' if self._boot else 'NORMAL'}")
+        self._sql.execute("PRAGMA mmap_size = 0")
         self._sql.execute("PRAGMA secure_delete = ON")  # what is forgotten is overwritten
         self._sql.execute("PRAGMA cache_size = -2000")
+        self._sql.execute("PRAGMA cache_spill = OFF")  # others can read until all is written
+        self._sql.set_progress_handler(self._beat, 10_000)
         if not self._version():
-            with self.transaction():
+            with self._alone():
                 if not self._version():  # no other process was quicker
                     for statement in _TABLES.split(";"):
                         self._sql.execute(statement)
         if self._version() != SCHEMA:
             raise sqlite3.DatabaseError("it is of another version")
+        if self._unsynced() not in ("", _boot()):
+            raise sqlite3.DatabaseError("the machine went down before it was safe on disk")
 
     def _version(self) -> int:
-        return int(self._sql.execute("PRAGMA user_version").fetchone()[0])
+        return int(self._read("PRAGMA user_version")[0][0])
+
+    def _unsynced(self) -> str:
+        """Return under which boot it was written without waiting for the disk, if it was."""
+        return str(self._read("SELECT boot FROM unsynced")[0][0])
 
     @property
     def there(self) -> bool:
-        """Whether the file still has its name (a person may delete it at any time)."""
+        """Whether the file still is the one to use (a person may delete it at any time)."""
         try:
-            return self.path is None or self.path.stat().st_ino == self._inode
+            if self.path is None:
+                return True
+            return file_of(self.path.parent) == self.path and self.path.stat().st_ino == self._inode
         except OSError:
             return False
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file; what was written is first made safe on disk, unless somebody holds it."""
+        if self._wrote and self.there:
+            self._hurried = lambda: True
+            with suppress(sqlite3.Error, Stalled):
+                self._set_unsynced(self._boot)  # all that was written before is synced with it
+                self._set_unsynced("")
         self._sql.close()
+
+    def _set_unsynced(self, boot: str) -> None:
+        self._sql.execute("PRAGMA synchronous = FULL")
+        with self._alone():
+            self._sql.execute("UPDATE unsynced SET boot = ?", (boot,))
+        self._sql.execute("PRAGMA synchronous = OFF")
 
     def __del__(self) -> None:
         """Close the file of a bank that was dropped without being closed."""
@@ -218,66 +283,82 @@ class Database:
         """Write all or nothing, alone among the processes.
 
         Raises:
-            Stalled: another process has been writing for `PATIENCE` seconds without a result, or
-                there is no time to wait.
+            Stalled: another process holds the file and gets nowhere, or there is no time to wait.
         """
+        while True:
+            with self._alone():
+                if not self._boot or self._unsynced():
+                    self._wrote = bool(self._boot)
+                    yield
+                    return
+            self._set_unsynced(self._boot)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
         self._patiently("BEGIN IMMEDIATE")
         try:
             yield
+            self._patiently("COMMIT")
         except BaseException:
             self._version_read = -1  # it may have been read in between
             with suppress(sqlite3.Error):
                 self._sql.execute("ROLLBACK")
             raise
-        self._sql.execute("COMMIT")
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         """Read one state of the database, whatever other processes write meanwhile."""
         self._sql.execute("BEGIN")
         try:
+            self._unsynced()  # SQLite begins with the first reading
             yield
         finally:
             with suppress(sqlite3.Error):
                 self._sql.execute("COMMIT")
 
-    def _patiently(self, statement: str) -> None:
-        """Execute what only one process may at a time, as soon as it is our turn.
-
-        SQLite itself does not wait in all such cases.
+    def _patiently(self, statement: str, values: Sequence[object] = ()) -> sqlite3.Cursor:
+        """Execute what another process may hinder, as soon as it does not.
 
         Raises:
-            Stalled: it is not, as `transaction` says.
+            Stalled: it does, as `transaction` says.
         """
-        progress, since = -2, 0.0
-        self._sql.execute("PRAGMA busy_timeout = 100")  # then it is seen whether to go on waiting
-        try:
-            while True:
-                try:
-                    self._sql.execute(statement)
-                except sqlite3.OperationalError as error:
-                    if "locked" not in str(error):
-                        raise
-                    if (now := self._progress()) != progress:
-                        progress, since = now, time.monotonic()
-                    if self._hurried() or time.monotonic() - since > PATIENCE:
-                        raise Stalled("another process holds it and gets nowhere") from error
-                    time.sleep(0.001)
-                else:
-                    return
-        finally:
-            self._sql.execute("PRAGMA busy_timeout = 1000")
+        progress, tries = 0, 0
+        while True:
+            try:
+                return self._sql.execute(statement, values)
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error):
+                    raise
+                if (now := self._progress()) != progress:
+                    progress, tries = now, 0
+                tries += 1
+                if self._hurried() or tries > PATIENCE:
+                    raise Stalled("another process holds it and gets nowhere") from error
+                time.sleep(0.001)  # SQLite itself has waited for most of a try
+
+    def _read(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """Return all rows of a query, so that nothing is held up by one that was half read."""
+        return self._patiently(statement, values).fetchall()
+
+    def _beat(self) -> None:
+        """Show others that we go on."""
+        if self.path and (now := time.monotonic()) > self._beaten + _BEAT:
+            self._beaten = now
+            if self._sql.in_transaction:
+                with suppress(OSError):
+                    os.utime(self.path)
 
     def _progress(self) -> int:
-        with suppress(sqlite3.OperationalError):
-            return self._last_id()
-        return -1  # not even made yet
+        """Return what changes as long as whoever writes goes on."""
+        with suppress(OSError):
+            return self.path.stat().st_mtime_ns if self.path else 0
+        return 0
 
     # --- what is recorded -----------------------------------------------------------------------
 
     def directory(self) -> Stamp:
         """Return the directory's stamp as of the last time all files were compared."""
-        return Stamp(*self._sql.execute("SELECT * FROM directory").fetchone())
+        return Stamp(*self._read("SELECT * FROM directory")[0])
 
     def set_directory(self, stamp: Stamp) -> None:
         """Record the directory's stamp."""
@@ -287,37 +368,35 @@ class Database:
 
     def known(self, after: str = "", most: int = -1) -> Iterator[tuple[str, Stamp]]:
         """Return the files whose names come after `after`, in the order of names."""
-        rows = self._sql.execute(
-            "SELECT name, modified, changed, inode, size FROM files WHERE name > ?"
-            " ORDER BY name LIMIT ?",
-            (_packed(after), most),
-        )
-        return ((_name(name), Stamp._make(stamp)) for name, *stamp in rows)
+        while most:
+            rows = self._read(_KNOWN, (_packed(after), most if 0 < most < _PAGE else _PAGE))
+            yield from ((_name(name), Stamp._make(stamp)) for name, *stamp in rows)
+            if len(rows) < _PAGE:
+                return
+            after, most = _name(rows[-1][0]), most - len(rows) if most > 0 else most
 
     def any_name(self, few: int) -> str:
         """Return the name of any file; nothing while there are at most `few`."""
-        count, last = self._sql.execute("SELECT count(*), max(id) FROM files").fetchone()
+        count, last = self._read("SELECT count(*), max(id) FROM files")[0]
         if count <= few:
             return ""
         some = int.from_bytes(os.urandom(8), "little") % (last + 1)
-        rows = self._sql.execute(
-            "SELECT name FROM files WHERE id >= ? ORDER BY id LIMIT 1", (some,)
-        )
+        rows = self._read("SELECT name FROM files WHERE id >= ? ORDER BY id LIMIT 1", (some,))
         return "".join(_name(name) for (name,) in rows)
 
     def malformed(self) -> list[tuple[str, str]]:
         """Return the files that are no memories, with their problems."""
-        rows = self._sql.execute("SELECT name, problems FROM files WHERE memory_id IS NULL")
+        rows = self._read("SELECT name, problems FROM files WHERE memory_id IS NULL")
         return [(_name(name), problems) for name, problems in rows]
 
     def names(self, memory_id: str) -> list[str]:
         """Return the files whose memories carry an id."""
-        rows = self._sql.execute("SELECT name FROM files WHERE memory_id = ?", (memory_id,))
+        rows = self._read("SELECT name FROM files WHERE memory_id = ?", (memory_id,))
         return [_name(name) for (name,) in rows]
 
     def ids(self, prefix: str) -> list[str]:
         """Return the ids that begin with `prefix`, in the order of the alphabet."""
-        rows = self._sql.execute(
+        rows = self._read(
             "SELECT DISTINCT memory_id FROM files WHERE memory_id BETWEEN ? AND ? || char(1114111)",
             (prefix, prefix),
         )
@@ -325,7 +404,7 @@ class Database:
 
     def newest(self) -> list[str]:
         """Return the files of all memories, newest first."""
-        rows = self._sql.execute(
+        rows = self._read(
             "SELECT name FROM files WHERE memory_id IS NOT NULL ORDER BY instant DESC, name DESC"
         )
         return [_name(name) for (name,) in rows]
@@ -408,6 +487,7 @@ class Database:
         first = self._last_id() + 1
         postings = Postings()
         for number, entry in enumerate(entries, first):
+            self._beat()
             facts = (number, _packed(entry.name), *entry.stamp, *_facts(entry))
             self._sql.execute("INSERT INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", facts)
             if isinstance(entry.found, Memory):
@@ -436,6 +516,7 @@ class Database:
         by_segment: defaultdict[int, Postings] = defaultdict(Postings)
         done = []
         for number, searched in self.texts(young):
+            self._beat()
             if by_segment[number // SEGMENT].add(number % SEGMENT, searched):
                 done.append((number,))
         for segment, postings in by_segment.items():
@@ -521,17 +602,6 @@ class Database:
                 )
         self._version_read = -1
 
-    def wipe(self) -> bool:
-        """Let nothing that was forgotten linger, in the log or in files of other processes.
-
-        Returns:
-            Whether it is done; not while another process reads what was there before.
-        """
-        ((busy, _, _),) = self._sql.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        if self.path:
-            remove_others(self.path, older_than=0)
-        return not busy
-
 
 def remove_others(path: Path, older_than: float) -> None:
     """Delete databases of other kinds of processes, unused for so many seconds."""
@@ -545,7 +615,7 @@ def databases(directory: Path) -> list[Path]:
     """Return the databases of all kinds of processes in a directory of ours; none in another."""
     with suppress(OSError):
         if check_own(directory, directory=True):
-            return [path for path in directory.glob("*.sqlite") if _NAME.fullmatch(path.name)]
+            return [path for path in directory.glob(f"*{_SUFFIX}") if _NAME.fullmatch(path.name)]
     return []
 
 

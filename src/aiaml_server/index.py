@@ -29,6 +29,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, islice
+from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 from .database import (
@@ -48,7 +49,7 @@ from .memory import Memory
 from .scorer import MAX_HITS, Hit, clean, hit, newest_first, ordered, rank, score
 from .store import UNREADABLE, Stamp, Store
 from .tokens import SEGMENT, Block, Scores, Total, at_least, is_word, matching, runs, spread
-from .watch import Watch
+from .watch import Watch, is_local
 
 log = logging.getLogger(__name__)
 
@@ -91,14 +92,13 @@ class Index:
         self._lasting = lasting
         self._lock = threading.Lock()
         self._database: Database | None = None
-        self._file = file_of(store.base / ".index")
+        self._place = store.base / ".index"
         self._on_disk = True
         self._closing = False
         self._urgent = True  # somebody waits for an answer
         self._comparing = 0.0
         self._slice_after: str | None = None  # a name, or anywhere
         self._slice_due = 0.0
-        self._unwiped = False  # what was forgotten may linger
         self._verified: set[str] = set()
         self._watch = Watch()
         self._seen: Stamp | None = None  # the directory's, when all names were last up to date
@@ -179,8 +179,8 @@ class Index:
                 try:
                     return self._answer(question)
                 except NotOurs as error:  # nothing that may be deleted
-                    self._abandon()
-                    self._move_to_memory(error)
+                    file, _ = self._abandon()
+                    self._move_to_memory(file, error)
                 except (AiamlError, MemoryError):  # nothing is wrong with the index
                     raise
                 except Exception as error:
@@ -192,17 +192,18 @@ class Index:
                     if not self._on_disk:
                         raise
                     lack = _lack_of_descriptors()
-                    self._abandon()
+                    file, there = self._abandon()
                     if lack:  # nothing is wrong with the index, which others use too
-                        raise StoreError("open", self._file, lack) from error
-                    repair(error)
+                        raise StoreError("open", file, lack) from error
+                    if there:  # else another process has made it anew
+                        repair(file, error)
             return self._answer(question)
 
     def _answer(self, question: Callable[[Database], Answer]) -> Answer | None:
         stamp = self._store.stamp()
         if stamp is None:
-            self._abandon()
-            remove(self._file)
+            file, _ = self._abandon()
+            remove(file)
             return None
         database = self._opened()
         self._verified.clear()
@@ -217,26 +218,32 @@ class Index:
         if not self._database:
             self._seen = None
             self._database = Database(
-                self._file if self._on_disk else None,
+                file_of(self._place) if self._on_disk else None,
                 hurried=lambda: self._closing or not self._urgent,
+                local=self._lasting and is_local(self._store.directory),
             )
-            remove_others(self._file, STALE_SECONDS)
+            if self._database.path:
+                remove_others(self._database.path, STALE_SECONDS)
             for name, problems in self._database.malformed():
                 self._store.report(name, problems)
         return self._database
 
-    def _abandon(self) -> None:
-        if self._database:
+    def _abandon(self) -> tuple[Path, bool]:
+        """Close the database; return the file that is used now, and whether it was that."""
+        database, self._database = self._database, None
+        there = database is None or database.there
+        if database:
             with suppress(sqlite3.Error):
-                self._database.close()
-        self._database = None
+                database.close()
+        return file_of(self._place), there
 
-    def _make_anew(self, error: Exception) -> None:
-        log.warning("The index %s is made anew: %s", self._file, error)
-        remove(self._file)
+    @staticmethod
+    def _make_anew(file: Path, error: Exception) -> None:
+        log.warning("The index %s is made anew: %s", file, error)
+        remove(file)
 
-    def _move_to_memory(self, error: Exception) -> None:
-        log.warning("The index %s cannot be used, so it is kept in memory: %s", self._file, error)
+    def _move_to_memory(self, file: Path, error: Exception) -> None:
+        log.warning("The index %s cannot be used, so it is kept in memory: %s", file, error)
         self._on_disk = False
 
     # --- freshness ------------------------------------------------------------------------------
@@ -270,8 +277,6 @@ class Index:
             self._look_at(database, (name for name in changed if name not in self._verified))
             self._slice_after = known[-1][0] if len(known) == SLICE else ""
             self._slice_due = time.monotonic() + SLICE_SECONDS
-            if self._unwiped:
-                self._unwiped = not database.wipe()
         self._seen = stamp
 
     def _touched(self, stamp: Stamp) -> list[str] | None:
@@ -309,8 +314,8 @@ class Index:
                 stamps = self._next_step(rest, database.room())
                 forgotten |= self._record(database, stamps)
             self._verified.update(stamps)
-        if forgotten:
-            self._unwiped = not database.wipe()
+        if forgotten and database.path:  # it must not linger in files of other processes, either
+            remove_others(database.path, older_than=0)
         if many:
             _give_back()
 

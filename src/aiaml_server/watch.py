@@ -84,15 +84,29 @@ class Watch:
         self.end()
 
 
+def is_local(directory: Path) -> bool:
+    """Say whether this machine alone can change the files of a directory, as far as is known."""
+    if sys.platform != "linux":
+        return False
+    try:
+        import ctypes  # noqa: PLC0415 (only whoever is asked a question needs it)
+
+        libc = ctypes.CDLL(None, use_errno=True)
+    except (OSError, ImportError):
+        return False
+    status = ctypes.create_string_buffer(512)  # more than any struct statfs has
+    width = ctypes.sizeof(ctypes.c_long)
+    failed = libc.statfs(os.fsencode(directory), status)
+    return not failed and int.from_bytes(status.raw[:width], sys.byteorder) in _LOCAL
+
+
 def _noting(directory: Path) -> int | None:
+    if not is_local(directory):
+        return None
     import ctypes  # noqa: PLC0415 (only whoever is asked a question needs it)
 
     libc = ctypes.CDLL(None, use_errno=True)
     path = os.fsencode(directory)
-    status = ctypes.create_string_buffer(512)  # more than any struct statfs has
-    width = ctypes.sizeof(ctypes.c_long)
-    if libc.statfs(path, status) or int.from_bytes(status.raw[:width], sys.byteorder) not in _LOCAL:
-        return None
     descriptor: int = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
     if descriptor < 0:
         return None
