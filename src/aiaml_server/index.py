@@ -173,6 +173,12 @@ class Index:
 
         None while there is no directory of memories.
         """
+        try:
+            return self._ask_alone(question, urgent=urgent)
+        finally:
+            self._store.tell()  # not while others wait
+
+    def _ask_alone(self, question: Callable[[Database], Answer], *, urgent: bool) -> Answer | None:
         with self._lock:
             self._urgent = urgent
             for repair in (self._make_anew, self._move_to_memory):

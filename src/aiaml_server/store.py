@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 SUFFIX = ".md"
 MAX_FILE = 4 * 1024 * 1024  # bytes; four times the largest memory that can be remembered
 LOCK_SECONDS = 5.0
+SOME = 5  # skipped files that are each worth a line of the log
 _LEFTOVER_SECONDS = 3600.0
 _TICK = 50_000_000  # nanoseconds: several times the usual 1 to 10 ms
 _COARSE_TICK = 2_500_000_000  # where only whole seconds are counted
@@ -84,6 +85,7 @@ class Store:
         self._ids: set[str] = set()  # of the names in the directory when it bore _ids_stamp
         self._ids_stamp: Stamp | None = None
         self._reported: dict[str, Stamp | None] = {}
+        self._untold: list[tuple[str, str]] = []  # names and problems
 
     # --- writing ------------------------------------------------------------------------------
 
@@ -257,12 +259,29 @@ class Store:
                 continue  # deleted since it was listed
             except MalformedFile as error:
                 self.report(name, str(error))
+        self.tell()
 
     def report(self, name: str, problems: str) -> None:
-        """Say in the log what is wrong with a file, once for each of its states."""
+        """Have `tell` say what is wrong with a file, once for each of its states."""
         stamp = self.stamp(name)
         if self._reported.get(name) != stamp:
             self._reported[name] = stamp
+            self._untold.append((name, problems))
+
+    def tell(self) -> None:
+        """Say in the log which files were skipped since; of many, one and their number.
+
+        Nothing may be locked by then that others wait for.
+        """
+        untold, self._untold = self._untold, []
+        if len(untold) > SOME:
+            name, problems = min(untold)
+            counted = f"{len(untold):,} files in {self.directory} that are no memories"
+            log.warning(
+                "Skipped %s (`aiaml doctor files` names them); %s: %s", counted, name, problems
+            )
+            return
+        for name, problems in untold:
             log.warning("Skipped %s: %s", self.directory / name, problems)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import gc
-import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
 
 import click
 
+from aiaml_server import logs
 from aiaml_server.errors import InvalidSetting
 from aiaml_server.settings import LOG_LEVEL
 from aiaml_server.toolset import at
@@ -42,9 +42,7 @@ def serve(toolsets: Sequence[str] = ()) -> int:
         wire = Wire.claim()
     except OSError:
         return _fail("standard input or output is closed; an MCP client must be at the other end")
-    handler = logging.StreamHandler()
-    handler.setFormatter(LogFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    logging.basicConfig(level=level, handlers=[handler])
+    logs.begin(level, LogFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     # What is allocated while importing is not garbage: without the collector start and exit are
     # faster, and later collections skip it.
     gc.disable()
