@@ -124,3 +124,15 @@ def test_no_verb_but_those_that_speak_mcp_imports_the_sdk(line: str, tmp_path: P
         check=True,
     )
     assert re.search(r"^[01] \[\]$", done.stderr, re.MULTILINE), done.stderr
+
+
+def test_no_private_name_of_the_sdk_is_used() -> None:
+    """Not of the SDK's objects, which `server.py` and `stdio.py` handle, nor of its modules."""
+    for name in ("server.py", "stdio.py", "tools.py", "toolset.py"):
+        for node in ast.walk(ast.parse((PACKAGE / name).read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute) and re.match(r"_[^_]", node.attr):
+                own = ast.unparse(node.value) in {"self", "cls"} or node.attr == "_asdict"
+                assert own, f"{name}: {ast.unparse(node)}"
+            if isinstance(node, ast.ImportFrom) and not node.level:
+                names = [*(node.module or "").split("."), *(each.name for each in node.names)]
+                assert not [each for each in names if re.match(r"_[^_]", each)], name

@@ -8,12 +8,19 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, ClassVar
 
+import anyio
 import pytest
+from mcp.types import JSONRPCMessage
 
+from aiaml_server import Memory, stdio
+from aiaml_server.memory import format as format_of
+from aiaml_server.stdio import Incoming
 from client import NOTE, SERVER, Client
 
 posix = pytest.mark.skipif(os.name != "posix", reason="Windows has no such signals")
@@ -220,11 +227,13 @@ def test_signals_end_it_through_the_same_clean_path(tmp_path: Path, name: str, c
 def test_a_signal_before_the_handshake_ends_it_too(tmp_path: Path) -> None:
     """A client that never speaks leaves no orphan."""
     env = {**os.environ, "AIAML_MEMORY_DIR": str(tmp_path), "AIAML_ENABLE_SYNC": "false"}
-    with subprocess.Popen(SERVER, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=env) as server:
-        assert server.stdin
-        server.stdin.write(b"\n")
+    with subprocess.Popen(
+        SERVER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env
+    ) as server:
+        assert server.stdin and server.stdout
+        server.stdin.write(b"garbage\n")
         server.stdin.flush()
-        time.sleep(2)
+        assert server.stdout.readline()
         server.terminate()
         assert server.wait(10) == 0
         server.stdin.close()
@@ -276,6 +285,154 @@ def _alive(pid: int) -> bool:
         return False
     state = Path(f"/proc/{pid}/stat")
     return not (state.exists() and state.read_text().rpartition(")")[2].split()[0] == "Z")
+
+
+def rss(pid: int) -> int:
+    """Return how much memory a process has taken at most, in MB."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) // 1024
+
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="it is read from /proc")
+
+
+@pytest.fixture
+def unread(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """Give a server whose answers nobody reads yet, and the id of a memory of 1 MB."""
+    memory = Memory.new("claude", "marco", ["x"], "x" * 1_000_000)
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / memory.file_name).write_text(format_of(memory))
+    env = {**os.environ, "AIAML_MEMORY_DIR": str(tmp_path), "AIAML_ENABLE_SYNC": "false"}
+    with subprocess.Popen(
+        SERVER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env, bufsize=0
+    ) as server:
+        assert server.stdin and server.stdout
+        server.stdin.write(line(INITIALIZE).encode())
+        assert os.read(server.stdout.fileno(), 1 << 16)
+        yield server, memory.id
+        server.kill()
+
+
+@linux
+def test_answers_that_nobody_reads_do_not_pile_up(
+    unread: tuple[subprocess.Popen[bytes], str],
+) -> None:
+    """The server stops reading and working; once they are read, all come, and nothing is lost."""
+    server, memory_id = unread
+    assert server.stdin and server.stdout
+    calls = [tool_call(number, "recall", memory_ids=[memory_id]) for number in range(1, 601)]
+    sender = threading.Thread(target=server.stdin.write, args=("".join(calls).encode(),))
+    sender.start()
+    before = rss(server.pid)
+    most = 0
+    quiet = time.monotonic() + 3
+    while time.monotonic() < quiet:
+        if (now := rss(server.pid)) > most:
+            most, quiet = now, time.monotonic() + 3
+        time.sleep(0.1)
+    assert most - before < 300  # of the 2,400 that all answers take
+    with open(server.stdout.fileno(), "rb", closefd=False) as stream:
+        found = {json.loads(stream.readline())["id"] for _ in calls}
+    sender.join()
+    assert found == set(range(1, 601))
+    server.stdin.close()
+    assert server.wait(20) == 0
+
+
+@linux
+def test_a_client_that_leaves_without_having_read_is_noticed(
+    unread: tuple[subprocess.Popen[bytes], str],
+) -> None:
+    """Also while the server reads nothing: the end of input ends it within the promised time."""
+    server, memory_id = unread
+    assert server.stdin
+    calls = [tool_call(number, "recall", memory_ids=[memory_id]) for number in range(1, 201)]
+    server.stdin.write("".join(calls).encode())
+    time.sleep(2)
+    server.stdin.close()
+    began = time.monotonic()
+    assert server.wait(30) == 0
+    assert time.monotonic() - began < 15
+
+
+@linux
+@pytest.mark.parametrize("where", ["first", "last"])
+def test_a_line_that_there_is_no_memory_for_is_answered(
+    where: str, unread: tuple[subprocess.Popen[bytes], str]
+) -> None:
+    """By its id, or by an error without one; what comes behind it is answered as ever."""
+    import resource
+
+    server, memory_id = unread
+    assert server.stdin and server.stdout
+    mapped = int(Path(f"/proc/{server.pid}/statm").read_text().split()[0]) * resource.getpagesize()
+    old = resource.prlimit(server.pid, resource.RLIMIT_AS)
+    resource.prlimit(server.pid, resource.RLIMIT_AS, (mapped + 30_000_000, old[1]))
+    long = {"method": "ping", "params": {"_meta": {"id": 8, "x": "y" * 40_000_000}}}
+    message = {"id": 7, **long} if where == "first" else {**long, "id": 7}
+    server.stdin.write(line(message).encode())
+    answer = json.loads(_line_of(server.stdout))
+    resource.prlimit(server.pid, resource.RLIMIT_AS, old)
+    assert answer["id"] == (7 if where == "first" else None)
+    assert answer["error"]["code"] == -32603
+    assert "not enough memory" in answer["error"]["message"]
+    server.stdin.write(tool_call(9, "recall", memory_ids=[memory_id]).encode())
+    assert json.loads(_line_of(server.stdout))["id"] == 9
+
+
+def _line_of(stream: IO[bytes]) -> bytes:
+    pieces: list[bytes] = []
+    while not (pieces and pieces[-1].endswith(b"\n")):
+        pieces.append(os.read(stream.fileno(), 1 << 20))
+    return b"".join(pieces)
+
+
+class Panic(BaseException):  # what Rust's panics derive from
+    """A library gives up."""
+
+
+@pytest.mark.parametrize(
+    ("text", "request_id"),
+    [
+        ('{"jsonrpc": "2.0", "id": 7, "method": "ping"}', 7),
+        ('{"method":"ping","params":{"id":8},"jsonrpc":"2.0","id":"a-7"}', "a-7"),
+        ('{"params":{"id":8},"method":"ping"}', None),
+        ('{"params":"\\"id\\":8}', None),
+    ],
+)
+@pytest.mark.parametrize("error", [MemoryError, Panic])
+def test_a_request_that_cannot_be_read_for_want_of_memory_is_answered(
+    text: str,
+    request_id: object,
+    error: type[BaseException],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Under its own id or none, never that of something inside it; the next line is read."""
+
+    class Sent:
+        lines: ClassVar[list[bytes]] = []
+
+        def send(self, line: bytes) -> None:
+            self.lines.append(line)
+
+    def fail(given: str) -> JSONRPCMessage:
+        if given == text:
+            raise error
+        return read(given)
+
+    async def feed() -> None:
+        incoming = Incoming(sent)  # type: ignore[arg-type]
+        incoming.feed([text.encode(), b"garbage"])
+        incoming.feed(None)
+        incoming._receive.close()
+
+    read, sent = stdio._message, Sent()
+    sent.lines.clear()
+    monkeypatch.setattr(stdio, "_message", fail)
+    anyio.run(feed)
+    first, second = map(json.loads, sent.lines)
+    assert (first["id"], first["error"]["code"]) == (request_id, -32603)
+    assert second["error"]["code"] == -32700
 
 
 def test_answers_that_nobody_reads_yet_do_not_block_the_reading(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import inspect
 import json
 import logging
 import re
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 from typing import Annotated, Any
@@ -47,14 +47,15 @@ class Server(ProtocolServer[None]):
         """
         self._toolsets = toolsets
         self._tools = _unique("tool", ((each.name, each) for one in toolsets for each in one.tools))
-        self._checked = {name: _checked(tool) for name, tool in self._tools.items()}
+        self._checked = {name: _checked(tool, self._room) for name, tool in self._tools.items()}
         self._resources = _unique(
             "resource", ((each.uri, each) for one in toolsets for each in one.resources)
         )
         self._prompts = _unique(
             "prompt", ((each.name, each) for one in toolsets for each in one.prompts)
         )
-        self._workers = Workers()
+        self._wire: Wire | None = None
+        self._workers = Workers(self._room)
         self._subscribed: dict[str, list[Any]] = {}
         self._announcing: set[asyncio.Task[None]] = set()
         self._bus = InMemorySubscriptionBus()
@@ -68,6 +69,16 @@ class Server(ProtocolServer[None]):
             on_call_tool=self._call_tool,
             **self._handlers(),
         )
+
+    async def serve(self, wire: Wire) -> int:
+        """Serve one client; return the exit code."""
+        self._wire = wire
+        return await stdio.serve(self, wire)
+
+    async def _room(self) -> None:
+        """Return when the client has read enough of the earlier answers."""
+        if self._wire:
+            await self._wire.room()
 
     def _handlers(self) -> dict[str, Any]:
         """Return a handler for each kind of request that some toolset has an answer to."""
@@ -259,9 +270,9 @@ def _instructions(toolsets: Sequence[Toolset]) -> str:
     return "\n\n".join(each.brief for each in toolsets)
 
 
-def _checked(tool: Tool) -> CheckedTool:
+def _checked(tool: Tool, ready: Callable[[], Awaitable[None]]) -> CheckedTool:
     """Return a tool as the SDK has it, which derives the schemas and checks arguments by them."""
-    workers = Workers()  # of its own: many calls that wait for a lock hold no other tool up
+    workers = Workers(ready)  # of its own: many calls that wait for a lock hold no other tool up
 
     async def called(**arguments: Any) -> types.CallToolResult:
         return _result(await workers.run(partial(tool.call, **arguments)))
@@ -365,4 +376,4 @@ def build(settings: Settings) -> Server:
 
 def run(server: Server, wire: Wire) -> int:
     """Serve until the client leaves or a signal asks to end; return the exit code."""
-    return asyncio.run(stdio.serve(server, wire))
+    return asyncio.run(server.serve(wire))

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import math
+import re
 import signal
+import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -30,10 +33,19 @@ from mcp.types import (
 from mcp.types import jsonrpc_message_adapter as messages
 
 from .toolset import repair_surrogates
-from .wire import Wire
+from .wire import CUT, Wire
 
-DRAIN_SECONDS = 10.0  # how long answers in the making are waited for at end of input
-FLUSH_SECONDS = 1.0  # and how long a client may take to read what is written
+DRAIN_SECONDS = 10.0  # how long answers are made and written for after the end of input
+FLUSH_SECONDS = 1.0  # and how long a client has at least to read what was written
+NO_MEMORY = "Internal error: there is not enough memory on this computer now"
+_NEAR = 200  # bytes
+_VALUE = rb'"id"[ \t]?:[ \t]?(-?[0-9]{1,18}|"[^"\\]{0,100}")[ \t]?'
+_ID_FIRST = re.compile(
+    rb'[ \t]?\{[ \t]?(?:"jsonrpc"[ \t]?:[ \t]?"2\.0"[ \t]?,[ \t]?)?' + _VALUE + b"[,}]"
+)
+_ID_LAST = re.compile(rb"[,{][ \t]?" + _VALUE + rb"\}[ \t\r]?$")
+
+log = logging.getLogger(__name__)
 
 
 class _Stream:
@@ -64,7 +76,13 @@ class Outgoing(_Stream):
     async def send(self, item: SessionMessage) -> None:
         """Put one message on the wire."""
         message = item.message
-        self._wire.send(message.model_dump_json(by_alias=True, exclude_unset=True).encode())
+        try:
+            line = message.model_dump_json(by_alias=True, exclude_unset=True).encode()
+        except MemoryError:
+            if not isinstance(message, (JSONRPCResponse, JSONRPCError)):
+                raise
+            line = _error(message.id, -32603, NO_MEMORY)
+        self._wire.send(line)
         if isinstance(message, (JSONRPCResponse, JSONRPCError)):
             self._answered(message.id)
 
@@ -77,14 +95,24 @@ class Incoming(_Stream):
         self._send, self._receive = anyio.create_memory_object_stream[SessionMessage](math.inf)
         self._waiting: Counter[object] = Counter()
         self._all_answered = anyio.Event()
+        self.ended_at: float | None = None  # on the monotonic clock
 
     def feed(self, lines: list[bytes] | None) -> None:
         """Take lines off the wire; None is the end of input."""
         if lines is None:
+            self.ended_at = time.monotonic()
             self._send.close()
         for line in lines or ():
-            if line.strip():
-                self._take(line)
+            try:
+                if line.endswith(CUT):
+                    self._wire.send(_failed(line))
+                elif line.strip():
+                    self._take(line)
+            except (KeyboardInterrupt, SystemExit):
+                raise
+            except BaseException as error:  # noqa: BLE001 (MemoryError, and pydantic's panic)
+                log.warning("A request could not be read: %s", type(error).__name__)
+                self._wire.send(_failed(line))
 
     def answered(self, request_id: object) -> None:
         """Note that a request needs no answer any more."""
@@ -103,9 +131,14 @@ class Incoming(_Stream):
         except anyio.EndOfStream:
             if self._waiting:
                 self._all_answered = anyio.Event()
-                with anyio.move_on_after(DRAIN_SECONDS):
+                with anyio.move_on_after(self.left()):
                     await self._all_answered.wait()
             raise
+
+    def left(self) -> float:
+        """Return how many seconds the client still has for its answers."""
+        since = time.monotonic() - self.ended_at if self.ended_at else 0.0
+        return max(DRAIN_SECONDS - since, FLUSH_SECONDS)
 
     def __aiter__(self) -> Incoming:
         return self
@@ -162,16 +195,28 @@ def _loads(text: str) -> Any:
 
 def _refusal(text: str) -> bytes:
     """Answer a line that is no JSON, or JSON that is no message of the protocol."""
-    request_id = None
     try:
         value = _loads(text)
     except ValueError:
-        error = {"code": -32700, "message": "Parse error: the line is not JSON"}
-    else:
-        error = {"code": -32600, "message": "Invalid request: the line is not a JSON-RPC message"}
-        candidate = value.get("id") if isinstance(value, dict) else None
-        if isinstance(candidate, (int, str)) and not isinstance(candidate, bool):
-            request_id = candidate
+        return _error(None, -32700, "Parse error: the line is not JSON")
+    candidate = value.get("id") if isinstance(value, dict) else None
+    known = isinstance(candidate, (int, str)) and not isinstance(candidate, bool)
+    wrong = "Invalid request: the line is not a JSON-RPC message"
+    return _error(candidate if known else None, -32600, wrong)
+
+
+def _failed(line: bytes) -> bytes:
+    """Answer a line that there was no memory to read; its id may stand at either end."""
+    found = _ID_FIRST.match(line[:_NEAR]) or _ID_LAST.search(line[-_NEAR:])
+    request_id = None
+    if found:
+        with suppress(ValueError):
+            request_id = json.loads(found[1])
+    return _error(request_id, -32603, NO_MEMORY)
+
+
+def _error(request_id: int | str | None, code: int, message: str) -> bytes:
+    error = {"code": code, "message": message}
     return json.dumps({"jsonrpc": "2.0", "id": request_id, "error": error}).encode()
 
 
@@ -192,7 +237,7 @@ async def serve(server: Server[Any], wire: Wire) -> int:
         signals = _cancel_on_signals(cancel)
         wire.open(incoming.feed, scope.cancel)
         await server.run(incoming, outgoing, server.create_initialization_options())
-    wire.close(FLUSH_SECONDS if scope.cancel_called else DRAIN_SECONDS)
+    wire.close(FLUSH_SECONDS if scope.cancel_called else incoming.left())
     return 130 if signal.SIGINT in signals else 0
 
 

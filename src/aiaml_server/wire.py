@@ -4,7 +4,8 @@ The descriptors 0 and 1 are taken away before anything else is imported: what a 
 to stderr, and a child process reads end of file.
 
 Nothing here waits in the event loop: a client which neither writes nor reads cannot keep the
-process from ending. Where the system tells what can be done at once (pipes and sockets, not on
+process from ending. One that does not read its answers is not read from either, once `MUCH` waits
+to be written. Where the system tells what can be done at once (pipes and sockets, not on
 Windows), the loop itself reads and writes; everything else is left to two daemon threads, since
 waking a thread takes as long as a good part of an answer.
 """
@@ -22,11 +23,16 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 _CHUNK = 1 << 16
 _AT_ONCE = 1 << 18  # bytes; the loop has other things to do
+MUCH = 8 << 20  # bytes that wait to be written, above which nothing more is read or begun
+_HALF = MUCH // 2  # and below which all goes on
+CUT = b"\0"  # ends a line of which the rest is lost; no message of the protocol ends so
+_LOOK_SECONDS = 0.5  # between two looks whether the client has left meanwhile
 
+Result = TypeVar("Result")
 Received = Callable[["list[bytes] | None"], None]
 
 
@@ -37,9 +43,16 @@ class Wire:
         self._incoming = incoming
         self._outgoing = outgoing
         self._begun: list[bytes] = []  # of a line whose end has not come
+        self._cut = False  # whether there was no memory for the rest of it
         self._queue: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._queued = 0  # counted by the loop
-        self._written = 0  # counted by the writing thread
+        self._queued = 0  # bytes, counted by the loop
+        self._written = 0  # bytes, counted by the writing thread
+        self._full = False
+        self._open = threading.Event()  # set while there is room
+        self._open.set()
+        self._waiting: set[asyncio.Future[None]] = set()
+        self._pause: Callable[[], object] = lambda: None
+        self._resume: Callable[[], object] = lambda: None
         self._write_some = _writing(outgoing)
         self._writer: threading.Thread | None = None
 
@@ -74,11 +87,14 @@ class Wire:
                 loop.call_soon_threadsafe(function, *values)
 
         self._writer = threading.Thread(
-            target=self._write, args=(lambda: in_loop(broken),), name="wire-out", daemon=True
+            target=self._write,
+            args=(lambda: in_loop(broken), lambda: in_loop(self._emptied)),
+            name="wire-out",
+            daemon=True,
         )
         self._writer.start()
         if _kind(self._incoming) is not None:
-            loop.add_reader(self._incoming, self._readable, loop, received)
+            self._read_in(loop, received)
         else:
             threading.Thread(
                 target=self._read,
@@ -95,8 +111,33 @@ class Wire:
                 while rest and (size := self._write_some(rest)):
                     rest = rest[size:]
         if rest:
-            self._queued += 1
+            self._queued += len(rest)
             self._queue.put(rest.tobytes())
+            if self._queued - self._written > MUCH and not self._full:
+                self._full = True
+                self._open.clear()
+                self._pause()
+                self._emptied()  # as the thread may just have done, and told nobody
+
+    async def room(self) -> None:
+        """Return when less than `MUCH` waits to be written; at once, as a rule."""
+        while self._full:
+            waiting = asyncio.get_running_loop().create_future()
+            self._waiting.add(waiting)
+            try:
+                await waiting
+            finally:
+                self._waiting.discard(waiting)
+
+    def _emptied(self) -> None:
+        """Go on if enough has been written; called in the loop."""
+        if self._full and self._queued - self._written <= _HALF:
+            self._full = False
+            self._open.set()
+            self._resume()
+            for waiting in self._waiting:
+                if not waiting.done():
+                    waiting.set_result(None)
 
     def close(self, seconds: float) -> None:
         """Wait until what was sent is written, at most `seconds`."""
@@ -106,19 +147,43 @@ class Wire:
 
     # --- in ---------------------------------------------------------------------------------------
 
-    def _readable(self, loop: asyncio.AbstractEventLoop, received: Received) -> None:
-        try:
-            lines, ended = self._take()
-        except BlockingIOError:
-            return
-        if ended:
+    def _read_in(self, loop: asyncio.AbstractEventLoop, received: Received) -> None:
+        """Read in the loop whenever there is something."""
+        ended = False
+
+        def readable() -> None:
+            nonlocal ended
+            try:
+                lines, ended = self._take()
+            except BlockingIOError:
+                return
+            if ended:
+                loop.remove_reader(self._incoming)
+                loop.call_soon(received, None)
+            received(lines)
+
+        def resume() -> None:
+            if not ended:
+                loop.add_reader(self._incoming, readable)
+
+        def look() -> None:
+            if self._full and not ended:
+                if _has_left(self._incoming):
+                    resume()  # what is still in the pipe is little, and then comes its end
+                else:
+                    loop.call_later(_LOOK_SECONDS, look)
+
+        def pause() -> None:
             loop.remove_reader(self._incoming)
-            loop.call_soon(received, None)
-        received(lines)
+            loop.call_later(_LOOK_SECONDS, look)
+
+        self._pause, self._resume = pause, resume
+        resume()
 
     def _read(self, received: Received) -> None:
         ended = False
         while not ended:
+            self._open.wait()
             try:
                 lines, ended = self._take()
             except BlockingIOError:
@@ -130,24 +195,41 @@ class Wire:
     def _take(self) -> tuple[list[bytes], bool]:
         """Read one chunk; return its lines, and whether the input or the client has ended."""
         try:
-            chunk = os.read(self._incoming, _CHUNK)
+            chunk = self._spared(partial(os.read, self._incoming, _CHUNK))
         except BlockingIOError:
             raise
         except OSError:
             chunk = b""
         if not chunk:
-            return [b"".join(self._begun)], True
-        head, newline, tail = chunk.rpartition(b"\n")
-        lines: list[bytes] = []
-        if newline:
-            lines = b"".join([*self._begun, head]).split(b"\n")
-            self._begun.clear()
-        self._begun.append(tail)
+            return [self._line()], True
+        first, *lines = self._spared(partial(chunk.split, b"\n"))
+        if not self._cut:
+            self._begun.append(first)
+        for number, line in enumerate(lines):
+            lines[number] = self._line()
+            self._begun.append(line)
         return lines, False
+
+    def _line(self) -> bytes:
+        """Return the line that was begun; where there is no memory for it, its beginning, `CUT`."""
+        line = self._spared(lambda: b"".join(self._begun))
+        if self._cut:
+            line += CUT
+        self._begun, self._cut = [], False
+        return line
+
+    def _spared(self, function: Callable[[], Result]) -> Result:
+        """Return what a function does; where memory lacks, at the cost of the line begun."""
+        try:
+            return function()
+        except MemoryError:
+            self._cut = True
+            del self._begun[2:]  # the first may be empty
+            return function()
 
     # --- out --------------------------------------------------------------------------------------
 
-    def _write(self, broken: Callable[[], None]) -> None:
+    def _write(self, broken: Callable[[], None], emptied: Callable[[], None]) -> None:
         while (line := self._queue.get()) is not None:
             rest = memoryview(line)
             while rest:
@@ -158,7 +240,9 @@ class Wire:
                 except OSError:
                     broken()
                     return
-            self._written += 1
+            self._written += len(line)
+            if self._full and self._queued - self._written <= _HALF:
+                emptied()
 
 
 def _kind(descriptor: int) -> int | None:
@@ -187,6 +271,13 @@ def _send_some(descriptor: int, data: memoryview) -> int:
         return stream.send(data, socket.MSG_DONTWAIT)
     finally:
         stream.detach()  # which would close it
+
+
+def _has_left(descriptor: int) -> bool:
+    """Say whether the other end is closed, though there may still be something to read."""
+    poll = select.poll()
+    poll.register(descriptor, getattr(select, "POLLRDHUP", 0))
+    return bool(poll.poll(0))
 
 
 def _wait(descriptor: int, event: int) -> None:

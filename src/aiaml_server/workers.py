@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
@@ -27,9 +27,14 @@ class _Job(NamedTuple):
 
 
 class Workers:
-    """At most `MOST` daemon threads, each started when all others are busy. Used by one loop."""
+    """At most `MOST` daemon threads, each started when all others are busy. Used by one loop.
 
-    def __init__(self) -> None:
+    Args:
+        ready: returns when a call may begin.
+    """
+
+    def __init__(self, ready: Callable[[], Awaitable[None]] | None = None) -> None:
+        self._ready = ready
         self._jobs: queue.SimpleQueue[_Job] = queue.SimpleQueue()
         self._room = anyio.Semaphore(MOST, fast_acquire=True)
         self._threads = 0
@@ -41,6 +46,8 @@ class Workers:
         returned, so that nothing goes on behind its back.
         """
         async with self._room:
+            if self._ready:
+                await self._ready()
             if self._threads < MOST - self._room.value:
                 self._start_thread()
             loop = asyncio.get_running_loop()
