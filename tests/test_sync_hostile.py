@@ -17,7 +17,7 @@ import pytest
 
 from aiaml_server import MemoryBank, Settings
 from aiaml_server.sync.command import GitFailed
-from machine import Machine, content_of, git, settle
+from machine import TOKEN, Machine, content_of, git, settle
 
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="shell scripts stand in for git")
 
@@ -431,7 +431,7 @@ def test_a_repair_reads_no_link_and_nothing_that_is_held_back(ada: Machine, tmp_
     private = tmp_path / "private"
     private.write_text("not for git")
     (ada.base / "files" / "link.md").symlink_to(private)
-    secret = "AKIA" + "ABCDEFGHIJKLMNOP"
+    secret = TOKEN
     (ada.base / "files" / "secret.md").write_text(secret)
     for path in (ada.base / ".git" / "refs" / "heads").iterdir():
         path.write_bytes(b"")
