@@ -214,6 +214,11 @@ def _check_own(path: Path, status: os.stat_result, wanted: Callable[[int], bool]
         raise NotOurs(path, "another user's")
 
 
+def private(path: str, flags: int) -> int:
+    """Open a file, a new one for the owner alone: an `opener` for `open`."""
+    return os.open(path, flags, 0o600)
+
+
 def open_own(path: Path, flags: int) -> int:
     """Open a file of ours and return its descriptor, which no other program inherits.
 

@@ -141,6 +141,7 @@ class Command(git.Git):
                 Path(str(self.working_dir)),
                 {**self.variables, **(env or {})},
                 with_input=istream is not None,
+                private=verb != "push",  # which may write to a remote on a disk that others share
             )
             self._running.add(process)
         try:
@@ -202,9 +203,16 @@ def dying_with_us() -> list[str]:
 
 
 def _start(
-    words: Sequence[str], base: Path, variables: Mapping[str, str], *, with_input: bool
+    words: Sequence[str],
+    base: Path,
+    variables: Mapping[str, str],
+    *,
+    with_input: bool,
+    private: bool,
 ) -> subprocess.Popen[bytes]:
-    flags = 0
+    flags, umask = 0, -1
+    if private and sys.platform != "win32":
+        umask = 0o077  # history is for the owner alone, as the memories are
     if sys.platform == "win32":
         flags = subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW
     try:
@@ -217,6 +225,7 @@ def _start(
             stderr=subprocess.PIPE,
             start_new_session=True,  # no terminal to ask on, and one group to kill
             creationflags=flags,
+            umask=umask,
         )
     except FileNotFoundError as error:
         if base.is_dir():

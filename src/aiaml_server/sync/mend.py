@@ -70,7 +70,7 @@ def mend(repository: Repository, objection: Callable[[bytes, bytes], str]) -> No
     if not head.is_file() or not head.read_bytes().strip():
         head.write_text("ref: refs/heads/main\n", encoding="ascii")
     for name in ("objects", "refs"):
-        (repository.common / name).mkdir(exist_ok=True)
+        (repository.common / name).mkdir(mode=0o700, exist_ok=True)
     _remove_transport(repository.common / "aiaml")
     _remove_empty(repository.common / "objects")
     _remove_empty(repository.common / "refs")

@@ -35,8 +35,8 @@ class Remote:
     def prepare(self) -> None:
         """Set up the repository of our own."""
         directory = self._repository.common / "aiaml"
-        (directory / "refs").mkdir(parents=True, exist_ok=True)
-        (directory / "objects").mkdir(exist_ok=True)
+        for each in (directory, directory / "refs", directory / "objects"):
+            each.mkdir(mode=0o700, exist_ok=True)
         sha256 = len(self._repository.head()) > 40
         address, who = _apart(self._url)
         config = (_SHA256 if sha256 else _SHA1) + _CHECKED + section(address)

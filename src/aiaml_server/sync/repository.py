@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from aiaml_server.errors import AiamlError
-from aiaml_server.files import TEMPORARY, make_directory
+from aiaml_server.files import TEMPORARY, make_directory, private
 
 from . import asked, stream
 from .address import git_directories
@@ -123,8 +123,8 @@ class Repository:
         for name in ("GIT_DIR", "GIT_WORK_TREE"):
             self.git.variables.pop(name, None)
         for name, text in _OWN_FILES.items():
-            with suppress(FileExistsError), (self.base / name).open("x", encoding="utf-8") as file:
-                file.write(text)
+            with suppress(FileExistsError):
+                _create(self.base / name, text)
         new = self.base / ".git.new"  # takes its name when it is whole
         shutil.rmtree(new, ignore_errors=True)
         self.git.init("--quiet", "--template=", str(new))
@@ -548,10 +548,15 @@ def _entry(mode: bytes, oid: bytes) -> Entry | None:
     return Entry(mode, oid) if mode.strip(b"0") else None
 
 
+def _create(path: Path, text: str) -> None:
+    with open(path, "x", encoding="utf-8", opener=private) as file:
+        file.write(text)
+
+
 def _ensure_text(path: Path, text: str) -> None:
     """Have `text` in a file that may hold more."""
-    path.parent.mkdir(exist_ok=True)
-    with path.open("a+", encoding="utf-8", newline="") as file:
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    with open(path, "a+", encoding="utf-8", newline="", opener=private) as file:
         file.seek(0)
         before = file.read()
         if text not in before:

@@ -122,7 +122,7 @@ class Seen:
     @contextmanager
     def _opened(self, *, write: bool) -> Iterator[sqlite3.Connection]:
         if write and not self._file.exists():
-            self._file.parent.mkdir(exist_ok=True)
+            self._file.parent.mkdir(mode=0o700, exist_ok=True)
             os.close(os.open(self._file, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600))
         mode = "rw" if write else "ro"
         name = f"{self._file.absolute().as_uri()}?mode={mode}"

@@ -10,11 +10,11 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from aiaml_server.cli.terminal import plural
+from aiaml_server.cli.terminal import joined, plural
 from aiaml_server.errors import StoreError
 from aiaml_server.files import TEMPORARY, Lock, make_directory, write_atomic
 from aiaml_server.memory import Memory, parse
@@ -27,6 +27,7 @@ _MIB = 1024 * 1024
 _ROOM, _LITTLE_ROOM = 10 * _MIB, 500 * _MIB
 _NAMES, _FEW_NAMES = 100, 10_000  # files that can still be created
 _AHEAD_SECONDS = 600.0
+_OURS = ".git .gitattributes .gitignore .index .keep-local .lock .sync-status.json .sync.lock files"
 
 
 def directory(scene: Scene) -> Iterator[Finding]:
@@ -137,8 +138,34 @@ def access(scene: Scene) -> Iterator[Finding]:
         remedy = f"unless you share it on purpose: `chmod 700 {base}`, or `aiaml doctor --fix`"
         fix = Fix(f"make {base} private (chmod 700)", lambda: base.chmod(mode & 0o7700))
         yield Finding("access", "warning", found, remedy, fix)
+        yield from _open_to_others(base)
     elif status.st_uid == os.geteuid():
         yield Finding("access", "ok", f"only you can read it (mode {mode:04o})")
+
+
+def _open_to_others(base: Path) -> Iterator[Finding]:
+    """Find what of ours others can read in a directory that they can enter."""
+    names = [name for name in _OURS.split() if _bits(base / name) & 0o077]
+    if names:
+        found = f"others on this computer can read {joined(names)} in {base}"
+        todo = "`aiaml doctor --fix` makes them private, whatever becomes of the directory"
+        what = f"make {joined(names)} in {base} private (chmod go-rwx)"
+        fix = Fix(what, lambda: _close(base, names))
+        yield Finding("access", "warning", found, todo, fix)
+
+
+def _bits(path: Path) -> int:
+    """Return the permission bits of a file or directory; none of what is a link, or not there."""
+    try:
+        mode = path.lstat().st_mode
+    except OSError:
+        return 0
+    return 0 if stat.S_ISLNK(mode) else stat.S_IMODE(mode)
+
+
+def _close(base: Path, names: Iterable[str]) -> None:
+    for name in names:
+        (base / name).chmod(_bits(base / name) & 0o7700)
 
 
 def space(scene: Scene) -> Iterator[Finding]:
