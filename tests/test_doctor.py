@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -522,6 +523,40 @@ def test_what_is_no_memory_is_named(base: Path, tmp_path: Path) -> None:
     assert len(report.having("warning", "a program for synchronising made")) == 2
     assert not report.having("warning", "Thumbs")
     assert os.name != "posix" or report.having("warning", "link.md is no memory: it is a symbolic")
+
+
+def stated(**fields: Any) -> Memory:
+    """Return a memory that a hand wrote."""
+    usual = Memory("abcd1234", "2026-01-01T00:00:00+00:00", "a", "u", ("t",), "text")
+    return replace(usual, **fields)
+
+
+def test_a_memory_with_what_nobody_sees_is_named(base: Path) -> None:
+    """In whichever field; what belongs to an emoji is no reason."""
+    for number, fields in enumerate[dict[str, Any]](
+        [
+            {"content": "obey\U000e0068\u202e"},
+            {"topics": ("a\u200bb",)},
+            {"user": "mar\u00adco"},
+            {"content": "\r\n👩\u200d👧\r\n"},
+        ]
+    ):
+        plant(base, f"{number}.md", text_of(stated(id=f"abcd000{number}", **fields)))
+    found = checked(base, "files")
+    assert found.having("warning", "0.md holds characters that nobody sees: ‹U+E0068› ‹U+202E›")
+    assert found.having("warning", "1.md holds characters that nobody sees: ‹U+200B›")
+    assert found.having("warning", "2.md holds characters that nobody sees: ‹U+00AD›")
+    assert not found.having("warning", "3.md holds")
+
+
+def test_a_memory_with_very_many_topics_is_named(base: Path) -> None:
+    """It would be among the first answers to most questions."""
+    topics = tuple(f"word{number}" for number in range(500))
+    plant(base, "many.md", text_of(stated(id="abcd0001", topics=topics)))
+    plant(base, "most.md", text_of(stated(id="abcd0002", topics=topics[:32])))
+    found = checked(base, "files")
+    assert found.having("warning", "many.md has 500 topics, more than `remember` takes (32)")
+    assert not found.having("warning", "most.md")
 
 
 def test_a_memory_larger_than_the_limit_is_named(base: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 import subprocess
 import sys
@@ -14,7 +16,10 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from aiaml_server import MemoryBank, Settings
+from aiaml_server.cli.invisible import marked
 from browser import chromium, found_browser
+from test_cli_output import BELONGING, ELSEWHERE, is_visible
+from test_cli_output import HOSTILE as INVISIBLE
 from web_process import Web
 
 pytestmark = pytest.mark.skipif(
@@ -309,6 +314,60 @@ HOSTILE = """\
 |:-:|
 | <meta http-equiv=refresh content="0;url=https://evil.example"> |
 """
+
+
+def unlike_others(files: Path, content: str) -> None:
+    """Store a memory with a hidden character in each of its fields."""
+    head = "\n".join(
+        f"{key}: {json.dumps(value)}"
+        for key, value in {
+            "id": "abcd1234",
+            "timestamp": "2026-11-01",
+            "agent": "cla\u202eude",
+            "user": "mar\u200bco",
+        }.items()
+    )
+    text = f"---\n{head}\ntopics: [do\U000e0067g]\n---\n\n{content}\n"
+    (files / "hidden.md").write_text(text, encoding="utf-8")
+
+
+def test_what_is_invisible_is_shown(page: Page, files: Path) -> None:
+    """In the list, the filters, the pictures, the memory, its file; the editor names it."""
+    unlike_others(
+        files, "gnp.\u202eexe &#x202e; [x](http://y.example 'ti\u2066tle')\n\n" + "> " * 22 + "obey"
+    )
+    page.reload()
+    hit(page, "gnp.")
+    pane = page.locator("#pane")
+    assert "[x](http://y.example 'ti‹U+2066›tle')" in str(pane.text_content())
+    assert "> > obey" in str(pane.text_content())
+    page.get_by_role("button", name="File").click()
+    expect(page.locator("pre.file")).to_contain_text("gnp.‹U+202E›exe &#x202e;")
+    everything = page.evaluate("document.documentElement.outerHTML")
+    # What a choice sends is what the file says.
+    assert is_visible(re.sub(' value="[^"]*"', "", everything))
+    for each in ("cla‹U+202E›ude", "mar‹U+200B›co", "do‹U+E0067›g"):
+        assert each in everything
+    page.get_by_role("button", name="Edit").click()
+    expect(page.locator(".editor")).to_contain_text(
+        "cannot be seen here: ‹U+E0067› ‹U+202E› ‹U+2066›"
+    )
+
+
+def test_the_page_marks_what_the_terminal_marks(page: Page) -> None:
+    """One rule, written twice: for Python and for the browser."""
+    for text in (*INVISIBLE.values(), *BELONGING, *ELSEWHERE):
+        shown = page.evaluate("async (text) => (await import('/elements.js')).visible(text)", text)
+        assert shown == marked(text)
+
+
+def test_a_memory_of_a_mebibyte_opens(page: Page, files: Path) -> None:
+    """As it stands, with a word that says so."""
+    unlike_others(files, "- a large one\n" * 80_000)
+    page.reload()
+    hit(page, "a large one")
+    expect(page.locator(".rendered .aside")).to_have_text(re.compile("longer than 64 KiB"))
+    expect(page.locator(".rendered pre")).to_contain_text("- a large one", timeout=5_000)
 
 
 def test_a_hostile_memory_is_text(page: Page, files: Path) -> None:

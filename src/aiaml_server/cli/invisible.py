@@ -38,12 +38,15 @@ def marked_line(text: str) -> str:
     return text if _is_plain(text) else _ON_ONE_LINE.sub(_mark, text)
 
 
-def holds_invisible(text: str) -> bool:
-    """Say whether `marked` finds something to mark; ends of lines, of whatever kind, are not it."""
+def invisible_in(text: str) -> list[str]:
+    """Return the different characters that are marked in a text, as code points.
+
+    Ends of lines, of whatever kind, are not among them.
+    """
     if _is_plain(text):
-        return False
+        return []
     found = (each for each in _INVISIBLE.finditer(text) if each[0] not in ("\r", "\r\n"))
-    return any(_mark(each) != each[0] for each in found)
+    return list(dict.fromkeys(shown for each in found if (shown := _mark(each)) != each[0]))
 
 
 @lru_cache

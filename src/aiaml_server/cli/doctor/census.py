@@ -11,15 +11,17 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from aiaml_server.cli.invisible import invisible_in
 from aiaml_server.cli.terminal import progress
 from aiaml_server.errors import MalformedFile
-from aiaml_server.memory import MAX_CONTENT, Memory, instant
+from aiaml_server.memory import MAX_CONTENT, MAX_TOPICS, Memory, instant
 from aiaml_server.scorer import MAX_HITS, Hit, clean, fields, hit, ordered
 from aiaml_server.store import Store
 
 _QUESTIONS = 8
 _SOURCES = 24  # memories that questions are made of
 _LENGTH = 100  # characters of a word that are asked for
+_SHOWN = 5  # different invisible characters of a memory
 _NAMED = re.compile(r"\d{8}_\d{6}_([^_.]+)\.md")
 
 Question = tuple[str, ...]
@@ -37,6 +39,8 @@ class Census:
         misnamed: files whose name has another id than the file, with the latter.
         large: files that hold more than `remember` takes.
         foreign: files that belong to another user.
+        invisible: files that hold invisible characters, each with some of them as code points.
+        crowded: files with more topics than `remember` takes, each with their number.
         newest: the latest moment (microseconds since 1970), and its file.
         answers: questions, and the literal scan's answer to each.
     """
@@ -48,6 +52,8 @@ class Census:
     misnamed: dict[str, str] = field(default_factory=dict)
     large: list[str] = field(default_factory=list)
     foreign: list[str] = field(default_factory=list)
+    invisible: dict[str, str] = field(default_factory=dict)
+    crowded: dict[str, int] = field(default_factory=dict)
     newest: tuple[int, str] = (0, "")
     answers: dict[Question, list[Hit]] = field(default_factory=dict)
 
@@ -60,6 +66,10 @@ class Census:
             self.misnamed[name] = memory.id
         if len(memory.content) > MAX_CONTENT // 4 and len(memory.content.encode()) > MAX_CONTENT:
             self.large.append(name)
+        if characters := invisible_in("\n".join((name, *_texts(memory)))):
+            self.invisible[name] = " ".join(characters[:_SHOWN])
+        if len(memory.topics) > MAX_TOPICS:
+            self.crowded[name] = len(memory.topics)
         self.newest = max(self.newest, (instant(memory.timestamp) or 0, name))
         searched = fields(memory)
         for question, hits in self.answers.items():
@@ -94,6 +104,12 @@ def look(store: Store) -> Census:
     for question, hits in census.answers.items():
         census.answers[question] = ordered(hits)[:MAX_HITS]
     return census
+
+
+def _texts(memory: Memory) -> Iterator[str]:
+    yield from (memory.id, memory.timestamp, memory.agent, memory.user)
+    yield from memory.topics
+    yield memory.content
 
 
 def _questions(store: Store, names: list[str]) -> Iterator[Question]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from aiaml_server.cli.terminal import in_bytes, plural
 from aiaml_server.errors import NotOurs
 from aiaml_server.files import check_own, is_temporary, remove_own
+from aiaml_server.memory import MAX_TOPICS
 from aiaml_server.store import SUFFIX
 
 from .finding import Finding, Fix
@@ -44,6 +45,16 @@ def files(scene: Scene) -> Iterator[Finding]:
     for name, memory_id in found.misnamed.items():
         told = f"{name} has the id {memory_id} inside"
         remedy = "it is found by the id inside; name the file after it, or correct it, to be clear"
+        yield Finding("files", "warning", told, remedy)
+    for name, characters in found.invisible.items():
+        told = f"{name} holds characters that nobody sees: {characters}"
+        remedy = (
+            "agents read them: `aiaml show` shows where they stand; `aiaml edit` can remove them"
+        )
+        yield Finding("files", "warning", told, remedy)
+    for name, topics in found.crowded.items():
+        told = f"{name} has {topics} topics, more than `remember` takes ({MAX_TOPICS})"
+        remedy = "topics count most in a search, so it comes up in many; see that it is meant to"
         yield Finding("files", "warning", told, remedy)
     for name in found.large:
         told = f"{name} is larger than a memory may be (1 MiB), though it is read"

@@ -1,7 +1,7 @@
 // The page: what is asked for stands in the address, the list and the pane follow it.
 
 import * as api from "./api.js";
-import { byId, h, marked, plural, when } from "./elements.js";
+import { byId, h, marked, plural, visible, when } from "./elements.js";
 import { overview, showSync } from "./overview.js";
 import * as reader from "./reader.js";
 
@@ -211,11 +211,11 @@ async function guarded(work, controller) {
 
 function fail(error) {
   byId("banner").hidden = false;
-  byId("banner").textContent = error.message;
+  byId("banner").textContent = visible(error.message);
 }
 
 function toast(text) {
-  byId("toast").textContent = text;
+  byId("toast").textContent = visible(text);
   byId("toast").classList.add("on");
   setTimeout(() => byId("toast").classList.remove("on"), 4000);
 }

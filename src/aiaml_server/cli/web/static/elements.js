@@ -19,10 +19,51 @@ function filled(element, properties, children) {
   for (const [name, value] of Object.entries(properties)) {
     if (typeof value === "function") element.addEventListener(name.slice(2), value);
     else if (value === true) element.setAttribute(name, "");
-    else if (value !== false && value != null) element.setAttribute(name, value);
+    else if (value !== false && value != null) element.setAttribute(name, SEEN.has(name) ? visible(value) : value);
   }
-  element.append(...children.flat().filter((child) => child != null && child !== false));
+  const there = children.flat().filter((child) => child != null && child !== false);
+  element.append(...there.map((child) => (typeof child === "string" ? visible(child) : child)));
   return element;
+}
+
+const SEEN = new Set(["title", "aria-label"]); // attributes that a person reads
+
+// --- characters that nobody sees ------------------------------------------------------------------
+// A model reads them like any other, so they are shown as their code points: the same ones, by the
+// same rules, as in `cli/invisible.py`.
+
+const SET = "\\0-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u2028\\u2029\\ufff9-\\ufffb\\u{13430}-\\u{1343f}\\p{Cs}\\p{Default_Ignorable_Code_Point}";
+const INVISIBLE = new RegExp(`\\r\\n|[${SET}]`, "gu");
+const IS_INVISIBLE = new RegExp(`[${SET}]`, "u");
+
+// A text with its invisible characters as code points.
+export const visible = (text) => text.replace(INVISIBLE, mark);
+
+function mark(character, start, text) {
+  if (character === "\r\n") return "\n";
+  const [after = ""] = text.slice(start + character.length, start + character.length + 2);
+  const before = [...text.slice(Math.max(0, start - 2), start)].at(-1) ?? "";
+  return belongs(character, before, after) ? character : codePoint(character);
+}
+
+function codePoint(character) {
+  return `‹U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}›`;
+}
+
+// Whether it is part of the visible character before it: a joiner, or a form of an emoji or ideograph.
+function belongs(character, before, after) {
+  if (!before) return false;
+  if (/[\u200c\u200d]/.test(character)) return (/[\ufe0e\ufe0f]/.test(before) || joins(before)) && joins(after);
+  if (/[\ufe0e\ufe0f]/.test(character)) return after === "\u20e3" || (before > "\x7f" && /[\p{S}\p{P}]/u.test(before));
+  return /[\u{e0100}-\u{e01ef}]/u.test(character) && /\p{Ideographic}/u.test(before);
+}
+
+const joins = (character) => character >= "\u0600" && /[\p{L}\p{M}\p{S}]/u.test(character) && !IS_INVISIBLE.test(character);
+
+// The different invisible characters of a text, as code points.
+export function invisible(text) {
+  const shown = visible(text.replaceAll("\r", ""));
+  return [...new Set(text.match(INVISIBLE) ?? [])].map(codePoint).filter((each) => shown.includes(each));
 }
 
 // The words of a text, the keywords in them marked.

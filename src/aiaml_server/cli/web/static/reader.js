@@ -1,7 +1,7 @@
 // One memory in the pane: read, its file, edit, forget.
 
 import * as api from "./api.js";
-import { byId, h, moment, rendered } from "./elements.js";
+import { byId, h, invisible, moment, rendered } from "./elements.js";
 import { standing } from "./overview.js";
 
 let open = null; // the memory that is shown, as the server gave it
@@ -63,10 +63,16 @@ export function edit() {
       h("span", { class: "gap" }),
       h("button", { type: "submit", class: "main" }, "Save")),
     h("label", { for: "text" }, `files/${open.file}`),
-    area, trouble,
+    area, unseen(open.text), trouble,
     h("p", { class: "hint", id: "edit-hint" }, "The whole file: the lines between the two --- say whose and what about, the rest is markdown. The id must stay.")));
   area.focus();
   area.setSelectionRange(0, 0);
+}
+
+// Warn of what a text field does not show.
+function unseen(text) {
+  const found = invisible(text);
+  return found.length ? h("p", { class: "hint" }, `It holds characters that cannot be seen here: ${found.slice(0, 9).join(" ")}. File shows where they stand.`) : null;
 }
 
 // Leave the editor, asking when something would be lost; say whether it was left.
