@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -12,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from aiaml_server import InvalidSetting, MemoryBank, Settings
-from aiaml_server.sync import Status, remembered, repository
+from aiaml_server.sync import Status, remembered, worktree
 from aiaml_server.sync.address import section
-from aiaml_server.sync.worktree import object_name, replace
+from aiaml_server.sync.worktree import object_name
 from machine import TOKEN, Machine, as_person, content_of, git, is_index_current, settle, wait_until
 
 
@@ -354,13 +355,13 @@ def test_a_join_that_stops_between_two_files_loses_no_version(
     bob.synced()
     left = iter([True])
 
-    def replace_one(path: Path, known: bytes | None, data: bytes | None) -> None:
+    def rename_one(source: Path, target: Path) -> None:
         if not next(left, False):
-            raise OSError("the power is gone")
-        replace(path, known, data)
+            raise OSError(errno.EIO, "the power is gone")
+        source.replace(target)
 
-    monkeypatch.setattr(repository, "replace", replace_one)
-    assert ada.sync().problem == "the power is gone"
+    monkeypatch.setattr(worktree, "take_name", rename_one)
+    assert "the power is gone" in str(ada.sync().problem)
     monkeypatch.undo()
     ada.restart()
     settle([ada, bob])

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from aiaml_server.sync import once
+from aiaml_server.sync import once, worktree
+from aiaml_server.sync.survey import survey
 from machine import Machine, as_person, content_of, git, settle
 
 links = pytest.mark.skipif(sys.platform == "win32", reason="links take a privilege on Windows")
@@ -388,3 +389,171 @@ def test_a_person_is_told_what_is_held_and_what_to_do(ada: Machine, many: list[P
     assert "25 memories brought back" in aiaml(ada, "sync", "--bring-back").stdout
     assert len(ada.files) == 30
     assert aiaml(ada, "status").returncode == 0
+
+
+# --- joins that are interrupted -----------------------------------------------------------------
+
+
+def killed_while_joining(machine: Machine, files: int) -> None:
+    """Have a process sync, and kill it when that many files have arrived."""
+    with subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(machine.base), machine.settings.remote, str(files)]
+    ) as process:
+        assert process.wait(60) == 9
+
+
+KILLED = """
+import os, sys, threading
+from pathlib import Path
+from aiaml_server import Settings
+from aiaml_server.sync import rounds, worktree
+
+take_name, left = worktree.take_name, int(sys.argv[3])
+
+def take_few(source, target):
+    global left
+    if not left:
+        os._exit(9)
+    left -= 1
+    take_name(source, target)
+
+worktree.take_name = take_few
+settings = Settings(Path(sys.argv[1]), remote=sys.argv[2])
+rounds.Rounds(settings, threading.Event()).run()
+"""
+
+
+@pytest.mark.parametrize("files", [0, 1, 15, 29])
+def test_a_first_join_that_was_killed_brings_nothing_back(
+    ada: Machine, bob: Machine, many: list[Path], tmp_path: Path, files: int
+) -> None:
+    """What arrived before the kill is not news: deletions and edits made meanwhile stand."""
+    cy = Machine(tmp_path / "cy", ada.settings.remote)
+    killed_while_joining(cy, files)
+    assert len(cy.files) == files
+    many[0].unlink()
+    many[1].write_bytes(many[1].read_bytes() + b"edited\n")
+    settle([ada, bob, cy, ada])
+    assert ada.files == bob.files == cy.files
+    assert len(cy.files) == 29
+    assert b"edited" in cy.files[many[1].name]
+
+
+def test_a_join_that_was_killed_is_finished_without_the_remote(
+    ada: Machine, many: list[Path], remote: Path, tmp_path: Path
+) -> None:
+    """All memories are there at the next start, though nothing can be fetched."""
+    cy = Machine(tmp_path / "cy", ada.settings.remote)
+    killed_while_joining(cy, 10)
+    remote.rename(remote.with_name("away"))
+    cy.sync()
+    assert cy.files == ada.files
+    assert len(many) == 30
+    added = [[m for m in machine.messages() if m.startswith("Add")] for machine in (ada, cy)]
+    assert added[0] == added[1]
+
+
+def test_what_is_written_before_a_killed_join_is_finished_is_kept(
+    ada: Machine, bob: Machine, many: list[Path], remote: Path
+) -> None:
+    """An edit here of a file that was about to change: both versions stand in the end."""
+    for path in many[:3]:
+        (bob.base / "files" / path.name).write_bytes(path.read_bytes() + b"by bob\n")
+    bob.synced()
+    killed_while_joining(ada, 1)
+    for path in many[:3]:
+        path.write_bytes(path.read_bytes() + b"by ada\n")
+    many[5].unlink()
+    away = remote.rename(remote.with_name("away"))
+    ada.sync()
+    away.rename(remote)
+    settle([ada, bob, ada])
+    assert ada.files == bob.files
+    assert many[5].name not in bob.files
+    texts = [data for data in bob.files.values() if b"by " in data]
+    assert sum(b"by ada" in text for text in texts) == 3
+    assert sum(b"by bob" in text for text in texts) >= 3
+
+
+# --- names --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("length", [250, 251, 252, 254, 255, 256, 300])
+def test_a_name_of_any_length_stops_nothing(
+    ada: Machine, bob: Machine, remote: Path, length: int
+) -> None:
+    """A name that fits arrives; one that the disk refuses is told; all else goes on."""
+    name = "x" * (length - 3) + ".md"
+    put_at_the_remote(remote, {name: b"long", "20240101_000000_aaaaaaaa.md": b"short"})
+    ada.remember("mine")
+    status = ada.sync()
+    assert status.problem is None
+    assert (name in ada.files) == (length <= 255)
+    assert ("files/" + name in status.held_back or "files/" + name in ada.sync().held_back) == (
+        length > 255
+    )
+    assert "20240101_000000_aaaaaaaa.md" in ada.files
+    bob.synced()
+    assert len(bob.files) == len(ada.files)
+    assert name in content_of(remote)
+
+
+def put_at_the_remote(remote: Path, files: dict[str, bytes]) -> None:
+    """Commit files there without a working tree."""
+    lines = [b"commit refs/heads/main\ncommitter x <x> 1700000000 +0000\ndata 0\n"]
+    for name, data in files.items():
+        lines.append(b'M 100644 inline "files/%s"\ndata %d\n' % (name.encode(), len(data)))
+        lines.append(data + b"\n")
+    subprocess.run(["git", "fast-import", "--quiet"], cwd=remote, input=b"".join(lines), check=True)
+
+
+@pytest.fixture
+def folding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk takes `A` and `a` for one name; where it does not, what sync sees of it does."""
+    (tmp_path / "case").touch()
+    if (tmp_path / "CASE").exists():
+        return
+
+    def real(path: Path) -> Path:
+        names = {each.name.casefold(): each.name for each in path.parent.iterdir()}
+        return path.with_name(names.get(path.name.casefold(), path.name))
+
+    read, state = worktree.read, worktree._state
+    monkeypatch.setattr(worktree, "read", lambda path: read(real(path)))
+    monkeypatch.setattr(worktree, "_state", lambda path: state(real(path)))
+
+
+@pytest.mark.usefixtures("folding")
+@pytest.mark.parametrize("same", [True, False])
+def test_names_that_a_disk_takes_for_one_stop_nothing(
+    remote: Path, tmp_path: Path, same: bool
+) -> None:
+    """The second is set aside and told; nothing of either is lost, and all else arrives."""
+    names = {"A note.md": b"upper", "a note.md": b"upper" if same else b"lower"}
+    put_at_the_remote(remote, {**names, "20240101_000000_aaaaaaaa.md": b"x"})
+    machine = Machine(tmp_path / "disk", remote)
+    machine.remember("mine")
+    for _ in range(3):
+        status = machine.sync()
+        assert status.problem is None
+        assert len(machine.files) == 3
+        assert names.items() <= content_of(remote).items()
+    assert "differs in case" in "".join(status.held_back.values())
+    assert "differs in case" in "".join(survey(machine.settings).kept_out.values())
+    (machine.base / "files" / "20240101_000000_aaaaaaaa.md").unlink()
+    there = next(name for name in names if name in machine.files)
+    away = next(name for name in names if name not in machine.files)
+    git_remove(remote, away)
+    machine.synced()
+    assert there in machine.files
+    assert content_of(remote).keys() == machine.files.keys()
+    assert machine.synced().held_back == {}
+
+
+def git_remove(remote: Path, name: str) -> None:
+    """Delete a file at the remote."""
+    lines = (
+        "commit refs/heads/main\ncommitter x <x> 1700000001 +0000\ndata 0\n"
+        f'from refs/heads/main^0\nD "files/{name}"\n'
+    )
+    subprocess.run(["git", "fast-import", "--quiet"], cwd=remote, input=lines.encode(), check=True)

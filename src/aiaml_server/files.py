@@ -75,16 +75,26 @@ def write_atomic(path: Path, data: bytes) -> None:
     Raises:
         OSError: the disk refused; neither the name nor the temporary file is there.
     """
-    current = _temporary(path)
-    _write_new(current, data, 0o600)
+    current = write_beside(path, data)
     try:
-        _rename(current, path)
+        take_name(current, path)
         current = path
         sync_directory(path.parent)
     except BaseException:
         with suppress(OSError):
             current.unlink()
         raise
+
+
+def write_beside(path: Path, data: bytes) -> Path:
+    """Put `data` durably into a hidden temporary file beside `path`; return that one's path.
+
+    Raises:
+        OSError: the disk refused; nothing was left behind.
+    """
+    beside = _temporary(path)
+    _write_new(beside, data, 0o600)
+    return beside
 
 
 def replace_atomic(path: Path, data: bytes, mode: int) -> None:
@@ -97,7 +107,7 @@ def replace_atomic(path: Path, data: bytes, mode: int) -> None:
     current = _temporary(path)
     _write_new(current, data, mode)
     try:
-        _rename(current, path)
+        take_name(current, path)
     except BaseException:
         with suppress(OSError):
             current.unlink()
@@ -312,7 +322,12 @@ def _sync(descriptor: int) -> None:
     os.fsync(descriptor)
 
 
-def _rename(source: Path, target: Path) -> None:
+def take_name(source: Path, target: Path) -> None:
+    """Give a file another name, in place of what may have that; not yet durably.
+
+    Raises:
+        OSError: the system refused; nothing was changed.
+    """
     for attempt in range(10):
         try:
             source.replace(target)

@@ -56,6 +56,7 @@ class Disk:
         tree: the memories of the commit.
         here: the files, with their stamps.
         known: what was seen in this directory before.
+        arriving: what a join that was interrupted makes of files; it is no news that they are so.
         held_back: files that must not be committed, and why.
         unfit: what has a memory's name and is none, and why.
         same: files that are as in the commit.
@@ -67,6 +68,7 @@ class Disk:
     tree: Mapping[bytes, Entry]
     here: Mapping[bytes, Stamp | None]
     known: Mapping[bytes, Sighting]
+    arriving: Mapping[bytes, Entry | None] = field(default_factory=dict)
     held_back: dict[bytes, str] = field(default_factory=dict)
     unfit: dict[bytes, str] = field(default_factory=dict)
     same: dict[bytes, Sighting] = field(default_factory=dict)
@@ -84,11 +86,19 @@ class Disk:
 
     def deleted(self) -> dict[bytes, Entry]:
         """Return what is gone after it was seen here as the commit has it."""
-        return {path: entry for path, entry in self._absent() if self._was_here(path, entry)}
+        return {
+            path: entry
+            for path, entry in self._absent()
+            if self._was_here(path, entry) and self.arriving.get(path, entry)
+        }
 
     def missing(self) -> dict[bytes, Entry]:
         """Return what is not here and never was, as far as is known."""
-        return {path: entry for path, entry in self._absent() if not self._was_here(path, entry)}
+        return {
+            path: entry
+            for path, entry in self._absent()
+            if not self._was_here(path, entry) and path not in self.arriving
+        }
 
     def _absent(self) -> Iterator[tuple[bytes, Entry]]:
         return (
@@ -131,7 +141,9 @@ class Disk:
             return None
 
     def _is_news(self, path: bytes, oid: bytes, was_there: Callable[[bytes, bytes], bool]) -> bool:
-        entry = self.tree.get(path)
+        entry, arriving = self.tree.get(path), self.arriving.get(path)
+        if arriving and arriving.oid == oid:
+            return False
         if entry and entry.oid == oid:
             self.same[path] = Sighting(oid, self.here[path])
             return False

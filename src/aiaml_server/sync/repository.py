@@ -23,14 +23,16 @@ from .disk import Disk, in_chunks, listing
 from .seen import MARKER, Seen, Sighting
 from .stream import Step
 from .union import Copy, Entry, is_memory, renamed, union
-from .worktree import MAX_FILE, Changed, Unfit, read, replace
+from .worktree import MAX_FILE, Change, Changed, bring, object_name, read
 
 log = logging.getLogger(__name__)
 
 IMPORT_FROM = 500  # more new memories than this, where git has none yet, share a commit
 MAIN = "refs/heads/main"
+JOINING = "refs/aiaml/joining"
 REMOTE = "refs/aiaml/remote"  # the remote's branch as last seen
-_CHUNK = 200  # files that are committed or brought in at once
+_CHUNK = 200  # files that are committed at once
+_FILES = 1000  # and brought in
 _BYTES = 16 * 1024 * 1024  # and as many bytes of them, at the most
 _IMPORTED = 5000
 _MANY = 20  # deletions at once that need no word of a person's, also of all memories
@@ -93,8 +95,10 @@ class Repository:
         self.held_back: dict[bytes, str] = {}  # memories that must not be committed, and why
         self.unfit: dict[bytes, str] = {}  # what has a memory's name and is none
         self.forgetting: frozenset[bytes] = frozenset()  # deletions that wait for a person's word
+        self.missing: frozenset[bytes] = frozenset()  # what `pending` found to be brought in
         self.brought_back = 0  # memories, since this was made
         self._adopted = False
+        self._looked = False  # for a join that another process did not finish
         self._identity = ""
         self._not_in_index: set[bytes] = set()  # as they are committed
         self._listed: tuple[str, dict[bytes, Entry]] = ("", {})
@@ -215,7 +219,15 @@ class Repository:
         here = listing(directory)
         if here is None and tree and seen.anything():
             raise Busy(f"the directory {directory} is missing", _PUT_BACK)
-        return Disk(self.base, tree, here or {}, seen.read())
+        return Disk(self.base, tree, here or {}, seen.read(), self._arriving(head))
+
+    def _arriving(self, head: str) -> dict[bytes, Entry | None]:
+        """Return what a join that was interrupted has brought, or has still to bring."""
+        joining = self.joining()
+        if not joining:
+            return {}
+        changes = self._changes(head or self._empty_tree(), joining)
+        return {path: after for path, (_, after) in changes.items() if is_memory(path)}
 
     def _tree(self, commit: str) -> dict[bytes, Entry]:
         """Return the memories of a commit; the last answer is kept, since it is often the same."""
@@ -252,6 +264,7 @@ class Repository:
         head = self.head()
         disk = self._disk(head)
         forgotten = self._forgotten(disk, asked.to_forget(self.base), "")
+        self.missing = frozenset(disk.missing())
         added = sum(1 for _ in self._steps(disk, head, objection))
         self.held_back, self.unfit = disk.held_back, disk.unfit
         return added + len(forgotten)
@@ -388,7 +401,8 @@ class Repository:
     def join(self, theirs: str) -> int:
         """Make the current commit one that holds `theirs` too, and bring the files up to it.
 
-        The files come first: whatever is interrupted in between is found on disk, and committed.
+        The files come first. Before them it is noted what they are brought up to, so that a join
+        that is interrupted can be finished, and is not taken for news.
 
         Returns:
             How many memories are not here as they were.
@@ -402,12 +416,21 @@ class Repository:
         if joined == ours:
             return 0
         changes = self._changes(ours or self._empty_tree(), joined)
+        self.git.update_ref(JOINING, joined)
         here = self._check_out(changes)
         self.git.update_ref("-m", "aiaml: join", "HEAD", joined, ours or "0" * len(joined))
+        self.git.update_ref("-d", JOINING)
         self._note_seen({path: _sighting(changes[path][1]) for path in here})
         self._refresh(here)
         self._note({path: after for path, (_, after) in changes.items() if path not in set(here)})
         return len(here)
+
+    def joining(self) -> str:
+        """Return the commit of a join that was begun and not finished; empty for none."""
+        if not self._looked or (self.common / JOINING).exists():
+            self._looked = True
+            return self.name_of(JOINING)
+        return ""
 
     def attach(self) -> None:
         """Where no branch is checked out, join main with what is, and check out main."""
@@ -438,21 +461,45 @@ class Repository:
         for path in changes.keys() & self.held_back.keys():
             if their := changes.pop(path):  # what is held back keeps its name
                 copies.append(Copy(path, their))
-        blobs = self.blobs([copy.entry for copy in copies if copy.entry.is_file])
-        files = dict(renamed(copy, blobs[copy.entry]) for copy in copies if copy.entry in blobs)
-        return self._import(stream.join(ours, theirs, changes, files, self._who()), "--force")
+        changes |= self._kept([copy for copy in copies if copy.entry.is_file], ours.encode())
+        return self._import(stream.join(ours, theirs, changes, self._who()), "--force")
+
+    def _kept(self, copies: Sequence[Copy], like: bytes) -> dict[bytes, Entry]:
+        """Write the versions that get a name of their own; return their entries."""
+        sizes = self._sizes([copy.entry for copy in copies])
+        fit = [copy for copy in copies if sizes[copy.entry] <= MAX_FILE]
+        kept = {}
+        for chunk in in_chunks(fit, lambda copy: sizes[copy.entry], _FILES, _BYTES):
+            blobs = self._contents([copy.entry for copy in chunk])
+            files = dict(renamed(copy, blobs[copy.entry]) for copy in chunk)
+            self._import(stream.blobs(files.values()))
+            for path, data in files.items():
+                kept[path] = Entry(b"100644", object_name(data, like))
+        return kept
 
     def _empty_tree(self) -> str:
         return _text(self.git.mktree(istream=b""))
 
     def blobs(self, entries: Sequence[Entry]) -> dict[Entry, bytes]:
         """Return the bytes of those that are not too large for a memory."""
+        sizes = self._sizes(entries)
+        return self._contents([entry for entry in entries if sizes[entry] <= MAX_FILE])
+
+    def _sizes(self, entries: Sequence[Entry]) -> dict[Entry, int]:
+        if not entries:
+            return {}
         asked = b"".join(entry.oid + b"\n" for entry in entries)
         sizes = self.git.cat_file("--batch-check=%(objectsize)", istream=asked).split()
-        fit = [entry for entry, size in zip(entries, sizes, strict=True) if int(size) <= MAX_FILE]
-        output = self.git.cat_file("--batch", istream=b"".join(each.oid + b"\n" for each in fit))
+        return dict(zip(entries, map(int, sizes), strict=True))
+
+    def _contents(self, entries: Sequence[Entry]) -> dict[Entry, bytes]:
+        if not entries:
+            return {}
+        output = self.git.cat_file(
+            "--batch", istream=b"".join(each.oid + b"\n" for each in entries)
+        )
         blobs, start = {}, 0
-        for entry in fit:
+        for entry in entries:
             head, _, _ = output[start : start + 100].partition(b"\n")
             start += len(head) + 1
             end = start + int(head.rsplit(b" ", 1)[1])
@@ -470,28 +517,37 @@ class Repository:
         # What is new comes first: a kill must find the copy of a version that loses its name made
         # before the name is taken from it.
         wanted.sort(key=lambda each: each[1] is not None)
+        sizes = self._sizes([after for _, _, after in wanted if after])
+        for path in [path for path, _, after in wanted if after and sizes[after] > MAX_FILE]:
+            self._refuse(path, f"it is larger than {MAX_FILE // 1024 // 1024} MiB")
+        fit = [each for each in wanted if not each[2] or sizes[each[2]] <= MAX_FILE]
         here = []
-        for start in range(0, len(wanted), _CHUNK):
-            chunk = wanted[start : start + _CHUNK]
-            blobs = self.blobs([after for _, _, after in chunk if after])
-            for path, before, after in chunk:
-                if after and after not in blobs:
-                    log.warning("Not brought in: %r is larger than a memory can be", path)
-                elif self._put(path, before, blobs[after] if after else None):
-                    here.append(path)
+        for chunk in in_chunks(fit, lambda each: sizes[each[2]] if each[2] else 0, _FILES, _BYTES):
+            here += self._put(chunk)
         return here
 
-    def _put(self, path: bytes, before: Entry | None, data: bytes | None) -> bool:
-        if path in self.forgetting:
-            before = None
+    def _put(self, chunk: Sequence[tuple[bytes, Entry | None, Entry | None]]) -> list[bytes]:
+        """Bring files in; return the paths of those that are up to date."""
+        blobs = self._contents([after for _, _, after in chunk if after])
+        changes = [
+            Change(
+                self._file(path),
+                before.oid if before and path not in self.forgetting else None,
+                blobs[after] if after else None,
+            )
+            for path, before, after in chunk
+        ]
         try:
-            replace(self._file(path), before.oid if before else None, data)
-        except Unfit as error:
-            log.warning("Not brought in: %r, because of what has its name: %s", path, error)
-            return False
+            refused = bring(self.base / "files", changes)
         except Changed as error:
             raise Busy(f"{error} was changed while another version of it arrived") from error
-        return True
+        for path, _, _ in chunk:
+            if reason := refused.get(self._file(path)):
+                self._refuse(path, reason)
+        return [path for path, _, _ in chunk if self._file(path) not in refused]
+
+    def _refuse(self, path: bytes, reason: str) -> None:
+        self.unfit[path] = f"another machine's version cannot be brought in: {reason}"
 
     def _note(self, entries: Mapping[bytes, Entry | None]) -> None:
         """Let the index know what is committed but was not brought in.

@@ -136,6 +136,8 @@ class Rounds:
     def _round(self, *, last: bool) -> None:
         self._repository.prepare()
         committed = self._commit()
+        if unfinished := self._repository.joining():
+            self._join(unfinished)
         if last:
             return
         self._repository.attach()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from .union import Entry, is_safe
@@ -33,7 +33,6 @@ def join(
     ours: str,
     theirs: str,
     changes: Mapping[bytes, Entry | None],
-    files: Mapping[bytes, bytes],
     who: str,
 ) -> Iterator[bytes]:
     """Yield a stream with a commit of two parents."""
@@ -44,9 +43,16 @@ def join(
             yield b"D %s\n" % _quoted(path)
         elif is_safe(path):
             yield b"M %s %s %s\n" % (*entry, _quoted(path))
-    for path, data in files.items():
-        yield from _file_lines(path, data)
     yield b"get-mark :1\ndone\n"
+
+
+def blobs(texts: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield a stream that has git keep the bytes of files."""
+    for data in texts:
+        yield b"blob\ndata %d\n" % len(data)
+        yield data
+        yield b"\n"
+    yield b"done\n"
 
 
 def _commit(branch: str, who: str, message: str) -> Iterator[bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +11,7 @@ from aiaml_server.errors import AiamlError
 from aiaml_server.files import Lock
 from aiaml_server.settings import Settings
 
-from .status import Problem
+from .status import Problem, Status
 
 OLDEST_GIT = (2, 33)
 
@@ -88,7 +89,9 @@ def _ask(found: Survey, settings: Settings) -> None:
     if not found.repository:
         return
     found.waiting = repository.pending(objection if settings.check_secrets else _no_objection)
-    kept_out = repository.held_back | repository.unfit
+    refused = {os.fsencode(p): why for p, why in Status.read(settings.base).held_back.items()}
+    refused = {path: why for path, why in refused.items() if path in repository.missing}
+    kept_out = repository.held_back | repository.unfit | refused
     found.kept_out = {path.decode("utf-8", "replace"): why for path, why in kept_out.items()}
     if settings.remote and repository.head():
         found.ahead, found.behind = repository.ahead_behind()

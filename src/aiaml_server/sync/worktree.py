@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import (
     make_directory,
     read_regular,
-    replace_atomic,
     sync_directory,
-    write_atomic,
+    take_name,
+    write_beside,
 )
+from aiaml_server.store import Stamp
+
+_WRITERS = 8
+_FOLDED = "this disk takes its name for that of another file, which differs in case or in accents"
+_OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE)
 
 MAX_FILE = 4 * 1024 * 1024  # bytes; what is larger is no memory
 
@@ -47,29 +57,120 @@ def object_name(data: bytes, like: bytes) -> bytes:
     return algorithm(b"blob %d\0%s" % (len(data), data)).hexdigest().encode()
 
 
-def replace(path: Path, known: bytes | None, data: bytes | None) -> None:
-    """Put `data` in place of the version that has the object name `known`, or remove that.
+class Change(NamedTuple):
+    """What is to become of a file.
 
-    On return it is durable: git must never hold a commit of which the disk could lose a file, since
-    the loss would look like a deletion.
+    Attributes:
+        path: where it is.
+        known: the object name of the version that may be replaced; None for no file.
+        data: what it is to hold; None where it is to go.
+    """
+
+    path: Path
+    known: bytes | None
+    data: bytes | None
+
+
+def bring(directory: Path, changes: Sequence[Change]) -> dict[Path, str]:
+    """Make changes to files of a directory, each whole, and durable when this returns.
+
+    All new bytes are durable before the first file takes its name: git must never hold a commit of
+    which the disk could lose a file. They are written by several threads, because a file system
+    makes the files of several durable in one step.
+
+    Returns:
+        The files that stayed as they were, because of what has the name or since the disk refuses
+        the name, with the reason.
 
     Raises:
         Changed: another version stands there.
-        Unfit: something stands there that is no file.
         OSError: the disk refused.
     """
-    present = read(path)
-    if present == data:
-        return
-    name = None if present is None else object_name(present, known or b"")
-    if name != known:
-        raise Changed(path.name)
-    if data is None:
-        path.unlink()
-        sync_directory(path.parent)
-        return
-    if present is not None:
-        replace_atomic(path, data, 0o600)
-        return
-    make_directory(path.parent)
-    write_atomic(path, data)
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
+
+    make_directory(directory)
+    bringing = _Bringing(directory)
+    due = [(change, stamp) for change in changes if (stamp := bringing.due(change))]
+    new = [change for change, _ in due if change.data is not None]
+    with ThreadPoolExecutor(_WRITERS, "writer") as pool:
+        writing = {
+            each.path: pool.submit(write_beside, each.path, each.data or b"") for each in new
+        }
+    try:
+        drafts = {path: done.result() for path, done in writing.items()}
+        for change, stamp in due:
+            bringing.apply(change, stamp, drafts.get(change.path))
+        sync_directory(directory)
+    finally:
+        for done in writing.values():
+            with suppress(OSError):  # it has another name by now, or was not written
+                done.result().unlink()
+    return bringing.refused
+
+
+class _Bringing:
+    """The changes that are made to a directory together."""
+
+    def __init__(self, directory: Path) -> None:
+        self.refused: dict[Path, str] = {}
+        self._directory = directory
+        self._names: set[bytes] | None = None
+
+    def due(self, change: Change) -> _State | None:
+        """Return what stands there if the change is to be made; None if not.
+
+        Raises:
+            Changed: another version stands there.
+        """
+        try:
+            state, present = _state(change.path), read(change.path)
+        except Unfit as error:
+            self.refused[change.path] = str(error)
+            return None
+        if present is not None and not self._has(change.path.name):
+            if change.data is not None:
+                self.refused[change.path] = _FOLDED
+            return None
+        if present == change.data:
+            return None
+        name = None if present is None else object_name(present, change.known or b"")
+        if name != change.known:
+            raise Changed(change.path.name)
+        return state
+
+    def _has(self, name: str) -> bool:
+        """Whether a name stands there exactly so, and not only one that the disk takes for it."""
+        if self._names is None:
+            self._names = set(os.listdir(os.fsencode(self._directory)))  # noqa: PTH208
+        return os.fsencode(name) in self._names
+
+    def apply(self, change: Change, before: _State, draft: Path | None) -> None:
+        """Make one change.
+
+        Raises:
+            Changed: the file was touched since it was looked at.
+            OSError: the disk refused, for another reason than the name.
+        """
+        if _state(change.path) != before:
+            raise Changed(change.path.name)
+        try:
+            if draft:
+                take_name(draft, change.path)
+            else:
+                change.path.unlink()
+        except OSError as error:
+            if error.errno in _OF_THE_DISK:
+                raise
+            self.refused[change.path] = f"the disk refuses it: {error.strerror}"
+
+
+_State = tuple[int, int, int, int]
+_NOTHING: _State = (0, 0, 0, 0)
+
+
+def _state(path: Path) -> _State:
+    """Return what changes when a file does; the same for every name that nothing has."""
+    try:
+        return Stamp.of(path.lstat())
+    except OSError:
+        return _NOTHING
