@@ -8,6 +8,7 @@ import shutil
 import signal
 import sqlite3
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -380,3 +381,50 @@ def test_a_file_that_is_removed_takes_nothing_of_the_next(tmp_path: Path) -> Non
         remove(path)
     assert len(names) == 20
     assert list(tmp_path.iterdir()) == []
+
+
+# --- large texts of many different words ----------------------------------------------------------
+
+MANY_WORDS = """
+import os, random, resource, sys, time
+from dataclasses import replace
+from pathlib import Path
+from aiaml_server import MemoryBank, Settings
+base = Path(sys.argv[1])
+rng = random.Random(1)
+def words(count):
+    return " ".join(f"{rng.getrandbits(24):x}" for _ in range(count))
+def asked(bank, keyword):
+    begun = time.perf_counter()
+    hits = bank.think([keyword])
+    return len(hits), time.perf_counter() - begun
+bank = MemoryBank(Settings(base))
+(base / "files").mkdir(parents=True)
+memory = bank.remember("claude", "marco", ["x"], "needle")
+text = (base / "files" / memory.file_name).read_text()
+for size, count in ((150_000, 30), (8_000, 300), (1_000, 1000)):
+    for number in range(count):
+        path = base / "files" / f"{size}-{number}.md"
+        path.write_text(text.replace("needle", f"needle {words(size)} n{number}z"))
+print(asked(bank, "needle")[0], asked(bank, "n7z")[0])
+slowest = 0.0
+for number in range(4):
+    bank.remember("claude", "marco", ["x"], f"{words(140_000)} last{number}z")
+    found, took = asked(bank, f"last{number}z")
+    print(found)
+    slowest = max(slowest, took)
+print(slowest)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, memory is counted otherwise")
+def test_large_texts_of_different_words_take_little_memory_and_time(tmp_path: Path) -> None:
+    """Such as logs and tables: 30 of a megabyte, 300 of 50 KB and 1,000 of 7 KB."""
+    words = [sys.executable, "-c", MANY_WORDS, str(tmp_path)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    *answers, slowest, mebibytes = done.stdout.split()
+    assert answers == ["25", "3", "1", "1", "1", "1"]
+    assert float(slowest) < 2.0  # 0.3 on a quiet machine
+    assert float(mebibytes) < 300
+    assert scan(tmp_path, "n7z") == MemoryBank(Settings(tmp_path)).think(["n7z"])

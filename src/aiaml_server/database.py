@@ -54,7 +54,7 @@ CREATE TABLE files (
 CREATE INDEX by_memory_id ON files (memory_id);
 CREATE INDEX newest ON files (instant, name);
 CREATE TABLE texts (id INTEGER PRIMARY KEY, topics, content, user, agent);
-CREATE TABLE uncut (id INTEGER PRIMARY KEY, young);
+CREATE TABLE uncut (id INTEGER PRIMARY KEY, size);
 CREATE TABLE vocabulary (id INTEGER PRIMARY KEY, runs BLOB);
 CREATE TABLE postings (id INTEGER PRIMARY KEY, totals, topics);
 PRAGMA user_version = 3;
@@ -63,8 +63,10 @@ PRAGMA user_version = 3;
 _SUFFIX = ".sqlite"
 _PAGE = 10_000  # files that one reading of all takes at a time
 YOUNG = 64  # memories that are scored at each question rather than cut one by one
+YOUNG_BYTES = 1024 * 1024  # of such memories at most
 _SOME = (1, 10, 100)  # values that one statement asks for
 _BLOCK = 16 * 1024  # bytes of the vocabulary that a new memory writes again at most
+_RUNS = 200_000  # different ones that are held in memory before they are recorded: some 60 MB
 _MANY = 5000  # runs that are sooner found in one pass over all postings
 _RUN_BITS = 32
 _POSTINGS = f"""
@@ -485,18 +487,22 @@ class Database:
         A few are not cut before they have become `YOUNG`; cutting one costs as much as many.
         """
         first = self._last_id() + 1
-        postings = Postings()
+        postings, new = Postings(), first % SEGMENT == 0
         for number, entry in enumerate(entries, first):
             self._beat()
+            if len(postings.totals) > _RUNS:
+                self._append(first // SEGMENT, postings, new=new)
+                postings, new = Postings(), False
             facts = (number, _packed(entry.name), *entry.stamp, *_facts(entry))
             self._sql.execute("INSERT INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", facts)
             if isinstance(entry.found, Memory):
                 searched = fields(entry.found)
-                texts = (number, *_texts(entry))
-                self._sql.execute("INSERT INTO texts VALUES (?, ?, ?, ?, ?)", texts)
+                texts = [text for _, text in searched]
+                self._sql.execute("INSERT INTO texts VALUES (?, ?, ?, ?, ?)", (number, *texts))
                 if few or not postings.add(number % SEGMENT, searched):
-                    self._sql.execute("INSERT INTO uncut VALUES (?, ?)", (number, few))
-        self._append(first // SEGMENT, postings, new=first % SEGMENT == 0)
+                    size = sum(map(len, texts)) if few else None
+                    self._sql.execute("INSERT INTO uncut VALUES (?, ?)", (number, size))
+        self._append(first // SEGMENT, postings, new=new)
         if few:
             self._cut_young()
 
@@ -510,25 +516,26 @@ class Database:
         return same
 
     def _cut_young(self) -> None:
-        young = [number for (number,) in self._sql.execute("SELECT id FROM uncut WHERE young")]
-        if len(young) < YOUNG:
+        sizes = dict(self._read("SELECT id, size FROM uncut WHERE size IS NOT NULL"))
+        if len(sizes) < YOUNG and sum(sizes.values()) < YOUNG_BYTES:
             return
         by_segment: defaultdict[int, Postings] = defaultdict(Postings)
         done = []
-        for number, searched in self.texts(young):
+        for number, searched in self.texts(sizes):
             self._beat()
             if by_segment[number // SEGMENT].add(number % SEGMENT, searched):
                 done.append((number,))
         for segment, postings in by_segment.items():
             self._append(segment, postings, new=False)
         self._sql.executemany("DELETE FROM uncut WHERE id = ?", done)
-        self._sql.execute("UPDATE uncut SET young = 0")
+        self._sql.execute("UPDATE uncut SET size = NULL")
 
     def _append(self, segment: int, postings: Postings, *, new: bool) -> None:
         if not postings.totals:
             return
+        before = self._next_run()
         known = self._numbered(postings.totals)
-        wanted = () if new else known.values()
+        wanted = () if new else [number for number in known.values() if number < before]
         held = {number: packed for _, number, *packed in self._postings(wanted, segment, segment)}
         self._sql.executemany(
             _PUT,
@@ -537,6 +544,11 @@ class Database:
                 for run, number in known.items()
             ),
         )
+
+    def _next_run(self) -> int:
+        """Return the number that the next new run gets."""
+        last = self.vocabulary()[-1:]
+        return last[0].first + last[0].lines.count(b"\n") - 1 if last else 0
 
     def _numbered(self, runs: Collection[bytes]) -> dict[bytes, int]:
         """Return the numbers of runs, by number; those that have none yet get one."""

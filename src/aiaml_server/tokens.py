@@ -40,6 +40,7 @@ SEGMENT = 4096  # slots
 MANY_SLOTS = SEGMENT // 4
 _MANY_PARTS = 1000  # enough to be added up together
 MAX_RUN = 600  # bytes; a text with a longer run (encoded data) is always scored
+LARGE = 16 * 1024  # bytes of a text that may be of mostly different runs
 _STEP = 512  # bytes of the vocabulary, in which lines are counted anew
 _MANY_KINDS = 32  # characters beyond ASCII in one text; with more, cutting by pattern is faster
 
@@ -120,9 +121,16 @@ class Postings:
         self.topics: defaultdict[bytes, Slots] = defaultdict(_no_slots)
 
     def add(self, slot: int, searched: Fields) -> bool:
-        """Cut a text's fields; False, and nothing is added, when it has too long a run."""
-        runs = cut("\n".join([text for _, text in searched]))
+        """Cut a text's fields; False, and nothing is added, where that does not pay.
+
+        It does not when it has a long run, nor when it is large and of mostly different runs (keys,
+        logs, tables): the vocabulary would grow by as much as the text has, to be searched as long.
+        """
+        text = "\n".join([text for _, text in searched])
+        runs = cut(text)
         if max(map(len, runs), default=0) > MAX_RUN:
+            return False
+        if len(text) > LARGE and 4 * sum(map(len, set(runs))) > 3 * len(text):
             return False
         for slots in map(self.totals.__getitem__, runs):
             slots.append(slot)
