@@ -366,6 +366,19 @@ def test_a_wrong_json_file_is_refused_with_its_place(text: str, home: Machine) -
     assert os.listdir(config(home).parent) == ["mcp.json"]  # noqa: PTH208
 
 
+@pytest.mark.parametrize("env", ["5", "true", "null", "[{}]", '"x"'])
+def test_an_env_that_is_none_is_left_alone_or_refused(env: str, home: Machine) -> None:
+    """Where nothing of ours goes in there, the entry is mended around it; else it is refused."""
+    config(home).write_text(f'{{"mcpServers": {{"aiaml": {{"command": "x", "env": {env}}}}}}}')
+    connected(CURSOR, home)
+    entry = json.loads(config(home).read_text())["mcpServers"]["aiaml"]
+    assert entry["env"] == json.loads(env)
+    assert entry["command"] != "x"
+    if env != "null":
+        with pytest.raises(ConfigError, match="should be an object"):
+            connected(CURSOR, home, AIAML_LOG_LEVEL="DEBUG")
+
+
 @pytest.mark.parametrize(
     ("data", "reason"),
     [

@@ -197,6 +197,30 @@ def test_a_zip_holds_the_files_byte_for_byte(export: Export, bank: Store) -> Non
         assert {entry.external_attr >> 16 for entry in archive.infolist()} == {0o100600}
 
 
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no files of such names")
+def test_no_name_in_a_zip_is_a_path_anywhere(export: Export, bank: Store) -> None:
+    """No other directory, drive, stream or device, whatever system unpacks it; none is lost."""
+    names = [
+        "x\\..\\..\\evil.md", "C:evil.md", "C:\\evil.md", "\\\\host\\share.md", "a:stream.md",
+        "con.md", "NUL.md", "com1.x.md", "aux .md", "lpt¹.md", "a\nb.md", "a\x7f.md", "q?.md",
+        "A.md", "a.md", "straße.md", "STRASSE.md", "..md", "...md",
+    ]  # fmt: skip
+    text = "---\nid: x\ntimestamp: 2024\nagent: a\nuser: u\ntopics: t\n---\n{}\n"
+    for name in names:
+        (bank.directory / name).write_text(text.format(name.encode().hex()))
+    held = {name for name in names if bank.may_hold(name)}
+    with zipfile.ZipFile(io.BytesIO(export("zip"))) as archive:
+        found = archive.namelist()
+        texts = {archive.read(name) for name in found}
+    assert {text.format(name.encode().hex()).encode() for name in held} <= texts
+    assert len({name.casefold() for name in found}) == len(found) == len(bank.names())
+    for name in found:
+        directory, slash, inside = name.partition("/")
+        assert (directory, slash) == ("files", "/")
+        assert not re.search(r'[\\\\/:*?"<>|\x00-\x1f\x7f]', inside), name
+        assert not re.match(r"(?i)(con|nul|aux|com1|lpt¹)\b", inside), name
+
+
 def test_an_unpacked_zip_can_be_imported(
     export: Export, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bank: Store
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -31,6 +32,34 @@ TOP_LEVEL = {
     "run_server.sh",
     "run_server.cmd",
 }
+
+
+DISTRIBUTIONS = {"git": "gitpython", "yaml": "pyyaml", "markdown_it": "markdown-it-py"}
+"""What installs a module, where it is not called as that."""
+
+
+def imported() -> set[str]:
+    """Return the packages that the source imports anywhere, other than Python's and itself."""
+    names: set[str] = set()
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                names |= {each.name.partition(".")[0] for each in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                names.add((node.module or "").partition(".")[0])
+    other = names - set(sys.stdlib_module_names) - {"aiaml_server", "tomllib"}
+    return {DISTRIBUTIONS.get(name, name).replace("_", "-") for name in other}
+
+
+def test_what_is_imported_is_declared_and_the_reverse() -> None:
+    """Nothing comes along by chance with another package, which may drop it; nothing is idle."""
+    if sys.version_info < (3, 11):
+        pytest.skip("the standard library reads TOML from Python 3.11 on")
+    import tomllib
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    declared = {re.match(r"[\w-]+", each)[0] for each in project["dependencies"]}  # type: ignore[index]
+    assert imported() == declared
 
 
 @pytest.fixture(scope="module")

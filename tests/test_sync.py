@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,18 @@ from aiaml_server import InvalidSetting, MemoryBank, Settings
 from aiaml_server.sync import Status, remembered, worktree
 from aiaml_server.sync.address import section
 from aiaml_server.sync.worktree import object_name
-from machine import TOKEN, Machine, as_person, content_of, git, is_index_current, settle, wait_until
+from client import SERVER, Client
+from machine import (
+    CLEAN,
+    TOKEN,
+    Machine,
+    as_person,
+    content_of,
+    git,
+    is_index_current,
+    settle,
+    wait_until,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -566,19 +578,61 @@ def test_the_settings_of_sync_have_their_defaults() -> None:
         ("AIAML_SYNC_INTERVAL", "soon"),
         ("AIAML_SYNC_INTERVAL", "0"),
         ("AIAML_SYNC_INTERVAL", "nan"),
-        ("AIAML_GITHUB_REMOTE", "ext::sh -c touch% /tmp/x"),
-        ("AIAML_GITHUB_REMOTE", "EXT::sh"),
-        ("AIAML_GITHUB_REMOTE", "foo::https://example.org"),
-        ("AIAML_GITHUB_REMOTE", "ftp://example.org/x"),
-        ("AIAML_GITHUB_REMOTE", "--upload-pack=touch /tmp/x"),
-        ("AIAML_GITHUB_REMOTE", "https://example.org/x\ny"),
-        ("AIAML_GITHUB_REMOTE", " /path"),
     ],
 )
 def test_a_setting_that_cannot_be_used_is_refused(variable: str, value: str) -> None:
     """A wrong value ends the start with a sentence that names the variable."""
     with pytest.raises(InvalidSetting, match=variable):
         Settings.from_environ({variable: value})
+
+
+UNUSABLE = (
+    "ext::sh -c touch% OWNED",
+    "EXT::sh",
+    "foo::https://example.org",
+    "ftp://ada:hunter2@example.org/x",
+    "--upload-pack=touch OWNED",
+    "https://example.org/x\ny",
+    " /path",
+    "https://example.org/x ",
+)
+
+
+@pytest.mark.parametrize("value", UNUSABLE)
+def test_an_address_that_cannot_be_used_keeps_no_memory_away(value: str, tmp_path: Path) -> None:
+    """The server serves and commits; its log, the status and doctor say what is wrong."""
+    base = tmp_path / "base"
+    wrong = {"AIAML_GITHUB_REMOTE": value, "AIAML_ENABLE_SYNC": "true", "HOME": str(tmp_path)}
+    with Client(base, environ={**wrong, **CLEAN}) as client:
+        assert client.remember("Marco's dog")["memory_id"]
+        assert len(client.call("think", keywords=["dog"])) == 1
+        deadline = time.monotonic() + 30
+        while not (Status.read(base).problem and "AIAML_GITHUB_REMOTE" in client.log()):
+            assert time.monotonic() < deadline, client.log()
+            time.sleep(0.05)
+    status = Status.read(base)
+    assert status.problem_kind == "address"
+    assert "AIAML_GITHUB_REMOTE" in str(status.problem)
+    assert status.last_commit
+    told = client.log() + (base / ".sync-status.json").read_text() + value_of("status", base, wrong)
+    told += value_of("doctor --offline settings remote", base, wrong)
+    assert told.count("AIAML_GITHUB_REMOTE") >= 4
+    assert "hunter2" not in told
+    assert list(tmp_path.rglob("OWNED")) == []
+    assert value_of("list", base, wrong).count("dog") == 1
+
+
+def value_of(line: str, base: Path, environ: Mapping[str, str]) -> str:
+    """Return what a verb prints."""
+    done = subprocess.run(
+        [*SERVER, *line.split()],
+        env={**os.environ, **CLEAN, **environ, "AIAML_MEMORY_DIR": str(base)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    return done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(
@@ -598,14 +652,15 @@ def test_a_remote_can_be_any_url_of_git_or_a_path(value: str) -> None:
     """What git can fetch from without running anything is taken, and kept out of sight."""
     settings = Settings.from_environ({"AIAML_GITHUB_REMOTE": value})
     assert settings.remote == value
+    assert settings.remote_error is None
     assert value not in repr(settings)
 
 
 def test_nothing_of_sync_shows_a_password(tmp_path: Path) -> None:
     """A refused address is not repeated: it may hold a password."""
-    with pytest.raises(InvalidSetting) as caught:
-        Settings.from_environ({"AIAML_GITHUB_REMOTE": "ftp://ada:hunter2@example.org"})
-    assert "hunter2" not in str(caught.value)
+    settings = Settings.from_environ({"AIAML_GITHUB_REMOTE": "ftp://ada:hunter2@example.org"})
+    assert "AIAML_GITHUB_REMOTE is of the kind 'ftp'" in str(settings.remote_error)
+    assert "hunter2" not in f"{settings.remote_error}{settings}"
     assert Status.read(tmp_path) == Status()
 
 

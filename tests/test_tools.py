@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -168,6 +169,58 @@ async def test_recall_keeps_the_order_and_drops_repeats(client: Client) -> None:
     entries = await call(client, "recall", memory_ids=[b, "00000000", a, b, "00000000"])
     assert [entry["id"] for entry in entries] == [b, "00000000", a]
     assert entries[1] == {"id": "00000000", "error": "Memory with ID 00000000 not found"}
+
+
+def large(base: Path, count: int, size: int) -> list[str]:
+    """Put large memories into a directory; return their ids."""
+    (base / "files").mkdir(parents=True, exist_ok=True)
+    new = (Memory.new("claude", "marco", ["large"], "x") for _ in range(count))
+    memories = [replace(memory, content="é" * (size // 2)) for memory in new]
+    for memory in memories:
+        (base / "files" / memory.file_name).write_text(format(memory), encoding="utf-8")
+    return [memory.id for memory in memories]
+
+
+async def test_recall_answers_what_fits_and_says_what_does_not(
+    client: Client, tmp_path: Path
+) -> None:
+    """Eight mebibytes, and each other id by itself; what was left out is given when asked for."""
+    base = tmp_path / "base"
+    ids = large(base, 40, 1_000_000)
+    asked = ["ffffffff", *ids[:20], ids[0], *ids[20:]]
+    entries = await call(client, "recall", memory_ids=asked)
+    assert [each["id"] for each in entries] == list(dict.fromkeys(asked))
+    given = [each["id"] for each in entries if "content" in each]
+    assert given == ids[:8]
+    refused = [each for each in entries[1:] if "content" not in each]
+    assert all("ask for it alone" in each["error"] and "8 MiB" in each["error"] for each in refused)
+    (one,) = await call(client, "recall", memory_ids=[refused[-1]["id"]])
+    assert len(one["content"]) == 500_000
+
+
+async def test_one_memory_is_recalled_however_large(client: Client, tmp_path: Path) -> None:
+    """By itself, also when several carry its id; small ones behind a large one are still given."""
+    base = tmp_path / "base"
+    first, *others = large(base, 3, 3_900_000)
+    small = large(base, 1, 100)
+    entries = await call(client, "recall", memory_ids=[first, *others, *small])
+    assert ["content" in each for each in entries] == [True, True, False, True]
+
+
+@pytest.mark.parametrize(("field", "most"), [("id", 200), ("timestamp", 100)])
+async def test_what_think_gives_out_of_a_file_is_bounded(
+    client: Client, tmp_path: Path, field: str, most: int
+) -> None:
+    """A file with a longer id or timestamp is no memory."""
+    files = tmp_path / "base" / "files"
+    files.mkdir(parents=True)
+    for name, length, quote in (("a", most, ""), ("b", most + 1, ""), ("c", most + 1, '"')):
+        values = {"id": "x", "timestamp": "t", field: f"{quote}{'y' * length}{quote}"}
+        head = "".join(f"{key}: {value}\n" for key, value in values.items())
+        text = f"---\n{head}agent: a\nuser: u\ntopics: [dog]\n---\n\ndog\n"
+        (files / f"{name}.md").write_text(text)
+    (hit,) = await call(client, "think", keywords=["dog"])
+    assert hit[field] == "y" * most
 
 
 async def test_recall_gives_every_memory_that_carries_the_id(

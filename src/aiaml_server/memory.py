@@ -23,6 +23,8 @@ MAX_NAME = 200  # characters of `agent` and of `user`
 MAX_TOPICS = 32
 MAX_TOPIC = 64  # characters
 MAX_CONTENT = 1024 * 1024  # bytes of UTF-8
+MAX_ID = 200  # characters of an id; `think` gives it to agents, and so the timestamp
+MAX_TIMESTAMP = 100  # characters
 MAX_HEAD = 64 * 1024  # characters of a frontmatter; a YAML parser takes half a second for so many
 
 WANTED = {
@@ -204,6 +206,8 @@ def parse(text: str) -> Memory:
     if usual and usual.end() <= MAX_HEAD:
         memory_id, timestamp, agent, user, topics = map(str.strip, usual.groups())
         words = tuple(filter(None, map(str.strip, topics.split(","))))
+        if problems := _too_long(memory_id, timestamp):
+            raise MalformedFile(problems)
         return Memory(memory_id, timestamp, agent, user, words, text[usual.end() :].strip())
     opening = _OPENING.match(text)
     if not opening:
@@ -215,6 +219,7 @@ def parse(text: str) -> Memory:
         raise MalformedFile([f"the frontmatter is longer than {MAX_HEAD:,} characters"])
     entries, extra = _entries(text[opening.end() : closing.start()])
     values, problems = _values(entries)
+    problems = problems or _too_long(values["id"], values["timestamp"])
     if problems:
         raise MalformedFile(problems)
     body = text[closing.end() :]
@@ -223,6 +228,16 @@ def parse(text: str) -> Memory:
     else:
         content = body.strip()
     return Memory(**values, content=content, extra=extra)
+
+
+def _too_long(memory_id: str, timestamp: str) -> list[str]:
+    """Return what is wrong with the two fields that may be any text, and that `think` gives out."""
+    limits = (("id", memory_id, MAX_ID), ("timestamp", timestamp, MAX_TIMESTAMP))
+    return [
+        f"{name} is longer than {most} characters"
+        for name, text, most in limits
+        if len(text) > most
+    ]
 
 
 def _entries(head: str) -> tuple[dict[str, list[str]], tuple[str, ...]]:

@@ -40,6 +40,16 @@ class Settings:
     sync_interval: float = 60.0
     check_secrets: bool = True
 
+    @property
+    def remote_error(self) -> InvalidSetting | None:
+        """What is wrong with the remote's address; then it is shown to no git, and all else works.
+
+        A bad remote is no reason to keep memory away. A bad value of any other setting ends the
+        start, since nobody could say where, or with what care, memories were to be kept.
+        """
+        reason = _wrong_remote(self.remote)
+        return InvalidSetting("AIAML_GITHUB_REMOTE", reason) if reason else None
+
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> Settings:
         """Read the `AIAML_*` variables; an empty one counts as not set.
@@ -113,17 +123,22 @@ def _seconds(variable: str, value: str) -> float:
     return seconds
 
 
-def _remote(variable: str, value: str) -> str:
-    """Check an address before git sees it. It is not repeated: it may hold a password."""
+def _remote(_: str, value: str) -> str:
+    """Take any address: `Settings.remote_error` says whether it can be used."""
+    return value
+
+
+def _wrong_remote(value: str) -> str:
+    """Say what is wrong with an address. It is not repeated: it may hold a password."""
     scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*):(:|//)", value)
     if re.search(r"[\x00-\x1f\x7f]", value) or value != value.strip():
-        raise InvalidSetting(variable, "has a space or a control character that no address has")
+        return "has a space or a control character that no address has"
     if value.startswith("-"):
-        raise InvalidSetting(variable, "begins with a dash; it must be a git URL or a path")
+        return "begins with a dash; it must be a git URL or a path"
     if scheme and (scheme[2] == ":" or scheme[1].lower() not in _SCHEMES):
         wanted = f"it must be a path, host:path, or a URL of {', '.join(_SCHEMES)}"
-        raise InvalidSetting(variable, f"is of the kind {scheme[1]!r}; {wanted}")
-    return value
+        return f"is of the kind {scheme[1]!r}; {wanted}"
+    return ""
 
 
 _SCHEMES = ("https", "http", "ssh", "git", "file")

@@ -50,7 +50,7 @@ class Whole(TypedDict):
 
 
 class NotFound(TypedDict):
-    """An id that no memory carries."""
+    """An id that no memory carries, or whose memories find no room in the answer."""
 
     id: str
     error: str
@@ -158,8 +158,9 @@ RECALL = """\
 Returns memories whole - content, topics, agent, user, time - for ids that `think` found.
 
 Several ids in one call cost no more than one. The answer keeps the order of the request; an id \
-that no memory carries gets an entry with an error, and the others are still answered. Should \
-two machines have drawn the same id, every memory that carries it is returned.
+that no memory carries gets an entry with an error, and the others are still answered; so \
+does one that no longer fits into the answer (8 MiB). Should two machines have drawn the same id, \
+every memory that carries it is returned.
 
 What comes back is background knowledge for the answer: what is relevant to the question is \
 worth using, naturally and without mention of this tool; what is not is best left unmentioned. A\
@@ -222,6 +223,10 @@ def toolset(settings: Settings) -> Toolset:
         ),
         opened=opened,
     )
+
+
+MOST_RECALLED = 8 * 1024 * 1024  # bytes of memories in one answer; one id is always answered
+_FEW, _MANY = 8, 64  # ids looked up together; memory is needed for all that they bring
 
 
 class MemoryTools:
@@ -302,12 +307,35 @@ class MemoryTools:
         ],
     ) -> list[Whole | NotFound]:
         """Return memories; see `RECALL`."""
-        found = self._bank.recall(memory_ids)
-        return [
-            entry
-            for memory_id, memories in found.items()
-            for entry in (map(_whole, memories) if memories else [_not_found(memory_id)])
-        ]
+        entries: list[Whole | NotFound] = []
+        rest = list(dict.fromkeys(memory_ids))
+        room = MOST_RECALLED
+        some = _FEW
+        while rest and room > 0:
+            batch, rest = rest[:some], rest[some:]
+            for memory_id, memories in self._bank.recall(batch).items():
+                size = sum(map(_size, memories))
+                if size > room and room < MOST_RECALLED:
+                    entries.append(_too_much(memory_id))
+                    continue
+                room -= size
+                entries += map(_whole, memories) if memories else [_not_found(memory_id)]
+            if MOST_RECALLED - room < MOST_RECALLED // 8:
+                some = min(2 * some, _MANY)
+        return [*entries, *map(_too_much, rest)]
+
+
+def _size(memory: Memory) -> int:
+    """Return about how many bytes a memory takes in an answer."""
+    return sum(len(text.encode()) for text in (memory.content, *memory.topics)) + 1000
+
+
+def _too_much(memory_id: str) -> NotFound:
+    found = f"the others take the {MOST_RECALLED // 1024 // 1024} MiB that an answer may have"
+    return {
+        "id": memory_id,
+        "error": f"Memory with ID {memory_id} not given: {found}; ask for it alone",
+    }
 
 
 def _whole(memory: Memory) -> Whole:

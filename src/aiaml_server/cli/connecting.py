@@ -265,6 +265,8 @@ def _variables(environ: Mapping[str, str]) -> dict[str, str]:
         InvalidSetting: one cannot be used.
     """
     settings = Settings.from_environ(environ)
+    if settings.remote_error:
+        raise settings.remote_error
     found = {
         name: value
         for name, value in sorted(environ.items())

@@ -9,7 +9,7 @@ import threading
 import time
 from dataclasses import asdict
 
-from aiaml_server.errors import AiamlError
+from aiaml_server.errors import AiamlError, InvalidSetting
 from aiaml_server.files import Lock, make_directory
 from aiaml_server.settings import Settings
 
@@ -39,6 +39,9 @@ class Outrun(AiamlError):  # noqa: N818
     """Other machines were faster with every push. It is no failure: their memories have arrived."""
 
 
+_CORRECT = "correct it, or remove it, where the server's environment is set; memories stay here"
+
+
 class Rounds:
     """The rounds of one process on one base directory; used by one thread."""
 
@@ -57,7 +60,7 @@ class Rounds:
         self._lock = Lock(settings.base / ".sync.lock")
         self._repository = Repository(settings.base)
         self._remote: Remote | None = None
-        if settings.remote:
+        if settings.remote and not settings.remote_error:
             self._remote = Remote(self._repository, settings.remote, self._commit)
         self._pace = Pace(settings.sync_interval)
         self._not_before = 0.0
@@ -115,7 +118,7 @@ class Rounds:
         before = asdict(self._status)
         self.problem = None
         self._asked = False
-        self._status.remote = self._remote is not None
+        self._status.remote = bool(self._settings.remote)
         try:
             try:
                 self._round(last=last)
@@ -125,7 +128,7 @@ class Rounds:
                 mend(self._repository, self._objection)
                 self._not_before = 0.0
                 self._round(last=last)
-        except (GitFailed, Busy, Outrun, OSError) as error:
+        except (GitFailed, Busy, Outrun, InvalidSetting, OSError) as error:
             if not self._closing.is_set():
                 self._failed(error)
         else:
@@ -147,6 +150,8 @@ class Rounds:
             self._count()
         if committed:
             self._repository.tidy()
+        if error := self._settings.remote_error:
+            raise error
 
     # --- committing -----------------------------------------------------------------------------
 
@@ -253,6 +258,8 @@ class Rounds:
                 self._status.recovered()  # the remote answers, and what others did has arrived
                 return
             self.problem = OUTRUN
+        elif isinstance(error, InvalidSetting):
+            self.problem = Problem("address", str(error), _CORRECT)
         else:
             self.problem = problem_of(error)
         told = not self._another_succeeds()

@@ -135,7 +135,7 @@ def connect(
     except Refused as refused:
         raise _where(path, text, refused) from None
     had = current.get("env") if isinstance(current, dict) else None
-    kept = tuple(name for name in had or () if name not in variables)
+    kept = tuple(name for name in had if name not in variables) if isinstance(had, dict) else ()
     return Change(client, path, before, _encoded(path, after), current is None, kept)
 
 

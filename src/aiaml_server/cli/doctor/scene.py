@@ -54,6 +54,8 @@ class Scene:
                     del usable[error.variable]
             else:
                 break
+        if self.settings and self.settings.remote_error:
+            self.wrong["AIAML_GITHUB_REMOTE"] = self.settings.remote_error
         if "AIAML_MEMORY_DIR" in self.wrong:
             self.settings = None
 

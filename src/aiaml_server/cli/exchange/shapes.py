@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from pathlib import Path
 
 from aiaml_server.cli.invisible import marked
@@ -39,14 +40,39 @@ def archive(directory: Path, names: Iterable[str]) -> bytes:
     import zipfile  # noqa: PLC0415 (only this needs it)
 
     buffer = io.BytesIO()
+    taken: set[str] = set()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as target:
         for name in sorted(names):
-            entry = zipfile.ZipInfo(f"files/{printable(name)}")  # of 1980, as nothing else is known
+            inside = _portable(printable(name), taken)
+            taken.add(inside.casefold())
+            entry = zipfile.ZipInfo(f"files/{inside}")  # of 1980, as nothing else is known
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.create_system = 3  # Unix, so that the mode counts
             entry.external_attr = 0o100600 << 16
             target.writestr(entry, read_regular(os.fspath(directory / name), MAX_FILE))
     return buffer.getvalue()
+
+
+# What some system takes for a way to another directory, a drive, a stream or a device, or does not
+# take at all (Windows: "Naming Files, Paths, and Namespaces").
+_PARTS_OF_PATHS = re.compile(r'[\\/:*?"<>|\x00-\x1f\x7f]')
+_DEVICE = re.compile(
+    r"(con|prn|aux|nul|com\d|lpt\d|com[¹²³]|lpt[¹²³]|conin\$|conout\$)(\s*\.|\s*$)", re.IGNORECASE
+)
+
+
+def _portable(name: str, taken: Collection[str]) -> str:
+    """Return a file's name as every system takes it for just that, and for no other's.
+
+    Args:
+        name: the name here, which ends in `.md`.
+        taken: the names given already, casefolded.
+    """
+    stem = _PARTS_OF_PATHS.sub("_", name).removesuffix(".md")
+    if _DEVICE.match(stem):
+        stem = f"_{stem}"
+    again = (f"{stem}{f' ({number})' if number else ''}.md" for number in count())
+    return next(each for each in again if each.casefold() not in taken)
 
 
 # --- the book ---------------------------------------------------------------------------------
