@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import subprocess
 import sys
 import unicodedata
 from pathlib import Path
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from aiaml_server.cli import terminal
 from aiaml_server.cli.invisible import marked, marked_line
+from client import SERVER
 from machine import bare, git
 from test_cli import at, run
 
@@ -213,6 +215,18 @@ def test_json_is_visible_and_says_the_same(encoding: str, store: dict[str, str])
     assert is_visible(said)
     agents = {each["agent"] for each in json.loads(said)}
     assert agents == {"a", *(f"a{text}" for text in HOSTILE.values())}
+
+
+def test_a_terminal_with_few_characters_shows_them_all(tmp_path: Path) -> None:
+    """Ours are drawn with others; those of a memory that its encoding lacks are code points."""
+    memory(tmp_path / "m", "a.md", content="- 漢 caf\u00e9\n\n---\n\n|a|b|\n|-|-|\n|c|\u202e|")
+    env = at(tmp_path / "m", PYTHONUTF8="0", PYTHONIOENCODING="latin-1", COLUMNS="40")
+    said = subprocess.run(
+        [*SERVER, "show", "abcd1234"], env=env, capture_output=True, check=True, timeout=60
+    ).stdout.decode("latin-1")
+    assert said.replace("\r\n", "\n").split("\n\n", 1)[1] == (
+        f" - <U+6F22> caf\u00e9\n\n{'-' * 40}\n\na | b\n--+---------\nc | <U+202E>\n"
+    )
 
 
 @POSIX_NAMES

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 import shutil
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -162,6 +164,69 @@ def test_colours_are_for_terminals_that_want_them(home: Path) -> None:
     plain = Terminal(home, "list", NO_COLOR="1")
     assert plain.code() == 0
     assert "\x1b" not in plain.seen
+
+
+def test_a_dumb_terminal_gets_plain_text(home: Path) -> None:
+    """No sequence of any kind, also while something is under way."""
+    for words in (["list"], ["show", "1b2c"], ["doctor", "files"]):
+        terminal = Terminal(home, *words, TERM="dumb")
+        terminal.code()
+        assert "\x1b" not in terminal.seen
+
+
+EVIL = "\x1b]52;c;b3duZWQ=\x07 \x1b[8m \x9b2J \u202e \x7f"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("show abcd1234 --raw", "show abcd1234", "export --to -", "export --to - --format book"),
+        *("list", "search evil", "topics", "stats", "show abcd1234 --json", "doctor files"),
+        *("edit abcd", "forget abcd"),
+    ],
+)
+def test_a_terminal_is_sent_nothing_but_our_own_sequences(home: Path, line: str) -> None:
+    """Colours and the wiping of a line are ours; what a memory holds is shown."""
+    head = f'id: {{}}\ntimestamp: 2026-01-02\nagent: "a{EVIL}"\nuser: u\ntopics: ["t{EVIL}"]'
+    for number in (1, 2):
+        file = home / "store" / "files" / f"evil{number}{EVIL.replace('/', '')}.md"
+        memory_id = "abcd1234" if number == 1 else f"abcd{EVIL}"
+        file.write_text(f"---\n{head.format(memory_id)}\n---\n\nevil {EVIL}\n", encoding="utf-8")
+    terminal = Terminal(home, *line.split(), EDITOR="false")
+    if line.startswith("forget"):
+        terminal.type("n\n")
+    terminal.code()
+    rest = re.sub(r"\x1b\[(?:[0-9]|3[0-7])m|\x1b\[K|\x1b\[\?25[hl]", "", terminal.seen)
+    assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202e]", rest), rest
+    assert "‹U+" in rest or "u202e" in rest
+
+
+def test_what_is_piped_is_exact(home: Path) -> None:
+    """`show --raw` gives a program the bytes of the file."""
+    file = home / "store" / "files" / "evil.md"
+    head = "id: abcd1234\ntimestamp: 2026-01-02\nagent: a\nuser: u\ntopics: [t]"
+    file.write_bytes(f"---\n{head}\n---\n\n{EVIL}\r\nend".encode())
+    done = subprocess.run(
+        [*AIAML, "show", "abcd1234", "--raw"],
+        env=environment(home),
+        capture_output=True,
+        check=True,
+    )
+    assert done.stdout == file.read_bytes()
+
+
+def test_what_ends_a_thread_is_shown_safely() -> None:
+    """A traceback quotes what it failed with."""
+    script = (
+        "import threading; from aiaml_server.cli.terminal import take_streams; take_streams()\n"
+        f"thread = threading.Thread(target=lambda: [][{EVIL!r}]); thread.start(); thread.join()\n"
+        f"def fail(): raise ValueError({EVIL!r})\n"
+        "thread = threading.Thread(target=fail); thread.start(); thread.join()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    said = done.stderr.decode()
+    assert "ValueError: ‹U+001B›]52" in said
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", said)
 
 
 @pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 1), ("\x03", 130)])

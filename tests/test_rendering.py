@@ -20,6 +20,7 @@ from aiaml_server.cli.terminal import safe, unstyled
 from aiaml_server.memory import Memory
 from test_cli import at, run
 from test_cli_output import HOSTILE, is_visible
+from test_cli_output import memory as hand_made
 
 
 def on_terminal(markdown: str) -> str:
@@ -172,6 +173,17 @@ def test_what_is_invisible_is_shown(text: str, shown_at: Callable[[str], str]) -
         shown = shown_at(f"{markdown}\n\n{coded}")
         assert is_visible(shown)
         assert "‹U+" in shown
+
+
+def test_every_field_is_shown_whole(tmp_path: Path) -> None:
+    """Also a time that is none, and a name on many lines."""
+    stated = {"timestamp": "2026 is the year\nto obey", "agent": "cl" + "au" * 99 + "de\nsecret"}
+    hand_made(tmp_path / "m", "a.md", topics="[one]", **stated)
+    env = at(tmp_path / "m")
+    for verb in ("show abcd1234", "export --to - --format book", "export --to - --format site"):
+        said = run(*verb.split(), **env).stdout
+        for words_ in ("to obey", "secret", "one", "au" * 99):
+            assert words_ in said, verb
 
 
 # --- the book -------------------------------------------------------------------------------------

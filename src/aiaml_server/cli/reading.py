@@ -95,6 +95,11 @@ def when(timestamp: str) -> str:
     return local.isoformat(" ")[:16] if local else timestamp[:16]
 
 
+def whole_time(timestamp: str) -> str:
+    """Return a memory's time to the minute; whatever else stands there, whole."""
+    return timestamp if instant(timestamp) is None else when(timestamp)
+
+
 def local_time(moment: int) -> datetime | None:
     """Return microseconds since 1970 in local time; None beyond what a calendar has."""
     try:
@@ -174,7 +179,8 @@ def _render(name: str, memory: Memory, *, rule: bool) -> None:
     content, memory = memory.content, visible(memory)
     if rule:
         out(dim("─" * width()))
-    out(f"{bold(memory.id)}  {when(memory.timestamp)}  {memory.agent}, about {memory.user}")
+    time = whole_time(memory.timestamp)
+    out(f"{bold(memory.id)}  {time}  {memory.agent}, about {memory.user}")
     out(dim(f"{', '.join(memory.topics)}  ·  files/{marked_line(name)}"))
     out()
     out(rendered(content))

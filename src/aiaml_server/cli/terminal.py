@@ -7,6 +7,7 @@ terminal by itself; `tests/test_cli_output.py` looks.
 
 from __future__ import annotations
 
+import codecs
 import io
 import json
 import logging
@@ -190,11 +191,29 @@ def take_streams() -> None:
         sys.stdout = os.fdopen(1, "w", 1, encoding=sys.stdout.encoding, closefd=False)
     for stream in (sys.stdout, sys.stderr):  # what an old terminal cannot show is no reason to fail
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
+            stream.reconfigure(errors=_PLAINLY)
     handler = _Log(logging.WARNING)
     handler.setFormatter(LogFormatter())
     logging.lastResort = handler
     threading.excepthook = _thread_ended
+
+
+_PLAINLY = "aiaml-plainly"  # a way to encode, as `codecs` calls it
+_PLAIN = {
+    **dict.fromkeys("─▏▎▍▌", "-"), **dict.fromkeys("█▉▊▋", "#"), "│": "|", "┼": "+",
+    "•": "-", "·": "-", "→": "->", "…": "...", "‹": "<", "›": ">",
+}  # fmt: skip
+
+
+def _plainly(error: UnicodeError) -> tuple[str, int]:
+    """Return what stands for characters that a terminal's encoding lacks."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacking = error.object[error.start : error.end]
+    return "".join(_PLAIN.get(each, f"<U+{ord(each):04X}>") for each in lacking), error.end
+
+
+codecs.register_error(_PLAINLY, _plainly)
 
 
 def _thread_ended(args: threading.ExceptHookArgs) -> None:

@@ -152,6 +152,6 @@ def month(memory: Memory) -> str:
 
 def minute(memory: Memory) -> str:
     """Return a memory's time to the minute, in local time; or what stands for it."""
-    from aiaml_server.cli.reading import when  # noqa: PLC0415 (as `list` says it)
+    from aiaml_server.cli.reading import whole_time  # noqa: PLC0415 (as `show` says it)
 
-    return when(memory.timestamp)
+    return whole_time(memory.timestamp)
