@@ -40,7 +40,10 @@ def steep(call: Callable[[int], object], smallest: int, largest: int) -> str:
             before = max(before, seconds(lambda size=size: call(size // 2)))  # type: ignore[misc]
             now = min(now, seconds(lambda size=size: call(size)))  # type: ignore[misc]
         if now >= FLOOR and now >= STEEP * before:
-            return f"{before:.3f} s at {size // 2:,}, {now:.3f} s at {size:,}"
+            then = seconds(lambda size=size: call(size * 2))  # type: ignore[misc]
+            if then >= STEEP * now:  # not only where some cache of the processor ends
+                sizes = f"{size // 2:,}, {size:,} and {size * 2:,}"
+                return f"{before:.3f}, {now:.3f} and {then:.3f} s at {sizes}"
         if now > LONGEST:
             return f"{now:.3f} s at {size:,}"
         before = now

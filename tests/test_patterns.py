@@ -1,18 +1,109 @@
-"""Patterns and parsers of outside text: twice as much of it takes twice as long, whatever it is."""
+"""Expressions and parsers of outside text: twice as much takes twice as long, whatever it is."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 import pytest
 
 from aiaml_server import scorer
+from aiaml_server.cli.doctor import place
 from aiaml_server.errors import InvalidInput, MalformedFile
 from aiaml_server.memory import MAX_HEAD, parse
 from aiaml_server.scorer import clean, score
+from aiaml_server.sync import leaks, problem
+from aiaml_server.sync.forms import FORMS
 from growth import steep
+from patterns import Given, Judge, Use, collected
+
+LITERALS = ["a", "aa", "a" * 50, "a b", "ab" * 20 + "c"]
+
+ELSEWHERE = {
+    "aiaml_server.cli.doctor.place: re.fullmatch(pattern, part, re.IGNORECASE)": Given(
+        lambda: place._CLOUDS
+    ),
+    "aiaml_server.cli.reading: re.compile('|'.join(map(re.escape, longest)), re.IGNORECASE)": Given(
+        lambda: ["|".join(map(re.escape, sorted(LITERALS, key=len, reverse=True)))]
+    ),
+    "aiaml_server.scorer: re.compile(f'{letters}(?<=\\\\b(?s:.{{{len(keyword)}}}))\\\\b')": Given(
+        lambda: [scorer._whole_word(each).pattern for each in LITERALS]
+    ),
+    "aiaml_server.server: re.compile(''.join(names))": Given(
+        lambda: [r"a://b/(?P<c>[^/]+)/(?P<d>[^/]+)"], "fullmatch"
+    ),
+    "aiaml_server.sync.problem: re.search(cause.words, text)": Given(
+        lambda: [cause.words for cause in problem._CAUSES]
+    ),
+    "aiaml_server.sync.leaks: re.compile((_LEFT if form.left else b'') + form.pattern.encode())": (
+        Given(lambda: [leaks._compiled(form).pattern for form in FORMS if not form.beside], "match")
+    ),
+    "aiaml_server.sync.leaks._GAPS": Given(list, "match"),
+    # Only over a window of some bytes behind a name.
+    "aiaml_server.sync.leaks: "
+    "re.compile(b'(?<![\\\\w/+-])(?:%s)(?![\\\\w/+=-])' % form.pattern.encode())": Given(list),
+    "aiaml_server.tokens: re.finditer(b'[\\\\x%02x-\\xff]' % least, scores)": Given(
+        lambda: [b"[\x07-\xff]"]
+    ),
+}
+"""The calls whose expression is made elsewhere or on the spot, and what they get."""
+
+USES = collected(ELSEWHERE)
+
+
+@pytest.fixture(scope="module")
+def judge() -> Iterator[Judge]:
+    """A process that may take for ever."""
+    made = Judge()
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("use", USES, ids=lambda use: f"{use.where} {use.method}"[-90:])
+def test_the_time_of_an_expression_grows_with_its_text(judge: Judge, use: Use) -> None:
+    """One commit, file, line or answer from elsewhere must not hold up everything.
+
+    Each expression of the package gets what is hardest for it (see `patterns`).
+    """
+    assert judge(use) == ""
+
+
+@pytest.mark.parametrize(
+    ("pattern", "method"),
+    [
+        (r"(a|a)*b", "match"),
+        (r"(?:x+x+)+y", "search"),
+        (r"[ \t]*(?:/\*[^\n]*?\*/[ \t]*)*(?=\n)", "match"),
+        (r"\s*([^,]*?)\s*(?:,|$)", "match"),
+        (r"\bsk-(?:[a-z]+-)?[\w-]{20,}T3BlbkFJ[\w-]{20,}", "search"),
+        (r"repository .*not found", "search"),
+        (r"(Add|Update|Forget) memory \S* ?\((.+)\)", "fullmatch"),
+        (r"\s+$", "search"),
+        (r"//[^\n]*|/\*.*?\*/", "findall"),
+    ],
+)
+def test_the_judge_finds_what_does_not(pattern: str, method: str) -> None:
+    """Expressions that were found to hold up a program, or are known to."""
+    judge = Judge()
+    judge.seconds = 10.0
+    told = judge(Use("a known one", pattern, 0, method))
+    judge.close()
+    assert told
+
+
+def test_all_expressions_are_collected() -> None:
+    """Those with a name, in a class, a table or a function, and each way of applying them."""
+    where = {f"{use.where} {use.method}" for use in USES}
+    assert {
+        "aiaml_server.memory._ITEM finditer",
+        "aiaml_server.cli.clients.toml._TOKEN match",
+        "aiaml_server.tokens._RUN findall",
+    } <= where
+    assert any(use.where.startswith("aiaml_server.sync.address: re.search") for use in USES)
+
+
+# --- the frontmatter ------------------------------------------------------------------------------
 
 HEAD = "---\nid: x\ntimestamp: y\nagent: a\nuser: u\nnote: n\ntopics: {}\n---\n\ncontent\n"
 TOPICS: dict[str, Callable[[int], str]] = {

@@ -26,7 +26,7 @@ HIDES = "Shown as it stands: rendered, some of it would be hidden."
 _LINK = re.compile(r"https?://[^/]|mailto:[^/]", re.IGNORECASE)
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,31});")
 _NUMBER = re.compile(r'<li value="([0-9]+)">')
-_TAG = re.compile("<[^>]*>")
+_TAG = re.compile("<[^<>]*>")
 _WORD_CHARACTER = re.compile(r"[^\W_]")
 
 
@@ -99,7 +99,7 @@ def is_shown_by_others(source: str) -> bool:
     return shows_all(source, text_of(_ADDRESS.sub(r" <a>\1 ", shown)))
 
 
-_ADDRESS = re.compile(r'<a href="([^"]*)"[^>]*>')
+_ADDRESS = re.compile(r'<a href="([^"<]*)"[^<>]*>')
 
 
 @cache

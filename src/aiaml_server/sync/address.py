@@ -19,7 +19,7 @@ def remembered(base: Path) -> str:
         text = (common / "aiaml" / "remote").read_text(encoding="utf-8")
     except (OSError, ValueError):
         return ""
-    quoted = re.search(r'^\turl = "((?:[^"\\]|\\.)*)"$', text, re.MULTILINE)
+    quoted = re.search(r'^\turl = "([^"\\]*(?:\\.[^"\\]*)*)"$', text, re.MULTILINE)
     return re.sub(r"\\(.)", r"\1", quoted[1]) if quoted else ""
 
 

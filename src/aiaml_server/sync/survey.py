@@ -76,7 +76,7 @@ def version(base: Path) -> str:
         said: bytes = Command(somewhere).version()
     except GitMissing:
         return ""
-    match = re.search(r"\d+(\.\d+)+", said.decode("utf-8", "replace"))
+    match = re.search(r"(?<!\d)\d+(\.\d+)+", said.decode("utf-8", "replace"))
     return match[0] if match else "0"
 
 

@@ -15,9 +15,11 @@ from typing import Any, NamedTuple
 from .text import BOM, Edit, Refused, end_of_words, indentation, newline, splice
 
 _BLANK = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
-_REST_OF_LINE = re.compile(r"[ \t]*(?:/\*[^\r\n]*?\*/[ \t]*)*(?://[^\r\n]*)?(?=[\r\n])")
+_REST_OF_LINE = re.compile(
+    r"[ \t]*(?:/\*[^*\r\n]*(?:\*(?!/)[^*\r\n]*)*\*/[ \t]*)*(?://[^\r\n]*)?(?=[\r\n])"
+)
 _LINE_COMMENT = re.compile(r"[ \t]*(?://[^\r\n]*)?[\r\n]")
-_COMMENT = re.compile(r"//[^\r\n]*|/\*.*?\*/", re.DOTALL)
+_COMMENT = re.compile(r"//[^\r\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _DEEPEST = 200
 
 

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 from .text import BOM, Edit, Refused, end_of_words, indentation, newline, splice
 
-_NAME = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\\r\n]|\\.)*"|'[^'\r\n]*')"""
+_NAME = r"""(?:[A-Za-z0-9_-]+|"[^"\\\r\n]*(?:\\.[^"\\\r\n]*)*"|'[^'\r\n]*')"""
+_PART = re.compile(rf"[ \t.]*({_NAME})")
 _DOTTED = rf"({_NAME}(?:[ \t]*\.[ \t]*{_NAME})*)"
 _HEADER = re.compile(rf"\[\[?[ \t]*{_DOTTED}[ \t]*\]\]?")
 _PAIR = re.compile(rf"{_DOTTED}[ \t]*=[ \t]*")
@@ -139,7 +140,11 @@ def _names(dotted: str) -> tuple[str, ...]:
 
 
 def _split(dotted: str) -> list[str]:
-    return re.findall(_NAME, dotted)
+    names, at = [], 0
+    while found := _PART.match(dotted, at):
+        names.append(found[1])
+        at = found.end()
+    return names
 
 
 def _with_table(text: str, keys: Sequence[str], value: Mapping[str, Any]) -> str:

@@ -264,8 +264,11 @@ def mounted_linux(path: Path, table: str) -> str:
 
 def mounted_bsd(path: Path, table: str) -> str:
     """Find a path's file system in what `mount` prints on macOS: `… on POINT (KIND, …)`."""
-    lines = (re.match(r".*? on (.*) \(([^,)]+)", line) for line in table.splitlines())
-    return _nearest(path, {match[1]: match[2] for match in lines if match})
+    found: dict[str, str] = {}
+    for line in table.splitlines():
+        point, _, kinds = line.partition(" on ")[2].rpartition(" (")
+        found[point] = kinds.partition(",")[0].partition(")")[0]
+    return _nearest(path, found)
 
 
 def _nearest(path: Path, kinds: dict[str, str]) -> str:

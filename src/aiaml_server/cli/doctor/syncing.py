@@ -137,7 +137,7 @@ def _asked(settings: Settings) -> dict[str, str]:
 
 
 def _exposed(address: str) -> Iterator[Finding]:
-    if re.match(r"\w+://[^/@]*:[^/@]+@", address):
+    if re.match(r"\w+://[^/@:]*:[^/@]+@", address):
         found = "AIAML_GITHUB_REMOTE holds a password, which stands in your client's configuration"
         todo = "use an SSH key or a credential helper instead (docs/sync.md)"
         yield Finding("remote", "warning", found, todo)

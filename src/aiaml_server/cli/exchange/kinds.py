@@ -107,11 +107,16 @@ def _is_index(path: Path) -> bool:
     """Say whether every line of a text is a heading or a link to a note."""
     with suppress(ValueError):
         lines = [line for line in read_text(path).splitlines() if line.strip()]
-        links = [bool(re.search(r"\]\([^)]*\.md\)|\[\[", line)) for line in lines]
+        links = ["[[" in line or _links_to_a_note(line) for line in lines]
         return any(links) and all(
             link or line.startswith("#") for link, line in zip(links, lines, strict=True)
         )
     return False
+
+
+def _links_to_a_note(line: str) -> bool:
+    *parts, _ = line.split(")")
+    return any(part.endswith(".md") and "](" in part for part in parts)
 
 
 def _markdown(source: Path, reading: Reading) -> Iterator[Path | Skip]:
