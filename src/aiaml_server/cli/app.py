@@ -89,6 +89,7 @@ VERBS = {
     "log": "past:log",
     "status": "standing:status",
     "sync": "standing:sync",
+    "keep-local": "keeping:keep_local",
     "doctor": "doctor.verb:doctor",
     "where": "standing:where",
     "toolsets": "offering:toolsets",

@@ -17,6 +17,7 @@ from aiaml_server.errors import AiamlError
 from aiaml_server.settings import Settings, without_password
 from aiaml_server.sync import Occupied, Problem, Progress, Status, once
 
+from .keeping import release
 from .terminal import (
     DONE,
     NOTHING,
@@ -125,6 +126,8 @@ class Standing:
         for name, reason in sorted(self.survey.kept_out.items()):
             yield f"{bold('Kept out of git:')} {name}, because {reason}."
             yield f"  What to do: {remedy(reason)}"
+        if kept := self.survey.kept_local:
+            yield f"{plural(len(kept), 'memory')} kept on this computer: {joined(sorted(kept))}."
         if self.problem:
             since = f" since {ago(self.last.failing_since)}" if self.last.problem else ""
             yield f"{bold('It fails')}{since}: {self.problem.sentence}."
@@ -174,6 +177,7 @@ class Standing:
             "behind_at_last_sync": last.behind,
             "under_way": found.occupied,
             "held_back": found.kept_out,
+            "kept_local": sorted(found.kept_local),
             "problem": self.problem.sentence if self.problem else None,
             "problem_kind": self.problem.kind if self.problem else None,
             "failing_since": last.failing_since,
@@ -224,8 +228,8 @@ def remedy(reason: str) -> str:
 _ELSEWHERE = "put a regular file that you can read in its place, or move it elsewhere."
 _REMEDIES = {
     "seems to hold": (
-        "take the secret out with `aiaml edit`, and the memory is committed; if it is none, "
-        "AIAML_CHECK_SECRETS=false switches the check off."
+        "take the secret out with `aiaml edit`, and the memory travels; if it is none, `aiaml sync "
+        "--release ID` lets it."
     ),
     "not forgotten unless you say so": (
         "`aiaml sync --bring-back` brings them back from git; `aiaml sync --forget` forgets them, "
@@ -242,17 +246,20 @@ _REMEDIES = {
 @click.command("sync")
 @click.option("--forget", is_flag=True, help="Forget what was deleted, however much it is.")
 @click.option("--bring-back", is_flag=True, help="Bring back what was deleted, from git.")
-def sync(forget: bool, bring_back: bool) -> None:
+@click.option("--release", "ids", metavar="ID", multiple=True, help="Let it travel as it is.")
+def sync(forget: bool, bring_back: bool, ids: tuple[str, ...]) -> None:
     """Commit what is new now, and exchange it with the remote.
 
     A running server does this by itself. The exit code is 3 when it fails. Where more than 20 and a
     fifth of all memories were deleted at once, other than by `aiaml forget`, one of the two options
-    says what is meant; until then nothing of it is committed.
+    says what is meant; until then nothing of it is committed. A memory that is kept out of git for
+    a secret that is none, `--release` lets into it, in all its later versions too.
 
     \b
     Examples:
       aiaml sync
       aiaml sync --bring-back
+      aiaml sync --release 1b2c3d4e
       AIAML_GITHUB_REMOTE=git@github.com:you/memories.git aiaml sync
     """
     setting = settings()
@@ -260,6 +267,8 @@ def sync(forget: bool, bring_back: bool) -> None:
         raise Ended("--forget and --bring-back exclude each other", USAGE)
     if not setting.sync:
         raise Ended(f"{_OFF[0].lower()}{_OFF[1:]}. {_TURN_ON}", USAGE)
+    if ids:
+        release(setting, ids)
     missing: Missing = "forget" if forget else "bring back" if bring_back else ""
     _quiet_log()
     told = _Told()
@@ -402,6 +411,7 @@ def _places(setting: Settings) -> Iterator[_Place]:
         ".gitignore": "what git leaves alone",
         ".gitattributes": "that git keeps memories byte for byte",
         ".index": "what makes search fast; made of the memories, and safe to delete",
+        ".keep-local": "which memories stay on this computer",
         ".sync-status.json": "how sync went last; `aiaml status` tells it",
         ".lock": "one writer at a time",
         ".sync.lock": "one sync at a time",

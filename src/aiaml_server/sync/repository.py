@@ -51,6 +51,7 @@ _IGNORED = f"""\
 .sync.lock
 .sync-status.json*
 .sync-forget*
+.keep-local
 .git.new/
 .index/
 .*{TEMPORARY}
@@ -477,6 +478,55 @@ class Repository:
                 kept[path] = Entry(b"100644", object_name(data, like))
         return kept
 
+    def without(
+        self, theirs: str, ours: str, left_out: set[bytes]
+    ) -> tuple[str, dict[bytes, Entry]]:
+        """Make commits on top of `theirs` that have all of `ours` but some objects.
+
+        Args:
+            theirs: the commit to go on from; empty for none.
+            ours: the commit whose files they have in the end.
+            left_out: the names of the objects that they must not have.
+
+        Returns:
+            The last of them, or `theirs` where nothing is to be changed; and the files of `ours`
+            that were left out.
+        """
+        changes = self._changes(theirs or self._empty_tree(), ours)
+        entries = {path: after for path, (_, after) in changes.items() if after}
+        lacking = {path: each for path, each in entries.items() if each.oid in left_out}
+        wanted = [(path, *entry) for path, entry in changes.items() if path not in lacking]
+        if not wanted:
+            return theirs, lacking
+        return self._import(stream.again(theirs, wanted, self._who()), "--force"), lacking
+
+    def entries(self, old: str, new: str) -> dict[bytes, Entry]:
+        """Return the files of `new` that `old` (empty for none) has not, or not so."""
+        changes = self._changes(old or self._empty_tree(), new)
+        return {path: after for path, (_, after) in changes.items() if after}
+
+    def go_on_from(self, pushed: str) -> bool:
+        """Make the current commit the one that was pushed, if its files are the same.
+
+        What was here stays under the name `refs/aiaml/unpushed`.
+
+        Returns:
+            Whether they are.
+        """
+        ours = self.head()
+        if self.name_of(f"{ours}^{{tree}}") != self.name_of(f"{pushed}^{{tree}}"):
+            return False
+        self.git.update_ref("refs/aiaml/unpushed", ours)
+        self.git.update_ref("-m", "aiaml: go on from what was pushed", "HEAD", pushed, ours)
+        return True
+
+    def objects(self, oids: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Return what objects hold, by their names."""
+        if not oids:
+            return {}
+        asked = b"".join(oid + b"\n" for oid in oids)
+        return _parted(self.git.cat_file("--batch", istream=asked))
+
     def _empty_tree(self) -> str:
         return _text(self.git.mktree(istream=b""))
 
@@ -493,19 +543,8 @@ class Repository:
         return dict(zip(entries, map(int, sizes), strict=True))
 
     def _contents(self, entries: Sequence[Entry]) -> dict[Entry, bytes]:
-        if not entries:
-            return {}
-        output = self.git.cat_file(
-            "--batch", istream=b"".join(each.oid + b"\n" for each in entries)
-        )
-        blobs, start = {}, 0
-        for entry in entries:
-            head, _, _ = output[start : start + 100].partition(b"\n")
-            start += len(head) + 1
-            end = start + int(head.rsplit(b" ", 1)[1])
-            blobs[entry] = output[start:end]
-            start = end + 1
-        return blobs
+        blobs = self.objects([entry.oid for entry in entries])
+        return {entry: blobs[entry.oid] for entry in entries}
 
     def _check_out(self, changes: Mapping[bytes, tuple[Entry | None, Entry | None]]) -> list[bytes]:
         """Do on disk what `changes` says about memories; return the paths that are up to date."""
@@ -607,6 +646,18 @@ def _entry(mode: bytes, oid: bytes) -> Entry | None:
 def _create(path: Path, text: str) -> None:
     with open(path, "x", encoding="utf-8", opener=private) as file:
         file.write(text)
+
+
+def _parted(output: bytes) -> dict[bytes, bytes]:
+    """Return the objects in what `git cat-file --batch` printed, by their names."""
+    blobs, start = {}, 0
+    while start < len(output):
+        head, _, _ = output[start : start + 100].partition(b"\n")
+        oid, _, size = head.split(b" ")
+        start += len(head) + 1
+        blobs[oid] = output[start : start + int(size)]
+        start += int(size) + 1
+    return blobs
 
 
 def _ensure_text(path: Path, text: str) -> None:

@@ -14,8 +14,9 @@ from aiaml_server.files import Lock, make_directory
 from aiaml_server.settings import Settings
 
 from .command import GitFailed, GitMissing
-from .leaks import objection
+from .guard import KEPT, Guard
 from .mend import is_damage, mend
+from .outgoing import Outgoing
 from .pace import Pace
 from .problem import LOCAL, OUTRUN, problem_of
 from .remote import Remote
@@ -64,6 +65,8 @@ class Rounds:
             self._remote = Remote(self._repository, settings.remote, self._commit)
         self._pace = Pace(settings.sync_interval)
         self._not_before = 0.0
+        self._outgoing = Outgoing(self._repository)
+        self._kept_out: dict[bytes, str] = {}
         self._status = Status()
         self._asked = False  # whether the remote was, in this round
         self._succeeded: str | None = None  # when a round of this process last did all
@@ -125,7 +128,7 @@ class Rounds:
             except GitFailed as error:
                 if last or not is_damage(error, self._repository):
                     raise
-                mend(self._repository, self._objection)
+                mend(self._repository, self._new_guard())
                 self._not_before = 0.0
                 self._round(last=last)
         except (GitFailed, Busy, Outrun, InvalidSetting, OSError) as error:
@@ -157,21 +160,28 @@ class Rounds:
 
     def _commit(self) -> int:
         self.progress.begin("committing")
-        committed = self._repository.commit(self._objection, self._missing)
+        self._guard = self._new_guard()
+        committed = self._repository.commit(self._guard, self._missing)
         self.progress.committed += committed
         self.progress.brought_back = self._repository.brought_back
         kept_out = self._repository.held_back | self._repository.unfit
-        held_back = {os.fsdecode(path): why for path, why in kept_out.items()}
-        self._status.held_back = held_back
-        for path, reason in held_back.items():
-            self._report(f"{path} is kept out of git: {reason}")
+        self._kept_out = {path: why for path, why in kept_out.items() if not why.startswith(KEPT)}
+        self._tell_kept_out()
         if committed:
             self._status.last_commit = now()
             log.info("Committed %d memories", committed)
         return committed
 
-    def _objection(self, path: bytes, data: bytes) -> str:
-        return objection(path, data) if self._settings.check_secrets else ""
+    def _new_guard(self) -> Guard:
+        repository, secrets = self._repository, self._settings.check_secrets
+        return Guard(repository.base, repository.common, repository.git, secrets=secrets)
+
+    def _tell_kept_out(self) -> None:
+        kept = {path: why for path, why in self._outgoing.held.items() if not why.startswith(KEPT)}
+        held_back = {os.fsdecode(path): why for path, why in (kept | self._kept_out).items()}
+        self._status.held_back = held_back
+        for path, reason in held_back.items():
+            self._report(f"{path} is kept out of git: {reason}")
 
     # --- exchanging -----------------------------------------------------------------------------
 
@@ -211,7 +221,7 @@ class Rounds:
             seen = theirs
             if theirs:
                 self._join(theirs)
-            ours = self._repository.head()
+            ours = self._pushable(theirs)
             if not ours or (on_main and ours == theirs):
                 return False
             if refused and attempt == _ATTEMPTS:
@@ -229,10 +239,21 @@ class Rounds:
                 self._closing.wait(self._pace.lost(time.monotonic() - started, attempt))
             else:
                 self._status.last_push = now()
+                if ours != self._repository.head() and not self._repository.go_on_from(ours):
+                    self._join(ours)
                 self.progress.pushed += self._repository.differing(theirs, ours)
                 log.info("Pushed")
                 return True
         raise AssertionError  # the last attempt returns or raises
+
+    def _pushable(self, theirs: str) -> str:
+        """Return what may be pushed; empty for nothing."""
+        ours = self._repository.head()
+        if not ours or ours == theirs:
+            return ours
+        ours = self._outgoing.pushable(theirs, ours, self._guard)
+        self._tell_kept_out()
+        return ours
 
     def _join(self, theirs: str) -> None:
         self.progress.begin("joining")

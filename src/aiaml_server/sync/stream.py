@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from .union import Entry, is_safe
 
+_MANY = 500  # changes that have a commit each
+
 
 class Step(NamedTuple):
     """One memory's change: `verb` as the message has it; `data` is None where it is gone."""
@@ -53,6 +55,33 @@ def blobs(texts: Iterable[bytes]) -> Iterator[bytes]:
         yield data
         yield b"\n"
     yield b"done\n"
+
+
+def again(
+    theirs: str, changes: Sequence[tuple[bytes, Entry | None, Entry | None]], who: str
+) -> Iterator[bytes]:
+    """Yield a stream with a commit for each change, on top of `theirs`; one for all of very many.
+
+    Args:
+        theirs: the commit to go on from; empty for none.
+        changes: paths, each with its entry before and after.
+        who: whom the commits are by.
+    """
+    many = len(changes) > _MANY
+    for number, (path, before, after) in enumerate(changes):
+        verb = "Forget" if not after else "Update" if before else "Add"
+        if not number or not many:
+            steps = [
+                Step(verb, each, None) for each, _, _ in (changes if many else [changes[number]])
+            ]
+            yield from _commit("refs/aiaml/sent", who, _message(steps))
+        if theirs and not number:
+            yield b"from %s\n" % theirs.encode()
+        if not after:
+            yield b"D %s\n" % _quoted(path)
+        elif is_safe(path):
+            yield b"M %s %s %s\n" % (*after, _quoted(path))
+    yield b"get-mark :1\ndone\n"
 
 
 def _commit(branch: str, who: str, message: str) -> Iterator[bytes]:

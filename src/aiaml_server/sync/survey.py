@@ -25,6 +25,7 @@ class Survey:
         repository: whether the base directory has one.
         waiting: memories that are not committed yet; None where git cannot tell.
         kept_out: files that will not be committed, each with the reason.
+        kept_local: files that a person keeps on this machine, each with where that is said.
         ahead: commits that the remote, as last seen, has not.
         behind: commits that it had and this machine has not.
         ahead_since: when the oldest of those ahead was made, in seconds since 1970.
@@ -36,6 +37,7 @@ class Survey:
     repository: bool = False
     waiting: int | None = None
     kept_out: dict[str, str] = field(default_factory=dict)
+    kept_local: dict[str, str] = field(default_factory=dict)
     ahead: int = 0
     behind: int = 0
     ahead_since: int | None = None
@@ -81,25 +83,29 @@ def version(base: Path) -> str:
 
 
 def _ask(found: Survey, settings: Settings) -> None:
-    from .leaks import objection  # noqa: PLC0415
-    from .repository import Repository  # noqa: PLC0415
+    from .guard import KEPT, Guard  # noqa: PLC0415
+    from .outgoing import Outgoing  # noqa: PLC0415
+    from .repository import REMOTE, Repository  # noqa: PLC0415
 
     repository = Repository(settings.base)
     found.repository = repository.find()
     if not found.repository:
         return
-    found.waiting = repository.pending(objection if settings.check_secrets else _no_objection)
+    secrets = settings.check_secrets
+    guard = Guard(settings.base, repository.common, repository.git, secrets=secrets)
+    found.waiting = repository.pending(guard)
     refused = {os.fsencode(p): why for p, why in Status.read(settings.base).held_back.items()}
     refused = {path: why for path, why in refused.items() if path in repository.missing}
     kept_out = repository.held_back | repository.unfit | refused
-    found.kept_out = {path.decode("utf-8", "replace"): why for path, why in kept_out.items()}
-    if settings.remote and repository.head():
+    head = settings.remote and repository.head()
+    if head:
+        kept_out = Outgoing(repository).staying(repository.name_of(REMOTE), head, guard) | kept_out
+    for path, why in kept_out.items():
+        place = found.kept_local if why.startswith(KEPT) else found.kept_out
+        place[path.decode("utf-8", "replace")] = why
+    if head:
         found.ahead, found.behind = repository.ahead_behind()
         found.ahead_since = repository.ahead_since()
-
-
-def _no_objection(_path: bytes, _data: bytes) -> str:
-    return ""
 
 
 def _occupied(path: Path) -> bool:

@@ -1,0 +1,90 @@
+"""`keep-local`: memories that stay on this computer; and letting one go that was held back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from aiaml_server.errors import AiamlError, StoreError
+from aiaml_server.settings import Settings
+from aiaml_server.sync import once
+from aiaml_server.sync.address import git_directories
+
+from .reading import found_by
+from .terminal import Ended, note, opened, out, plural, settings
+
+
+@click.command("keep-local")
+@click.argument("ids", nargs=-1, required=True, metavar="ID...")
+@click.option("--undo", is_flag=True, help="Let them into git again.")
+def keep_local(ids: Sequence[str], undo: bool) -> None:
+    """Keep memories on this computer: in no commit from now on.
+
+    Agents here find them as before; no other machine gets them, and no later version of what
+    others have already. It is noted in `.keep-local` in the memory directory. Lines of your own in
+    `.gitignore` or `.git/info/exclude` there hold as well.
+
+    \b
+    Examples:
+      aiaml keep-local 1b2c3d4e
+      aiaml keep-local 1b2c --undo
+    """
+    from aiaml_server.sync import guard  # noqa: PLC0415 (imports GitPython)
+
+    setting = settings()
+    names = _names(ids)
+    try:
+        if undo:
+            undone = [guard.let_go(setting.base, name) for name in names]
+        else:
+            for name in names:
+                guard.keep_local(setting.base, name)
+    except OSError as error:
+        raise StoreError("write", setting.base / guard.KEEP_LOCAL, error) from error
+    if undo:
+        _tell_undone(sum(undone))
+        return
+    out(f"{plural(len(names), 'memory')} kept on this computer.")
+    if known := _in_history(setting, names):
+        what = "what it had" if known == len(names) == 1 else f"what {plural(known, 'memory')} had"
+        note(
+            f"Git's history keeps {what} until now, here and wherever it was pushed; docs/sync.md "
+            '("Removing something for good") tells how to remove that.'
+        )
+
+
+def _tell_undone(count: int) -> None:
+    if not count:
+        raise Ended("not kept here by this verb; a line in .gitignore may name it")
+    out(f"{plural(count, 'memory')} let into git again.")
+
+
+def _names(ids: Sequence[str]) -> list[str]:
+    with opened() as bank:
+        return list(dict.fromkeys(name for each in ids for name, _ in found_by(bank, each)))
+
+
+def _in_history(setting: Settings, names: Sequence[str]) -> int:
+    """Return how many of the files some commit has."""
+    from aiaml_server.sync.history import History  # noqa: PLC0415 (imports GitPython)
+
+    try:
+        history = History(setting.base)
+        return len({change.name for change in history.of(set(names).__contains__)})
+    except AiamlError:
+        return 0
+
+
+def release(setting: Settings, ids: Sequence[str]) -> None:
+    """Let memories travel that are held back, whatever they hold, in all later versions too."""
+    from aiaml_server.sync import guard  # noqa: PLC0415 (imports GitPython)
+
+    names = _names(ids)
+    if not (setting.base / ".git").exists():
+        once(setting, local=True)
+    _, common = git_directories(setting.base)
+    try:
+        guard.release(common, names)
+    except OSError as error:
+        raise StoreError("write", common / "aiaml", error) from error

@@ -1,0 +1,145 @@
+"""What stays on this machine: memories with a secret, and those that a person keeps here.
+
+A person can release one whose secret is none; that is noted in `.git/aiaml`, where nothing comes
+from a remote. And a person can keep one here for good, by a line in `.keep-local` (the verb writes
+it) or in git's own `.gitignore` or `info/exclude`; git itself is asked what these lines say.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from aiaml_server.errors import MalformedFile
+from aiaml_server.files import make_directory, read_regular, replace_atomic
+
+from .command import Command, GitFailed
+from .leaks import objection
+
+KEPT = "it is kept on this machine"
+KEEP_LOCAL = ".keep-local"
+_HEAD = "# Memories that stay on this machine, as .gitignore has them (see `aiaml keep-local`).\n"
+_MOST = 16 * 1024 * 1024
+
+
+class Guard:
+    """Says of each file why it must not travel; as a person's choices were when it was made."""
+
+    def __init__(self, base: Path, common: Path, git: Command, *, secrets: bool) -> None:
+        """Read the choices for the memories in `base`, whose repository is `common`."""
+        self._secrets = secrets
+        self._released = released(common)
+        self._kept = _kept(base, common, git)
+
+    def __call__(self, path: bytes, data: bytes) -> str:
+        """Say why a file must not travel; empty when it may."""
+        if where := self._kept.get(path):
+            return f"{KEPT} ({where})"
+        return objection(path, data) if self._secrets and path not in self._released else ""
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the choices are the same."""
+        return isinstance(other, Guard) and vars(self) == vars(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+# --- released -------------------------------------------------------------------------------------
+
+
+def released(common: Path) -> frozenset[bytes]:
+    """Return the paths of the memories that may travel whatever they hold."""
+    names = _read(common / "aiaml" / "released").split(b"\0")
+    return frozenset(b"files/" + name for name in names if name)
+
+
+def release(common: Path, names: Iterable[str]) -> None:
+    """Let the memories in these files travel, in this version and all later ones."""
+    make_directory(common / "aiaml")
+    text = _read(common / "aiaml" / "released")
+    text += b"".join(os.fsencode(name) + b"\0" for name in names)
+    replace_atomic(common / "aiaml" / "released", text, 0o600)
+
+
+# --- kept here ------------------------------------------------------------------------------------
+
+
+def keep_local(base: Path, name: str) -> None:
+    """Keep the memory in a file on this machine, in all later versions."""
+    lines = _read(base / KEEP_LOCAL).decode("utf-8", "surrogateescape") or _HEAD
+    if _line(name) not in lines.splitlines():
+        _write(base, f"{lines.rstrip()}\n{_line(name)}\n")
+
+
+def let_go(base: Path, name: str) -> bool:
+    """Undo that; return whether there was something to undo."""
+    lines = _read(base / KEEP_LOCAL).decode("utf-8", "surrogateescape").splitlines(keepends=True)
+    left = [line for line in lines if line.rstrip("\r\n") != _line(name)]
+    if left != lines:
+        _write(base, "".join(left))
+    return left != lines
+
+
+def _line(name: str) -> str:
+    """Return the line that names one file, as gitignore(5) wants it: nothing in it is a pattern."""
+    return "/files/" + "".join(f"\\{each}" if each in "\\*?[ " else each for each in name)
+
+
+def _write(base: Path, text: str) -> None:
+    replace_atomic(base / KEEP_LOCAL, text.encode("utf-8", "surrogateescape"), 0o600)
+
+
+def _kept(base: Path, common: Path, git: Command) -> dict[bytes, str]:
+    """Return which files a line names, with where it stands."""
+    places = (base / KEEP_LOCAL, base / ".gitignore", base / "files" / ".gitignore")
+    if not any(_may_name_memories(each) for each in (*places, common / "info" / "exclude")):
+        return {}
+    names = [b"files/" + name for name in _listed(base / "files")]
+    exact = {
+        _line(os.fsdecode(name)[6:]).encode("utf-8", "surrogateescape"): name for name in names
+    }
+    kept = {
+        exact[line]: KEEP_LOCAL
+        for line in _read(base / KEEP_LOCAL).splitlines()
+        if line in exact
+    }  # fmt: skip
+    return _ignored(base, git, names) | kept
+
+
+def _ignored(base: Path, git: Command, names: list[bytes]) -> dict[bytes, str]:
+    """Ask git which files it would ignore, were none of them in it."""
+    words = ["git", "-c", f"core.excludesFile={base / KEEP_LOCAL}", "check-ignore"]
+    words += ["--no-index", "--verbose", "-z", "--stdin"]
+    try:
+        asked = b"\0".join((*names, b""))
+        output = git.execute(words, istream=asked, env={"GIT_LITERAL_PATHSPECS": "0"})
+    except GitFailed:  # none; or the directory is a link, through which git does not look
+        return {}
+    fields = iter(output.split(b"\0"))
+    found = {}
+    for source, line, pattern, path in zip(fields, fields, fields, fields, strict=False):
+        if not pattern.startswith(b"!"):
+            place = Path(os.fsdecode(source)).name if b"/" in source else os.fsdecode(source)
+            found[path] = f"{place}, line {line.decode()}"
+    return found
+
+
+def _listed(directory: Path) -> list[bytes]:
+    with suppress(OSError):
+        return sorted(os.fsencode(each.name) for each in directory.iterdir())
+    return []
+
+
+def _may_name_memories(path: Path) -> bool:
+    """Whether there is a line that is no comment, and not for names with a dot before them."""
+    lines = (line.strip() for line in _read(path).splitlines())
+    return any(line and line[:1] not in (b"#", b".") for line in lines)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return read_regular(str(path), _MOST)
+    except (OSError, MalformedFile):
+        return b""
