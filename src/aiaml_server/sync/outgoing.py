@@ -38,8 +38,8 @@ class Outgoing:
         Returns:
             `theirs` where nothing else is left to push. `held` is set.
         """
-        found = self.found(theirs, ours, objection)
         self.held = {}
+        found = self.found(theirs, ours, objection) if theirs != ours else {}
         if not found:
             return ours
         commit, left_out = self._repository.without(theirs, ours, set(found))

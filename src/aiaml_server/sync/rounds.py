@@ -249,7 +249,7 @@ class Rounds:
     def _pushable(self, theirs: str) -> str:
         """Return what may be pushed; empty for nothing."""
         ours = self._repository.head()
-        if not ours or ours == theirs:
+        if not ours:
             return ours
         ours = self._outgoing.pushable(theirs, ours, self._guard)
         self._tell_kept_out()
