@@ -16,7 +16,9 @@ from typing import IO, Any
 
 from typing_extensions import Self
 
-SERVER = (sys.executable, "-m", "aiaml_server")
+PYTHON = os.environ.get("TEST_PYTHON", sys.executable)
+"""Whose installation of the program is tested; `test_packaging.py` names another."""
+SERVER = (PYTHON, "-m", "aiaml_server")
 BANK = (sys.executable, str(Path(__file__).with_name("bank_process.py")))
 PROTOCOL = "2025-11-25"
 SECONDS = 60.0  # how long any answer may take on a busy machine before a test gives up

@@ -73,6 +73,7 @@ for python in $list; do
     version=$(version_of "$python")
     environment=$here/.cache/test-$version-$resolution
     echo "== Python $version, $resolution versions"
+    export TEST_RESOLUTION="$resolution" # of the wheel that is installed to be tested
     prepare
     PATH=$environment/bin:$PATH
     if [ "$resolution" = highest ]; then

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from aiaml_server import __version__, settings, toolsets
-from aiaml_server.cli.app import epilog
+from aiaml_server.cli.app import VERBS, epilog
 from client import Client
 
 ROOT = Path(__file__).parent.parent
@@ -109,25 +109,91 @@ def test_uv_runs_the_checkout(tmp_path: Path) -> None:
         assert client.close() == 0
 
 
-def test_an_installed_wheel_has_its_command(wheel: Path, tmp_path: Path) -> None:
-    """A pip- or pipx-style install puts `aiaml-server` into the environment, and it serves."""
-    environment = tmp_path / "environment"
-    subprocess.run(
-        [UV, "venv", "--quiet", "--python", sys.executable, str(environment)], check=True
-    )
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Install the wheel into an empty environment, as pip and pipx do; return its programs.
+
+    `TEST_RESOLUTION=lowest-direct` takes the oldest packages that it allows.
+    """
+    environment = tmp_path_factory.mktemp("installed") / "environment"
+    make = [UV, "venv", "--quiet", "--python", sys.executable, str(environment)]
+    subprocess.run(make, check=True, timeout=300)
     scripts = environment / ("Scripts" if os.name == "nt" else "bin")
-    install = [UV, "pip", "install", "--quiet", "--python", str(scripts / "python"), str(wheel)]
-    subprocess.run(install, check=True, timeout=300)
-    with Client(tmp_path / "base", command=[str(scripts / "aiaml-server")]) as client:
+    resolution = os.environ.get("TEST_RESOLUTION", "highest")
+    install = [UV, "pip", "install", "--quiet", "--compile-bytecode", "--resolution", resolution]
+    python = str(scripts / "python")
+    subprocess.run([*install, "--python", python, str(wheel)], check=True, timeout=300)
+    return scripts
+
+
+def outside(place: Path) -> dict[str, str]:
+    """Return an environment in which nothing of the checkout is in sight."""
+    own = ("AIAML_", "PYTHON", "PYTEST", "VIRTUAL_ENV", "COV")
+    return {
+        **{key: value for key, value in os.environ.items() if not key.startswith(own)},
+        **dict.fromkeys(("HOME", "USERPROFILE", "APPDATA", "XDG_CONFIG_HOME"), str(place)),
+        "AIAML_MEMORY_DIR": str(place / "base"),
+        "PYTHONUTF8": "1",
+    }
+
+
+def test_an_installed_wheel_has_its_command(installed: Path, tmp_path: Path) -> None:
+    """`aiaml-server` serves, and the demonstration says how a client starts it."""
+    with Client(tmp_path / "base", command=[str(installed / "aiaml-server")]) as client:
         assert client.remember("x")["memory_id"]
     demo = subprocess.run(
-        [scripts / "aiaml-server", "demo"], capture_output=True, text=True, check=True
+        [installed / "aiaml-server", "demo"], capture_output=True, text=True, check=True
     )
     config = json.loads(demo.stdout[demo.stdout.index('  {\n    "mcpServers"') :].split("\n\n")[0])
     assert config["mcpServers"]["aiaml"] == {
-        "command": str(scripts / "aiaml-server"),
+        "command": str(installed / "aiaml-server"),
         "args": [],
     }
+
+
+def test_where_people_are_all_is_well(installed: Path, tmp_path: Path) -> None:
+    """Doctor finds nothing wrong with an installation that is not of the checkout."""
+    done = subprocess.run(
+        [installed / "aiaml", "doctor", "--offline"],
+        cwd=tmp_path,
+        env=outside(tmp_path),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        timeout=120,
+    )
+    assert done.stderr == "\nAll is well.\n", done.stdout + done.stderr
+    assert done.returncode == 0
+    version = done.stdout.splitlines()[0]
+    assert f"installed by uv, in {installed.parent}" in version
+    assert "the three tools work" in done.stdout
+
+
+@pytest.mark.timeout(900)  # all that other tests do, once more
+def test_an_installed_wheel_does_what_the_transcripts_and_stories_say(
+    installed: Path, tmp_path: Path
+) -> None:
+    """Every verb, every line that a person sees, and the specification's stories over MCP."""
+    tests = [str(ROOT / "tests" / name) for name in ("test_transcripts.py", "test_stories.py")]
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--rootdir={ROOT}"]
+    done = subprocess.run(
+        [*words, "-c", str(ROOT / "pyproject.toml"), *tests],
+        cwd=tmp_path,
+        env={**outside(tmp_path), "TEST_PYTHON": str(installed / "python")},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=900,
+    )
+    assert done.returncode == 0, done.stdout[-5000:]
+
+
+def test_every_verb_is_in_a_transcript() -> None:
+    """But for the two that speak MCP, which other tests here start."""
+    lines = "".join(path.read_text("utf-8") for path in (ROOT / "tests/transcripts").glob("*.txt"))
+    shown = set(re.findall(r"^\$ .*?\baiaml (\w+)", lines, re.MULTILINE))
+    assert set(VERBS) - shown == {"serve", "demo"}
 
 
 @pytest.mark.skipif(os.name != "posix", reason="run_server.cmd is its twin on Windows")

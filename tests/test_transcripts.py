@@ -20,11 +20,12 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from client import PYTHON
 
 HERE = Path(__file__).with_name("transcripts")
 SHELL = shutil.which("sh")
@@ -49,7 +50,7 @@ def environment(home: Path) -> dict[str, str]:
     """Return what a person in an empty home on an 80-column terminal has."""
     own = ("AIAML_", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME")
     outer = {key: value for key, value in os.environ.items() if not key.startswith(own)}
-    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    programs = f"{Path(PYTHON).parent}{os.pathsep}{os.environ['PATH']}"
     return {
         **outer,
         "HOME": str(home),
