@@ -310,6 +310,16 @@ def test_a_deletion_of_much_is_held_until_a_person_speaks(
     assert len(bob.files) == 7
 
 
+def test_what_is_held_stays_so_whatever_comes(ada: Machine, bob: Machine, many: list[Path]) -> None:
+    """Many new memories make the deletion a small part of all; that is no word of a person's."""
+    delete(many[:21])
+    settle([ada])
+    for number in range(100):
+        (ada.base / "files" / f"20240102_000000_{number:08x}.md").write_text(f"more {number}")
+    settle([ada, bob, ada, bob])
+    assert len(bob.files) == 130
+
+
 def test_what_was_held_can_be_brought_back(ada: Machine, bob: Machine, many: list[Path]) -> None:
     """Every file is as it was, and nothing is held any more."""
     before = dict(ada.files)

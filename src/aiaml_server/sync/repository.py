@@ -216,7 +216,7 @@ class Repository:
             Busy: the directory that had the files is not there.
         """
         directory = self.base / "files"
-        tree, seen = self._tree(head), Seen(self.directory / "aiaml" / "seen", directory)
+        tree, seen = self._tree(head), self._seen
         here = listing(directory)
         if here is None and tree and seen.anything():
             raise Busy(f"the directory {directory} is missing", _PUT_BACK)
@@ -289,6 +289,8 @@ class Repository:
             raise Busy("a merge has left conflicts in files/: resolve them, then sync goes on")
         named = asked.to_forget(self.base)
         forgotten = self._forgotten(disk, named, missing)
+        if self.forgetting != self._seen.held():
+            self._seen.hold(self.forgetting)
         self.held_back, self.unfit = disk.held_back, disk.unfit
         gone = ((Step("Forget", path, None), None) for path in forgotten)
         found = chain(self._steps(disk, head, objection), gone)
@@ -298,11 +300,11 @@ class Repository:
             steps = [step for step, _ in chunk]
             groups = [steps] if adopting else [[step] for step in steps]
             head = self._import(stream.commits(groups, self.branch(), head, self._who()))
-            self._note_seen({step.path: sighting for step, sighting in chunk})
+            self._seen.note({step.path: sighting for step, sighting in chunk})
             self._refresh([step.path for step in steps])
             committed += len(steps)
         self._refresh([path for path in disk.same if path not in disk.known])
-        self._note_seen(disk.same)
+        self._seen.note(disk.same)
         back = disk.missing() | (disk.deleted() if missing == "bring back" else {})
         self._bring_back(back, disk.outdated)
         asked.done(self.base, named)
@@ -316,12 +318,13 @@ class Repository:
             return list(deleted) if missing == "forget" else []
         unasked = deleted.keys() - named
         if len(unasked) <= _MANY or _SHARE * len(unasked) <= len(disk.tree):
-            return list(deleted)
+            unasked &= self._seen.held()  # whatever has come or gone since
+        if unasked:
+            disk.unfit[b"files"] = (
+                f"{len(unasked)} of its {len(disk.tree)} memories are gone, and so many are not "
+                "forgotten unless you say so"
+            )
         self.forgetting = frozenset(unasked)
-        disk.unfit[b"files"] = (
-            f"{len(unasked)} of its {len(disk.tree)} memories are gone, and so many are not "
-            "forgotten unless you say so"
-        )
         return [path for path in deleted if path not in unasked]
 
     def _steps(
@@ -343,14 +346,15 @@ class Repository:
         lost = {path: (None, entry) for path, entry in missing.items()}
         changes = {**lost, **outdated}
         back = self._check_out(changes)
-        self._note_seen({path: _sighting(changes[path][1]) for path in back})
+        self._seen.note({path: _sighting(changes[path][1]) for path in back})
         self._refresh(back)
         self.brought_back += len(back)
         if back:
             log.warning("Brought back %d memories that were in git and not on disk", len(back))
 
-    def _note_seen(self, sightings: Mapping[bytes, Sighting | None]) -> None:
-        Seen(self.directory / "aiaml" / "seen", self.base / "files").note(sightings)
+    @property
+    def _seen(self) -> Seen:
+        return Seen(self.directory / "aiaml" / "seen", self.base / "files")
 
     def _commit_own_files(self) -> str:
         files = {name.encode(): read(self.base / name) for name in _OWN_FILES}
@@ -421,7 +425,7 @@ class Repository:
         here = self._check_out(changes)
         self.git.update_ref("-m", "aiaml: join", "HEAD", joined, ours or "0" * len(joined))
         self.git.update_ref("-d", JOINING)
-        self._note_seen({path: _sighting(changes[path][1]) for path in here})
+        self._seen.note({path: _sighting(changes[path][1]) for path in here})
         self._refresh(here)
         self._note({path: after for path, (_, after) in changes.items() if path not in set(here)})
         return len(here)

@@ -26,6 +26,7 @@ MARKER = ".aiaml-directory"
 _MARK = b"AIAML knows this directory again by this file. Deleting it harms nothing.\n%s\n"
 _TABLES = """
 CREATE TABLE IF NOT EXISTS place (mark BLOB, inode INTEGER, changed INTEGER, listed INTEGER);
+CREATE TABLE IF NOT EXISTS held (path BLOB);
 CREATE TABLE IF NOT EXISTS seen (
     path BLOB PRIMARY KEY, oid BLOB, modified INTEGER, changed INTEGER, inode INTEGER, size INTEGER
 ) WITHOUT ROWID;
@@ -75,6 +76,21 @@ class Seen:
         except (OSError, sqlite3.Error) as error:
             log.debug("What was seen on disk is not known: %s", error)
             return {}
+
+    def held(self) -> set[bytes]:
+        """Return the files whose deletion waits for a person's word."""
+        try:
+            with self._opened(write=False) as connection:
+                return {path for (path,) in connection.execute("SELECT path FROM held")}
+        except (OSError, sqlite3.Error):
+            return set()
+
+    def hold(self, paths: Iterable[bytes]) -> None:
+        """Note these as the files whose deletion waits for a person's word."""
+        with suppress(OSError, sqlite3.Error), self._opened(write=True) as connection:
+            connection.execute("DELETE FROM held")
+            connection.executemany("INSERT INTO held VALUES (?)", ((path,) for path in paths))
+            connection.commit()
 
     def anything(self) -> bool:
         """Whether any file was ever seen, in this directory or in another of its name."""
