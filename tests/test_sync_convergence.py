@@ -1,5 +1,8 @@
 """Five machines do what they like; in the end all have the same, and nothing is missing.
 
+Disks too: directories are moved, emptied, restored from backups, cloned in part. None of that is a
+wish to forget, so what was committed before must be there in the end.
+
 `python tests/test_sync_convergence.py 1000 [seed]` generates that many runs; each prints its seed
 when it fails, and `… 1 <seed>` repeats it.
 """
@@ -11,6 +14,7 @@ import os
 import random
 import re
 import secrets
+import shutil
 import signal
 import sys
 import tempfile
@@ -21,23 +25,38 @@ from pathlib import Path
 import pytest
 
 from aiaml_server.sync import repository
-from machine import Machine, bare, content_of, settle
+from machine import Machine, bare, content_of, git, settle
 
 RUNS = 20
 STEPS = 30
+MANY = 2  # deletions at once that need no word; a world has few memories
 TOKEN = re.compile(rb"token-(\d+)\.")
 
 
 class World:
-    """Machines, a remote that comes and goes, and the account of what must be left in the end."""
+    """Machines, a remote that comes and goes, and the account of what must be left in the end.
+
+    Attributes:
+        living: what was written and neither edited nor deleted since.
+        trace: what happened, to be read when the account is not met.
+        moved: where the directory of a machine was moved.
+        backups: copies of directories, all of whose files are in git.
+        swept: machines on whose disks so much was deleted that it must be held.
+    """
 
     def __init__(self, directory: Path, seed: int) -> None:
         self.random = random.Random(seed)
+        self.directory = directory
+        self.trace: list[str] = []
+        self.moved: dict[Machine, Path] = {}
+        self.backups: dict[Machine, list[Path]] = {}
+        self.swept: set[Machine] = set()
+        self.places = 0
         self.remote = bare(directory / "remote")
         self.away = directory / "away"
         self.machines = [Machine(directory / f"m{number}", self.remote) for number in range(5)]
         self.drawn = 0
-        self.living: set[bytes] = set()  # what was written and neither edited nor deleted since
+        self.living: set[bytes] = set()
 
     def token(self) -> str:
         """Return a text that no other version of any memory has."""
@@ -92,20 +111,148 @@ class World:
         os.waitpid(child, 0)
         machine.restart()
 
+    # --- disasters ------------------------------------------------------------------------------
+
+    def move_away(self, machine: Machine) -> None:
+        """The directory is moved, as when its disk is not mounted."""
+        self.moved[machine] = self.files(machine).rename(self.place())
+
+    def come_back(self, machine: Machine) -> None:
+        """The directory is where it was, if nothing has taken its place."""
+        if machine in self.moved and not os.path.lexists(machine.base / "files"):
+            self.moved.pop(machine).rename(machine.base / "files")
+
+    def empty(self, machine: Machine) -> None:
+        """The directory is deleted and made anew, under the same number if the system likes."""
+        shutil.rmtree(self.files(machine))
+        self.files(machine).mkdir()
+
+    def halve(self, machine: Machine) -> None:
+        """A copy that broke off stands in its place, hidden files included or not."""
+        whole = self.files(machine).rename(self.place())
+        self.files(machine).mkdir()
+        for path in whole.iterdir():
+            if self.random.random() < 0.5:
+                shutil.copy2(path, self.files(machine))
+
+    def back_up(self, machine: Machine) -> None:
+        """A person copies the directory."""
+        copy = self.place()
+        shutil.copytree(self.files(machine), copy)
+        self.backups.setdefault(machine, []).append(copy)
+
+    def put_back(self, machine: Machine) -> None:
+        """A person puts an earlier copy in place of the directory."""
+        if machine in self.backups:
+            shutil.rmtree(self.files(machine))
+            shutil.copytree(self.random.choice(self.backups[machine]), self.files(machine))
+
+    def link(self, machine: Machine) -> None:
+        """The directory becomes a link to itself elsewhere, or to an empty one."""
+        there = self.files(machine).rename(self.place())
+        if self.random.random() < 0.5:
+            there = self.place()
+            there.mkdir()
+        (machine.base / "files").symlink_to(there)
+
+    def carry_git(self, machine: Machine) -> None:
+        """Nothing but `.git` reaches a new disk."""
+        old = machine.base.rename(self.place())
+        machine.base.mkdir()
+        shutil.copytree(old / ".git", machine.base / ".git", symlinks=True)
+
+    def lose_record(self, machine: Machine) -> None:
+        """What sync noted for itself is deleted, and some files with it."""
+        (machine.base / ".git" / "aiaml" / "seen").unlink(missing_ok=True)
+        for path in self.files(machine).glob("*.md"):
+            if self.random.random() < 0.3:
+                path.unlink()
+
+    def clone(self, machine: Machine) -> None:
+        """A person clones the remote anew, and the checkout breaks off."""
+        if machine.sync().problem or machine.sync().ahead:
+            return
+        machine.base.rename(self.place())
+        git(
+            self.directory, "clone", "--quiet", "--no-checkout", str(self.remote), machine.base.name
+        )
+        for path in git(machine.base, "ls-tree", "-r", "--name-only", "HEAD").splitlines():
+            if self.random.random() < 0.5:
+                git(machine.base, "checkout", "--quiet", "HEAD", "--", path)
+
+    def sweep(self, machine: Machine) -> None:
+        """So much is deleted in place that it is held, until somebody says what is meant."""
+        paths = list(self.files(machine).glob("*.md"))
+        if len(paths) <= repository._MANY:
+            return
+        before = {path: path.read_bytes() for path in paths}
+        for path in paths:
+            path.unlink()
+        if self.committed(machine):
+            self.swept.add(machine)
+        else:
+            self.living -= {token for data in before.values() for token in TOKEN.findall(data)}
+
+    def place(self) -> Path:
+        """Return a name for something to be put away."""
+        self.places += 1
+        return self.directory / f"place{self.places}"
+
+    def files(self, machine: Machine) -> Path:
+        """Return a machine's directory, wherever it is."""
+        return (machine.base / "files").resolve()
+
+    def committed(self, machine: Machine) -> bool:
+        """Have a machine commit what it has; say whether it could."""
+        machine.rounds.run(last=True)
+        return machine.rounds.problem is None
+
+    def disaster(self, machine: Machine) -> None:
+        """Something befalls a disk, all of whose memories are in git."""
+        disasters = [
+            self.move_away, self.empty, self.halve, self.back_up, self.put_back,
+            self.carry_git, self.lose_record, self.clone, self.sweep,
+        ]  # fmt: skip
+        if sys.platform != "win32":
+            disasters.append(self.link)
+        if machine.files and self.committed(machine):
+            befalls = self.random.choice(disasters)
+            self.trace.append(f"  {befalls.__name__}")
+            befalls(machine)
+            if self.random.random() < 0.5:
+                machine.restart()
+
+    # --- what happens ---------------------------------------------------------------------------
+
     def step(self) -> None:
         """Let anything happen anywhere."""
         actions = {
             self.remember: 6, self.edit: 4, self.delete: 2, self.sync: 8,
-            self.outage: 1, self.restart: 1, self.kill: 3,
+            self.outage: 1, self.restart: 1, self.kill: 3, self.disaster: 4, self.come_back: 1,
         }  # fmt: skip
         action = self.random.choices(list(actions), list(actions.values()))[0]
-        action(self.random.choice(self.machines))
+        machine = self.random.choice(self.machines)
+        self.trace.append(f"{action.__name__} {machine.base.name}")
+        action(machine)
 
     def settle(self) -> None:
-        """The remote is there again, and everyone syncs."""
+        """The remote and the disks are there again, what is held is decided, everyone syncs."""
         if not self.remote.exists():
             self.outage(self.machines[0])
+        for machine in self.machines:
+            if self.random.random() < 0.5:
+                self.come_back(machine)
+            if not (machine.base / "files").exists():
+                self.files(machine).mkdir(parents=True)
         time.sleep(repository._STALE_SECONDS)
+        for machine in self.machines:
+            machine.synced()
+            word: repository.Missing = "bring back"
+            if machine not in self.swept and self.random.random() < 0.5:
+                word = "forget"
+            machine.rounds._missing = word
+            machine.synced()
+            machine.rounds._missing = ""
         settle(self.machines)
 
     def check(self) -> None:
@@ -139,8 +286,12 @@ def run(seed: int) -> None:
         world = World(Path(path), seed)
         for _ in range(STEPS):
             world.step()
-        world.settle()
-        world.check()
+        try:
+            world.settle()
+            world.check()
+        except BaseException:
+            print(f"seed {seed}:", *world.trace, sep="\n")  # noqa: T201
+            raise
 
 
 @pytest.fixture(autouse=True)
@@ -148,6 +299,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A git that was killed in this test need not be waited for as long as a real one."""
     for name in ("_STALE_SECONDS", "_SESSION_SECONDS"):
         monkeypatch.setattr(repository, name, 0.5)
+    monkeypatch.setattr(repository, "_MANY", MANY)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # fork, with threads that wait
@@ -160,6 +312,7 @@ def test_machines_that_do_anything_end_with_the_same_memories(seed: int) -> None
 if __name__ == "__main__":
     logging.disable()
     repository._STALE_SECONDS = repository._SESSION_SECONDS = 0.5
+    repository._MANY = MANY
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
     first = int(sys.argv[2]) if len(sys.argv) > 2 else secrets.randbelow(2**32)
     print(f"{count} runs, seeds from {first}", flush=True)  # noqa: T201
