@@ -1,10 +1,13 @@
 """What synchronisation costs, against git typed by hand: `python benchmarks/sync.py [files …]`.
 
+`python benchmarks/sync.py machines [interval [number …]]`: many machines that remember at once.
+
 Every figure is measured on repositories of its own, on this machine; the ratios are what counts.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import statistics
 import subprocess
@@ -13,13 +16,16 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from aiaml_server import Memory, MemoryBank, Settings
 from aiaml_server.memory import format as text_of
 from aiaml_server.sync.rounds import Rounds
 
 SIZES = (0, 1_000, 10_000)
+MACHINES = (5, 20, 40)
 GROWTH = 200  # memories over which the repository's growth is measured
 
 
@@ -150,6 +156,143 @@ def remembering(directory: Path, count: int) -> tuple[float, float]:
     return medians[0], medians[1]
 
 
+# --- many machines --------------------------------------------------------------------------------
+
+EACH = 5  # memories that every machine remembers at once
+PATIENCE = 600.0
+
+
+class Many(NamedTuple):
+    """What came of many machines that remembered at once.
+
+    Attributes:
+        pushed: seconds until the remote had all.
+        all_hold_all: seconds until every machine had all.
+        commits: those at the remote, but for the first.
+        joins: those of them that have two parents.
+        failures: rounds that were told as failed.
+    """
+
+    pushed: float
+    all_hold_all: float
+    commits: int
+    joins: int
+    failures: int
+
+    def line(self) -> str:
+        """Tell it in a line."""
+        return (
+            f"pushed {self.pushed:6.1f} s, all hold all {self.all_hold_all:6.1f} s, "
+            f"{self.joins} joins in {self.commits} commits, {self.failures} told as failed"
+        )
+
+
+def measured(remote: Path, bases: Sequence[Path], failures: Callable[[], int]) -> Many:
+    """Wait until the remote, and then every machine, has all memories."""
+    started, pushed = time.perf_counter(), 0.0
+    wanted = EACH * len(bases)
+    while time.perf_counter() - started < PATIENCE:
+        if not pushed:
+            listing = subprocess.run(
+                ["git", "ls-tree", "--name-only", "main", "files/"],
+                cwd=remote, capture_output=True, check=False, encoding="utf-8",
+            )  # fmt: skip
+            done = len(listing.stdout.splitlines()) >= wanted
+            pushed = time.perf_counter() - started if done else 0.0
+        if pushed and all(len(list((base / "files").glob("*.md"))) >= wanted for base in bases):
+            break
+        time.sleep(0.2)
+    hold = time.perf_counter() - started
+    commits = int(git(remote, "rev-list", "--count", "main")) - 1
+    joins = int(git(remote, "rev-list", "--count", "--merges", "main"))
+    return Many(pushed, hold, commits, joins, failures())
+
+
+class Failures(logging.Handler):
+    """Counts the rounds that are told as failed."""
+
+    count = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Count a line."""
+        self.count += "Sync: " in record.getMessage() and "all is well" not in record.getMessage()
+
+
+def begun(directory: Path, number: int) -> tuple[Path, list[Path]]:
+    """Return a remote, and the directories of machines that have what it has."""
+    remote = directory / "remote"
+    git(directory, "init", "--quiet", "--bare", "--initial-branch=main", str(remote))
+    bases = [directory / f"machine{each}" for each in range(number)]
+    fill(bases[0], 1)
+    for base in bases:
+        assert rounds(base, str(remote)).run()
+    return remote, bases
+
+
+def ours(directory: Path, number: int, interval: float) -> Many:
+    """Have the machines remember at once, each with a server of its own."""
+    remote, bases = begun(directory, number)
+    failures = Failures()
+    logging.getLogger("aiaml_server.sync.rounds").addHandler(failures)
+    with ExitStack() as stack:
+        banks = [
+            stack.enter_context(
+                MemoryBank(
+                    Settings(base, remote=str(remote), sync_interval=interval)
+                ).opened()
+            )
+            for base in bases
+        ]  # fmt: skip
+        time.sleep(3)
+        for bank in banks:
+            for _ in range(EACH):
+                bank.remember("claude", "marco", ["bench"], "words")
+        return measured(remote, bases, lambda: failures.count)
+
+
+def plain(directory: Path, number: int, interval: float) -> Many:
+    """Do the same with `git pull --rebase; git push` in a loop on each machine."""
+    remote, bases = begun(directory, number)
+    for base in bases:
+        git(base, "fetch", "--quiet", "origin")
+        git(base, "branch", "--quiet", "--set-upstream-to=origin/main", "main")
+    end = threading.Event()
+    waiting = [fill(base, EACH) for base in bases]
+
+    def loop(base: Path, paths: Sequence[Path]) -> None:
+        for path in paths:
+            by_hand(base, path)
+        while not end.is_set():
+            with suppress(subprocess.CalledProcessError):
+                git(base, "pull", "--rebase", "--quiet")
+                if git(base, "rev-list", "--count", "@{upstream}..HEAD").strip() != "0":
+                    git(base, "push", "--quiet")
+                end.wait(interval)
+
+    threads = [
+        threading.Thread(target=loop, args=pair) for pair in zip(bases, waiting, strict=True)
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        return measured(remote, bases, lambda: 0)
+    finally:
+        end.set()
+        for thread in threads:
+            thread.join()
+
+
+def many(interval: float, numbers: Sequence[int]) -> None:
+    """Print how machines fare that remember at once, beside the plain loop in the same run."""
+    for number in numbers:
+        for name, measure in (("ours", ours), ("plain loop", plain)):
+            with tempfile.TemporaryDirectory(
+                prefix="aiaml-bench-", ignore_cleanup_errors=True
+            ) as path:
+                told = measure(Path(path), number, interval).line()
+            print(f"{number} machines, every {interval:g} s, {name:10}: {told}", flush=True)
+
+
 def main(sizes: Sequence[int]) -> None:
     """Print the table."""
     measures: list[Callable[[Path, int], tuple[float, ...]]] = [
@@ -177,4 +320,7 @@ def main(sizes: Sequence[int]) -> None:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["machines"]:
+        many(float((sys.argv[2:3] or ["1"])[0]), [int(word) for word in sys.argv[3:]] or MACHINES)
+        sys.exit()
     main([int(word) for word in sys.argv[1:]] or SIZES)
