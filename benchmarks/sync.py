@@ -117,7 +117,8 @@ def growth(directory: Path, count: int) -> tuple[float, int]:
         worker.run()
         counts = dict(line.split(": ") for line in git(base, "count-objects", "-v").splitlines())
         loose = max(loose, int(counts["size"]))
-    worker._repository.tidy(at_once=True)
+    worker.tidy.wait()
+    worker.tidy.run()
     return (kilobytes(base) - before) / GROWTH, loose
 
 

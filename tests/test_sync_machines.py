@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from aiaml_server.sync import once
+from aiaml_server.sync.history import History
 from aiaml_server.sync.pace import FIRST_PAUSE, Pace
 from aiaml_server.sync.remote import Remote
-from machine import Machine, content_of
+from machine import Machine, as_person, content_of, git, settle
 
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="shell scripts stand in for git")
 
@@ -101,3 +103,79 @@ def test_who_pushes_all_the_time_leaves_room_for_the_slow() -> None:
     assert pauses[:4] == [0.0] * 4
     assert min(pauses[5:]) >= 1.0
     assert pace.done(pushed=False) == 0.0
+
+
+def test_who_comes_second_is_put_on_top_and_nothing_is_joined(
+    ada: Machine, bob: Machine, remote: Path
+) -> None:
+    """One line of history, as a person would make it who pulls with `--rebase`."""
+    ada.remember("zero")
+    settle([ada, bob])
+    start = git(remote, "rev-parse", "main")
+    for number in range(3):
+        ada.remember(f"a {number}")
+        bob.remember(f"b {number}")
+    dates = {}
+    for machine in (ada, bob):
+        assert once(machine.settings, local=True).problem is None
+        dates[machine] = machine.git("log", "--format=%s|%an|%at|%ct", "-3").splitlines()
+    settle([ada, bob])
+    settle([ada, bob])
+    assert ada.files == bob.files == content_of(remote)
+    assert git(remote, "rev-list", "--merges", f"{start}..main") == ""
+    told = git(remote, "log", "--format=%s|%an|%at|%ct", f"{start}..main").splitlines()
+    assert sorted(dates[ada] + dates[bob]) == sorted(told)
+    for machine, other in ((ada, bob), (bob, ada)):
+        arrived = {c.commit.subject: c.arrived for cs in History(machine.base).latest() for c in cs}
+        assert all(arrived[line.split("|")[0]] is False for line in dates[machine])
+        assert all(arrived[line.split("|")[0]] is True for line in dates[other])
+
+
+def test_two_edits_of_one_memory_are_joined_once(
+    ada: Machine, bob: Machine, remote: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A join that lost its race is made anew, not joined again; both versions are kept."""
+    memory = ada.remember("zero")
+    settle([ada, bob])
+    start = git(remote, "rev-parse", "main")
+    ada.path(memory).write_bytes(ada.path(memory).read_bytes() + b"by ada\n")
+    bob.path(memory).write_bytes(bob.path(memory).read_bytes() + b"by bob\n")
+    bob.synced()
+    outrun_always(ada, bob, monkeypatch)
+    for _ in range(2):
+        ada.sync()
+    monkeypatch.undo()
+    settle([ada, bob])
+    assert ada.files == bob.files == content_of(remote)
+    texts = b"".join(ada.files.values())
+    assert (texts.count(b"by ada"), texts.count(b"by bob")) == (1, 1)
+    assert len(git(remote, "rev-list", "--merges", f"{start}..main").splitlines()) == 1
+
+
+def test_a_commit_by_a_person_is_joined_as_it_is(ada: Machine, bob: Machine, remote: Path) -> None:
+    """What somebody committed by hand keeps its name in the history."""
+    ada.remember("zero")
+    settle([ada, bob])
+    (ada.base / "files" / "by hand.md").write_text("x")
+    ada.git("add", "-f", "files/by hand.md")
+    as_person(ada.base, "commit", "--quiet", "-m", "My own words")
+    mine = ada.git("rev-parse", "HEAD")
+    bob.remember("one")
+    bob.synced()
+    settle([ada, bob])
+    assert content_of(remote) == ada.files == bob.files
+    git(remote, "merge-base", "--is-ancestor", mine, "main")
+
+
+def test_many_commits_are_joined_at_once(ada: Machine, bob: Machine, remote: Path) -> None:
+    """Putting each on top of another machine's would take time for each, at every try."""
+    ada.remember("zero")
+    settle([ada, bob])
+    start = git(remote, "rev-parse", "main")
+    bob.remember("one")
+    bob.synced()
+    for number in range(30):
+        ada.remember(f"{number}")
+    settle([ada, bob])
+    assert content_of(remote) == ada.files == bob.files
+    assert len(git(remote, "rev-list", "--merges", f"{start}..main").splitlines()) == 1

@@ -3,6 +3,7 @@
     __init__    the thread: woken, every minute, at the end
     rounds      one round: commit, fetch, join, push; and what follows when that fails
     pace        when the remote is asked again
+    tidy        keeping the repository small
     problem     what an error means, and what to do about it
     remote      the other end
     address     where that is
@@ -127,6 +128,9 @@ def _attempt(rounds: Rounds, closing: threading.Event, *, local: bool, seconds: 
         rounds.progress.begin("waiting for another process that is at it")
         if closing.wait(_OCCUPIED_SECONDS):
             return
+    if not local:
+        rounds.progress.begin("tidying")
+        rounds.tidy.wait()
 
 
 class Sync:

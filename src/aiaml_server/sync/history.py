@@ -184,8 +184,8 @@ class History:
     def _arrived(self) -> dict[str, bool]:
         """Say of each commit whether it came from elsewhere, by what the branch's log tells.
 
-        Each line of it has the commits before and after. What a line brings is new when it joins,
-        but for the join itself.
+        Each line of it has the commits before and after, that of a join also the one that arrived.
+        What is new came with that one; the join itself, and what was put on top of it, did not.
         """
         path = self._repository.directory / "logs" / "HEAD"
         lines = path.read_text("utf-8", "replace").splitlines() if path.is_file() else []
@@ -198,8 +198,11 @@ class History:
             if not seen:
                 seen.update(_reach(before, parents, seen))
             new = _reach(after, parents, seen)
+            joined = reason.partition("aiaml: join ")[2]
+            theirs = _reach(joined, parents, seen) if joined in parents else new
             seen.update(new)
-            found.update(dict.fromkeys(new, bool(_ARRIVED.match(reason))))
+            arrived = bool(_ARRIVED.match(reason))
+            found.update({each: arrived and each in theirs for each in new})
             if len(own := parents.get(after, ())) > 1 and own[0] == before:
                 found[after] = False
         return found

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from aiaml_server.errors import StoreError
+from aiaml_server.errors import InvalidSetting, StoreError
 
 from .command import GitFailed, GitMissing
 from .repository import Busy
@@ -59,12 +59,12 @@ def problem_of(error: Exception) -> Problem:
         return NO_GIT
     if isinstance(error, GitFailed):
         return _of_git(error.verb, error.output)
-    if isinstance(error, StoreError):
-        return _of_system(str(error), error.cause)
-    if isinstance(error, OSError):
-        return _of_system(str(error), error)
+    if isinstance(error, (StoreError, OSError)):
+        return _of_system(str(error), error.cause if isinstance(error, StoreError) else error)
     if isinstance(error, Busy):
         return Problem("waiting", str(error), error.remedy)
+    if isinstance(error, InvalidSetting):
+        return Problem("address", str(error), _CORRECT)
     return Problem("git", str(error), TRY_AGAIN)
 
 
@@ -117,6 +117,7 @@ def _telling(output: str) -> Iterator[str]:
 
 _WITHOUT = "or set AIAML_ENABLE_SYNC to false to do without."
 _BY_ITSELF = "It is tried again by itself."
+_CORRECT = "correct it, or remove it, where the server's environment is set."
 _MAKE_ROOM = "make room on the disk that holds the memories. Nothing is lost."
 _MOUNT = "the disk is mounted read-only; mount it so that it can be written."
 _OWN = "see that the memory directory and all in it belongs to you and can be written."

@@ -20,9 +20,10 @@ from . import asked, stream
 from .address import git_directories
 from .command import Command, GitFailed
 from .disk import Disk, in_chunks, listing
+from .replay import MOST, on_top
 from .seen import MARKER, Seen, Sighting
 from .stream import Step
-from .union import Copy, Entry, is_memory, renamed, union
+from .union import Changes, Copy, Entry, is_memory, is_safe, renamed, union
 from .worktree import MAX_FILE, Change, Changed, bring, object_name, read
 
 log = logging.getLogger(__name__)
@@ -39,10 +40,6 @@ _MANY = 20  # deletions at once that need no word of a person's, also of all mem
 _SHARE = 5  # more are held if they are more than a fifth
 _STALE_SECONDS = 600.0  # longer than any command of ours runs on this machine
 _SESSION_SECONDS = 86400.0  # `git commit -a` locks the index while a person writes the message
-_LOOSE = 6700  # objects; as git's own automatic maintenance has it
-_LOOSE_KIB = 32 * 1024
-_PACKS = 50
-_PACK_SECONDS = 600.0
 _IDENTITY = "AIAML <aiaml@localhost>"
 
 _IGNORED = f"""\
@@ -423,7 +420,8 @@ class Repository:
         changes = self._changes(ours or self._empty_tree(), joined)
         self.git.update_ref(JOINING, joined)
         here = self._check_out(changes)
-        self.git.update_ref("-m", "aiaml: join", "HEAD", joined, ours or "0" * len(joined))
+        before = ours or "0" * len(joined)
+        self.git.update_ref("-m", f"aiaml: join {theirs}", "HEAD", joined, before)
         self.git.update_ref("-d", JOINING)
         self._seen.note({path: _sighting(changes[path][1]) for path in here})
         self._refresh(here)
@@ -451,21 +449,27 @@ class Repository:
         """Return a commit that holds both, written without moving anything.
 
         Histories that crossed have several common ancestors; these are joined first, as git does.
+        Commits that are only ours are put on top of theirs, where both touch different memories.
         """
         bases = self._quiet("merge_base", "--all", ours, theirs).split()
         if theirs in bases:
             return ours
+        if bare := self._without_join(ours, theirs):
+            return self._joined(bare, theirs)
         # What is held back here stands in the way of another version of it that arrives.
         if ours in bases and not self.held_back.keys() & self._changes(ours, theirs).keys():
             return theirs
         base = reduce(self._joined, bases) if bases else self._empty_tree()
-        changes, copies = union(
-            {path: after for path, (_, after) in self._changes(base, ours).items()},
-            {path: after for path, (_, after) in self._changes(base, theirs).items()},
+        mine, their = (
+            {path: after for path, (_, after) in self._changes(base, side).items()}
+            for side in (ours, theirs)
         )
+        if len(bases) == 1 and (replayed := self._replayed(ours, theirs, mine, their)):
+            return replayed
+        changes, copies = union(mine, their)
         for path in changes.keys() & self.held_back.keys():
-            if their := changes.pop(path):  # what is held back keeps its name
-                copies.append(Copy(path, their))
+            if other := changes.pop(path):  # what is held back keeps its name
+                copies.append(Copy(path, other))
         changes |= self._kept([copy for copy in copies if copy.entry.is_file], ours.encode())
         return self._import(stream.join(ours, theirs, changes, self._who()), "--force")
 
@@ -530,6 +534,36 @@ class Repository:
             return {}
         asked = b"".join(oid + b"\n" for oid in oids)
         return _parted(self.git.cat_file("--batch", istream=asked))
+
+    def _without_join(self, ours: str, theirs: str) -> str:
+        """Return what a join of ours joined that never got to the remote; empty if it is none.
+
+        Such a join is made anew, instead of being joined with what came after it.
+        """
+        said = _text(self.git.log("-1", "--no-show-signature", "--format=%P%n%s", ours, "--"))
+        parents, _, subject = said.partition("\n")
+        first, _, second = parents.partition(" ")
+        if subject != stream.JOIN or not second:
+            return ""
+        return "" if self.git.rev_list("--max-count=1", second, f"^{theirs}") else first
+
+    def _replayed(self, ours: str, theirs: str, mine: Changes, their: Changes) -> str:
+        """Return what our commits become on top of theirs; empty where they must be joined.
+
+        They must where they are many or not sync's, and where both sides change the same memory,
+        unless in the same way: so it is after a kill between the files and the branch.
+        """
+        known = mine.items() <= their.items()
+        crossed = their.keys() & (self.held_back if known else {**mine, **self.held_back}).keys()
+        if crossed or not all(map(is_memory, mine)) or not all(map(is_safe, their)):
+            return ""
+        if int(self.git.rev_list("--count", ours, f"^{theirs}")) > MOST:
+            return ""
+        words = ("--no-data", "--reference-excluded-parents", "--reencode=no")
+        commits = on_top(self.git.fast_export(*words, f"{theirs}..{ours}"), theirs)
+        if not commits or known:
+            return theirs if commits else ""
+        return self._import(iter([commits]), "--force")
 
     def _empty_tree(self) -> str:
         return _text(self.git.mktree(istream=b""))
@@ -610,18 +644,6 @@ class Repository:
             self.git.update_index("-z", "--skip-worktree", "--stdin", istream=b"".join(missing))
         except GitFailed as error:
             log.debug("The index is not up to date: %s", error)
-
-    # --- keeping it small -----------------------------------------------------------------------
-
-    def tidy(self, *, at_once: bool = False) -> None:
-        """Pack objects when many lie about; a kill in the middle harms nothing."""
-        lines = (line.split(b": ") for line in self.git.count_objects("-v").splitlines())
-        counts = {name: int(number) for name, number in lines if number.isdigit()}
-        many = (
-            counts[b"count"] > _LOOSE or counts[b"size"] > _LOOSE_KIB or counts[b"packs"] > _PACKS
-        )
-        if many or at_once:
-            self.git.repack("-d", "-l", "-q", "--geometric=2", kill_after_timeout=_PACK_SECONDS)
 
 
 _ONLY_CONFIGURED = {

@@ -22,6 +22,7 @@ from .problem import LOCAL, OUTRUN, problem_of
 from .remote import Remote
 from .repository import Busy, Missing, Repository
 from .status import Problem, Progress, Status, moment, now
+from .tidy import Tidy
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +61,7 @@ class Rounds:
         self._missing: Missing = missing
         self._lock = Lock(settings.base / ".sync.lock")
         self._repository = Repository(settings.base)
+        self.tidy = Tidy(self._repository)
         self._remote: Remote | None = None
         if settings.remote and not settings.remote_error:
             self._remote = Remote(self._repository, settings.remote, self._commit)
@@ -95,18 +97,23 @@ class Rounds:
         if not self._remote and not self._settings.base.is_dir():
             return True  # nothing was ever remembered
         make_directory(self._settings.base)
+        before = self.progress.committed + self.progress.arrived
         with self._lock.held(1.0 if last else 0.0) as hold:
             if hold.had:
                 self._guarded(last=last)
             elif hold.problem:  # waiting would change nothing
+                self._status = Status.read(self._settings.base)
                 self._failed(hold.problem)
                 self._status.write(self._settings.base)
-            return hold.had or hold.problem is not None
+        if not last and self.progress.committed + self.progress.arrived > before:
+            self.tidy.begin()  # when others may have their round
+        return hold.had or hold.problem is not None
 
     def end_calls(self, *, local: bool) -> None:
         """Kill the git that talks to the remote, or also the one that works here; run no more."""
         if self._remote:
             self._remote.git.end()
+        self.tidy.end()
         if local:
             self._repository.git.end()
 
@@ -141,7 +148,7 @@ class Rounds:
 
     def _round(self, *, last: bool) -> None:
         self._repository.prepare()
-        committed = self._commit()
+        self._commit()
         if unfinished := self._repository.joining():
             self._join(unfinished)
         if last:
@@ -151,8 +158,6 @@ class Rounds:
             self._exchange_when_due()
         finally:
             self._count()
-        if committed:
-            self._repository.tidy()
         if error := self._settings.remote_error:
             raise error
 

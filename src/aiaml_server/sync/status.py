@@ -140,7 +140,7 @@ class Progress:
         self.committed = self.brought_back = self.arrived = self.pushed = 0
 
     def begin(self, doing: str) -> None:
-        """Hear what is done now: "committing", "fetching", "joining" or "pushing"."""
+        """Hear what is done now: "committing", "fetching", "joining", "pushing" or "tidying"."""
 
 
 def now(*, exactly: bool = False) -> str:

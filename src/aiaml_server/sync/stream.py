@@ -7,9 +7,11 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from .replay import SCRATCH
 from .union import Entry, is_safe
 
 _MANY = 500  # changes that have a commit each
+JOIN = "Join the memories of another machine"
 
 
 class Step(NamedTuple):
@@ -38,7 +40,7 @@ def join(
     who: str,
 ) -> Iterator[bytes]:
     """Yield a stream with a commit of two parents."""
-    yield from _commit("refs/aiaml/joined", who, "Join the memories of another machine")
+    yield from _commit(SCRATCH, who, JOIN)
     yield b"from %s\nmerge %s\n" % (ours.encode(), theirs.encode())
     for path, entry in changes.items():
         if entry is None:

@@ -1,0 +1,131 @@
+"""Keeping the repository small: beside the rounds, at low priority, and without harm when killed.
+
+A commit brings a whole new listing of `files/`, and git stores it whole at first; packed together,
+these listings are small. So it does not matter who made them: whoever only receives must pack, too.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from aiaml_server import programs
+from aiaml_server.files import Lock
+
+from .command import Command, GitFailed, dying_with_us
+from .repository import Repository
+
+log = logging.getLogger(__name__)
+
+_LEAST = 4 * 1024 * 1024  # bytes that may lie about in any repository …
+_FOR_EACH = 1024  # … or this for each memory, if that is more
+_OBJECTS = 3  # that a memory has, about: its bytes, its commit, a listing
+_PACKS = 50
+_SECONDS = 600.0
+_STALE_SECONDS = 3600.0
+_ONE_THREAD = {
+    "GIT_CONFIG_COUNT": "1",
+    "GIT_CONFIG_KEY_0": "pack.threads",
+    "GIT_CONFIG_VALUE_0": "1",
+}
+
+
+class Tidy:
+    """Packs the objects of one repository when many lie about; used by one thread."""
+
+    def __init__(self, repository: Repository) -> None:
+        self._repository = repository
+        self._git = Command(repository.base)
+        self._git.prefix = [*dying_with_us(), *_nicely()]
+        self._thread: threading.Thread | None = None
+        self._left = 0  # bytes that the last packing left as they were
+
+    def begin(self) -> None:
+        """Have it done if it is worth it, by a thread that nobody waits for."""
+        if self._thread and self._thread.is_alive():
+            return
+        found = _lying_about(self._repository.common / "objects")
+        if found.packs > _PACKS or found.size - self._left > found.allowed:
+            self._thread = threading.Thread(target=self.run, name="tidy", daemon=True)
+            self._thread.start()
+
+    def run(self) -> None:
+        """Do it now. Another process that does it is let be."""
+        self._git.variables = {**self._repository.git.variables, **_ONE_THREAD}
+        objects = self._repository.common / "objects"
+        place = self._repository.common / "aiaml"
+        try:
+            place.mkdir(exist_ok=True)
+            with Lock(place / "tidying").held(0) as hold:
+                if hold.had:
+                    _remove_leftovers(objects / "pack")
+                    words = ("-d", "-l", "-q", "--geometric=2")
+                    self._git.repack(*words, kill_after_timeout=_SECONDS)
+        except (GitFailed, OSError) as error:
+            log.info("The repository was not packed: %s", error)
+        self._left = _lying_about(objects).size
+
+    def wait(self) -> None:
+        """Wait until it is done, if it is being done."""
+        if self._thread:
+            self._thread.join()
+
+    def end(self) -> None:
+        """Kill what does it, and begin no more."""
+        self._git.end()
+
+
+class Found(NamedTuple):
+    """What lies about in a repository.
+
+    Attributes:
+        size: bytes outside the largest pack.
+        allowed: bytes that may be.
+        packs: how many there are.
+    """
+
+    size: int
+    allowed: int
+    packs: int
+
+
+def _lying_about(objects: Path) -> Found:
+    loose = number = 0
+    packs = [0]
+    with suppress(OSError):
+        for directory in os.scandir(objects):
+            if len(directory.name) == 2:
+                sizes = [_size(entry) for entry in os.scandir(directory)]
+                loose, number = loose + sum(sizes), number + len(sizes)
+        for entry in os.scandir(objects / "pack"):
+            if entry.name.endswith(".pack"):
+                packs.append(_size(entry))
+            elif entry.name.endswith(".idx"):
+                number += _size(entry) // 32  # bytes of an index for each object, about
+    allowed = max(_LEAST, number // _OBJECTS * _FOR_EACH)
+    return Found(loose + sum(packs) - max(packs), allowed, len(packs) - 1)
+
+
+def _size(entry: os.DirEntry[str]) -> int:
+    with suppress(OSError):
+        return entry.stat(follow_symlinks=False).st_size
+    return 0
+
+
+def _remove_leftovers(directory: Path) -> None:
+    """Remove what a killed packing has left."""
+    for path in directory.glob(".tmp-*"):
+        with suppress(OSError):
+            if time.time() - path.lstat().st_mtime > _STALE_SECONDS:
+                path.unlink()
+
+
+def _nicely() -> list[str]:
+    """Return the program that runs another one at the lowest priority, where there is one."""
+    program = programs.find("nice") if os.name == "posix" else None
+    return [program, "-n", "19"] if program else []
