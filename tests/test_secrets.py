@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, Literal
 
+import anyio
 import pytest
+from mcp import Client
+from mcp.types import CallToolResult
 
+from aiaml_server import Settings
+from aiaml_server.server import build
 from aiaml_server.sync.guard import keep_local, let_go, release
 from aiaml_server.sync.survey import survey
 from machine import TOKEN, Machine, as_person, content_of, git, settle
@@ -42,6 +50,37 @@ def with_secret(machine: Machine) -> Path:
     memory = machine.remember(f"the token is {TOKEN}")
     unchecked(machine).synced()
     return machine.path(memory)
+
+
+# --- remembering --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [({}, True), ({"check_secrets": False}, False), ({"sync": False}, False)],
+    ids=["checked", "unchecked", "without sync"],
+)
+def test_an_agent_is_told_what_stays_out_of_git(
+    tmp_path: Path, mode: Literal["auto", "legacy"], settings: dict[str, Any], told: bool
+) -> None:
+    """In a second block of text; the first, and the structured value, are as ever."""
+
+    async def remembered(content: str) -> CallToolResult:
+        arguments = {"agent": "a", "user": "u", "topics": ["t"], "content": content}
+        server = build(replace(Settings(tmp_path / "base"), **settings))
+        async with Client(server, mode=mode) as client:
+            await client.list_tools()
+            return await client.call_tool("remember", arguments)
+
+    result = anyio.run(remembered, f"the token is {TOKEN}")
+    texts = [block.text for block in result.content if block.type == "text"]
+    assert json.loads(texts[0]) == result.structured_content
+    assert not result.is_error
+    assert result.structured_content["message"].startswith("Memory stored successfully")
+    said = "kept out of git and off other machines, because it seems to hold a GitHub token."
+    assert texts[1:] == ([f"Stored and found as usual, but {said}"] if told else [])
+    assert len(anyio.run(remembered, "the token is in the safe").content) == 1
 
 
 # --- before the push ------------------------------------------------------------------------------

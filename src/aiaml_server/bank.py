@@ -14,6 +14,7 @@ from .scorer import Hit
 from .settings import Settings
 from .store import MAX_FILE, Store
 from .sync import Sync
+from .sync.leaks import leak
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +27,7 @@ class MemoryBank:
 
     def __init__(self, settings: Settings, *, lasting: bool = True) -> None:
         """Make the bank of `settings.base`, for many questions (`lasting`) or for one."""
+        self._settings = settings
         self.store = Store(settings.base)
         self.index = Index(self.store, check=settings.check_index, lasting=lasting)
         self._changed = threading.Event()  # set when there is something for the index
@@ -82,6 +84,13 @@ class MemoryBank:
         memory = self.store.add(Memory.new(agent, user, topics, content))
         self._tell()
         return memory
+
+    def secret_in(self, memory: Memory) -> str:
+        """Name the secret for which a memory stays out of git; empty when it does not."""
+        if not (self._settings.sync and self._settings.check_secrets):
+            return ""
+        text = "\n".join((memory.agent, memory.user, *memory.topics, memory.content))
+        return leak(text.encode("utf-8", "replace"))
 
     def think(self, keywords: Iterable[str]) -> list[Hit]:
         """Return the at most 25 memories that match best; `scorer` defines the order.

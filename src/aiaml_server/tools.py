@@ -17,7 +17,7 @@ from .memory import Memory
 from .scorer import WANTED as KEYWORDS_RULE
 from .scorer import clean
 from .settings import Settings
-from .toolset import CRASHED, Changed, Tool, Toolset
+from .toolset import CRASHED, Answer, Changed, Tool, Toolset
 
 # --- shapes -----------------------------------------------------------------------------------
 
@@ -225,6 +225,10 @@ def toolset(settings: Settings) -> Toolset:
     )
 
 
+_KEPT_OUT = (
+    "Stored and found as usual, but kept out of git and off other machines, because it seems to "
+    "hold {secret}."
+)
 MOST_RECALLED = 8 * 1024 * 1024  # bytes of memories in one answer; one id is always answered
 _FEW, _MANY = 8, 64  # ids looked up together; memory is needed for all that they bring
 
@@ -266,11 +270,13 @@ class MemoryTools:
                 examples=["Marco prefers Python with type hints for backend work."],
             ),
         ],
-    ) -> Remembered:
+    ) -> Answer:
         """Store a memory; see `REMEMBER`."""
-        memory_id = self._bank.remember(agent, user, topics, content).id
-        message = f"Memory stored successfully with ID: {memory_id}"
-        return {"memory_id": memory_id, "message": message}
+        memory = self._bank.remember(agent, user, topics, content)
+        message = f"Memory stored successfully with ID: {memory.id}"
+        secret = self._bank.secret_in(memory)
+        notes = [_KEPT_OUT.format(secret=secret)] if secret else []
+        return Answer({"memory_id": memory.id, "message": message}, notes)
 
     def think(
         self,

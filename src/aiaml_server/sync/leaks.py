@@ -17,8 +17,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
 from math import log2
+from typing import TYPE_CHECKING
 
-from .forms import FORMS, Form
+if TYPE_CHECKING:
+    from .forms import Form
 
 _NEAR = 64  # characters at most between a secret's name and the secret
 _WINDOW = 200  # the same, and the secret; what has no upper bound is known by its beginning
@@ -29,11 +31,8 @@ _SET = (
     rb"""(?:bearer |basic )?"""
 )
 _GAPS = {
-    "name": re.compile(rb"[\w.-]{0,16}(?![\w.-])" + _SET, re.IGNORECASE),
-    "noun": re.compile(
-        rb"[\w. -]{0,24}?(?:api|key|token|secret|auth|passw|bearer)\w{0,16}(?!\w)" + _SET,
-        re.IGNORECASE,
-    ),
+    "name": rb"[\w.-]{0,16}(?![\w.-])" + _SET,
+    "noun": rb"[\w. -]{0,24}?(?:api|key|token|secret|auth|passw|bearer)\w{0,16}(?!\w)" + _SET,
 }
 
 _EXAMPLES = (
@@ -59,15 +58,12 @@ _PUBLISHED = frozenset(
     )
 )
 
-_USUAL = re.compile(
+_USUAL = (
     rb"passw|example|changeme|your|placeholder|xxx|secret|\.\.\.|^(?:postgres|mysql|mariadb|mongo"
     rb"|mongodb|redis|rabbitmq|root|admin|guest|user|username|token|test|testing|default|foobar"
-    rb"|api[-_]?key|x-oauth-basic|x-token-auth|oauth2?|[*.x-]+)\d{0,3}$",
-    re.IGNORECASE,
+    rb"|api[-_]?key|x-oauth-basic|x-token-auth|oauth2?|[*.x-]+)\d{0,3}$"
 )
-_NO_HOST = re.compile(
-    rb"@(?:[\w.-]{0,200}\.)?(?:example\.?(?:com|org|net)?|invalid|host(?:name)?|test)$"
-)
+_NO_HOST = rb"@(?:[\w.-]{0,200}\.)?(?:example\.?(?:com|org|net)?|invalid|host(?:name)?|test)$"
 
 
 def leak(data: bytes) -> str:
@@ -93,6 +89,8 @@ def objection(path: bytes, data: bytes) -> str:
 @cache
 def _anchored() -> tuple[list[tuple[bytes, Form]], list[tuple[bytes, Form]]]:
     """Return every anchor with its form: of what is known by itself, and of what by a name."""
+    from .forms import FORMS  # noqa: PLC0415 (4 ms; `remember` hardly ever needs it)
+
     pairs = [(anchor.encode(), form) for form in FORMS for anchor in form.anchors]
     return [each for each in pairs if not each[1].beside], [
         each for each in pairs if each[1].beside
@@ -104,6 +102,11 @@ def _compiled(form: Form) -> re.Pattern[bytes]:
     if form.beside:
         return re.compile(rb"(?<![\w/+-])(?:%s)(?![\w/+=-])" % form.pattern.encode())
     return re.compile((_LEFT if form.left else b"") + form.pattern.encode())
+
+
+@cache
+def _gap(kind: str) -> re.Pattern[bytes]:
+    return re.compile(_GAPS[kind], re.IGNORECASE)
 
 
 def _matches(form: Form, anchor: bytes, data: bytes, text: bytes) -> Iterator[re.Match[bytes]]:
@@ -124,7 +127,7 @@ def _at(form: Form, data: bytes, start: int, _: int) -> re.Match[bytes] | None:
 
 
 def _beside(form: Form, data: bytes, _: int, end: int) -> re.Match[bytes] | None:
-    gap = _GAPS[form.beside]
+    gap = _gap(form.beside)
     match = gap.match(data, end, end + _NEAR) and _compiled(form).search(data, end, end + _WINDOW)
     if not match or match.start() > end + _NEAR:
         return None
@@ -179,7 +182,7 @@ def _has_claims(match: re.Match[bytes]) -> bool:
 
 
 def _is_password(match: re.Match[bytes]) -> bool:
-    return not (_USUAL.search(match[1]) or _NO_HOST.search(match[0]))
+    return not (re.search(_USUAL, match[1], re.IGNORECASE) or re.search(_NO_HOST, match[0]))
 
 
 def _is_any(_: re.Match[bytes]) -> bool:
