@@ -115,6 +115,9 @@ def test_what_a_person_commits_is_looked_at_as_well(ada: Machine, remote: Path) 
     assert git(remote, "show", "main:fine.txt") == "fine"
     assert TOKEN not in git(remote, "ls-tree", "-r", "--name-only", "main")
     assert not in_any_object(remote, TOKEN)
+    release(ada.base / ".git", ["notes.txt"])
+    assert set(ada.synced().held_back) == {f"{TOKEN}.txt"}
+    assert TOKEN in git(remote, "show", "main:notes.txt")
 
 
 def test_machines_go_on_exchanging_while_a_commit_is_held(ada: Machine, bob: Machine) -> None:
@@ -200,7 +203,7 @@ def test_a_memory_that_is_released_travels_in_its_later_versions_too(
     """Of two that are held only the one that was named, also after a restart."""
     one, other = (ada.remember(f"{number} {TOKEN}") for number in range(2))
     assert len(ada.synced().held_back) == 2
-    release(ada.base / ".git", [one.file_name])
+    release(ada.base / ".git", [f"files/{one.file_name}"])
     ada.restart()
     assert set(ada.synced().held_back) == {f"files/{other.file_name}"}
     ada.path(one).write_bytes(ada.path(one).read_bytes() + b"more")
@@ -215,7 +218,7 @@ def test_a_remote_cannot_release_anything(ada: Machine, bob: Machine, remote: Pa
     for place in ("aiaml/released", ".git-aiaml-released"):
         path = ada.base / place
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(memory.file_name)
+        path.write_text(f"files/{memory.file_name}\0")
         ada.remember("x")
         ada.synced()
         ada.git("add", "-f", place)

@@ -77,14 +77,19 @@ def _in_history(setting: Settings, names: Sequence[str]) -> int:
 
 
 def release(setting: Settings, ids: Sequence[str]) -> None:
-    """Let memories travel that are held back, whatever they hold, in all later versions too."""
+    """Let memories travel that are held back, whatever they hold, in all later versions too.
+
+    What is not the id of a memory may be the path of another file in the memory directory, which a
+    person has committed.
+    """
     from aiaml_server.sync import guard  # noqa: PLC0415 (imports GitPython)
 
-    names = _names(ids)
+    paths = [each for each in ids if "." in each and (setting.base / each).is_file()]
+    paths += [f"files/{name}" for name in _names([each for each in ids if each not in paths])]
     if not (setting.base / ".git").exists():
         once(setting, local=True)
     _, common = git_directories(setting.base)
     try:
-        guard.release(common, names)
+        guard.release(common, paths)
     except OSError as error:
         raise StoreError("write", common / "aiaml", error) from error

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from aiaml_server.sync.survey import Survey
 
 _LONG = 3600  # seconds that commits may wait for the remote before that is worth a word
+_NAMED = 5  # memories that stay here, in the status
 _PATIENCE = 60.0  # seconds for another process that is at it
 _OFF = (
     "Sync is off (AIAML_ENABLE_SYNC is false): memories are plain files, and git has no part in it"
@@ -127,7 +128,8 @@ class Standing:
             yield f"{bold('Kept out of git:')} {name}, because {reason}."
             yield f"  What to do: {remedy(reason)}"
         if kept := self.survey.kept_local:
-            yield f"{plural(len(kept), 'memory')} kept on this computer: {joined(sorted(kept))}."
+            names = [*sorted(kept)[:_NAMED], *(["others"] if len(kept) > _NAMED else [])]
+            yield f"{plural(len(kept), 'memory')} kept on this computer: {joined(names)}."
         if self.problem:
             since = f" since {ago(self.last.failing_since)}" if self.last.problem else ""
             yield f"{bold('It fails')}{since}: {self.problem.sentence}."

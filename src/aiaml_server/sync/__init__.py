@@ -18,6 +18,8 @@
     status      how things stand, for others to read
     history     which versions there were, and who made them
     survey      how things stand, asked of git by another process
+    guard       what stays on this machine: secrets, and what a person keeps here
+    outgoing    what is about to be pushed, looked at once more
     leaks       secrets that must not travel
     forms       what these look like: a table
 

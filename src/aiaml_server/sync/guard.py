@@ -50,16 +50,15 @@ class Guard:
 
 
 def released(common: Path) -> frozenset[bytes]:
-    """Return the paths of the memories that may travel whatever they hold."""
-    names = _read(common / "aiaml" / "released").split(b"\0")
-    return frozenset(b"files/" + name for name in names if name)
+    """Return the paths of the files that may travel whatever they hold."""
+    return frozenset(_read(common / "aiaml" / "released").split(b"\0"))
 
 
-def release(common: Path, names: Iterable[str]) -> None:
-    """Let the memories in these files travel, in this version and all later ones."""
+def release(common: Path, paths: Iterable[str]) -> None:
+    """Let these files travel, in this version and all later ones; paths are as git has them."""
     make_directory(common / "aiaml")
     text = _read(common / "aiaml" / "released")
-    text += b"".join(os.fsencode(name) + b"\0" for name in names)
+    text += b"".join(os.fsencode(path) + b"\0" for path in paths)
     replace_atomic(common / "aiaml" / "released", text, 0o600)
 
 
