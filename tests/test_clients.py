@@ -751,6 +751,9 @@ def test_what_uv_keeps_for_a_while_is_started_by_uvx(cache: str, tmp_path: Path)
     path = str(Path(other).parent)
     assert launch.of({"UV": uv, "PATH": path}, argv0, prefix, "/py") == [uvx, "aiaml-server"]
     assert launch.of({"PATH": path}, argv0, prefix, "/py") == [other, "aiaml-server"]
+    assert launch.of({"UV": uv, "PATH": ""}, argv0, prefix, "/py", "git+https://x/y@z") == [
+        *[uvx, "--from", "aiaml-server @ git+https://x/y@z", "aiaml-server"]
+    ]
     Path(uvx).unlink()
     assert launch.of({"UV": uv, "PATH": ""}, argv0, prefix, "/py") == [
         *[uv, "tool", "run", "aiaml-server"]
@@ -796,6 +799,9 @@ def test_what_pipx_runs_once_is_run_by_pipx(tmp_path: Path) -> None:
     prefix = str(tmp_path / ".cache" / "pipx" / "1a2b")
     argv0 = program(Path(prefix) / "bin", "aiaml-server")
     assert launch.of(path, argv0, prefix, "/py") == [pipx, "run", "aiaml-server"]
+    assert launch.of(path, argv0, prefix, "/py", "file:///x.whl") == [
+        *[pipx, "run", "--spec", "file:///x.whl", "aiaml-server"]
+    ]
 
 
 def test_without_a_command_python_is_started() -> None:

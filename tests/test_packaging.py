@@ -100,6 +100,29 @@ def test_uvx_runs_the_wheel(wheel: Path, tmp_path: Path) -> None:
         assert client.close() == 0
 
 
+def test_doctor_under_uvx_starts_what_uvx_was_told_to(wheel: Path, tmp_path: Path) -> None:
+    """The same wheel, not what an index may have under the name; so do clients then."""
+    command = [UV, "tool", "run", "--quiet", "--python", sys.executable, "--from", str(wheel)]
+    done = subprocess.run(
+        [*command, "aiaml", "doctor", "--offline", "version", "server"],
+        cwd=tmp_path,
+        env={**outside(tmp_path), "UV_CACHE_DIR": uv_cache()},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "the three tools work" in done.stdout
+
+
+def uv_cache() -> str:
+    """Return where uv keeps its cache, for tests with another home directory."""
+    done = subprocess.run([UV, "cache", "dir"], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
 def test_uv_runs_the_checkout(tmp_path: Path) -> None:
     """`uv run aiaml-server` serves."""
     command = [UV, "run", "--quiet", "--no-dev", "--python", sys.executable, "--project", str(ROOT)]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from aiaml_server.programs import find
@@ -15,10 +17,12 @@ SERVER = "aiaml-server"
 
 def command() -> list[str]:
     """Return the words that start the server of this installation."""
-    return of(os.environ, sys.argv[0], sys.prefix, sys.executable)
+    return of(os.environ, sys.argv[0], sys.prefix, sys.executable, _source())
 
 
-def of(environ: Mapping[str, str], argv0: str, prefix: str, executable: str) -> list[str]:
+def of(
+    environ: Mapping[str, str], argv0: str, prefix: str, executable: str, source: str = ""
+) -> list[str]:
     """Return the words that start the server of an installation.
 
     Args:
@@ -27,16 +31,20 @@ def of(environ: Mapping[str, str], argv0: str, prefix: str, executable: str) -> 
         argv0: what the program was started as.
         prefix: the directory of its Python environment.
         executable: its Python.
+        source: where it was installed from, if not from an index: a URL as pip takes it.
     """
     if launcher := environ.get("AIAML_LAUNCHER"):
         return _batch(environ, launcher)
     path = environ.get("PATH")
     cached = any(re.fullmatch(r"(archive|builds|environments)-v\d+", p) for p in _parts(prefix))
-    if cached and (words := _uvx(environ.get("UV", ""), path)):  # uv empties its cache at times
+    if cached and (
+        words := _uvx(environ.get("UV", ""), path, source)
+    ):  # uv empties its cache at times
         return words
     runner = find("pipx", path)
     if runner and "pipx" in _parts(prefix) and "cache" in prefix.lower():
-        return [runner, "run", SERVER]
+        spec = ["--spec", source] if source else []
+        return [runner, "run", *spec, SERVER]
     return _script(argv0, path) or [executable, "-m", "aiaml_server"]
 
 
@@ -51,14 +59,30 @@ def _batch(environ: Mapping[str, str], launcher: str) -> list[str]:
     return [launcher]
 
 
-def _uvx(uv: str, path: str | None) -> list[str]:
+def _source() -> str:
+    """Return the URL that this was installed from, as its installer recorded it (PEP 610)."""
+    from importlib import metadata  # noqa: PLC0415 (not needed by who completes a word)
+
+    with suppress(metadata.PackageNotFoundError, ValueError, LookupError, TypeError):
+        record = json.loads(metadata.distribution(SERVER).read_text("direct_url.json") or "{}")
+        if "vcs_info" in record:
+            revision = record["vcs_info"].get("requested_revision")
+            return (
+                f"{record['vcs_info']['vcs']}+{record['url']}{f'@{revision}' if revision else ''}"
+            )
+        return str(record["url"])
+    return ""
+
+
+def _uvx(uv: str, path: str | None, source: str) -> list[str]:
     """Find uvx: by the name that the PATH has for it, which an upgrade of uv does not change."""
+    what = ["--from", f"{SERVER} @ {source}", SERVER] if source else [SERVER]
     known = find("uvx", path)
     beside = Path(uv).with_stem("uvx") if Path(uv).is_absolute() else None
     if known and not (beside and beside.is_file() and not beside.samefile(known)):
-        return [known, SERVER]
+        return [known, *what]
     if beside:
-        return [str(beside), SERVER] if beside.is_file() else [uv, "tool", "run", SERVER]
+        return [str(beside), *what] if beside.is_file() else [uv, "tool", "run", *what]
     return []
 
 
