@@ -722,6 +722,15 @@ def test_a_remote_that_answers_is_well(base: Path, tmp_path: Path) -> None:
     assert git(remote, "rev-parse", "main") == before
 
 
+def test_the_remote_that_servers_use_is_asked_without_the_variable(
+    base: Path, tmp_path: Path
+) -> None:
+    """A shell that does not know of it is not told that memories stay on this computer."""
+    remote = bare(tmp_path / "remote")
+    once(Settings(base, remote=str(remote)))
+    assert synced(base, "remote").having("ok", "has memories")
+
+
 def test_a_remote_that_is_not_there_is_an_error(base: Path, tmp_path: Path) -> None:
     """Said now, and, once a server has tried, also by the status; `--offline` does not ask."""
     missing = tmp_path / "missing"

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from aiaml_server.sync import Status
+from aiaml_server import Settings
+from aiaml_server.sync import Status, in_use, once, remembered
 from aiaml_server.sync.command import GitFailed
 from aiaml_server.sync.problem import problem_of
 from aiaml_server.sync.status import NAME
 from growth import steep
-from machine import Machine
+from machine import Machine, bare, content_of
 
 CANNOT_READ = """\
 fatal: Could not read from remote repository.
@@ -169,3 +171,24 @@ def test_a_program_without_the_key_does_not_call_the_directory_broken(
     for _ in range(2):  # the one that reached it has ended
         status = other.sync()
     assert status.problem
+
+
+def test_a_remote_for_once_does_not_replace_the_one_in_use(
+    ada: Machine, remote: Path, tmp_path: Path
+) -> None:
+    """`AIAML_GITHUB_REMOTE=… aiaml sync` by a person: all goes there, and nothing else changes."""
+    copy = bare(tmp_path / "copy")
+    ada.remember("hello")
+    ada.synced()
+    before, seen = Status.read(ada.base), ada.git("rev-parse", "refs/aiaml/remote")
+    ada.remember("more")
+    for address in (copy, tmp_path / "nowhere"):
+        person = Settings(ada.base, remote=str(address))
+        assert (once(person).problem is None) == (address == copy)
+        after = replace(Status.read(ada.base), last_commit=before.last_commit)
+        assert after == before
+        assert remembered(ada.base) == in_use(ada.base) == str(remote)
+        assert ada.git("rev-parse", "refs/aiaml/remote") == seen
+    assert content_of(copy) == ada.files
+    ada.synced()
+    assert content_of(remote) == ada.files

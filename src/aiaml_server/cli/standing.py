@@ -15,7 +15,7 @@ import click
 from aiaml_server import toolsets
 from aiaml_server.errors import AiamlError
 from aiaml_server.settings import Settings, without_password
-from aiaml_server.sync import Occupied, Problem, Progress, Status, once
+from aiaml_server.sync import Occupied, Problem, Progress, Status, in_use, once
 
 from .keeping import release
 from .terminal import (
@@ -48,6 +48,7 @@ _OFF = (
     "Sync is off (AIAML_ENABLE_SYNC is false): memories are plain files, and git has no part in it"
 )
 _TURN_ON = "Set AIAML_ENABLE_SYNC to true, here and where your client starts the server"
+_CHANGE_REMOTE = "To change it, set AIAML_GITHUB_REMOTE where your client starts the server"
 _ADD_REMOTE = "AIAML_GITHUB_REMOTE can name a private git repository to exchange memories with"
 
 
@@ -120,6 +121,8 @@ class Standing:
             yield f"{_TURN_ON}, to switch it on."
             return
         yield _where_to(self.settings)
+        if usual := _another_in_use(self.settings):
+            yield f"Servers here use another, {usual}, of which the following is. {_CHANGE_REMOTE}."
         yield from self._times()
         if self.survey.occupied:
             yield "A process synchronises it at this moment."
@@ -265,6 +268,7 @@ def sync(forget: bool, bring_back: bool, ids: tuple[str, ...]) -> None:
       AIAML_GITHUB_REMOTE=git@github.com:you/memories.git aiaml sync
     """
     setting = settings()
+    usual = _another_in_use(setting)
     if forget and bring_back:
         raise Ended("--forget and --bring-back exclude each other", USAGE)
     if not setting.sync:
@@ -292,6 +296,14 @@ def sync(forget: bool, bring_back: bool, ids: tuple[str, ...]) -> None:
     out(f"{told.summary()}." if told.something else _nothing_new(setting))
     if not setting.remote and setting.base.is_dir():
         note(dim(f"{_ADD_REMOTE}."))
+    if usual:
+        note(f"This was for once: servers here go on with {usual}. {_CHANGE_REMOTE}.")
+
+
+def _another_in_use(setting: Settings) -> str:
+    """Return the remote that servers use, if it is not that of the settings, as it may be shown."""
+    usual = in_use(setting.base)
+    return without_password(usual) if setting.remote and usual not in ("", setting.remote) else ""
 
 
 def _failure(problem: Problem) -> str:

@@ -17,7 +17,7 @@ import shutil
 import sys
 import threading
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -28,7 +28,7 @@ from aiaml_server.bank import MemoryBank
 from aiaml_server.errors import AiamlError
 from aiaml_server.memory import Memory
 from aiaml_server.settings import Settings
-from aiaml_server.sync import Occupied, Status, once, remembered
+from aiaml_server.sync import Occupied, Status, in_use, once
 
 from .invisible import INVISIBLE, marked, marked_line
 from .logs import LogFormatter
@@ -72,10 +72,14 @@ def settings() -> Settings:
     Raises:
         InvalidSetting: a variable cannot be used.
     """
-    chosen = Settings.from_environ(os.environ)
-    if "AIAML_GITHUB_REMOTE" in os.environ or not Status.read(chosen.base).remote:
+    return with_remote_in_use(Settings.from_environ(os.environ), os.environ)
+
+
+def with_remote_in_use(chosen: Settings, environ: Mapping[str, str]) -> Settings:
+    """Return settings with the remote that servers use, unless the environment names one."""
+    if "AIAML_GITHUB_REMOTE" in environ:
         return chosen
-    return replace(chosen, remote=remembered(chosen.base))
+    return replace(chosen, remote=in_use(chosen.base))
 
 
 @contextmanager

@@ -32,6 +32,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aiaml_server.errors import AiamlError, StoreError
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from .repository import Missing
     from .rounds import Rounds
 
-__all__ = ["Occupied", "Problem", "Progress", "Status", "Sync", "once", "remembered"]
+__all__ = ["Occupied", "Problem", "Progress", "Status", "Sync", "in_use", "once", "remembered"]
 
 log = logging.getLogger(__name__)
 
@@ -72,8 +73,10 @@ def once(
 ) -> Status:
     """Do one round now, and return how things stand after it; `problem` is that of this round.
 
-    Without sync in the settings, nothing is done. Ctrl-C ends it in an orderly way: the git that
-    talks to the remote is killed, the one that works here may come to its end.
+    Without sync in the settings, nothing is done. A remote other than the one in use is exchanged
+    with for once; the status, and what `aiaml` knows of the remote, stay with the other. Ctrl-C
+    ends it in an orderly way: the git that talks to the remote is killed, the one that works here
+    may come to its end.
 
     Args:
         settings: which directory, and with which remote.
@@ -95,7 +98,8 @@ def once(
     from .rounds import Rounds  # noqa: PLC0415
 
     closing = threading.Event()
-    rounds = Rounds(settings, closing, progress, missing)
+    another = in_use(settings.base) not in ("", settings.remote)
+    rounds = Rounds(settings, closing, progress, missing, aside=another and bool(settings.remote))
     with ThreadPoolExecutor(1, "round") as pool:
         done = pool.submit(_attempt, rounds, closing, local=local, seconds=seconds)
         try:
@@ -120,6 +124,11 @@ def once(
     if rounds.problem:
         status.failed(rounds.problem)
     return status
+
+
+def in_use(base: Path) -> str:
+    """Return the address that servers exchange a directory with; empty where they have none."""
+    return remembered(base) if Status.read(base).remote else ""
 
 
 def _attempt(rounds: Rounds, closing: threading.Event, *, local: bool, seconds: float) -> None:

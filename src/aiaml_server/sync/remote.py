@@ -20,10 +20,22 @@ from .repository import MAIN, REMOTE, Repository
 
 
 class Remote:
-    """The remote at `url`, as seen from `repository`."""
+    """The remote at `url`, as seen from `repository`.
 
-    def __init__(self, repository: Repository, url: str, meanwhile: Callable[[], object]) -> None:
+    One that is spoken to `aside`, for once, leaves no trace where the one in use has its own.
+    """
+
+    def __init__(
+        self,
+        repository: Repository,
+        url: str,
+        meanwhile: Callable[[], object],
+        *,
+        aside: bool = False,
+    ) -> None:
         self._repository = repository
+        self._place = "aiaml/aside" if aside else "aiaml"
+        self._seen = "refs/aiaml/aside" if aside else REMOTE
         self._url = os.path.expanduser(url) if url.startswith("~") else url  # noqa: PTH111
         self._meanwhile = meanwhile
         self.git = Command(repository.base)
@@ -34,8 +46,8 @@ class Remote:
 
     def prepare(self) -> None:
         """Set up the repository of our own."""
-        directory = self._repository.common / "aiaml"
-        for each in (directory, directory / "refs", directory / "objects"):
+        directory = self._repository.common / self._place
+        for each in (directory.parent, directory, directory / "refs", directory / "objects"):
             each.mkdir(mode=0o700, exist_ok=True)
         sha256 = len(self._repository.head()) > 40
         address, who = _apart(self._url)
@@ -77,7 +89,7 @@ class Remote:
             words = ("--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head")
             self._call("fetch", *words, "origin", f"+{branch}:{REMOTE}")
             theirs = self._known()
-            self._repository.git.update_ref(REMOTE, theirs)
+            self._repository.git.update_ref(self._seen, theirs)
         return theirs, branch == MAIN
 
     def push(self, commit: str) -> None:
@@ -89,7 +101,7 @@ class Remote:
         words = ("--porcelain", "--no-verify", "--recurse-submodules=no", *self._receiving)
         self._call("push", *words, "origin", f"{commit}:{MAIN}")
         self.git.update_ref(REMOTE, commit)
-        self._repository.git.update_ref(REMOTE, commit)
+        self._repository.git.update_ref(self._seen, commit)
 
     def _receive_pack(self) -> list[str]:
         """Say how a remote on this machine is to receive: by its own hooks, not the person's.

@@ -7,7 +7,7 @@ import os
 import re
 import threading
 import time
-from dataclasses import asdict
+from dataclasses import replace
 
 from aiaml_server.errors import AiamlError, InvalidSetting
 from aiaml_server.files import Lock, make_directory
@@ -53,6 +53,8 @@ class Rounds:
         closing: threading.Event,
         progress: Progress | None = None,
         missing: Missing = "",
+        *,
+        aside: bool = False,
     ) -> None:
         self._settings = settings
         self.progress = progress or Progress()
@@ -64,7 +66,8 @@ class Rounds:
         self.tidy = Tidy(self._repository)
         self._remote: Remote | None = None
         if settings.remote and not settings.remote_error:
-            self._remote = Remote(self._repository, settings.remote, self._commit)
+            self._remote = Remote(self._repository, settings.remote, self._commit, aside=aside)
+        self._aside = aside  # the remote is another one than that in use here
         self._pace = Pace(settings.sync_interval)
         self._not_before = 0.0
         self._outgoing = Outgoing(self._repository)
@@ -125,7 +128,7 @@ class Rounds:
 
     def _guarded(self, *, last: bool) -> None:
         self._status = Status.read(self._settings.base)  # what any process achieved meanwhile
-        before = asdict(self._status)
+        before = Status.read(self._settings.base)
         self.problem = None
         self._asked = False
         self._status.remote = bool(self._settings.remote)
@@ -143,8 +146,12 @@ class Rounds:
                 self._failed(error)
         else:
             self._done()
-        if asdict(self._status) != before:
-            self._status.write(self._settings.base)
+        after = self._status
+        if self._aside:
+            committed, held_back = after.last_commit, after.held_back
+            after = replace(before, last_commit=committed, held_back=held_back)
+        if after != before:
+            after.write(self._settings.base)
 
     def _round(self, *, last: bool) -> None:
         self._repository.prepare()

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from aiaml_server.cli.terminal import with_remote_in_use
 from aiaml_server.errors import InvalidSetting
 from aiaml_server.settings import Settings
 from aiaml_server.store import Store
@@ -54,6 +55,8 @@ class Scene:
                     del usable[error.variable]
             else:
                 break
+        if self.settings:
+            self.settings = with_remote_in_use(self.settings, self.environ)
         if self.settings and self.settings.remote_error:
             self.wrong["AIAML_GITHUB_REMOTE"] = self.settings.remote_error
         if "AIAML_MEMORY_DIR" in self.wrong:
