@@ -73,6 +73,7 @@ HIDING = {
     "entities": "&#115;&#101;cret &amp; &copy; `&amp; &lt;b&gt;`",
     "numeric entities in code": "`&#115;&#101;`",
     "entities in the deep": "> " * 22 + "&#115;&#101;&#99;",
+    "among names of entities": "> " * 22 + "outline\n\n`&CounterClockwiseContourIntegral;`",
     "setext": "Title words\n===\n\nOther\n---",
     "hard breaks": "one  \ntwo\\\nthree",
     "escapes": r"\*one\* \[two\] \<three>",

@@ -67,9 +67,16 @@ def shows_all(source: str, shown: str) -> bool:
         source: markdown.
         shown: the text that a person sees of it, `marked`.
     """
-    rest = iter(_WORD_CHARACTER.findall(shown))
-    wanted = _WORD_CHARACTER.findall(_ENTITY.sub(_decoded, marked(source)))
-    return all(character in rest for character in wanted)
+    rest = iter(_words(shown))
+    return all(character in rest for character in _words(marked(source)))
+
+
+def _words(text: str) -> list[str]:
+    """Return letters and digits; an entity counts as what it stands for, in code as elsewhere.
+
+    So its name gives no letters in which a hidden word could be found.
+    """
+    return _WORD_CHARACTER.findall(_ENTITY.sub(_decoded, text))
 
 
 def text_of(rendered: str) -> str:
