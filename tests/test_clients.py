@@ -635,7 +635,7 @@ def test_a_file_that_another_program_changed_meanwhile_is_left(home: Machine) ->
 def test_what_is_no_file_is_refused(home: Machine) -> None:
     """A directory in its place is named."""
     config(home).mkdir()
-    with pytest.raises(ConfigError, match="it is not a regular file"):
+    with pytest.raises(ConfigError, match="it is a directory"):
         connected(CURSOR, home)
 
 

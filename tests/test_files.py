@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -31,9 +32,9 @@ from aiaml_server.files import (
     remove_own,
     write_atomic,
 )
-from aiaml_server.sync import Status
+from aiaml_server.sync import Status, remembered
 from client import NOTE, SERVER, Client
-from machine import CLEAN, Machine
+from machine import CLEAN, Machine, git
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such files")
 root = pytest.mark.skipif(
@@ -132,7 +133,9 @@ def canary(tmp_path: Path) -> Iterator[Path]:
         os.utime(outside / name, OLD)
     before = state(outside)
     yield outside
-    assert state(outside) == before
+    found = state(outside)
+    found[str(outside)] = before[str(outside)]  # its time; a test may have made a repository there
+    assert found == before
 
 
 def state(top: Path) -> dict[str, tuple[int, int, str]]:
@@ -188,6 +191,67 @@ def test_memory_works_whatever_has_our_names(
     else:
         assert (problem, status.problem) == ("", None)
         assert any(memory.id in subject for subject in machine.messages())
+
+
+BESIDE_GIT = [
+    ".git/aiaml",
+    ".git/aiaml/config",
+    ".git/aiaml/remote",
+    ".git/aiaml/seen",
+    ".git/aiaml/seen-journal",
+    ".git/info/exclude",
+    ".git/info/attributes",
+]
+
+
+@posix
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("place", BESIDE_GIT)
+@kinds
+def test_sync_reaches_nothing_through_what_is_beside_git(
+    base: Path, canary: Path, remote: Path, place: str, kind: Callable[[Path, Path], None]
+) -> None:
+    """What is ours below `.git` is checked like the rest; sync goes on, or says what is there."""
+    first = Machine(base, remote)
+    first.synced()
+    plant(base, place, kind, canary)
+    started = time.monotonic()
+    machine = Machine(base, remote)
+    memory = machine.remember("new")
+    machine.sync()
+    problem = machine.rounds.problem.sentence if machine.rounds.problem else ""
+    assert time.monotonic() - started < SECONDS
+    assert remembered(base) in (str(remote), "")
+    assert machine.bank.recall([memory.id]) == {memory.id: [memory]}
+    if problem:
+        assert f"{base / place} is " in problem, problem
+    else:
+        assert f"files/{memory.file_name}" in git(remote, "ls-tree", "-r", "--name-only", "main")
+
+
+@posix
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("place", [".git.new", ".gitignore", ".gitattributes"])
+@kinds
+def test_a_repository_is_made_here_and_not_elsewhere(
+    tmp_path: Path, canary: Path, place: str, kind: Callable[[Path, Path], None]
+) -> None:
+    """The name that it has at first may lead to a person's own repository."""
+    git(canary, "init", "--quiet")
+    before = state(canary)
+    base = tmp_path / "base"
+    base.mkdir()
+    plant(base, place, kind, canary)
+    machine = Machine(base)
+    memory = machine.remember("new")
+    machine.sync()
+    if problem := machine.rounds.problem:  # git would wait for it
+        assert f"{base / place} is " in problem.sentence
+        assert kind in (pipe, link_to_endless)
+    else:
+        assert any(memory.id in subject for subject in machine.messages())
+    assert state(canary) == before
+    shutil.rmtree(canary / ".git")
 
 
 @posix

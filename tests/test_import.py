@@ -544,7 +544,7 @@ def test_links_and_pipes_are_not_followed(tmp_path: Path, bring: Run) -> None:
     assert reasons(said) == {
         "n/a.md": "it is a symbolic link",
         "n/loop": "it is a symbolic link",
-        "n/pipe.md": "it is not a regular file",
+        "n/pipe.md": "it is a pipe",
     }
     assert [each["place"] for each in said["new"]] == ["n/z.md"]
 

@@ -265,6 +265,20 @@ def read_own(path: Path, most: int) -> bytes:
     return data
 
 
+def check_end(path: Path) -> None:
+    """See that reading a file, perhaps of the person's and through links, comes to an end.
+
+    Raises:
+        NotOurs: it is a pipe or a device; the one that is always empty is none here.
+    """
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return
+    if (stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)) and not path.samefile(os.devnull):
+        raise NotOurs(path, _KINDS[stat.S_IFMT(mode)])
+
+
 def own_directory(path: Path) -> None:
     """Create a directory of ours, as `make_directory` does, or see that what is there is one.
 

@@ -5,6 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from aiaml_server.files import read_own
+
+_MOST = 1024 * 1024  # bytes of the file that has the address
+
 
 def section(url: str) -> str:
     """Return the text of the file for an address."""
@@ -16,7 +20,7 @@ def remembered(base: Path) -> str:
     """Return the address that was last used for a base directory; empty where there is none."""
     try:
         _, common = git_directories(base)
-        text = (common / "aiaml" / "remote").read_text(encoding="utf-8")
+        text = read_own(common / "aiaml" / "remote", _MOST).decode()
     except (OSError, ValueError):
         return ""
     quoted = re.search(r'^\turl = "([^"\\]*(?:\\.[^"\\]*)*)"$', text, re.MULTILINE)

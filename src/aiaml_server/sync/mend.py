@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from aiaml_server.files import replace_atomic
+
 from .command import GitFailed
 from .disk import in_chunks
 from .problem import REMOTE_VERBS
@@ -68,7 +70,7 @@ def mend(repository: Repository, objection: Callable[[bytes, bytes], str]) -> No
     head = repository.directory / "HEAD"
     log.warning("The git repository in %s is damaged; mending it", repository.base)
     if not head.is_file() or not head.read_bytes().strip():
-        head.write_text("ref: refs/heads/main\n", encoding="ascii")
+        replace_atomic(head, b"ref: refs/heads/main\n", 0o600)
     for name in ("objects", "refs"):
         (repository.common / name).mkdir(mode=0o700, exist_ok=True)
     _remove_transport(repository.common / "aiaml")

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote
 
+from aiaml_server.files import check_own, own_directory, read_own, replace_atomic
+
 from .address import section
 from .command import Command, GitFailed, dying_with_us, ssh_command
 from .repository import MAIN, REMOTE, Repository
@@ -48,7 +50,7 @@ class Remote:
         """Set up the repository of our own."""
         directory = self._repository.common / self._place
         for each in (directory.parent, directory, directory / "refs", directory / "objects"):
-            each.mkdir(mode=0o700, exist_ok=True)
+            own_directory(each)
         sha256 = len(self._repository.head()) > 40
         address, who = _apart(self._url)
         config = (_SHA256 if sha256 else _SHA1) + _CHECKED + section(address)
@@ -212,10 +214,11 @@ _SHA1 = """\
 _SHA256 = _SHA1.replace("= 0", "= 1") + "[extensions]\n\tobjectformat = sha256\n"
 
 
+_MOST = 1024 * 1024  # bytes of a file of this repository
+
+
 def _have(path: Path, text: str) -> None:
     """Have a file with this text, for the owner alone."""
-    if path.is_file() and path.read_text(encoding="utf-8", errors="replace") == text:
-        return
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 (a descriptor)
-        file.write(text)
+    data = text.encode()
+    if not check_own(path) or read_own(path, _MOST) != data:
+        replace_atomic(path, data, 0o600)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -13,8 +12,18 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from aiaml_server.errors import AiamlError
-from aiaml_server.files import TEMPORARY, make_directory, private
+from aiaml_server.errors import AiamlError, NotOurs
+from aiaml_server.files import (
+    TEMPORARY,
+    check_end,
+    check_own,
+    make_directory,
+    own_directory,
+    private,
+    read_own,
+    remove_own,
+    replace_atomic,
+)
 
 from . import asked, stream
 from .address import git_directories
@@ -24,7 +33,7 @@ from .replay import MOST, on_top
 from .seen import MARKER, Seen, Sighting
 from .stream import Step
 from .union import Changes, Copy, Entry, is_memory, is_safe, renamed, union
-from .worktree import MAX_FILE, Change, Changed, bring, object_name, read
+from .worktree import MAX_FILE, Change, Changed, Unfit, bring, object_name, read
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +65,12 @@ _IGNORED = f"""\
 """
 _EXACT = "files/*.md -text -filter -ident !eol !working-tree-encoding\n"
 _OWN_FILES = {".gitignore": _IGNORED, ".gitattributes": _EXACT}
+# What git reads unasked, and waits for.
+_READ_HERE = (".gitattributes", ".gitignore", "files/.gitattributes", "files/.gitignore")
+_READ_THERE = (
+    *("HEAD", "config", "config.worktree", "index", "packed-refs", "shallow"),
+    *("info/attributes", "info/exclude", "info/grafts"),
+)
 _UNFINISHED = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply")
 
 
@@ -128,7 +143,7 @@ class Repository:
             with suppress(FileExistsError):
                 _create(self.base / name, text)
         new = self.base / ".git.new"  # takes its name when it is whole
-        shutil.rmtree(new, ignore_errors=True)
+        remove_own(new)  # a link, too: git would make its repository where that leads
         self.git.init("--quiet", "--template=", str(new))
         self.git.config("--file", str(new / ".git" / "config"), "include.path", "aiaml/remote")
         (new / ".git").rename(self.directory)
@@ -140,9 +155,24 @@ class Repository:
         if not (self.base / ".git").exists():
             return False
         self.directory, self.common = git_directories(self.base)
+        self._check_files()
         self.git.variables["GIT_DIR"] = str(self.directory)
         self.git.variables["GIT_WORK_TREE"] = str(self.base)
         return True
+
+    def _check_files(self) -> None:
+        """See that git will wait for no pipe, and that what is ours in its directory is ours.
+
+        Raises:
+            NotOurs: something else is there.
+        """
+        places = {self.base: _READ_HERE, self.directory: _READ_THERE, self.common: _READ_THERE}
+        for directory, names in places.items():
+            for name in names:
+                check_end(directory / name)
+        if check_own(self.common / "aiaml", directory=True):
+            for name in ("HEAD", "config", "remote"):
+                check_own(self.common / "aiaml" / name)
 
     def _adopt(self) -> None:
         """Find it, and have bytes kept as they are."""
@@ -354,7 +384,10 @@ class Repository:
         return Seen(self.directory / "aiaml" / "seen", self.base / "files")
 
     def _commit_own_files(self) -> str:
-        files = {name.encode(): read(self.base / name) for name in _OWN_FILES}
+        files = {}
+        for name in _OWN_FILES:
+            with suppress(Unfit):  # a link, say, that came with the directory
+                files[name.encode()] = read(self.base / name)
         ours = [text.encode() for text in _OWN_FILES.values()]
         steps = [Step("Set up", path, data) for path, data in files.items() if data in ours]
         if not steps:
@@ -688,9 +721,12 @@ def _parted(output: bytes) -> dict[bytes, bytes]:
 
 def _ensure_text(path: Path, text: str) -> None:
     """Have `text` in a file that may hold more."""
-    path.parent.mkdir(mode=0o700, exist_ok=True)
-    with open(path, "a+", encoding="utf-8", newline="", opener=private) as file:
-        file.seek(0)
-        before = file.read()
-        if text not in before:
-            file.write(text if before.endswith("\n") or not before else f"\n{text}")
+    try:
+        own_directory(path.parent)
+        before = read_own(path, MAX_FILE) if check_own(path) else b""
+    except NotOurs as error:  # perhaps the person's; no commit depends on it
+        log.warning("Not written: %s", error)
+        return
+    if text.encode() not in before:
+        between = b"" if before.endswith(b"\n") or not before else b"\n"
+        replace_atomic(path, before + between + text.encode(), 0o600)

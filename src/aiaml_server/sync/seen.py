@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from aiaml_server.errors import MalformedFile
-from aiaml_server.files import read_regular
+from aiaml_server.files import check_own, open_own, own_directory, read_regular
 from aiaml_server.store import Stamp
 
 log = logging.getLogger(__name__)
@@ -137,9 +137,12 @@ class Seen:
 
     @contextmanager
     def _opened(self, *, write: bool) -> Iterator[sqlite3.Connection]:
-        if write and not self._file.exists():
-            self._file.parent.mkdir(mode=0o700, exist_ok=True)
-            os.close(os.open(self._file, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600))
+        if write:
+            own_directory(self._file.parent)
+        for suffix in ("-journal", "-wal", "-shm"):  # SQLite opens what is there
+            check_own(self._file.with_name(f"{self._file.name}{suffix}"))
+        if not check_own(self._file) and write:
+            os.close(open_own(self._file, os.O_CREAT | os.O_WRONLY))
         mode = "rw" if write else "ro"
         name = f"{self._file.absolute().as_uri()}?mode={mode}"
         with closing(sqlite3.connect(name, uri=True)) as connection:
