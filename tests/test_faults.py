@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -389,6 +390,7 @@ MANY_WORDS = """
 import os, random, resource, sys, time
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from aiaml_server import MemoryBank, Settings
 base = Path(sys.argv[1])
 rng = random.Random(1)
@@ -428,3 +430,119 @@ def test_large_texts_of_different_words_take_little_memory_and_time(tmp_path: Pa
     assert float(slowest) < 2.0  # 0.3 on a quiet machine
     assert float(mebibytes) < 300
     assert scan(tmp_path, "n7z") == MemoryBank(Settings(tmp_path)).think(["n7z"])
+
+
+# --- random damage --------------------------------------------------------------------------------
+
+QUESTIONS = (["needle"], ["word7"], ["c++"], ["ord1", "x"], ["word1", "a b"], ["zzz"], ["late3"])
+TABLES = ("files", "texts", "uncut", "vocabulary", "postings", "run_sums", "whole_sums")
+
+
+def flip_bit(path: Path, rng: Random) -> None:
+    """Change one bit anywhere."""
+    data = bytearray(path.read_bytes())
+    data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+    path.write_bytes(data)
+
+
+def overwrite_bytes(path: Path, rng: Random) -> None:
+    """Put 1 to 64 other bytes anywhere."""
+    data = bytearray(path.read_bytes())
+    start, length = rng.randrange(len(data)), rng.randint(1, 64)
+    data[start : start + length] = rng.randbytes(min(length, len(data) - start))
+    path.write_bytes(data)
+
+
+def swap_pages(path: Path, rng: Random) -> None:
+    """Put one page, or nothing, in the place of another."""
+    data = bytearray(path.read_bytes())
+    pages = len(data) // 8192
+    to, source = rng.randrange(pages), rng.randrange(pages)
+    page = data[source * 8192 : source * 8192 + 8192] if rng.random() < 0.7 else bytes(8192)
+    data[to * 8192 : to * 8192 + 8192] = page
+    path.write_bytes(data)
+
+
+def change_rows(path: Path, rng: Random) -> None:
+    """Delete, double or change rows by SQL."""
+    table = rng.choice(TABLES)
+    with closing(sqlite3.connect(path)) as sql, suppress(sqlite3.IntegrityError), sql:
+        columns = [row[1] for row in sql.execute(f"PRAGMA table_info({table})")]
+        some = f"rowid IN (SELECT rowid FROM {table} ORDER BY random() LIMIT {rng.randint(1, 40)})"
+        column = rng.choice(columns)
+        value = rng.choice(["NULL", "1", "'x'", "x'0a'", "zeroblob(10)", "substr({0}, 2)", "-{0}"])
+        if rng.random() < 0.5:
+            sql.execute(f"DELETE FROM {table} WHERE {some}")
+        else:
+            sql.execute(f"UPDATE {table} SET {column} = {value.format(column)} WHERE {some}")
+
+
+def exchange_values(path: Path, rng: Random) -> None:
+    """Give two rows each other's values."""
+    table, column = rng.choice(
+        [
+            *(("postings", "totals"), ("texts", "content"), ("files", "instant")),
+            *(("files", "memory_id"), ("files", "timestamp"), ("vocabulary", "runs")),
+        ]
+    )
+    with closing(sqlite3.connect(path)) as sql, sql:
+        rows = sql.execute(f"SELECT rowid, {column} FROM {table}").fetchall()
+        (one, here), (other, there) = rng.choice(rows), rng.choice(rows)
+        sql.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (there, one))
+        sql.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (here, other))
+
+
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a store of 150 memories, some of which are not cut yet, with its index."""
+    base = tmp_path_factory.mktemp("indexed")
+    rng = Random(7)
+    for number in range(150):
+        words = " ".join(f"word{rng.randrange(900)}" for _ in range(60))
+        note = replace(
+            NOTE,
+            id=f"{number:08x}",
+            timestamp=f"2026-01-{number % 28 + 1:02}T00:00:00+00:00",
+            content=f"{words} {'needle ' * (number % 3)} c++ a b",
+        )
+        (base / "files").mkdir(exist_ok=True)
+        (base / "files" / f"{number}.md").write_text(format(note), encoding="utf-8", newline="")
+    time.sleep(0.1)
+    with closing(MemoryBank(Settings(base))) as bank:
+        bank.think(["needle"])
+        for number in range(4):
+            write(base, f"late{number}.md", f"late{number} needle")
+            bank.think(["needle"])
+        time.sleep(0.1)
+        bank.think(["needle"])
+    return base
+
+
+@pytest.mark.parametrize(
+    "damage", [flip_bit, overwrite_bytes, swap_pages, change_rows, exchange_values]
+)
+def test_no_damage_gives_a_wrong_answer(
+    indexed: Path,
+    damage: Callable[[Path, Random], None],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A hundred of each kind: every answer is that of the scan, and of the files by id, too."""
+    file = file_of(indexed / ".index")
+    sound = file.read_bytes()
+    expected = [scan(indexed, *question) for question in QUESTIONS]
+    noticed = 0
+    for seed in range(100):
+        shutil.rmtree(indexed / ".index")
+        (indexed / ".index").mkdir(mode=0o700)
+        file.write_bytes(sound)
+        damage(file, Random(seed))
+        caplog.clear()
+        with closing(MemoryBank(Settings(indexed), lasting=False)) as bank:
+            assert [bank.think(question) for question in QUESTIONS] == expected, seed
+            assert len(bank.recall([f"{seed:08x}"])[f"{seed:08x}"]) == 1, seed
+        assert "kept in memory" not in caplog.text
+        noticed += "is made anew" in caplog.text
+    assert noticed > 10
+    shutil.rmtree(indexed / ".index")
+    (indexed / ".index").mkdir(mode=0o700)
+    file.write_bytes(sound)

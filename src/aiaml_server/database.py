@@ -4,6 +4,10 @@ Files are numbered; `SEGMENT` numbers in a row make a segment, in which a number
 A segment has postings for each run in it (see `tokens`), under its own number and the run's; the
 vocabulary, which gives runs their numbers, is common to all. The stored text is what `scorer`
 searches, in lower case.
+
+Whatever an answer is made of is compared with checksums (CRC-32) of what was recorded, so that no
+damage gives a wrong answer unseen: a file's row and a text have one each; a run has one of all its
+postings, and the vocabulary and the uncut memories one of the whole, so that nothing is missing.
 """
 
 from __future__ import annotations
@@ -14,14 +18,16 @@ import sqlite3
 import sys
 import time
 import unicodedata
-import zlib
+from array import array
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import islice, repeat
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar
+from zlib import crc32
 
 from .files import check_own, open_own, own_directory
 from .memory import Memory, instant
@@ -30,8 +36,9 @@ from .store import Stamp
 from .tokens import SEGMENT, Block, Postings, cut, with_slots, without_slots
 from .tokens import numbers as find_numbers
 
-SCHEMA = 3  # also in the last line of _TABLES
+SCHEMA = 4  # also in the last line of _TABLES
 PATIENCE = 15  # tries, of `_TRY` each, while another process holds the file and gets nowhere
+_LITTLE_PATIENCE = 3  # of whoever is in a hurry: most hold it for milliseconds
 _TRY = 0.1  # seconds; more on a busy machine, where the other one is slow, too
 _BEAT = 0.2  # seconds after which whoever writes shows again that it goes on
 STALE_SECONDS = 7 * 24 * 3600.0
@@ -49,15 +56,18 @@ CREATE TABLE unsynced (boot);
 INSERT INTO unsynced VALUES ('');
 CREATE TABLE files (
     id INTEGER PRIMARY KEY, name BLOB UNIQUE, modified, changed, inode, size,
-    memory_id, timestamp, instant, problems
+    memory_id, timestamp, instant, problems, age_sum, sum
 );
 CREATE INDEX by_memory_id ON files (memory_id);
 CREATE INDEX newest ON files (instant, name);
-CREATE TABLE texts (id INTEGER PRIMARY KEY, topics, content, user, agent);
+CREATE TABLE texts (id INTEGER PRIMARY KEY, topics, content, user, agent, text_sum);
 CREATE TABLE uncut (id INTEGER PRIMARY KEY, size);
 CREATE TABLE vocabulary (id INTEGER PRIMARY KEY, runs BLOB);
 CREATE TABLE postings (id INTEGER PRIMARY KEY, totals, topics);
-PRAGMA user_version = 3;
+CREATE TABLE run_sums (id INTEGER PRIMARY KEY, sums BLOB);
+CREATE TABLE whole_sums (vocabulary, uncut);
+INSERT INTO whole_sums VALUES (0, 0);
+PRAGMA user_version = 4;
 """
 
 _SUFFIX = ".sqlite"
@@ -80,18 +90,23 @@ _KNOWN = """
 SELECT name, modified, changed, inode, size FROM files WHERE name > ? ORDER BY name LIMIT ?
 """
 _FIND = "SELECT id, name, modified, changed, inode, size FROM files WHERE name IN ({})"
-_TEXTS = "SELECT id, topics, content, user, agent FROM texts WHERE id IN ({})"
+_TEXTS = "SELECT id, topics, content, user, agent, text_sum FROM texts WHERE id IN ({})"
 _PUT = "INSERT OR REPLACE INTO postings VALUES (?, ?, ?)"
-_AGES = "SELECT instant, name, id FROM files WHERE id IN ({})"
+_AGES = "SELECT instant, name, id, age_sum FROM files WHERE id IN ({})"
 _ROWS = """
-SELECT id, name, modified, changed, inode, size, memory_id, timestamp, topics, content, user, agent
+SELECT id, name, modified, changed, inode, size, memory_id, timestamp, problems, age_sum, sum,
+    topics, content, user, agent, text_sum
 FROM files JOIN texts USING (id) WHERE id IN ({})
 """
+_SUMS = "SELECT id, sums FROM run_sums WHERE id IN ({})"
+_MASK = (1 << 32) - 1
 _RECORDED = """
 SELECT memory_id, timestamp, instant, problems, topics, content, user, agent
 FROM files LEFT JOIN texts USING (id) WHERE id = ?
 """
-_RESTAMP = "UPDATE files SET (modified, changed, inode, size) = (?, ?, ?, ?) WHERE id = ?"
+_ADD_FILE = "INSERT INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_MEMORIES = "SELECT id FROM files WHERE memory_id IS NOT NULL AND id IN ({})"
+_RESTAMP = "UPDATE files SET (modified, changed, inode, size, sum) = (?, ?, ?, ?, ?) WHERE id = ?"
 
 
 Posting: TypeAlias = tuple[int, int, bytes, bytes]
@@ -149,7 +164,7 @@ def file_of(directory: Path) -> Path:
 def _kind() -> str:
     local = [instant(f"{year}-{month:02}-01") for year in range(1990, 2030, 8) for month in (1, 7)]
     kind = f"{unicodedata.unidata_version} {sys.byteorder} {local}"
-    return f"{zlib.crc32(kind.encode()):08x}"
+    return f"{crc32(kind.encode()):08x}"
 
 
 @cache
@@ -172,6 +187,13 @@ def remove(path: Path) -> None:
 
 def _files_of(path: Path) -> list[Path]:
     return [path.with_name(path.name + suffix) for suffix in ("", "-journal", "-wal", "-shm")]
+
+
+class Damaged(sqlite3.DatabaseError):
+    """What is read is not what was recorded."""
+
+    def __init__(self) -> None:
+        super().__init__("it does not hold what was recorded")
 
 
 class Database:
@@ -204,6 +226,10 @@ class Database:
         self._hurried = hurried
         self._vocabulary: list[Block] = []
         self._version_read = -1  # of the vocabulary; none
+        self._firsts: list[int] = []  # the numbers of its blocks
+        self._run_sums: dict[int, array[int]] = {}
+        self._uncut: list[int] = []
+        self._uncut_read = -1
         self._boot = _boot() if local and path else ""
         self._wrote = False
         self._beaten = 0.0
@@ -302,7 +328,7 @@ class Database:
             yield
             self._patiently("COMMIT")
         except BaseException:
-            self._version_read = -1  # it may have been read in between
+            self._version_read = self._uncut_read = -1  # they may have been read in between
             with suppress(sqlite3.Error):
                 self._sql.execute("ROLLBACK")
             raise
@@ -334,7 +360,7 @@ class Database:
                 if (now := self._progress()) != progress:
                     progress, tries = now, 0
                 tries += 1
-                if self._hurried() or tries > PATIENCE:
+                if tries > (_LITTLE_PATIENCE if self._hurried() else PATIENCE):
                     raise Stalled("another process holds it and gets nowhere") from error
                 time.sleep(0.001)  # SQLite itself has waited for most of a try
 
@@ -394,6 +420,8 @@ class Database:
     def names(self, memory_id: str) -> list[str]:
         """Return the files whose memories carry an id."""
         rows = self._read("SELECT name FROM files WHERE memory_id = ?", (memory_id,))
+        if not rows:  # in the order of ids; the table itself can tell that it was damaged
+            rows = self._read("SELECT name FROM files WHERE +memory_id = ?", (memory_id,))
         return [_name(name) for (name,) in rows]
 
     def ids(self, prefix: str) -> list[str]:
@@ -413,29 +441,66 @@ class Database:
 
     def rows(self, numbers: Iterable[int]) -> list[Row]:
         """Return memories by their numbers, in no order."""
-        return [
-            Row(row[0], _name(row[1]), Stamp(*row[2:6]), row[6], row[7], _searched(*row[8:]))
-            for marks, some in _by_some(numbers)
+        wanted = list(numbers)
+        rows = [
+            row
+            for marks, some in _by_some(wanted)
             for row in self._sql.execute(_ROWS.format(marks), some)
+        ]
+        for number, *file, age_sum, its_sum, topics, content, user, agent, text_sum in rows:
+            if its_sum != _file_sum(number, file[1:], age_sum) or text_sum != _text_sum(
+                number, topics, content, user, agent
+            ):
+                raise Damaged
+        if len(rows) != len(wanted):
+            raise Damaged
+        return [
+            Row(row[0], _name(row[1]), Stamp(*row[2:6]), row[6], row[7], _searched(*row[11:15]))
+            for row in rows
         ]
 
     def texts(self, numbers: Iterable[int]) -> Iterator[tuple[int, Fields]]:
         """Return what is searched in some memories, with their numbers."""
-        for marks, some in _by_some(numbers):
-            for number, *texts in self._sql.execute(_TEXTS.format(marks), some):
+        wanted = list(numbers)
+        found = 0
+        for marks, some in _by_some(wanted):
+            for number, *texts, text_sum in self._sql.execute(_TEXTS.format(marks), some):
+                if text_sum != _text_sum(number, *texts):
+                    raise Damaged
+                found += 1
                 yield number, _searched(*texts)
+        if found != len(wanted):
+            raise Damaged
 
     def uncut(self) -> list[int]:
         """Return the memories that have no postings."""
-        return [number for (number,) in self._sql.execute("SELECT id FROM uncut")]
+        (version,) = self._sql.execute("PRAGMA data_version").fetchone()
+        if self._uncut_read != version:
+            rows = self._read("SELECT id, size FROM uncut")
+            if _rows_sum(rows) != self._whole_sum("uncut"):
+                raise Damaged
+            self._uncut = [number for number, _ in rows]
+            self._uncut_read = version
+        return self._uncut
+
+    def _whole_sum(self, table: str) -> int:
+        return int(self._read(f"SELECT {table} FROM whole_sums")[0][0])
+
+    def _set_whole_sum(self, table: str, value: int) -> None:
+        self._sql.execute(f"UPDATE whole_sums SET {table} = ?", (value & _MASK,))
 
     def ages(self, numbers: Iterable[int]) -> list[tuple[int, bytes, int]]:
         """Return what breaks ties, the greater of which is the newer, and the number."""
-        return [
+        wanted = list(numbers)
+        rows = [
             row
-            for marks, some in _by_some(numbers)
+            for marks, some in _by_some(wanted)
             for row in self._sql.execute(_AGES.format(marks), some)
         ]
+        sums = [_age_sum(moment, name, number) for moment, name, number, _ in rows]
+        if len(rows) != len(wanted) or sums != [row[3] for row in rows]:
+            raise Damaged
+        return [row[:3] for row in rows]
 
     def newest_first(self) -> Iterator[int]:
         """Return the numbers of all memories in the order that breaks ties."""
@@ -449,16 +514,72 @@ class Database:
             held = {block.first: block for block in self._vocabulary}
             rows = self._sql.execute("SELECT id, runs FROM vocabulary ORDER BY id")
             self._vocabulary = [_same(held.get(first), Block(first, runs)) for first, runs in rows]
+            self._firsts = [block.first for block in self._vocabulary]
+            self._run_sums.clear()
+            if _vocabulary_sum(self._vocabulary) != self._whole_sum("vocabulary"):
+                raise Damaged
             self._version_read = version
         return self._vocabulary
 
     def postings(self, wanted: Collection[int]) -> Iterator[Posting]:
         """Return what there is of some runs, in all segments."""
+        sums = 0
+        for rows in self._found(wanted):
+            sums += sum([_posting_sum(*row) for row in rows])
+            yield from rows
+        if sums & _MASK != self._sum_of(wanted):
+            raise Damaged
+
+    def _found(self, wanted: Collection[int]) -> Iterator[list[Posting]]:
         if len(wanted) < _MANY:
-            return self._postings(wanted, 0, self._last_id() // SEGMENT)
-        rows = self._sql.execute("SELECT id, totals, topics FROM postings")
-        parted = ((*divmod(key, 1 << _RUN_BITS), *packed) for key, *packed in rows)
-        return (row for row in parted if row[1] in wanted)
+            last = self._last_id() // SEGMENT
+            for marks, some in _by_some(wanted, "(?)"):
+                yield self._sql.execute(_POSTINGS.format(marks), (0, last, *some)).fetchall()
+            return
+        cursor = self._sql.execute("SELECT id, totals, topics FROM postings")
+        while rows := cursor.fetchmany(1000):
+            parted = [(*divmod(key, 1 << _RUN_BITS), *packed) for key, *packed in rows]
+            yield [row for row in parted if row[1] in wanted]
+
+    def _sum_of(self, wanted: Iterable[int]) -> int:
+        """Return the checksum of all postings of some runs."""
+        by_block = self._by_block(wanted)
+        sums = self._sums_of(by_block)
+        total = 0
+        for first, numbers in by_block.items():
+            its = sums[first]
+            total += sum([its[number - first] for number in numbers])
+        return total & _MASK
+
+    def _by_block(self, runs: Iterable[int]) -> dict[int, list[int]]:
+        """Return runs by the first number of their block of the vocabulary."""
+        self.vocabulary()
+        firsts = self._firsts
+        by_block: defaultdict[int, list[int]] = defaultdict(list)
+        for run in runs:
+            by_block[firsts[bisect_right(firsts, run) - 1]].append(run)
+        return by_block
+
+    def _sums_of(self, blocks: Iterable[int]) -> dict[int, array[int]]:
+        """Return the checksums of runs by their blocks; they are kept until somebody writes."""
+        for marks, some in _by_some([first for first in blocks if first not in self._run_sums]):
+            for first, sums in self._sql.execute(_SUMS.format(marks), some):
+                self._run_sums[first] = array("I", sums)
+        return self._run_sums
+
+    def _change_run_sums(self, changes: Mapping[int, int]) -> None:
+        """Add to the checksums of runs."""
+        by_block = self._by_block(changes)
+        sums = self._sums_of(by_block)
+        for first, numbers in by_block.items():
+            its = sums.setdefault(first, array("I"))
+            its.extend(repeat(0, max(numbers) - first + 1 - len(its)))
+            for number in numbers:
+                its[number - first] = its[number - first] + changes[number] & _MASK
+        self._sql.executemany(
+            "INSERT OR REPLACE INTO run_sums VALUES (?, ?)",
+            [(first, sums[first].tobytes()) for first in by_block],
+        )
 
     def _postings(self, wanted: Iterable[int], first: int, last: int) -> Iterator[Posting]:
         for marks, some in _by_some(wanted, "(?)"):
@@ -486,6 +607,7 @@ class Database:
 
         A few are not cut before they have become `YOUNG`; cutting one costs as much as many.
         """
+        self.uncut()  # is as it was recorded, and so may be recorded again with what is added
         first = self._last_id() + 1
         postings, new = Postings(), first % SEGMENT == 0
         for number, entry in enumerate(entries, first):
@@ -493,26 +615,34 @@ class Database:
             if len(postings.totals) > _RUNS:
                 self._append(first // SEGMENT, postings, new=new)
                 postings, new = Postings(), False
-            facts = (number, _packed(entry.name), *entry.stamp, *_facts(entry))
-            self._sql.execute("INSERT INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", facts)
+            name, facts = _packed(entry.name), _facts(entry)
+            sums = _file_sums(number, entry)
+            self._sql.execute(_ADD_FILE, (number, name, *entry.stamp, *facts, *sums))
             if isinstance(entry.found, Memory):
                 searched = fields(entry.found)
                 texts = [text for _, text in searched]
-                self._sql.execute("INSERT INTO texts VALUES (?, ?, ?, ?, ?)", (number, *texts))
+                text_sum = _text_sum(number, *texts)
+                values = (number, *texts, text_sum)
+                self._sql.execute("INSERT INTO texts VALUES (?, ?, ?, ?, ?, ?)", values)
                 if few or not postings.add(number % SEGMENT, searched):
                     size = sum(map(len, texts)) if few else None
                     self._sql.execute("INSERT INTO uncut VALUES (?, ?)", (number, size))
         self._append(first // SEGMENT, postings, new=new)
         if few:
             self._cut_young()
+        self._sum_uncut()
+
+    def _sum_uncut(self) -> None:
+        self._uncut_read = -1
+        self._set_whole_sum("uncut", _rows_sum(self._read("SELECT id, size FROM uncut")))
 
     def confirm(self, known: Known, entry: Entry) -> bool:
         """Record the stamp of a file that holds what is recorded of it; False if it does not."""
         held = self._sql.execute(_RECORDED, (known.id,)).fetchone()
         same = bool(held == (*_facts(entry), *_texts(entry)))
         if same:
-            stamp = (*entry.stamp, known.id)
-            self._sql.execute(_RESTAMP, stamp)
+            _, its_sum = _file_sums(known.id, entry)
+            self._sql.execute(_RESTAMP, (*entry.stamp, its_sum, known.id))
         return same
 
     def _cut_young(self) -> None:
@@ -537,13 +667,18 @@ class Database:
         known = self._numbered(postings.totals)
         wanted = () if new else [number for number in known.values() if number < before]
         held = {number: packed for _, number, *packed in self._postings(wanted, segment, segment)}
-        self._sql.executemany(
-            _PUT,
-            (
-                (_key(segment, number), *_added(held.get(number, _NONE), postings, run))
-                for run, number in known.items()
-            ),
-        )
+        changes = {
+            number: -_posting_sum(segment, number, *packed) for number, packed in held.items()
+        }
+
+        def rows() -> Iterator[tuple[int, bytes, bytes]]:
+            for run, number in known.items():
+                packed = _added(held.get(number, _NONE), postings, run)
+                changes[number] = changes.get(number, 0) + _posting_sum(segment, number, *packed)
+                yield _key(segment, number), *packed
+
+        self._sql.executemany(_PUT, rows())
+        self._change_run_sums(changes)
 
     def _next_run(self) -> int:
         """Return the number that the next new run gets."""
@@ -562,9 +697,16 @@ class Database:
         added = b"\n".join([*new, b""])
         if len(last) + len(added) > _BLOCK:
             first, last = following, b"\n"
-        self._sql.execute("INSERT OR REPLACE INTO vocabulary VALUES (?, ?)", (first, last + added))
-        self._version_read = -1
+        self._put_block(Block(first, last + added))
         return known | {run: number for number, run in enumerate(new, following)}
+
+    def _put_block(self, block: Block) -> None:
+        """Record a block of the vocabulary, new or changed."""
+        others = [each for each in self.vocabulary() if each.first != block.first]
+        values = (block.first, block.lines)
+        self._sql.execute("INSERT OR REPLACE INTO vocabulary VALUES (?, ?)", values)
+        self._set_whole_sum("vocabulary", _vocabulary_sum([*others, block]))
+        self._version_read = -1
 
     def forget(self, numbers: Sequence[int]) -> None:
         """Remove files with all that is recorded of them."""
@@ -572,28 +714,40 @@ class Database:
         for number in numbers:
             by_segment[number // SEGMENT].add(number)
         empty: dict[int, bytes] = {}
+        uncut = self.uncut() if numbers else ()
         for segment, its in by_segment.items():
-            empty |= self._withdraw(segment, its)
+            empty |= self._withdraw(segment, its.difference(uncut))
             for table in ("files", "texts", "uncut"):
                 self._sql.executemany(
                     f"DELETE FROM {table} WHERE id = ?",
                     ((number,) for number in its),
                 )
+        if numbers:
+            self._sum_uncut()
         elsewhere = {number for _, number, *_ in self.postings(empty)}
         self._shrink({run for number, run in empty.items() if number not in elsewhere})
 
     def _withdraw(self, segment: int, numbers: set[int]) -> dict[int, bytes]:
         """Take files out of the postings; return the runs that the segment has no more."""
         held: set[bytes] = set()
-        for _, searched in self.texts(numbers.difference(self.uncut())):
+        memories = [
+            number
+            for marks, some in _by_some(numbers)
+            for (number,) in self._sql.execute(_MEMORIES.format(marks), some)
+        ]
+        for _, searched in self.texts(memories):
             for _, text in searched:
                 held.update(cut(text))
         known = {number: run for run, number in find_numbers(self.vocabulary(), held).items()}
         gone = {number % SEGMENT for number in numbers}
-        left = [
-            (number, without_slots(totals, gone), without_slots(topics, gone))
-            for _, number, totals, topics in self._postings(known, segment, segment)
-        ]
+        left, changes = [], {}
+        for _, number, totals, topics in self._postings(known, segment, segment):
+            packed = without_slots(totals, gone), without_slots(topics, gone)
+            left.append((number, *packed))
+            changes[number] = -_posting_sum(segment, number, totals, topics)
+            if packed[0]:
+                changes[number] += _posting_sum(segment, number, *packed)
+        self._change_run_sums(changes)
         empty = {number: known[number] for number, totals, _ in left if not totals}
         self._sql.executemany(
             _PUT, ((_key(segment, number), *packed) for number, *packed in left if packed[0])
@@ -609,10 +763,7 @@ class Database:
             words = block.lines.split(b"\n")
             if not runs.isdisjoint(words):
                 left = b"\n".join([b"" if word in runs else word for word in words])
-                self._sql.execute(
-                    "UPDATE vocabulary SET runs = ? WHERE id = ?", (left, block.first)
-                )
-        self._version_read = -1
+                self._put_block(Block(block.first, left))
 
 
 def remove_others(path: Path, older_than: float) -> None:
@@ -654,6 +805,47 @@ def _added(held: Sequence[bytes], postings: Postings, run: bytes) -> tuple[bytes
     totals, topics = held
     more = postings.topics.get(run)
     return with_slots(totals, postings.totals[run]), with_slots(topics, more) if more else topics
+
+
+def _posting_sum(segment: int, run: int, totals: bytes, topics: bytes) -> int:
+    key = segment << 20 ^ run
+    return crc32(topics, crc32(totals, key)) if topics else crc32(totals, key)
+
+
+def _text_sum(number: int, topics: str, content: str, user: str, agent: str) -> int:
+    others = f"{topics}\0{user}\0{agent}".encode("utf-8", "surrogatepass")
+    return crc32(content.encode("utf-8", "surrogatepass"), crc32(others, number))
+
+
+def _age_sum(moment: int, name: bytes, number: int) -> int:
+    return crc32(name, (moment ^ number << 8) & _MASK)
+
+
+def _file_sum(number: int, facts: Iterable[object], age_sum: int) -> int:
+    """Return the checksum of a file's row.
+
+    Args:
+        number: the file's.
+        facts: its stamp, the memory's id and timestamp, and the problems.
+        age_sum: the checksum of its name and instant.
+    """
+    modified, changed, inode, size, memory_id, timestamp, problems = facts
+    text = f"{number} {modified} {changed} {inode} {size} {memory_id}\0{timestamp}\0{problems}"
+    return crc32(text.encode("utf-8", "replace"), age_sum)
+
+
+def _file_sums(number: int, entry: Entry) -> tuple[int, int]:
+    memory_id, timestamp, moment, problems = _facts(entry)
+    age_sum = _age_sum(moment, _packed(entry.name), number)
+    return age_sum, _file_sum(number, (*entry.stamp, memory_id, timestamp, problems), age_sum)
+
+
+def _rows_sum(rows: Iterable[object]) -> int:
+    return sum([crc32(repr(row).encode()) for row in rows]) & _MASK
+
+
+def _vocabulary_sum(blocks: Iterable[Block]) -> int:
+    return sum([block.sum for block in blocks]) & _MASK
 
 
 def _facts(entry: Entry) -> tuple[str | None, str | None, int, str | None]:

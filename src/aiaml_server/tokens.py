@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import re
 import struct
+import zlib
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -269,11 +270,13 @@ class Block:
         first: the number of the first.
         lines: all of them, each between line feeds. Of a run that is no more, only the line stays,
             so that the others keep their numbers.
+        sum: a checksum of both.
     """
 
     def __init__(self, first: int, lines: bytes) -> None:
         self.first = first
         self.lines = lines
+        self.sum = zlib.crc32(lines, first & 0xFFFFFFFF)
         self._before: list[int] = []  # lines before each `_STEP` bytes, once asked for
 
     def number(self, start: int) -> int:
