@@ -58,12 +58,15 @@ class Unhurried(logging.Handler):
     def flush(self) -> None:
         """Wait until all is written, for half a second at most; called at exit as well."""
         with self._changed:
-            self._changed.wait_for(lambda: not (self._size and self._thread), FLUSH_SECONDS)
+            self._changed.wait_for(self._is_told, FLUSH_SECONDS)
+
+    def _is_told(self) -> bool:
+        return not self._thread or not (self._size or self._dropped)
 
     def _write(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._lines)
+                self._changed.wait_for(lambda: self._lines or self._dropped)
                 lines, self._lines = self._lines, []
                 if self._dropped:
                     lines.append(b"%d lines are missing here: nobody read them\n" % self._dropped)
