@@ -279,7 +279,10 @@ def many(ada: Machine, bob: Machine) -> list[Path]:
     (ada.base / "files").mkdir(parents=True)
     paths = [ada.base / "files" / f"20240101_000000_{number:08x}.md" for number in range(30)]
     for path in paths:
-        path.write_text(f"---\nid: {path.stem[-8:]}\n---\n\nmemory {path.stem}\n")
+        path.write_text(
+            f"---\nid: {path.stem[-8:]}\ntimestamp: 2024-01-01T00:00:00+00:00\nagent: x\n"
+            f"user: x\ntopics: [x]\n---\n\nmemory {path.stem}\n"
+        )
     settle([ada, bob])
     return paths
 
@@ -384,6 +387,26 @@ def test_what_our_own_verb_forgets_is_never_held(
     settle([ada, bob])
     assert bob.files == {}
     assert not (ada.base / ".sync-forget").exists()
+
+
+def test_all_that_was_forgotten_comes_back_at_once(
+    ada: Machine, bob: Machine, many: list[Path]
+) -> None:
+    """`restore --since` undoes the forgetting of many, also that of another machine."""
+    before = dict(ada.files)
+    long_ago = ada.git("log", "-1", "--format=%cI")
+    delete(many[:12])
+    (bob.base / "files" / many[20].name).unlink()
+    settle([ada, bob, ada])
+    assert len(ada.files) == len(bob.files) == 17
+    assert aiaml(ada, "restore", many[0].stem[-8:], "--since", "1h").returncode == 2
+    assert aiaml(ada, "restore").returncode == 2
+    assert "no memory was forgotten" in aiaml(ada, "restore", "--since", "2999-01-01").stderr
+    done = aiaml(ada, "restore", "--since", long_ago, "--yes")
+    assert "Restored 13 memories" in done.stdout, done.stderr
+    settle([ada, bob])
+    assert ada.files == bob.files == before
+    assert aiaml(ada, "restore", "--since", long_ago, "--yes").returncode == 1
 
 
 def test_a_person_is_told_what_is_held_and_what_to_do(ada: Machine, many: list[Path]) -> None:

@@ -18,8 +18,10 @@ from aiaml_server.settings import Settings
 
 from .filters import Filter
 from .invisible import marked, marked_line
+from .reading import print_lines
 from .terminal import (
     REFUSED,
+    USAGE,
     Ended,
     as_json,
     bold,
@@ -104,21 +106,28 @@ def _version(past: Past, change: Change, present: dict[str, str | None]) -> dict
 
 
 @click.command("restore")
-@click.argument("memory_id", metavar="ID")
+@click.argument("memory_id", metavar="ID", required=False)
 @click.option("--at", metavar="REV", help="The version of this revision, as `history` has it.")
+@click.option("--since", metavar="TIME", help="All that was forgotten since a date, or 2h, 7d ago.")
 @yes
-def restore(memory_id: str, at: str | None, yes: bool) -> None:
+def restore(memory_id: str | None, at: str | None, since: str | None, yes: bool) -> None:
     """Bring back an earlier version, or a forgotten memory.
 
     Without --at, it is the last version which a forgotten memory had; of a memory that is there,
     the version before its last change. The present version stays in git's history, so the same verb
-    undoes it.
+    undoes it. With --since, all memories that were forgotten since then come back.
 
     \b
     Examples:
       aiaml restore 4e5f6a7b
       aiaml restore 4e5f6a7b --at 9c760da6
+      aiaml restore --since 2h
     """
+    if since is not None and memory_id is None and at is None:
+        _restore_forgotten(since, yes=yes)
+        return
+    if since is not None or memory_id is None:
+        raise Ended("it takes an ID, or --since TIME, and not both", USAGE)
     setting = settings()
     committed = commit(setting, first=True)  # what is here, git must have
     with opened() as bank:
@@ -143,6 +152,40 @@ def restore(memory_id: str, at: str | None, yes: bool) -> None:
     out(f"Restored memory {memory.id} as it was {of}.")
     if (committed := commit(setting)) and (reason := committed.held_back.get(f"files/{name}")):
         note(f"It is kept out of git, because {reason}.")
+
+
+def _restore_forgotten(since: str, *, yes: bool) -> None:
+    """Bring back every memory that was forgotten since then, on any machine."""
+    start = _start(since)
+    setting = settings()
+    commit(setting, first=True)
+    with opened() as bank:
+        texts = _forgotten_texts(_git_history(setting), start, bank)
+        if not texts:
+            raise Ended("no memory was forgotten since then, or all are there again")
+        print_lines(parse(text) for text in texts.values())
+        if not yes:
+            confirm(f"Bring {plural(len(texts), 'memory')} back?")
+        for name, text in texts.items():
+            bank.store.replace(name, None, text)
+    commit(setting)
+    out(f"Restored {plural(len(texts), 'memory')}.")
+
+
+def _forgotten_texts(known: History, start: float, bank: MemoryBank) -> dict[str, str]:
+    """Return the last text of each file that was deleted since `start` and is not there."""
+    newest: dict[str, Change] = {}
+    for changes in known.latest(start):
+        for change in changes:
+            newest.setdefault(change.name, change)
+    last = {name: change.before for name, change in newest.items() if not change.after}
+    texts = known.texts(last.values())
+    gone = {name: texts.get(entry) for name, entry in last.items() if entry}
+    return {
+        name: text
+        for name, text in gone.items()
+        if text is not None and _memory(text) and not bank.store.stamp(name)
+    }
 
 
 def _version_at(past: Past, known: History, name: str, revision: str) -> tuple[str, str]:
@@ -220,7 +263,7 @@ def log(limit: int, since: str | None, json: bool) -> None:
       aiaml log
       aiaml log --since 7d -n 100
     """
-    start = (Filter.of(None, None, None, since).since or 0) / 1e6
+    start = _start(since)
     known = _git_history(settings())
     rows = list(islice(_rows(known, start), limit + 1))
     shown = rows[:limit]
@@ -233,6 +276,11 @@ def log(limit: int, since: str | None, json: bool) -> None:
         note(dim(f"There is more: `-n {limit * 4}` shows more of it."))
     if not rows:
         note("Nothing has come or gone since then." if since else "Git knows of no memory yet.")
+
+
+def _start(since: str | None) -> float:
+    """Return a time that a person gave, in seconds since 1970; 0 for none."""
+    return (Filter.of(None, None, None, since).since or 0) / 1e6
 
 
 Row = Sequence["Change"]
