@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from aiaml_server.errors import MalformedFile
-from aiaml_server.files import read_regular
+from aiaml_server.files import open_own, read_regular
 
 _NAME = ".sync-forget"
 _MOST = 64 * 1024 * 1024
@@ -19,9 +19,8 @@ _MOST = 64 * 1024 * 1024
 
 def forget(base: Path, name: str) -> None:
     """Note that the file `name` in `files/` was deleted on a person's word."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
     with suppress(OSError):  # then the deletion may have to be confirmed, and nothing is lost
-        descriptor = os.open(base / _NAME, flags, 0o600)
+        descriptor = open_own(base / _NAME, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         try:
             os.write(descriptor, os.fsencode(name) + b"\0")
         finally:
