@@ -23,6 +23,7 @@ from aiaml_server.cli.doctor.finding import guarded
 from aiaml_server.cli.doctor.place import doubts, mounted_bsd, mounted_linux
 from aiaml_server.memory import format as text_of
 from aiaml_server.sync import once
+from aiaml_server.watch import is_local
 from client import SERVER
 from machine import CLEAN, TOKEN, as_person, bare, git
 
@@ -584,6 +585,22 @@ def test_stray_temporary_files_are_deleted_once_they_are_old(base: Path) -> None
 
 
 # --- the index ----------------------------------------------------------------------------------
+
+
+NO_WATCH = 'echo 0 > /proc/sys/user/max_inotify_instances && exec "$@"'
+
+
+def test_a_system_that_tells_of_no_more_edits_is_a_warning(base: Path) -> None:
+    """All inotify instances are in use: said with what it costs, and how to get more."""
+    alone = ["unshare", "--user", "--map-root-user", "sh", "-c", NO_WATCH, "sh"]
+    if sys.platform != "linux" or subprocess.run([*alone, "true"], check=False).returncode:
+        pytest.skip("no instances can be taken from a process here")
+    if not is_local(base):
+        pytest.skip("on such a file system nothing would be told anyway")
+    assert checked(base, "index").all_is_well
+    done = run(base, "index", before=alone)
+    assert "max_user_instances" in done.stdout
+    assert "answers" in done.stdout
 
 
 def tampered(base: Path, statement: str) -> None:

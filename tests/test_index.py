@@ -381,6 +381,20 @@ def test_an_edit_in_place_is_seen_within_five_seconds(
     assert index.SLICE >= 10_000
 
 
+def test_without_a_list_of_touched_names_an_edit_is_seen_after_a_second(
+    bank: MemoryBank, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the next question, among as many files as are compared at a time."""
+    monkeypatch.undo()
+    monkeypatch.setattr(watch.Watch, "begin", lambda *_: None)
+    assert found(bank, "needle") == ["first.md"]
+    time.sleep(0.1)  # past the tick in which the directory was filled
+    assert found(bank, "needle") == ["first.md"]
+    write(base, "first.md", format(replace(NOTE, content="thread")))
+    time.sleep(1.1)
+    assert found(bank, "thread") == ["first.md"]
+
+
 @pytest.mark.parametrize("name", ["0.md", "9.md", "first.md"])
 def test_an_edit_in_place_is_seen_by_one_of_many_short_lives(
     name: str, bank: MemoryBank, base: Path, monkeypatch: pytest.MonkeyPatch

@@ -6,9 +6,10 @@ delete. Nobody tells it what changed; before each answer it asks:
 - *Was a name added, removed or replaced?* Then the directory has another stamp than the recorded
   one, and the stamps of all files are compared with theirs; or, once all was up to date and where
   the system tells which names were touched since (`watch`), of those alone.
-- *Was a file edited in place?* The directory does not tell. So every few seconds, when there is a
-  question at all, the stamps of the next `SLICE` files are compared; and those of the hits are
-  before they are given out, whatever the size of the store.
+- *Was a file edited in place?* The directory does not tell. So every few seconds (every second
+  where the system tells nothing), when there is a question at all, the stamps of the next `SLICE`
+  files are compared; and those of the hits are before they are given out, whatever the size of the
+  store.
 
 Why the answer is exact: `tokens` shows that a keyword of word characters has its score in the
 postings, and that any other can occur only in certain texts and only so often. `scorer` scores
@@ -55,6 +56,7 @@ log = logging.getLogger(__name__)
 
 SLICE = 10_000  # files whose stamps are compared at a time: some 30 ms
 SLICE_SECONDS = 4.0
+UNTOLD_SECONDS = 1.0  # where the system does not tell what was touched
 STEP_BYTES = 8 * 1024 * 1024  # of files that are recorded together
 MANY_KEYWORDS = 300  # a file of 4 MiB cannot score 2 to the 32 with fewer
 FEW = 8  # candidates that are sooner scored than narrowed down
@@ -156,6 +158,11 @@ class Index:
     def comparing(self) -> float:
         """Seconds of a processor that finding out what changed takes; 0 where the system tells."""
         return 0.0 if self._watch.begun else self._comparing
+
+    @property
+    def lacks_watch(self) -> bool:
+        """Whether a system that could tell what was touched has nothing left to do it with."""
+        return not self._watch.begun and is_local(self._store.directory)
 
     def close(self) -> None:
         """Stop what is going on, soon, and close the file."""
@@ -270,7 +277,7 @@ class Index:
             differing = list(self._changed(database.known(), new))
             self._comparing = time.thread_time() - began
             self._look_at(database, [*differing, *new])
-            self._slice_due = time.monotonic() + SLICE_SECONDS
+            self._slice_due = time.monotonic() + self._slice_seconds()
         if settled and stamp != database.directory():
             with database.transaction():
                 database.set_directory(stamp)
@@ -282,8 +289,11 @@ class Index:
             changed = self._changed(known, set())
             self._look_at(database, (name for name in changed if name not in self._verified))
             self._slice_after = known[-1][0] if len(known) == SLICE else ""
-            self._slice_due = time.monotonic() + SLICE_SECONDS
+            self._slice_due = time.monotonic() + self._slice_seconds()
         self._seen = stamp
+
+    def _slice_seconds(self) -> float:
+        return SLICE_SECONDS if self._watch.begun else min(SLICE_SECONDS, UNTOLD_SECONDS)
 
     def _touched(self, stamp: Stamp) -> list[str] | None:
         """Return the names touched since all were up to date; None if they are to be compared.
