@@ -55,6 +55,23 @@ def test_examples_of_documentation_are_no_secrets() -> None:
     assert len(alarms) <= 3, alarms
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ghp_" + "a1B2" * 9,  # a pattern
+        "ASIAPACIFICREGIONALS",  # words
+        "hf_TheQuickBrownFoxesJumpOverAnyLazies",
+        "sk-" + "0f" * 16,
+        "glpat-" + "-_" * 10,
+        "npm_" + "aaaabbbbccccddddeeeeffffgggghhhhiiii",
+        "xoxb-1111111111-2222222222-" + "z" * 24,
+    ],
+)
+def test_what_was_not_drawn_at_random_is_no_secret(text: str) -> None:
+    """Also without a word by which it could be told for an example."""
+    assert leak(text.encode()) == ""
+
+
 def test_keys_that_issuers_publish_are_no_secrets() -> None:
     """Everybody tries them; put together here, so that no scanner takes this file for a leak."""
     assert not leak(b"sk_test_" + b"4eC39HqLyjWDar" + b"jtT1zdp7dc")

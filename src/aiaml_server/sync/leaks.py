@@ -158,12 +158,12 @@ def _repeats(text: bytes) -> bool:
 
 
 def _is_wordy(text: bytes) -> bool:
-    """Whether it is of letters alone, with the vowels of words, and changes case seldom."""
-    if not text.isalpha() or len(re.findall(rb"[a-z][A-Z]", text)) > len(text) / 8:
+    """Whether it is of letters alone, and they make words: in capitals known by their vowels."""
+    if not text.isalpha():
         return False
-    return sum(text.lower().count(vowel) for vowel in (b"a", b"e", b"i", b"o", b"u")) > 0.4 * len(
-        text
-    )
+    if text.isupper():
+        return sum(map(text.count, (b"A", b"E", b"I", b"O", b"U"))) > 0.4 * len(text)
+    return len(b"".join(re.findall(rb"[A-Z]?[a-z]{3,}", text))) > 0.7 * len(text)
 
 
 def _is_mixed(text: bytes) -> bool:
