@@ -105,6 +105,11 @@ def test_a_name_can_hold_one_as_well() -> None:
     assert objection(b"files/20260101_120000_1b2c3d4e.md", b"x") == ""
 
 
+def test_a_short_address_with_a_password_of_odd_characters_is_found() -> None:
+    """There is no long word in it."""
+    assert leak(b"see redis://:a#b&c?d@h.io/ for it") == "a password in an address"
+
+
 def test_bytes_that_are_no_text_are_looked_into() -> None:
     """A memory by hand may be of any encoding."""
     token = f"ghp_{of(ALNUM, 36)(random.Random(1))}".encode()

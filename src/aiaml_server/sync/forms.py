@@ -186,7 +186,7 @@ FORMS = (
     ),
     _named("a Fastly token", ("fastly",), rf"{URL}{{32}}", "Fastly: Using API tokens"),
     Form(
-        "a Fly.io token", ("fm1_", "fm2_", "fo1_", "FlyV1 "),
+        "a Fly.io token", ("fm1_", "fm2_", "fo1_"),
         r"(?:FlyV1 )?(?:fm[12]r?_([A-Za-z0-9+/=,_]{40,1500})|fo1_([A-Za-z0-9_-]{43}))",
         "Fly.io: Access tokens",
     ),

@@ -21,6 +21,7 @@ from .leaks import objection
 KEPT = "it is kept on this machine"
 KEEP_LOCAL = ".keep-local"
 _HEAD = "# Memories that stay on this machine, as .gitignore has them (see `aiaml keep-local`).\n"
+_REMEMBERED = 200_000
 _MOST = 16 * 1024 * 1024
 
 
@@ -32,16 +33,29 @@ class Guard:
         self._secrets = secrets
         self._released = released(common)
         self._kept = _kept(base, common, git)
+        self._harmless: set[int] = set()  # hashes of what was looked into, and may travel
 
     def __call__(self, path: bytes, data: bytes) -> str:
         """Say why a file must not travel; empty when it may."""
         if where := self._kept.get(path):
             return f"{KEPT} ({where})"
-        return objection(path, data) if self._secrets and path not in self._released else ""
+        if (
+            not self._secrets
+            or path in self._released
+            or (seen := hash((path, data))) in self._harmless
+        ):
+            return ""
+        reason = objection(path, data)
+        if not reason and len(self._harmless) < _REMEMBERED:
+            self._harmless.add(seen)
+        return reason
 
     def __eq__(self, other: object) -> bool:
         """Whether the choices are the same."""
-        return isinstance(other, Guard) and vars(self) == vars(other)
+        return isinstance(other, Guard) and self._choices() == other._choices()
+
+    def _choices(self) -> tuple[object, ...]:
+        return self._secrets, self._released, self._kept
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 _NEAR = 64  # characters at most between a secret's name and the secret
 _WINDOW = 200  # the same, and the secret; what has no upper bound is known by its beginning
-_LONG_WORD = re.compile(rb"[\w+/=.~%$:@!,-]{16}")  # every secret has one, prose hardly ever
+_WORD = rb"[\w+/=.~%$:@!,-]"
+_LONG_WORD = re.compile(_WORD + rb"{16,}")  # every secret has one, prose hardly ever
 _LEFT = rb"(?:(?<![A-Za-z0-9])|(?<=\\[nrtf])|(?<=%[0-9A-Fa-f]{2})|(?<=\\u00[0-9a-f]{2}))"
 _SET = (
     rb"""(?:\\?["'`*\])]){0,3}\s{0,4}(?:[:=|,>]{1,3}|->|is|was)?\s{0,4}(?:\\?["'`*(\[<]){0,3}"""
@@ -68,12 +69,20 @@ _NO_HOST = rb"@(?:[\w.-]{0,200}\.)?(?:example\.?(?:com|org|net)?|invalid|host(?:
 
 def leak(data: bytes) -> str:
     """Name the first secret in `data` ("a GitHub token"); empty when there is none."""
-    if not _LONG_WORD.search(data):
+    words = b"\n".join(_LONG_WORD.findall(data))
+    if not words and b"://" not in data:
         return ""
-    by_itself, beside = _anchored()
-    for anchors, text in ((by_itself, data), (beside, data.lower())):
+    in_words, anywhere, beside = _anchored()
+    lowered = data.lower()
+    for anchors, place, text in (
+        (in_words, words, data),
+        (anywhere, data, data),
+        (beside, lowered, lowered),
+    ):
         for anchor, form in anchors:
-            if anchor in text and any(map(_JUDGES[form.judge], _matches(form, anchor, data, text))):
+            if anchor in place and any(
+                map(_JUDGES[form.judge], _matches(form, anchor, data, text))
+            ):
                 return form.name
     return ""
 
@@ -87,14 +96,18 @@ def objection(path: bytes, data: bytes) -> str:
 
 
 @cache
-def _anchored() -> tuple[list[tuple[bytes, Form]], list[tuple[bytes, Form]]]:
-    """Return every anchor with its form: of what is known by itself, and of what by a name."""
+def _anchored() -> tuple[list[tuple[bytes, Form]], ...]:
+    """Return every anchor with its form: those inside long words, those elsewhere, and names."""
     from .forms import FORMS  # noqa: PLC0415 (4 ms; `remember` hardly ever needs it)
 
     pairs = [(anchor.encode(), form) for form in FORMS for anchor in form.anchors]
-    return [each for each in pairs if not each[1].beside], [
-        each for each in pairs if each[1].beside
+    beside = [each for each in pairs if each[1].beside]
+    in_words = [
+        (anchor, form)
+        for anchor, form in pairs
+        if not form.beside and form.judge != "password" and re.fullmatch(_WORD + b"+", anchor)
     ]
+    return in_words, [each for each in pairs if each not in (*in_words, *beside)], beside
 
 
 @cache

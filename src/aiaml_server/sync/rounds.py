@@ -71,6 +71,7 @@ class Rounds:
         self._pace = Pace(settings.sync_interval)
         self._not_before = 0.0
         self._outgoing = Outgoing(self._repository)
+        self._guard: Guard | None = None
         self._kept_out: dict[bytes, str] = {}
         self._status = Status()
         self._asked = False  # whether the remote was, in this round
@@ -172,7 +173,9 @@ class Rounds:
 
     def _commit(self) -> int:
         self.progress.begin("committing")
-        self._guard = self._new_guard()
+        guard = self._new_guard()
+        if guard != self._guard:  # which remembers what it has looked into
+            self._guard = guard
         committed = self._repository.commit(self._guard, self._missing)
         self.progress.committed += committed
         self.progress.brought_back = self._repository.brought_back
@@ -263,7 +266,7 @@ class Rounds:
         ours = self._repository.head()
         if not ours:
             return ours
-        ours = self._outgoing.pushable(theirs, ours, self._guard)
+        ours = self._outgoing.pushable(theirs, ours, self._guard or self._new_guard())
         self._tell_kept_out()
         return ours
 
