@@ -98,9 +98,9 @@ class Machine:
         """Run git in the base directory."""
         return git(self.base, *words)
 
-    def messages(self) -> list[str]:
-        """Return the subjects of all commits, newest first."""
-        return self.git("log", "--format=%s").splitlines()
+    def messages(self, branch: str = "HEAD") -> list[str]:
+        """Return the subjects of all commits of a branch, newest first."""
+        return self.git("log", "--format=%s", branch, "--").splitlines()
 
 
 def is_index_current(base: Path) -> bool:

@@ -149,7 +149,7 @@ def test_commits_carry_the_persons_identity_or_else_ours(
 
 
 def test_an_existing_repository_is_used_as_it_is(alone: Machine) -> None:
-    """Its branch, history, configuration, staged and unrelated files are respected."""
+    """Its branch, history, configuration and files are a person's; ours is a branch beside."""
     alone.base.mkdir()
     alone.git("init", "--quiet", "--initial-branch=notes")
     (alone.base / "README").write_text("mine")
@@ -161,7 +161,8 @@ def test_an_existing_repository_is_used_as_it_is(alone: Machine) -> None:
     config = (alone.base / ".git" / "config").read_bytes()
     memory = alone.remember("a memory")
     alone.synced()
-    assert alone.messages() == [f"Add memory {memory.id} ({memory.file_name})", "By hand"]
+    assert alone.messages() == ["By hand"]
+    assert alone.messages("aiaml") == [f"Add memory {memory.id} ({memory.file_name})"]
     assert alone.git("branch", "--show-current") == "notes"
     assert alone.git("status", "--porcelain").splitlines() == ["M README", "A  staged"]
     assert (alone.base / ".git" / "config").read_bytes() == config
@@ -181,19 +182,22 @@ def test_what_a_killed_git_left_locked_does_not_stop_commits(alone: Machine) -> 
     """A fresh lock is a living git's and waited for; an old one is removed.
 
     The index stays locked for a day: `git commit -a` locks it while a person writes the message,
-    and commits of ours do not need it.
+    and commits of ours do not need it; only the branch that is checked out stays where it is.
     """
     alone.remember("one")
     alone.synced()
-    index_lock, ref_lock = (alone.base / ".git" / name for name in ("index.lock", "HEAD.lock"))
+    index_lock, ref_lock = (
+        alone.base / ".git" / name for name in ("index.lock", "refs/heads/aiaml.lock")
+    )
     index_lock.touch()
     memory = alone.remember("two")
     alone.synced()
-    assert memory.id in alone.messages()[0]
+    assert memory.id in alone.messages("aiaml")[0]
+    assert len(alone.messages()) == 2
     assert index_lock.exists()
     ref_lock.touch()
     alone.remember("three")
-    assert "HEAD.lock" in str(alone.sync().problem)
+    assert "aiaml.lock" in str(alone.sync().problem)
     for lock in (index_lock, ref_lock):
         os.utime(lock, (time.time() - 3600,) * 2)
     alone.synced()

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -234,7 +235,9 @@ def test_an_edit_and_a_deletion_are_seen_without_the_index(ada: Machine, bob: Ma
     kept, gone = ada.remember("kept"), ada.remember("gone")
     settle([ada, bob])
     ada.git("update-index", "--skip-worktree", *(f"files/{m.file_name}" for m in (kept, gone)))
-    (ada.base / ".git" / "index.lock").touch()
+    lock = ada.base / ".git" / "index.lock"
+    lock.touch()
+    os.utime(lock, (time.time() - 3600,) * 2)
     ada.path(kept).write_bytes(ada.path(kept).read_bytes() + b"more\n")
     ada.path(gone).unlink()
     settle([ada, bob])

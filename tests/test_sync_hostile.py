@@ -528,22 +528,6 @@ def test_commits_go_on_in_a_damaged_repository(
     assert ada.git("branch", "--show-current") == "main"
 
 
-def test_a_detached_head_is_attached_again_and_nothing_is_lost(ada: Machine, remote: Path) -> None:
-    """A person who looked at an old state and left it there does not stop sync."""
-    ada.remember("one")
-    ada.synced()
-    old = ada.git("rev-parse", "HEAD")
-    ada.remember("two")
-    ada.synced()
-    ada.git("checkout", "--quiet", old)
-    ada.remember("three")
-    assert len(ada.files) == 2
-    ada.synced()
-    assert len(ada.files) == 3
-    assert ada.git("branch", "--show-current") == "main"
-    assert content_of(remote) == ada.files
-
-
 def test_a_merge_of_a_person_is_not_disturbed(ada: Machine) -> None:
     """While a merge by hand is unfinished nothing is committed, and the status says why."""
     ada.remember("one")

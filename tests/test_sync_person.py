@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from aiaml_server.sync import remembered
-from machine import Machine, as_person, content_of, git, settle
+from machine import CLEAN, Machine, as_person, content_of, git, settle, wait_until
 
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="a shell script is the hook")
 
@@ -130,3 +131,288 @@ def test_a_persons_hooks_do_not_run_at_a_remote_that_is_a_path(
     ada.synced()
     assert len(content_of(remote)) == 1
     assert ran.read_text() == "post-receive\n"
+
+
+# --- a person's own files and branches ----------------------------------------------------------
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Machine:
+    """A machine without a remote."""
+    return Machine(tmp_path / "alone")
+
+
+def commit_file(base: Path, name: str, text: str, message: str = "By hand") -> None:
+    """Write a file of the person's, and commit it as they would."""
+    (base / name).write_text(text)
+    git(base, "add", name)
+    as_person(base, "commit", "--quiet", "-m", message)
+
+
+def test_a_file_on_a_branch_of_theirs_is_there_after_a_checkout(ada: Machine, remote: Path) -> None:
+    """Whatever rounds came in between; and what is on that branch stays on this machine."""
+    ada.remember("one")
+    ada.synced()
+    ada.git("checkout", "--quiet", "-b", "ideas")
+    commit_file(ada.base, "notes.txt", "mine")
+    second = ada.remember("two")
+    ada.synced()
+    for branch in ("main", "ideas", "main", "ideas"):
+        ada.git("checkout", "--quiet", branch)
+        assert (ada.base / "notes.txt").exists() == (branch == "ideas")
+        ada.remember(f"on {branch}")
+        ada.synced()
+        assert len(ada.files) == len(content_of(remote))
+    assert (ada.base / "notes.txt").read_text() == "mine"
+    assert second.file_name in ada.files
+    assert len(ada.files) == 6
+    assert ada.git("status", "--porcelain") == ""
+    assert "notes.txt" not in git(remote, "ls-tree", "--name-only", "main").splitlines()
+    assert not any(message.startswith("Forget") for message in ada.messages("aiaml"))
+
+
+def test_a_version_from_elsewhere_is_not_taken_back_by_the_next_commit(
+    ada: Machine, bob: Machine, remote: Path
+) -> None:
+    """Both have notes.txt on main; each changes something; both changes stand in the end."""
+    ada.remember("one")
+    ada.synced()
+    commit_file(ada.base, "notes.txt", "v1\n")
+    commit_file(ada.base, "other.txt", "v1\n")
+    ada.synced()
+    git(bob.base.parent, "clone", "--quiet", str(remote), str(bob.base))
+    bob.synced()
+    assert (bob.base / "notes.txt").read_text() == "v1\n"
+    (ada.base / "notes.txt").write_text("v2\n")
+    as_person(ada.base, "commit", "--quiet", "-am", "Notes v2")
+    settle([ada, bob])
+    assert git(remote, "show", "main:notes.txt") == "v2"
+    assert (bob.base / "notes.txt").read_text() == "v1\n"
+    assert bob.git("status", "--porcelain") == ""
+    (bob.base / "other.txt").write_text("v2\n")
+    as_person(bob.base, "commit", "--quiet", "-am", "Something else")
+    settle([bob, ada])
+    assert git(remote, "show", "main:notes.txt") == "v2"
+    assert git(remote, "show", "main:other.txt") == "v2"
+    for machine in (ada, bob):
+        as_person(machine.base, "merge", "--quiet", "--no-edit", "aiaml")
+        assert (machine.base / "notes.txt").read_text() == "v2\n"
+        assert (machine.base / "other.txt").read_text() == "v2\n"
+        assert machine.git("status", "--porcelain") == ""
+    ada.remember("another")
+    settle([ada, bob])
+    assert ada.files == bob.files == content_of(remote)
+
+
+def test_a_pull_and_a_push_by_hand_bring_a_persons_files_and_the_memories(
+    ada: Machine, bob: Machine, remote: Path
+) -> None:
+    """The commands of docs/sync.md, in clones of a repository that has both."""
+    for machine in (ada, bob):
+        git(machine.base.parent, "clone", "--quiet", str(remote), str(machine.base))
+    memory = ada.remember("one")
+    ada.synced()
+    as_person(ada.base, "pull", "--quiet", "--no-rebase", "origin", "main")
+    commit_file(ada.base, "notes.txt", "v1\n")
+    ada.git("push", "--quiet", "origin", "HEAD:main")
+    other = bob.remember("two")
+    settle([bob, ada])
+    as_person(bob.base, "pull", "--quiet", "--no-rebase", "--no-edit", "origin", "main")
+    assert (bob.base / "notes.txt").read_text() == "v1\n"
+    bob.git("push", "--quiet", "origin", "HEAD:main")
+    settle([bob, ada])
+    assert set(ada.files) == {memory.file_name, other.file_name}
+    assert ada.files == bob.files == content_of(remote)
+    assert git(remote, "show", "main:notes.txt") == "v1"
+
+
+def test_both_change_the_same_file_and_neither_version_is_lost(
+    ada: Machine, bob: Machine, remote: Path
+) -> None:
+    """The second one waits for the person to merge, and travels then; memories go on."""
+    ada.remember("one")
+    ada.synced()
+    commit_file(ada.base, "notes.txt", "v1\n")
+    ada.synced()
+    git(bob.base.parent, "clone", "--quiet", str(remote), str(bob.base))
+    bob.synced()
+    for machine in (ada, bob):
+        commit_file(machine.base, "notes.txt", f"by {machine.base.name}\n")
+        if machine is ada:
+            settle([ada, bob])
+    memory = bob.remember("two")
+    settle([bob, ada])
+    assert memory.file_name in ada.files
+    assert git(remote, "show", "main:notes.txt") == "by ada"
+    assert (bob.base / "notes.txt").read_text() == "by bob\n"
+    as_person(bob.base, "merge", "--quiet", "--no-edit", "-X", "ours", "aiaml")
+    settle([bob, ada])
+    assert git(remote, "show", "main:notes.txt") == "by bob"
+    assert [path for path in git(remote, "ls-tree", "-r", "--name-only", "main").splitlines()
+            if "notes" in path] == ["notes.txt"]  # fmt: skip
+
+
+def test_a_repository_of_an_earlier_version_goes_on(ada: Machine, remote: Path) -> None:
+    """Its memories are on the person's branch, with their files; nothing is lost or doubled."""
+    ada.base.mkdir()
+    ada.git("init", "--quiet", "--initial-branch=notes")
+    commit_file(ada.base, "README", "mine")
+    memory = ada.remember("one")
+    ada.git("add", "files")
+    as_person(ada.base, "commit", "--quiet", "-m", f"Add memory {memory.id} ({memory.file_name})")
+    ada.git("push", "--quiet", str(remote), "notes:main")
+    head = ada.git("rev-parse", "HEAD")
+    other = ada.remember("two")
+    ada.synced()
+    assert ada.git("rev-parse", "HEAD") == head
+    assert set(content_of(remote)) == {memory.file_name, other.file_name}
+    assert len([m for m in ada.messages("aiaml") if memory.id in m]) == 1
+    assert ada.git("status", "--porcelain") == ""
+    ada.path(memory).unlink()
+    ada.path(other).write_bytes(ada.path(other).read_bytes() + b"more\n")
+    ada.synced()
+    assert set(content_of(remote)) == {other.file_name}
+    assert b"more" in content_of(remote)[other.file_name]
+
+
+# --- what a person types ------------------------------------------------------------------------
+
+
+@posix_only
+@pytest.mark.parametrize("how", [["-a"], []])
+def test_a_commit_whose_message_is_being_written_is_not_disturbed(
+    alone: Machine, how: list[str]
+) -> None:
+    """An open editor, while memories come: the commit is made, and the memories are in git."""
+    alone.remember("one")
+    alone.synced()
+    commit_file(alone.base, "notes.txt", "v1")
+    (alone.base / "notes.txt").write_text("v2")
+    alone.git("add", "notes.txt")
+    editor = "while [ ! -e ../go ]; do touch ../open; sleep 0.05; done; echo Notes > "
+    environment = {**os.environ, **CLEAN, "GIT_EDITOR": f"f() {{ {editor} $1; }}; f"}
+    words = ["git", "-c", "user.name=M", "-c", "user.email=m@x", "commit", "--quiet", *how]
+    with subprocess.Popen(words, cwd=alone.base, env=environment) as commit:
+        wait_until((alone.base.parent / "open").exists)
+        for number in range(3):
+            memory = alone.remember(f"meanwhile {number}")
+            alone.synced()
+            assert memory.id in alone.messages("aiaml")[0]
+        (alone.base.parent / "go").touch()
+        assert commit.wait(30) == 0
+    alone.synced()
+    assert alone.messages()[0] == "Notes"
+    assert alone.git("status", "--porcelain") == ""
+    assert alone.git("show", "aiaml:notes.txt") == "v2"
+
+
+def test_many_quick_commits_succeed_while_memories_come(alone: Machine) -> None:
+    """None fails for a lock or a moved branch."""
+    alone.remember("first")
+    alone.synced()
+    with alone.bank.opened():
+        for number in range(60):
+            if number % 6 == 0:
+                alone.remember(f"number {number}")
+            commit_file(alone.base, "notes.txt", f"{number}\n", f"Notes {number}")
+    alone.synced()
+    assert next(m for m in alone.messages() if m.startswith("Notes")) == "Notes 59"
+    assert len(alone.messages("aiaml")) >= 71
+    assert alone.git("show", "aiaml:notes.txt") == "59"
+
+
+def test_a_stash_is_given_back_whole(alone: Machine) -> None:
+    """`git stash -u`, memories, `git stash pop`."""
+    memory = alone.remember("one")
+    alone.synced()
+    commit_file(alone.base, "notes.txt", "v1")
+    for number in range(5):
+        (alone.base / "notes.txt").write_text(f"draft {number}")
+        (alone.base / "new.txt").write_text("new")
+        as_person(alone.base, "stash", "push", "--quiet", "--include-untracked")
+        alone.remember(f"meanwhile {number}")
+        alone.synced()
+        alone.git("stash", "pop", "--quiet")
+        assert (alone.base / "notes.txt").read_text() == f"draft {number}"
+        assert (alone.base / "new.txt").exists()
+    assert len(alone.files) == 6
+    assert memory.file_name in alone.files
+    assert alone.git("stash", "list") == ""
+
+
+@pytest.mark.parametrize("how", ["checkout", "bisect"])
+def test_a_look_at_an_old_commit_is_not_ended(ada: Machine, remote: Path, how: str) -> None:
+    """It lasts as long as the person wants; nothing is forgotten, and all goes on afterwards."""
+    for text in ("one", "two", "three", "four"):
+        ada.remember(text)
+        ada.synced()
+    before = dict(ada.files)
+    if how == "checkout":
+        ada.git("checkout", "--quiet", "HEAD~3")
+    else:
+        ada.git("bisect", "start", "HEAD", "HEAD~3")
+    head = ada.git("rev-parse", "HEAD")
+    assert len(ada.files) < 4
+    during = ada.remember("during")
+    for _ in range(2):
+        assert str(ada.sync().problem)
+    assert ada.git("rev-parse", "HEAD") == head
+    assert content_of(remote) == before
+    ada.git(*(["checkout", "--quiet", "main"] if how == "checkout" else ["bisect", "reset"]))
+    ada.synced()
+    assert set(content_of(remote)) == {*before, during.file_name}
+    assert content_of(remote) == ada.files
+    assert ada.git("status", "--porcelain") == ""
+
+
+def test_throwing_commits_away_by_hand_loses_no_memory(alone: Machine) -> None:
+    """`reset --hard`, `commit --amend` and a rebase of the branch that is checked out."""
+    memories = []
+    for text in ("one", "two", "three"):
+        memories.append(alone.remember(text).file_name)
+        alone.synced()
+    alone.git("reset", "--quiet", "--hard", "HEAD~2")
+    assert len(alone.files) == 1
+    alone.synced()
+    assert sorted(alone.files) == sorted(memories)
+    as_person(alone.base, "commit", "--quiet", "--amend", "-m", "In my words")
+    alone.synced()
+    as_person(alone.base, "rebase", "--quiet", "HEAD~1")
+    alone.synced()
+    assert sorted(alone.files) == sorted(memories)
+    assert sorted(content_of(alone.base, "aiaml")) == sorted(memories)
+    assert alone.git("status", "--porcelain") == ""
+
+
+def test_a_checkout_of_our_branch_and_back_keeps_the_memories(alone: Machine) -> None:
+    """Git takes them along when the person goes back to a branch without memories."""
+    alone.base.mkdir()
+    alone.git("init", "--quiet", "--initial-branch=main")
+    commit_file(alone.base, "notes.txt", "mine")
+    memories = {alone.remember("one").file_name, alone.remember("two").file_name}
+    alone.synced()
+    alone.git("checkout", "--quiet", "aiaml")
+    memories.add(alone.remember("three").file_name)
+    alone.synced()
+    assert alone.git("status", "--porcelain") == ""
+    alone.git("checkout", "--quiet", "main")
+    assert not alone.files
+    alone.synced()
+    assert set(alone.files) == memories == set(content_of(alone.base, "aiaml"))
+    assert (alone.base / "notes.txt").read_text() == "mine"
+    assert "aiaml" not in alone.git("log", "--format=%D", "main")
+
+
+def test_a_sparse_base_has_its_memories_on_disk(ada: Machine, bob: Machine, remote: Path) -> None:
+    """Whatever `git sparse-checkout` leaves away, `think` finds every memory."""
+    memory = ada.remember("one in Trieste")
+    ada.synced()
+    git(bob.base.parent, "clone", "--quiet", "--sparse", str(remote), str(bob.base))
+    assert not bob.files
+    bob.synced()
+    later = ada.remember("two in Trieste")
+    settle([ada, bob])
+    assert {hit.id for hit in bob.bank.think(["trieste"])} == {memory.id, later.id}
+    bob.path(memory).unlink()
+    settle([bob, ada])
+    assert set(ada.files) == {later.file_name} == set(bob.files)

@@ -421,7 +421,7 @@ def _unknown(memory_id: str, known: History, *, there: bool) -> str:
     if there:
         how = "`aiaml sync` commits it" if settings().sync else "AIAML_ENABLE_SYNC is false"
         return f"memory {memory_id} is there, but git does not know it yet: {how}"
-    if not known.head:
+    if not known.heads:
         return f"no memory has the id {memory_id}, and git has no history here"
     return f"no memory has or had the id {memory_id}"
 

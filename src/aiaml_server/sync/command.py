@@ -35,6 +35,7 @@ _OPTIONS = {
     "core.attributesFile": os.devnull,
     "core.excludesFile": os.devnull,
     "core.safecrlf": "false",
+    "core.logAllRefUpdates": "true",
     "diff.orderFile": os.devnull,
     "commit.gpgSign": "false",
     "push.gpgSign": "false",

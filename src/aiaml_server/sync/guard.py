@@ -10,11 +10,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from contextlib import suppress
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import make_directory, read_regular, replace_atomic
 
+from .checkout import HIDDEN
 from .command import Command, GitFailed
 from .leaks import objection
 
@@ -133,10 +135,24 @@ def _ignored(base: Path, git: Command, names: list[bytes]) -> dict[bytes, str]:
     fields = iter(output.split(b"\0"))
     found = {}
     for source, line, pattern, path in zip(fields, fields, fields, fields, strict=False):
-        if not pattern.startswith(b"!"):
+        if pattern == HIDDEN.strip() and source.endswith(b"info/exclude"):  # our own line, first
+            name = os.fsdecode(path).removeprefix("files/")
+            if any(fnmatchcase(name, each) for each in _patterns(base)):
+                found[path] = KEEP_LOCAL
+        elif not pattern.startswith(b"!"):
             place = Path(os.fsdecode(source)).name if b"/" in source else os.fsdecode(source)
             found[path] = f"{place}, line {line.decode()}"
     return found
+
+
+def _patterns(base: Path) -> list[str]:
+    """Return what `.keep-local` says of names in `files`, where git tells of another line."""
+    lines = _read(base / KEEP_LOCAL).decode("utf-8", "surrogateescape").splitlines()
+    return [
+        "*" if line.strip("/") == "files" else line.strip("/").removeprefix("files/")
+        for line in lines
+        if line and line[0] not in "#!"
+    ]
 
 
 def _listed(directory: Path) -> list[bytes]:

@@ -78,15 +78,21 @@ class History:
 
     def __init__(self, base: Path) -> None:
         self._repository = Repository(base)
-        self.head = self._repository.head() if self._repository.find() else ""
+        self.heads = self._repository.heads() if self._repository.find() else []
 
     @cached_property
     def commits(self) -> list[Commit]:
         """All commits, newest first."""
-        if not self.head:
+        if not self.heads:
             return []
-        words = ("-z", "--no-show-signature", "--encoding=UTF-8", f"--format={_FIELDS}")
-        output = self._repository.git.log(*words, self.head, "--")
+        words = (
+            "-z",
+            "--date-order",
+            "--no-show-signature",
+            "--encoding=UTF-8",
+            f"--format={_FIELDS}",
+        )
+        output = self._repository.git.log(*words, *self.heads, "--")
         fields = iter(output.decode("utf-8", "surrogateescape").split("\0"))
         return [
             Commit(oid, tuple(parents.split()), time_of(time), author, subject)
@@ -130,7 +136,7 @@ class History:
 
     def commit(self, revision: str) -> str:
         """Return the commit that git understands by `revision`; empty where there is none."""
-        if not revision or revision.startswith("-") or not self.head:
+        if not revision or revision.startswith("-") or not self.heads:
             return ""
         try:
             return self._repository.name_of(f"{revision}^{{commit}}")
@@ -187,8 +193,10 @@ class History:
         Each line of it has the commits before and after, that of a join also the one that arrived.
         What is new came with that one; the join itself, and what was put on top of it, did not.
         """
-        path = self._repository.directory / "logs" / "HEAD"
-        lines = path.read_text("utf-8", "replace").splitlines() if path.is_file() else []
+        lines = _in_order(
+            _log_of(self._repository.common, self._repository.branch()),
+            _log_of(self._repository.directory, "HEAD"),
+        )
         parents = {each.oid: each.parents for each in self.commits}
         found: dict[str, bool] = {}
         seen: set[str] = set()
@@ -206,6 +214,20 @@ class History:
             if len(own := parents.get(after, ())) > 1 and own[0] == before:
                 found[after] = False
         return found
+
+
+def _log_of(directory: Path, name: str) -> list[str]:
+    path = directory / "logs" / name
+    return path.read_text("utf-8", "replace").splitlines() if path.is_file() else []
+
+
+def _in_order(ours: list[str], checked_out: list[str]) -> list[str]:
+    """Put the log of our branch after that of what was checked out until our branch began."""
+    checked_out = [line for line in checked_out if not line.endswith("\taiaml: bring along")]
+    start = ours[0].split(" ")[1] if ours and ours[0].endswith("\taiaml: begin") else ""
+    ends = [n for n, line in enumerate(checked_out, 1) if line.split(" ")[1:2] == [start]]
+    end = ends[-1] if ends else 0
+    return [*checked_out[:end], *ours, *checked_out[end:]]
 
 
 def _reach(oid: str, parents: dict[str, Sequence[str]], seen: set[str]) -> set[str]:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from aiaml_server.files import replace_atomic
 
+from .checkout import quiet
 from .command import GitFailed
 from .disk import in_chunks
 from .problem import REMOTE_VERBS
@@ -77,7 +78,7 @@ def mend(repository: Repository, objection: Callable[[bytes, bytes], str]) -> No
     _remove_empty(repository.common / "objects")
     _remove_empty(repository.common / "refs")
     _set_aside_packs(repository)
-    _restore_head(repository, objection)
+    _restore_branches(repository, objection)
     _restore_index(repository)
 
 
@@ -108,29 +109,44 @@ def _set_aside_packs(repository: Repository) -> None:
             log.warning("Set aside %s and its pack: %s", index, error.output)
 
 
-def _restore_head(repository: Repository, objection: Callable[[bytes, bytes], str]) -> None:
-    """Go back to the newest commit that is whole; none at all is a beginning as well."""
-    git = repository.git
+def _restore_branches(repository: Repository, objection: Callable[[bytes, bytes], str]) -> None:
+    """Go back to the newest commit that is whole; none at all is a beginning as well.
+
+    Our branch does, and what is checked out, too.
+    """
     _write_blobs(repository, objection)
-    branch = repository.branch()
-    for commit in _candidates(repository, branch):
+    ours = repository.branch()
+    checked_out = quiet(repository.git, "symbolic_ref", "--quiet", "HEAD") or "HEAD"
+    _restore(repository, ours, ours)
+    if checked_out != ours:
+        _restore(repository, checked_out, "HEAD")
+
+
+def _restore(repository: Repository, name: str, logged: str) -> None:
+    path = repository.directory / "logs" / logged
+    if not path.is_file():
+        path = repository.common / "logs" / logged
+    lines = path.read_text("utf-8", "replace").splitlines() if path.is_file() else []
+    before = [line.split(" ")[1] for line in reversed(lines) if line.count(" ") > 1]
+    present = _commit_of(repository, name)
+    if not present and not before:
+        return
+    for commit in dict.fromkeys((present, *before, _commit_of(repository, REMOTE))):
         if _is_whole(repository, commit):
-            git.update_ref("-m", "aiaml: mend", "HEAD", commit)
-            log.warning("Going on from commit %s", commit)
+            if commit != present:
+                repository.git.update_ref("-m", "aiaml: mend", name, commit)
+                log.warning("%s goes on from commit %s", name, commit)
             return
-    if branch != "HEAD":
-        (repository.common / branch).unlink(missing_ok=True)
-    log.warning("No commit is whole; beginning again from the files")
+    if name != "HEAD":
+        (repository.common / name).unlink(missing_ok=True)
+    log.warning("No commit of %s is whole; beginning again from the files", name)
 
 
-def _candidates(repository: Repository, branch: str) -> list[str]:
-    """Return the commits that the branch has been at, newest first, and the remote's."""
-    found = []
-    for name in dict.fromkeys((branch, "HEAD")):
-        path = repository.common / "logs" / name
-        lines = path.read_text("utf-8", "replace").splitlines() if path.is_file() else []
-        found += [line.split(" ")[1] for line in reversed(lines) if line.count(" ") > 1]
-    return list(dict.fromkeys([repository.name_of("HEAD"), *found, repository.name_of(REMOTE)]))
+def _commit_of(repository: Repository, name: str) -> str:
+    try:
+        return repository.name_of(name)
+    except GitFailed:
+        return ""
 
 
 def _is_whole(repository: Repository, commit: str) -> bool:
@@ -164,5 +180,5 @@ def _restore_index(repository: Repository) -> None:
     except GitFailed:
         (repository.directory / "index").rename(repository.directory / "index.damaged")
         log.warning("The index was damaged; it is made anew")
-    if not (repository.directory / "index").exists() and repository.head():
+    if not (repository.directory / "index").exists() and _commit_of(repository, "HEAD"):
         repository.git.read_tree("HEAD")

@@ -27,6 +27,7 @@ from aiaml_server.files import (
 
 from . import asked, stream
 from .address import git_directories
+from .checkout import BRANCH, MAIN, Checkout, Difference, changes, empty_tree, quiet
 from .command import Command, GitFailed
 from .disk import Disk, in_chunks, listing
 from .replay import MOST, on_top
@@ -38,7 +39,6 @@ from .worktree import MAX_FILE, Change, Changed, Unfit, bring, object_name, read
 log = logging.getLogger(__name__)
 
 IMPORT_FROM = 500  # more new memories than this, where git has none yet, share a commit
-MAIN = "refs/heads/main"
 JOINING = "refs/aiaml/joining"
 REMOTE = "refs/aiaml/remote"  # the remote's branch as last seen
 _CHUNK = 200  # files that are committed at once
@@ -71,7 +71,7 @@ _READ_THERE = (
     *("HEAD", "config", "config.worktree", "index", "packed-refs", "shallow"),
     *("info/attributes", "info/exclude", "info/grafts"),
 )
-_UNFINISHED = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply")
+__all__ = ["BRANCH", "IMPORT_FROM", "MAIN", "REMOTE", "Busy", "Repository"]
 
 
 _FINISH = (
@@ -113,7 +113,8 @@ class Repository:
         self._adopted = False
         self._looked = False  # for a join that another process did not finish
         self._identity = ""
-        self._not_in_index: set[bytes] = set()  # as they are committed
+        self._may_move = True  # commits of ours, on top of others'
+        self._checkout = Checkout(self)
         self._listed: tuple[str, dict[bytes, Entry]] = ("", {})
 
     # --- setting up -----------------------------------------------------------------------------
@@ -122,7 +123,7 @@ class Repository:
         """Create what is missing, and clear away what a dead git has left.
 
         Raises:
-            Busy: a person's merge or rebase is under way.
+            Busy: a person's merge, rebase or look at the past is under way.
         """
         if not (self.base / ".git").exists():  # also deleted under a running server
             self._create()
@@ -130,9 +131,10 @@ class Repository:
         if not self._adopted:
             self._adopt()
         self._clear_leftovers()
-        for name in _UNFINISHED:
-            if (self.directory / name).exists():
-                raise Busy(f"{name} is in .git: finish what git is doing there, then sync goes on")
+        obstacle, remedy = self._checkout.obstacle()
+        if obstacle:
+            raise Busy(obstacle, remedy)
+        self._take_over()
 
     def _create(self) -> None:
         make_directory(self.base)
@@ -158,6 +160,7 @@ class Repository:
         self._check_files()
         self.git.variables["GIT_DIR"] = str(self.directory)
         self.git.variables["GIT_WORK_TREE"] = str(self.base)
+        self._checkout = Checkout(self)
         return True
 
     def _check_files(self) -> None:
@@ -179,6 +182,7 @@ class Repository:
         self.find()
         for name, text in (("attributes", _EXACT), ("exclude", _IGNORED)):
             _ensure_text(self.common / "info" / name, text)
+        self._checkout.begin()
         self._adopted = True
 
     def _clear_leftovers(self) -> None:
@@ -195,22 +199,36 @@ class Repository:
     # --- asking ---------------------------------------------------------------------------------
 
     def head(self) -> str:
-        """Return the object name of the current commit; empty before the first."""
-        return self.name_of("HEAD^{commit}")
+        """Return the newest commit of our branch, or the one that it is to begin with.
+
+        Empty where it is to begin anew.
+        """
+        return self.name_of(f"{self.branch()}^{{commit}}") or self._checkout.start()
+
+    def heads(self) -> list[str]:
+        """Return that commit, and the one that is checked out where it has memories, too."""
+        asked = f"{self.branch()}^{{commit}}\nHEAD:files\nHEAD^{{commit}}\n".encode()
+        answers = self.git.cat_file("--batch-check", istream=asked).decode().splitlines()
+        found = ("" if each.endswith("missing") else each.split()[0] for each in answers)
+        ours, files, checked_out = found
+        return list(dict.fromkeys(filter(None, (ours or self.head(), files and checked_out))))
 
     def branch(self) -> str:
-        """Return the full name of the current branch, or HEAD when none is checked out."""
-        return self._quiet("symbolic_ref", "--quiet", "HEAD") or "HEAD"
+        """Return the full name of the branch that memories are committed to."""
+        if self.directory == self.common:
+            return BRANCH
+        return f"{BRANCH}-{self.directory.name}"  # one of several worktrees
 
     def name_of(self, revision: str) -> str:
         """Return the object name that git understands by `revision`; empty where there is none."""
-        return self._quiet("rev_parse", "--verify", "--quiet", revision)
+        return quiet(self.git, "rev_parse", "--verify", "--quiet", revision)
 
     def ahead_behind(self) -> tuple[int, int]:
         """Count the commits that the remote, as last seen, has not; and those that we have not."""
         if not self.name_of(REMOTE):
-            return int(_text(self.git.rev_list("--count", "HEAD"))), 0
-        ahead, behind = self.git.rev_list("--left-right", "--count", f"HEAD...{REMOTE}").split()
+            return int(_text(self.git.rev_list("--count", self.head()))), 0
+        both = f"{self.head()}...{REMOTE}"
+        ahead, behind = self.git.rev_list("--left-right", "--count", both).split()
         return int(ahead), int(behind)
 
     def ahead_since(self) -> int | None:
@@ -219,22 +237,13 @@ class Repository:
         None where there is none, or none says a time that can be.
         """
         seen = [f"^{REMOTE}"] if self.name_of(REMOTE) else []
-        lines = self.git.rev_list("--timestamp", "HEAD", *seen).splitlines()
+        lines = self.git.rev_list("--timestamp", self.head(), *seen).splitlines()
         times = (int(line.split()[0]) for line in lines)
         return min((each for each in times if 0 < each <= time.time()), default=None)
 
     def differing(self, old: str, new: str) -> int:
         """Count the memories that differ between two commits; `old` may be empty for none."""
         return sum(map(is_memory, self._changes(old or self._empty_tree(), new)))
-
-    def _quiet(self, verb: str, *words: str) -> str:
-        """Ask for a name that may not be there."""
-        try:
-            return _text(getattr(self.git, verb)(*words))
-        except GitFailed as error:
-            if error.output:
-                raise
-            return ""
 
     def _disk(self, head: str) -> Disk:
         """Compare the files with the commit `head`; empty for none.
@@ -276,14 +285,8 @@ class Repository:
             for meta, path in zip(fields[::2], fields[1::2], strict=False)
         }
 
-    def _changes(self, old: str, new: str) -> dict[bytes, tuple[Entry | None, Entry | None]]:
-        """Return what differs between two trees: each path's entry before and after."""
-        fields = self.git.diff_tree("-r", "-z", "--raw", "--no-renames", old, new).split(b"\0")
-        changes = {}
-        for meta, path in zip(fields[::2], fields[1::2], strict=False):
-            old_mode, new_mode, old_oid, new_oid, _ = meta[1:].split(b" ")
-            changes[path] = (_entry(old_mode, old_oid), _entry(new_mode, new_oid))
-        return changes
+    def _changes(self, old: str, new: str) -> Difference:
+        return changes(self.git, old, new)
 
     # --- committing -----------------------------------------------------------------------------
 
@@ -315,12 +318,17 @@ class Repository:
         if disk.unlike() and self.git.ls_files("--unmerged", "--", "files"):
             raise Busy("a merge has left conflicts in files/: resolve them, then sync goes on")
         named = asked.to_forget(self.base)
-        forgotten = self._forgotten(disk, named, missing)
+        wait = self._checkout.is_under_way()  # what git takes away just now is not deleted
+        forgotten = [] if wait else self._forgotten(disk, named, missing)
         if self.forgetting != self._seen.held():
             self._seen.hold(self.forgetting)
         self.held_back, self.unfit = disk.held_back, disk.unfit
         gone = ((Step("Forget", path, None), None) for path in forgotten)
-        found = chain(self._steps(disk, head, objection), gone)
+        found = (
+            each
+            for each in chain(self._steps(disk, head, objection), gone)
+            if not wait or each[0].verb == "Add"
+        )
         adopting = not disk.tree and len(disk.here) > IMPORT_FROM
         committed = 0
         for chunk in in_chunks(found, _size, _IMPORTED if adopting else _CHUNK, _BYTES):
@@ -328,13 +336,13 @@ class Repository:
             groups = [steps] if adopting else [[step] for step in steps]
             head = self._import(stream.commits(groups, self.branch(), head, self._who()))
             self._seen.note({step.path: sighting for step, sighting in chunk})
-            self._refresh([step.path for step in steps])
             committed += len(steps)
-        self._refresh([path for path in disk.same if path not in disk.known])
         self._seen.note(disk.same)
         back = disk.missing() | (disk.deleted() if missing == "bring back" else {})
         self._bring_back(back, disk.outdated)
-        asked.done(self.base, named)
+        self._bring_along()
+        if not wait:
+            asked.done(self.base, named)
         return committed
 
     def _forgotten(self, disk: Disk, named: set[bytes], missing: Missing) -> list[bytes]:
@@ -374,7 +382,6 @@ class Repository:
         changes = {**lost, **outdated}
         back = self._check_out(changes)
         self._seen.note({path: _sighting(changes[path][1]) for path in back})
-        self._refresh(back)
         self.brought_back += len(back)
         if back:
             log.warning("Brought back %d memories that were in git and not on disk", len(back))
@@ -392,9 +399,7 @@ class Repository:
         steps = [Step("Set up", path, data) for path, data in files.items() if data in ours]
         if not steps:
             return ""
-        head = self._import(stream.commits([steps], self.branch(), "", self._who()))
-        self._refresh([step.path for step in steps])
-        return head
+        return self._import(stream.commits([steps], self.branch(), "", self._who()))
 
     def _who(self) -> str:
         """Return the identity that the person has configured, else one of our own."""
@@ -410,23 +415,23 @@ class Repository:
         """Write commits; return the name of the last one."""
         return _text(self.git.fast_import("--quiet", "--done", *words, istream=b"".join(commits)))
 
-    def _refresh(self, paths: Sequence[bytes]) -> None:
-        """Bring the index up to date for files that are committed.
+    def _bring_along(self) -> None:
+        self._checkout.bring_along(self.held_back.keys() | self.unfit.keys())
 
-        Commits do not need it. Where a living git keeps it locked, a later round does it.
-        """
-        self._not_in_index.update(paths)
-        if not self._not_in_index:
-            return
-        try:
-            if not (self.directory / "index").exists():
-                self.git.read_tree("HEAD")
-            names = b"\0".join((*self._not_in_index, b""))
-            self.git.update_index("--add", "--remove", "-z", "--stdin", istream=names)
-        except GitFailed as error:
-            log.debug("The index is not up to date: %s", error)
-        else:
-            self._not_in_index.clear()
+    def _take_over(self) -> None:
+        """Have in our branch what a person committed, and on disk what git took away."""
+        if not self.joining():
+            self._may_move = False
+            try:
+                for commit in self._checkout.to_follow():
+                    self._join(commit)
+            except Busy as error:  # what is on disk is committed first, and this at the next round
+                log.debug("Not taken over yet: %s", error)
+            finally:
+                self._may_move = True
+        back = self._check_out(self._checkout.disturbed())
+        if back:
+            log.info("Another state was checked out; %d memories were put back", len(back))
 
     def _file(self, path: bytes) -> Path:
         return self.base / os.fsdecode(path)
@@ -446,19 +451,22 @@ class Repository:
             Busy: a file was changed since it was committed; nothing of it is lost.
             OSError: the disk refused.
         """
+        arrived = self._join(theirs)
+        self._bring_along()
+        return arrived
+
+    def _join(self, theirs: str) -> int:
         ours = self.head()
         joined = self._joined(ours, theirs) if ours else theirs
         if joined == ours:
             return 0
-        changes = self._changes(ours or self._empty_tree(), joined)
+        new = self._changes(ours or self._empty_tree(), joined)
         self.git.update_ref(JOINING, joined)
-        here = self._check_out(changes)
+        here = self._check_out(new)
         before = ours or "0" * len(joined)
-        self.git.update_ref("-m", f"aiaml: join {theirs}", "HEAD", joined, before)
+        self.git.update_ref("-m", f"aiaml: join {theirs}", self.branch(), joined, before)
         self.git.update_ref("-d", JOINING)
-        self._seen.note({path: _sighting(changes[path][1]) for path in here})
-        self._refresh(here)
-        self._note({path: after for path, (_, after) in changes.items() if path not in set(here)})
+        self._seen.note({path: _sighting(new[path][1]) for path in here})
         return len(here)
 
     def joining(self) -> str:
@@ -468,26 +476,17 @@ class Repository:
             return self.name_of(JOINING)
         return ""
 
-    def attach(self) -> None:
-        """Where no branch is checked out, join main with what is, and check out main."""
-        if (self.directory / "HEAD").read_bytes().startswith(b"ref: "):
-            return
-        if main := self.name_of(MAIN):
-            self.join(main)
-        self.git.update_ref("-m", "aiaml: attach", MAIN, self.head())
-        self.git.symbolic_ref("HEAD", MAIN)
-        log.warning("No branch was checked out in %s; going on with main", self.base)
-
     def _joined(self, ours: str, theirs: str) -> str:
         """Return a commit that holds both, written without moving anything.
 
         Histories that crossed have several common ancestors; these are joined first, as git does.
-        Commits that are only ours are put on top of theirs, where both touch different memories.
+        Commits that are only ours are put on top of theirs, where both touch different memories,
+        unless theirs are a person's on this machine: the remote may have ours by now.
         """
-        bases = self._quiet("merge_base", "--all", ours, theirs).split()
+        bases = quiet(self.git, "merge_base", "--all", ours, theirs).split()
         if theirs in bases:
             return ours
-        if bare := self._without_join(ours, theirs):
+        if self._may_move and (bare := self._without_join(ours, theirs)):
             return self._joined(bare, theirs)
         # What is held back here stands in the way of another version of it that arrives.
         if ours in bases and not self.held_back.keys() & self._changes(ours, theirs).keys():
@@ -497,7 +496,8 @@ class Repository:
             {path: after for path, (_, after) in self._changes(base, side).items()}
             for side in (ours, theirs)
         )
-        if len(bases) == 1 and (replayed := self._replayed(ours, theirs, mine, their)):
+        movable = self._may_move and len(bases) == 1
+        if movable and (replayed := self._replayed(ours, theirs, mine, their)):
             return replayed
         changes, copies = union(mine, their)
         for path in changes.keys() & self.held_back.keys():
@@ -558,7 +558,9 @@ class Repository:
         if self.name_of(f"{ours}^{{tree}}") != self.name_of(f"{pushed}^{{tree}}"):
             return False
         self.git.update_ref("refs/aiaml/unpushed", ours)
-        self.git.update_ref("-m", "aiaml: go on from what was pushed", "HEAD", pushed, ours)
+        reason = "aiaml: go on from what was pushed"
+        self.git.update_ref("-m", reason, self.branch(), pushed, ours)
+        self._bring_along()
         return True
 
     def objects(self, oids: Sequence[bytes]) -> dict[bytes, bytes]:
@@ -599,7 +601,7 @@ class Repository:
         return self._import(iter([commits]), "--force")
 
     def _empty_tree(self) -> str:
-        return _text(self.git.mktree(istream=b""))
+        return empty_tree(self.git)
 
     def blobs(self, entries: Sequence[Entry]) -> dict[Entry, bytes]:
         """Return the bytes of those that are not too large for a memory."""
@@ -658,25 +660,6 @@ class Repository:
 
     def _refuse(self, path: bytes, reason: str) -> None:
         self.unfit[path] = f"another machine's version cannot be brought in: {reason}"
-
-    def _note(self, entries: Mapping[bytes, Entry | None]) -> None:
-        """Let the index know what is committed but was not brought in.
-
-        Where there is no such file, git is told not to miss it.
-        """
-        if not entries:
-            return
-        lines, missing, nothing = [], [], b"0" * len(self.head())
-        for path, entry in entries.items():
-            mode, oid = entry or (b"0", nothing)
-            lines.append(b"%s %s 0\t%s\0" % (mode, oid, path))
-            if entry and not os.path.lexists(self._file(path)):
-                missing.append(path + b"\0")
-        try:
-            self.git.update_index("-z", "--index-info", istream=b"".join(lines))
-            self.git.update_index("-z", "--skip-worktree", "--stdin", istream=b"".join(missing))
-        except GitFailed as error:
-            log.debug("The index is not up to date: %s", error)
 
 
 _ONLY_CONFIGURED = {

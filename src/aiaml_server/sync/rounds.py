@@ -161,7 +161,6 @@ class Rounds:
             self._join(unfinished)
         if last:
             return
-        self._repository.attach()
         try:
             self._exchange_when_due()
         finally:
