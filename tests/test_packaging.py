@@ -215,7 +215,7 @@ def test_an_installed_wheel_does_what_the_transcripts_and_stories_say(
 def test_every_verb_is_in_a_transcript() -> None:
     """But for the two that speak MCP, which other tests here start."""
     lines = "".join(path.read_text("utf-8") for path in (ROOT / "tests/transcripts").glob("*.txt"))
-    shown = set(re.findall(r"^\$ .*?\baiaml (\w+)", lines, re.MULTILINE))
+    shown = set(re.findall(r"^\$ .*?\baiaml ([a-z-]+)", lines, re.MULTILINE))
     assert set(VERBS) - shown == {"serve", "demo"}
 
 
