@@ -39,7 +39,9 @@ ELSEWHERE = {
     "aiaml_server.sync.leaks: re.compile((_LEFT if form.left else b'') + form.pattern.encode())": (
         Given(lambda: [leaks._compiled(form).pattern for form in FORMS if not form.beside], "match")
     ),
-    "aiaml_server.sync.leaks._GAPS": Given(list, "match"),
+    "aiaml_server.sync.leaks: re.compile(_GAPS[kind], re.IGNORECASE)": Given(
+        leaks._GAPS.values, "match"
+    ),
     # Only over a window of some bytes behind a name.
     "aiaml_server.sync.leaks: "
     "re.compile(b'(?<![\\\\w/+-])(?:%s)(?![\\\\w/+=-])' % form.pattern.encode())": Given(list),
