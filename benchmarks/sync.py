@@ -169,7 +169,7 @@ class Many(NamedTuple):
     Attributes:
         pushed: seconds until the remote had all.
         all_hold_all: seconds until every machine had all.
-        commits: those at the remote, but for the first.
+        commits: those that came to the remote.
         joins: those of them that have two parents.
         failures: rounds that were told as failed.
     """
@@ -188,10 +188,10 @@ class Many(NamedTuple):
         )
 
 
-def measured(remote: Path, bases: Sequence[Path], failures: Callable[[], int]) -> Many:
+def measured(remote: Path, start: str, bases: Sequence[Path], failures: Callable[[], int]) -> Many:
     """Wait until the remote, and then every machine, has all memories."""
     started, pushed = time.perf_counter(), 0.0
-    wanted = EACH * len(bases)
+    wanted = EACH * len(bases) + 1
     while time.perf_counter() - started < PATIENCE:
         if not pushed:
             listing = subprocess.run(
@@ -204,8 +204,8 @@ def measured(remote: Path, bases: Sequence[Path], failures: Callable[[], int]) -
             break
         time.sleep(0.2)
     hold = time.perf_counter() - started
-    commits = int(git(remote, "rev-list", "--count", "main")) - 1
-    joins = int(git(remote, "rev-list", "--count", "--merges", "main"))
+    commits = int(git(remote, "rev-list", "--count", f"{start}..main"))
+    joins = int(git(remote, "rev-list", "--count", "--merges", f"{start}..main"))
     return Many(pushed, hold, commits, joins, failures())
 
 
@@ -245,10 +245,11 @@ def ours(directory: Path, number: int, interval: float) -> Many:
             for base in bases
         ]  # fmt: skip
         time.sleep(3)
+        start = git(remote, "rev-parse", "main").strip()
         for bank in banks:
             for _ in range(EACH):
                 bank.remember("claude", "marco", ["bench"], "words")
-        return measured(remote, bases, lambda: failures.count)
+        return measured(remote, start, bases, lambda: failures.count)
 
 
 def plain(directory: Path, number: int, interval: float) -> Many:
@@ -257,6 +258,7 @@ def plain(directory: Path, number: int, interval: float) -> Many:
     for base in bases:
         git(base, "fetch", "--quiet", "origin")
         git(base, "branch", "--quiet", "--set-upstream-to=origin/main", "main")
+    start = git(remote, "rev-parse", "main").strip()
     end = threading.Event()
     waiting = [fill(base, EACH) for base in bases]
 
@@ -276,7 +278,7 @@ def plain(directory: Path, number: int, interval: float) -> Many:
     for thread in threads:
         thread.start()
     try:
-        return measured(remote, bases, lambda: 0)
+        return measured(remote, start, bases, lambda: 0)
     finally:
         end.set()
         for thread in threads:

@@ -751,7 +751,7 @@ def test_the_remote_that_servers_use_is_asked_without_the_variable(
     """A shell that does not know of it is not told that memories stay on this computer."""
     remote = bare(tmp_path / "remote")
     once(Settings(base, remote=str(remote)))
-    assert synced(base, "remote").having("ok", "has memories")
+    assert checked(base, "remote", AIAML_ENABLE_SYNC="true").having("ok", "has memories")
 
 
 def test_a_remote_that_is_not_there_is_an_error(base: Path, tmp_path: Path) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import secrets
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,6 +15,8 @@ import pytest
 
 from git_server import Terms, git_server
 from machine import Machine, content_of
+
+posix_only = pytest.mark.skipif(sys.platform == "win32", reason="a shell script is the helper")
 
 
 @pytest.fixture(autouse=True)
@@ -107,3 +111,53 @@ def test_what_a_web_server_answers_is_told_by_its_cause(
     machine = Machine(tmp_path / "ada", address)
     machine.remember("hello")
     assert machine.sync().problem_kind == kind
+
+
+@pytest.mark.parametrize("number", [30, 600])
+def test_what_is_too_large_for_a_web_server_goes_in_pieces(
+    tmp_path: Path, terms: Terms, address: str, remote: Path, number: int
+) -> None:
+    """Servers are shipped with a limit for a request, which a first push may exceed."""
+    terms.largest = 1_000_000
+    machine = Machine(tmp_path / "ada", address)
+    directory = machine.base / "files"
+    directory.mkdir(parents=True)
+    for each in range(number):
+        text = secrets.token_hex(3_000_000 // number)
+        (directory / f"20240101_000000_{each:08x}.md").write_text(text)
+    machine.synced()
+    assert content_of(remote) == machine.files
+    assert max(terms.sizes) > terms.largest  # the first try was refused
+
+
+def test_one_memory_that_is_too_large_is_told_with_what_to_do(
+    tmp_path: Path, terms: Terms, address: str
+) -> None:
+    """No pieces are small enough then."""
+    terms.largest = 100_000
+    machine = Machine(tmp_path / "ada", address)
+    machine.remember(secrets.token_hex(200_000))
+    status = machine.sync()
+    assert status.problem_kind == "too-large"
+    assert "client_max_body_size" in str(status.what_to_do)
+
+
+@posix_only
+def test_a_credential_helper_that_hangs_is_told_within_ten_seconds(
+    tmp_path: Path, terms: Terms, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waits for a window that nobody sees; nothing of it is left running."""
+    terms.login = "ada:right"
+    helper = tmp_path / "helper"
+    helper.write_text("#!/bin/sh\nsleep 60\n")
+    helper.chmod(0o755)
+    config = tmp_path / "config"
+    config.write_text(f"[credential]\n\thelper = {helper}\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
+    machine = Machine(tmp_path / "ada", address)
+    machine.remember("hello")
+    started = time.monotonic()
+    status = machine.sync()
+    assert time.monotonic() - started < 10
+    assert status.problem_kind == "helper-hangs"
+    assert not (machine.base / ".git" / "aiaml" / "trace").exists()

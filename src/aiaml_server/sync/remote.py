@@ -8,9 +8,12 @@ address with the password that it may hold is in one private file and on no comm
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -18,7 +21,11 @@ from aiaml_server.files import check_own, own_directory, read_own, replace_atomi
 
 from .address import section
 from .command import Command, GitFailed, dying_with_us, ssh_command
+from .problem import problem_of
 from .repository import MAIN, REMOTE, Repository
+
+_SECONDS = 60.0
+_HELPER_SECONDS = 7.0  # for a credential helper at first; more after each failure, like the call
 
 
 class Remote:
@@ -44,7 +51,7 @@ class Remote:
         self.git.secrets = _credentials(self._url)
         self.git.prefix = dying_with_us()
         self._receiving: list[str] = []  # options of a push
-        self.seconds = 60.0  # that one call may take
+        self.seconds = _SECONDS  # that one call may take
 
     def prepare(self) -> None:
         """Set up the repository of our own."""
@@ -82,28 +89,66 @@ class Remote:
         Raises:
             GitFailed: it cannot be reached.
         """
+        known = self._known()
+        if known and (theirs := self._fetched_main()):
+            if theirs != known:
+                self._repository.git.update_ref(self._seen, theirs)
+            return theirs, True
         refs = self.refs()
         branch = MAIN if MAIN in refs else refs.get("ref: HEAD", "")
         if branch not in refs:
             return "", False
         theirs = refs[branch]
-        if theirs != self._known():
-            words = ("--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head")
-            self._call("fetch", *words, "origin", f"+{branch}:{REMOTE}")
+        if theirs != known:
+            self._fetch(branch)
             theirs = self._known()
             self._repository.git.update_ref(self._seen, theirs)
         return theirs, branch == MAIN
 
+    def _fetched_main(self) -> str:
+        """Fetch main without asking first what there is: one connection; empty without a main."""
+        try:
+            self._fetch(MAIN)
+        except GitFailed as error:
+            if "couldn't find remote ref" in error.output:
+                return ""
+            raise
+        return self._known()
+
+    def _fetch(self, branch: str) -> None:
+        words = ("--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head")
+        self._call("fetch", *words, "origin", f"+{branch}:{REMOTE}")
+
     def push(self, commit: str) -> None:
         """Make the remote's main the given commit, if that holds all that is there.
+
+        What is too large for a web server's limit goes in pieces, which end with a commit each.
 
         Raises:
             GitFailed: it cannot be reached, or refuses.
         """
+        try:
+            self._push(commit)
+        except GitFailed as error:
+            commits = self._commits_up_to(commit)
+            if problem_of(error).kind != "too-large" or len(commits) < 2:
+                raise
+            middle = len(commits) // 2
+            self.push(commits[middle - 1])
+            self.push(commit)
+
+    def _push(self, commit: str) -> None:
         words = ("--porcelain", "--no-verify", "--recurse-submodules=no", *self._receiving)
         self._call("push", *words, "origin", f"{commit}:{MAIN}")
         self.git.update_ref(REMOTE, commit)
         self._repository.git.update_ref(self._seen, commit)
+
+    def _commits_up_to(self, commit: str) -> list[str]:
+        """Return the commits that lead from what the remote has to this one."""
+        known = self._known()
+        words = ("--ancestry-path", f"^{known}") if known else ()
+        found: bytes = self._repository.git.rev_list("--reverse", "--first-parent", *words, commit)
+        return found.decode().split()
 
     def _receive_pack(self) -> list[str]:
         """Say how a remote on this machine is to receive: by its own hooks, not the person's.
@@ -146,9 +191,45 @@ class Remote:
         return output.decode().strip()
 
     def _call(self, verb: str, *words: str) -> bytes:
-        options = {"kill_after_timeout": self.seconds, "output_stream": self._meanwhile}
-        output: bytes = getattr(self.git, verb)(*words, **options)
+        trace = self._repository.common / self._place / "trace"
+        web = self._url.lower().startswith(("http:", "https:"))
+        patience = _HELPER_SECONDS * self.seconds / _SECONDS
+        started = time.monotonic()
+
+        def meanwhile() -> None:
+            if web and time.monotonic() - started > patience and _helper_waits(trace):
+                raise GitFailed(verb, f"the credential helper did not answer for {patience:g} s")
+            self._meanwhile()
+
+        trace.unlink(missing_ok=True)
+        try:
+            output: bytes = getattr(self.git, verb)(
+                *words,
+                kill_after_timeout=self.seconds,
+                output_stream=meanwhile,
+                env={"GIT_TRACE2_EVENT": str(trace)} if web else {},
+            )
+        finally:
+            with suppress(OSError):
+                trace.unlink(missing_ok=True)
         return output
+
+
+def _helper_waits(trace: Path) -> bool:
+    """Whether a credential helper was started and has not ended, by what git notes meanwhile.
+
+    A helper is started by a shell, with what it is asked as the last word (gitcredentials(7)).
+    """
+    running = set()
+    with suppress(OSError, ValueError, LookupError, TypeError):
+        for line in trace.read_text("utf-8", "replace").splitlines():
+            event = json.loads(line)
+            child = event["sid"], event.get("child_id")
+            if event["event"] == "child_start" and event["argv"][-1].endswith(" get"):
+                running.add(child)
+            elif event["event"] == "child_exit":
+                running.discard(child)
+    return bool(running)
 
 
 def _credentials(url: str) -> list[str]:

@@ -45,6 +45,7 @@ _CHUNK = 200  # files that are committed at once
 _FILES = 1000  # and brought in
 _BYTES = 16 * 1024 * 1024  # and as many bytes of them, at the most
 _IMPORTED = 5000
+_IMPORTED_BYTES = 1024 * 1024  # so that a commit passes the limit that web servers are shipped with
 _MANY = 20  # deletions at once that need no word of a person's, also of all memories
 _SHARE = 5  # more are held if they are more than a fifth
 _STALE_SECONDS = 600.0  # longer than any command of ours runs on this machine
@@ -330,8 +331,9 @@ class Repository:
             if not wait or each[0].verb == "Add"
         )
         adopting = not disk.tree and len(disk.here) > IMPORT_FROM
+        most = (_IMPORTED, _IMPORTED_BYTES) if adopting else (_CHUNK, _BYTES)
         committed = 0
-        for chunk in in_chunks(found, _size, _IMPORTED if adopting else _CHUNK, _BYTES):
+        for chunk in in_chunks(found, _size, *most):
             steps = [step for step, _ in chunk]
             groups = [steps] if adopting else [[step] for step in steps]
             head = self._import(stream.commits(groups, self.branch(), head, self._who()))
