@@ -923,12 +923,12 @@ def test_malformed_files_are_named_by_every_process(
 
 
 def test_a_wrong_answer_is_noticed_when_answers_are_checked(base: Path) -> None:
-    """AIAML_CHECK_INDEX: an index that was tampered with does not prove itself."""
+    """AIAML_CHECK_INDEX: an index tampered with, checksums and all, does not prove itself."""
     bank = MemoryBank(Settings(base, check_index=True))
     time.sleep(0.1)
     assert found(bank, "needle") == found(bank, "needle") == ["first.md"]
     with sqlite3.connect(file_of(base / ".index")) as tampered:
-        tampered.execute("UPDATE texts SET content = 'thread'")
+        tampered.executescript("DELETE FROM uncut; UPDATE whole_sums SET uncut = 0")
     tampered.close()
     with pytest.raises(Mismatch):
         bank.think(["needle"])
