@@ -38,6 +38,8 @@ def git_directories(base: Path) -> tuple[Path, Path]:
         ValueError: it holds something else.
     """
     directory = base / ".git"
+    if directory.is_symlink():
+        directory = directory.resolve()
     if directory.is_file():
         directory = base / _line(directory).removeprefix("gitdir: ")
     common = directory / "commondir"

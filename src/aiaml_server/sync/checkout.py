@@ -152,7 +152,10 @@ class Checkout:
 
     def _branch(self) -> str:
         """Return the full name of the branch that is checked out; empty where none is."""
-        return self._quiet("symbolic_ref", "--quiet", "HEAD")
+        text = _text_of(self._directory / "HEAD")
+        if text.startswith("ref: refs/heads/") and not text.endswith("/.invalid"):
+            return text.removeprefix("ref: ")
+        return self._quiet("symbolic_ref", "--quiet", "HEAD")  # none, or kept in another way
 
     def _name_of(self, revision: str) -> str:
         return self._quiet("rev_parse", "--verify", "--quiet", revision)

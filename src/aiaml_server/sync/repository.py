@@ -319,7 +319,8 @@ class Repository:
         if disk.unlike() and self.git.ls_files("--unmerged", "--", "files"):
             raise Busy("a merge has left conflicts in files/: resolve them, then sync goes on")
         named = asked.to_forget(self.base)
-        wait = self._checkout.is_under_way()  # what git takes away just now is not deleted
+        # What git takes away just now is not deleted.
+        wait = bool(disk.unlike() or disk.deleted()) and self._checkout.is_under_way()
         forgotten = [] if wait else self._forgotten(disk, named, missing)
         if self.forgetting != self._seen.held():
             self._seen.hold(self.forgetting)
