@@ -1,0 +1,67 @@
+"""What can go wrong: a closed list, each with the code that agents get."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aiaml_server.errors import AiamlError
+
+
+class Refused(AiamlError):  # noqa: N818 (the codes are the names)
+    """A call that was refused; nothing on disk was changed. The class's name is the code."""
+
+
+class InvalidSection(Refused):
+    """The section is not one that the schema defines."""
+
+    def __init__(self, section: str, known: Sequence[str], where: str) -> None:
+        names = ", ".join(known)
+        super().__init__(f"Section {section!r} is not defined in {where}; there are: {names}")
+
+
+class MissingSchema(Refused):
+    """There is no `_schema.md`."""
+
+
+class InvalidSchema(Refused):
+    """`_schema.md` is no schema."""
+
+
+class MissingLog(Refused):
+    """There is no log of that date."""
+
+
+class MalformedLog(Refused):
+    """A log or a summary is not as the schema has it."""
+
+
+class InvalidDate(Refused):
+    """The date is no real one, as YYYY-MM-DD."""
+
+
+class InvalidAgentName(Refused):
+    """The agent's name cannot be the name of a directory."""
+
+
+class NotARepository(Refused):
+    """`repo_root` is not the top of a git work tree."""
+
+
+class OutsideRepository(Refused):
+    """What is asked for lies, or leads, outside of the repositories that may be touched."""
+
+
+class InvalidContent(Refused):
+    """The content is empty, or would not stay within its section."""
+
+
+class InvalidMode(Refused):
+    """The mode is neither `append` nor `replace`."""
+
+
+class Busy(Refused):
+    """Another process is writing and did not end in time."""
+
+
+class DiskError(Refused):
+    """The disk refused; the file is as it was."""

@@ -1,0 +1,175 @@
+"""The five operations on one agent's memory. The same calls give the same bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from .document import Document, objection
+from .failures import (
+    InvalidContent,
+    InvalidMode,
+    InvalidSchema,
+    InvalidSection,
+    MalformedLog,
+    MissingLog,
+    MissingSchema,
+)
+from .place import SCHEMA, SUMMARY, Place, check_date
+from .schema import DEFAULT_SCHEMA, Schema
+
+MODES = ("append", "replace")
+MAX_CONTENT = 1024 * 1024  # characters
+
+
+class Written(NamedTuple):
+    """What a call did.
+
+    Attributes:
+        file: the path of the file.
+        created: whether it is new.
+        warnings: what the agent should know of the versions.
+    """
+
+    file: str
+    created: bool
+    warnings: list[str]
+
+
+class AgentMemory:
+    """One agent's session logs and summary, in one repository. Failures are `failures.Refused`."""
+
+    def __init__(self, root: str, agent: str, roots: Sequence[str] = ()) -> None:
+        self.place = Place(root, agent, roots)
+
+    def start(self, date: str | None = None) -> Written:
+        """Create a date's log, and the schema and the summary where they are missing."""
+        day = check_date(date)
+        name = self.place.log(day)
+        with self.place.writing():
+            data = self.place.read(SCHEMA)
+            schema = Schema.parse(DEFAULT_SCHEMA.encode() if data is None else data)
+            log = self.place.read(name)
+            warnings = schema.warnings()
+            if log is not None:
+                warnings += schema.check_log(name, Document(log), self.place.agent, day)
+            if data is None:
+                self.place.write(SCHEMA, DEFAULT_SCHEMA.encode())
+            if self.place.read(SUMMARY) is None:
+                self.place.write(SUMMARY, schema.summary(self.place.agent))
+            if log is None:
+                self.place.write(name, schema.log(self.place.agent, day))
+        return Written(str(self.place.shown / name), log is None, warnings)
+
+    def append(self, section: str, content: str, date: str | None = None) -> Written:
+        """Put content at the end of a section of a date's log; every byte that was there stays."""
+        day = check_date(date)
+        name = self.place.log(day)
+        _check_content(content)
+        with self.place.writing():
+            schema = self._schema()
+            if section not in schema.sections:
+                raise InvalidSection(section, schema.sections, "schema")
+            data = self.place.read(name)
+            if data is None:
+                raise MissingLog(f"there is no log of {day}; start_session makes it")
+            log = Document(data)
+            warnings = schema.warnings()
+            warnings += schema.check_log(name, log, self.place.agent, day)
+            changed = _appended(_with_section(log, section, schema), section, content)
+            schema.check_log(name, changed, self.place.agent, day)
+            self.place.write(name, changed.data)
+        return Written(str(self.place.shown / name), False, warnings)
+
+    def summary(self) -> str:
+        """Return the summary; where there is none, what an empty one would say. Never writes."""
+        data = self.place.read(SUMMARY)
+        if data is None:
+            schema = self.place.read(SCHEMA)
+            return (
+                Schema.parse(DEFAULT_SCHEMA.encode() if schema is None else schema)
+                .summary(self.place.agent)
+                .decode()
+            )
+        try:
+            return data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise MalformedLog(f"{SUMMARY}: byte {error.start} is not UTF-8") from error
+
+    def update(self, section: str, content: str, mode: str) -> Written:
+        """Append to a section of the summary, or replace what it holds; all else stays."""
+        if mode not in MODES:
+            raise InvalidMode(f"mode {mode!r} must be one of {', '.join(MODES)}")
+        _check_content(content)
+        with self.place.writing():
+            schema = self._schema()
+            data = self.place.read(SUMMARY)
+            before = Document(schema.summary(self.place.agent) if data is None else data)
+            schema.check_summary(SUMMARY, before)
+            known = list(dict.fromkeys([*schema.sections, *(s.text for s in before.sections)]))
+            if section not in known:
+                raise InvalidSection(section, known, "schema or summary")
+            summary = _with_section(before, section, schema)
+            change = _appended if mode == "append" else _replaced
+            changed = change(summary, section, content)
+            schema.check_summary(SUMMARY, changed)
+            self.place.write(SUMMARY, changed.data)
+        return Written(str(self.place.shown / SUMMARY), data is None, schema.warnings())
+
+    def sessions(self, limit: int | None = None) -> list[str]:
+        """Return the names of the logs, newest first."""
+        names = [f"{date}.md" for date in self.place.dates()]
+        return names if limit is None else names[:limit]
+
+    def check(self) -> list[tuple[str, str]]:
+        """Return every problem, with the file's name."""
+        problems: list[tuple[str, str]] = []
+        try:
+            schema = self._schema()
+        except (MissingSchema, InvalidSchema) as error:
+            return [(SCHEMA, str(error))]
+        for date in reversed(self.place.dates()):
+            name = self.place.log(date)
+            try:
+                log = Document(self.place.read(name) or b"")
+                schema.check_log(name, log, self.place.agent, date)
+            except MalformedLog as error:
+                problems.append((name, str(error)))
+        try:
+            if (data := self.place.read(SUMMARY)) is not None:
+                schema.check_summary(SUMMARY, Document(data))
+        except MalformedLog as error:
+            problems.append((SUMMARY, str(error)))
+        return problems
+
+    def _schema(self) -> Schema:
+        data = self.place.read(SCHEMA)
+        if data is None:
+            raise MissingSchema("there is no _schema.md; start_session makes it")
+        return Schema.parse(data)
+
+
+def _check_content(content: str) -> None:
+    why = objection(content)
+    if len(content) > MAX_CONTENT:
+        why = f"it is longer than {MAX_CONTENT:,} characters"
+    if why:
+        raise InvalidContent(f"content: {why}")
+
+
+def _with_section(document: Document, section: str, schema: Schema) -> Document:
+    if document.find(section):
+        return document
+    return document.with_section(section, schema.order)
+
+
+def _appended(document: Document, section: str, content: str) -> Document:
+    heading = document.find(section)
+    assert heading  # noqa: S101 (it was there, or has been put in)
+    return document.appended(heading, content)
+
+
+def _replaced(document: Document, section: str, content: str) -> Document:
+    heading = document.find(section)
+    assert heading  # noqa: S101
+    return document.replaced(heading, content)

@@ -1,0 +1,257 @@
+"""Where an agent's files lie in a repository, and nothing outside of it.
+
+The repository is never asked: no git runs, and no hook or code of it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import date, datetime
+from pathlib import Path
+
+from aiaml_server.errors import MalformedFile
+from aiaml_server.files import TEMPORARY, Lock, read_regular, replace_atomic, sync_directory
+
+from .failures import (
+    Busy,
+    DiskError,
+    InvalidAgentName,
+    InvalidDate,
+    MalformedLog,
+    NotARepository,
+    OutsideRepository,
+)
+
+MAX_FILE = 16 * 1024 * 1024  # bytes
+LOCK_SECONDS = 10.0
+DIRECTORY = (".github", "agent-memory")
+LOGS, SUMMARY, SCHEMA = "logs", "_summary.md", "_schema.md"
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_DEVICES = {"con", "prn", "aux", "nul"} | {
+    f"{kind}{n}" for kind in ("com", "lpt") for n in range(10)
+}
+_LEFT = re.compile(
+    r"\.(_schema|_summary|\d{4}-\d{2}-\d{2})\.md\.[0-9a-f]{8}" + re.escape(TEMPORARY)
+)
+
+
+def check_agent(name: str) -> str:
+    """Return an agent's name that can be a directory's.
+
+    Raises:
+        OutsideRepository: it has parts of a path, or names a device.
+        InvalidAgentName: it has other characters than it may.
+    """
+    if re.search(r"[/\\:\x00]", name) or name.endswith(".") or name.startswith(".."):
+        raise OutsideRepository(
+            f"agent_name {_shown(name)} would lead elsewhere; it must be one plain name"
+        )
+    if name.partition(".")[0].lower() in _DEVICES:
+        raise OutsideRepository(f"agent_name {_shown(name)} is the name of a device on Windows")
+    if not _NAME.fullmatch(name):
+        raise InvalidAgentName(
+            f"agent_name {_shown(name)} must be 1 to 64 letters, digits, dots, dashes or "
+            "underscores, such as 'aristotle'"
+        )
+    return name
+
+
+def check_date(text: str | None) -> str:
+    """Return a date as the name of a log has it; today's where none is given.
+
+    Raises:
+        InvalidDate: it is no real date.
+    """
+    if text is None:
+        return datetime.now().astimezone().date().isoformat()
+    if not (_DATE.fullmatch(text) and _is_real(text)):
+        raise InvalidDate(
+            f"date {_shown(text)} must be a real date as YYYY-MM-DD, such as '2025-01-20'"
+        )
+    return text
+
+
+def _is_real(text: str) -> bool:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _shown(text: str) -> str:
+    return ascii(text if len(text) <= 80 else f"{text[:80]}…")
+
+
+def git_directory(root: Path) -> Path | None:
+    """Return the git directory of a work tree's top; None where it is none."""
+    dot = root / ".git"
+    try:
+        if dot.is_file():  # a submodule, or a worktree of another repository
+            line = read_regular(str(dot), 4096).decode("utf-8", "surrogateescape").strip()
+            if not line.startswith("gitdir: "):
+                return None
+            dot = root / line.removeprefix("gitdir: ")
+        return dot if (dot / "HEAD").is_file() or (dot / "HEAD").is_symlink() else None
+    except (OSError, MalformedFile):
+        return None
+
+
+class Place:
+    """One agent's files in one repository."""
+
+    def __init__(self, root: str, agent: str, roots: Sequence[str] = ()) -> None:
+        """Find the place; nothing is made.
+
+        Raises:
+            NotARepository, OutsideRepository, InvalidAgentName: see there.
+        """
+        if not Path(root).is_absolute() or "\0" in root:
+            raise OutsideRepository(f"repo_root {_shown(root)} must be an absolute path")
+        self.agent = check_agent(agent)
+        self.root = Path(os.path.realpath(root))
+        if roots and not any(self.root.is_relative_to(os.path.realpath(each)) for each in roots):
+            raise OutsideRepository(
+                f"repo_root {_shown(root)} is in none of the directories of AIAML_REPOSITORIES"
+            )
+        git = git_directory(self.root)
+        if git is None:
+            raise NotARepository(
+                f"repo_root {_shown(root)} is not the top of a git work tree; `git rev-parse "
+                "--show-toplevel` in it names that"
+            )
+        self._git = git
+        self.directory = self.root.joinpath(*DIRECTORY, agent)
+        self.shown = Path(root).joinpath(*DIRECTORY, agent)
+        self._check_links(self.directory / LOGS)
+
+    def _check_links(self, path: Path) -> None:
+        """See that no directory on the way is a link.
+
+        Raises:
+            OutsideRepository: one is.
+            DiskError: something else has its name.
+        """
+        for each in (
+            *reversed(path.relative_to(self.root).parents[:-1]),
+            path.relative_to(self.root),
+        ):
+            try:
+                status = (self.root / each).lstat()
+            except FileNotFoundError:
+                return
+            except OSError as error:
+                raise DiskError(
+                    f"{each.as_posix()}: {(error.strerror or str(error)).lower()}"
+                ) from error
+            if stat.S_ISLNK(status.st_mode) or _is_reparse_point(status):
+                raise OutsideRepository(f"{each.as_posix()} is a link; it could lead outside")
+            if not stat.S_ISDIR(status.st_mode):
+                raise DiskError(f"{each.as_posix()} is in the way: it is not a directory")
+
+    def log(self, day: str) -> str:
+        """Return the name of a date's log, below the agent's directory."""
+        return f"{LOGS}/{day}.md"
+
+    def read(self, name: str) -> bytes | None:
+        """Return the bytes of a file; None where there is none.
+
+        Raises:
+            OutsideRepository: it is a link.
+            DiskError: it cannot be read.
+        """
+        path = self.directory / name
+        try:
+            if path.is_symlink():
+                raise OutsideRepository(f"{name} is a link; it could lead outside")
+            return read_regular(str(path), MAX_FILE)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except MalformedFile as error:
+            raise MalformedLog(f"{name}: {error}") from error
+        except OSError as error:
+            raise DiskError(f"{name}: {(error.strerror or str(error)).lower()}") from error
+
+    def dates(self) -> list[str]:
+        """Return the dates of the logs, newest first."""
+        try:
+            names = os.listdir(self.directory / LOGS)  # noqa: PTH208
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise DiskError(f"{LOGS}: {(error.strerror or str(error)).lower()}") from error
+        found = []
+        for name in names:
+            with suppress(InvalidDate, OSError):
+                day = check_date(name.removesuffix(".md"))
+                status = (self.directory / LOGS / name).lstat()
+                if name == f"{day}.md" and stat.S_ISREG(status.st_mode):
+                    found.append(day)
+        return sorted(found, reverse=True)
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Be the only one who writes for this agent, and clear away what a killed one left.
+
+        Raises:
+            Busy: another process is at it for too long.
+        """
+        with Lock(self._lock()).held(LOCK_SECONDS) as hold:
+            if not hold.had:
+                raise Busy(f"another process writes for {self.agent}; try again")
+            self._check_links(self.directory / LOGS)
+            for directory in (self.directory, self.directory / LOGS):
+                _clear_leftovers(directory)
+            yield
+
+    def _lock(self) -> Path:
+        """Return where the lock lies: in the git directory, which git status does not show."""
+        try:
+            directory = self._git / "aiaml-sessions"
+            directory.mkdir(exist_ok=True)
+        except OSError:
+            state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")  # noqa: PTH111
+            directory = Path(state) / "aiaml-sessions"
+            try:
+                directory.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise DiskError(f"no place for a lock: {error}") from error
+        return directory / f"{self.agent.lower()}.lock"
+
+    def write(self, name: str, data: bytes) -> None:
+        """Put a whole file in place, durably; a reader sees the old or the new one.
+
+        Raises:
+            DiskError: the disk refused; the old file is there.
+        """
+        path = self.directory / name
+        try:
+            self._make_directories(path.parent)
+            mode = path.stat().st_mode if path.exists() else path.parent.stat().st_mode & 0o666
+            replace_atomic(path, data, stat.S_IMODE(mode))
+        except OSError as error:
+            raise DiskError(f"{name}: {(error.strerror or str(error)).lower()}") from error
+
+    def _make_directories(self, path: Path) -> None:
+        missing = [each for each in (path, *path.parents) if not each.exists()]
+        for each in reversed(missing):
+            each.mkdir(exist_ok=True)
+            sync_directory(each.parent)
+
+
+def _clear_leftovers(directory: Path) -> None:
+    """Remove what a writer that was killed has left; nobody else writes now."""
+    with suppress(OSError):
+        for name in os.listdir(directory):  # noqa: PTH208
+            if _LEFT.fullmatch(name):
+                (directory / name).unlink()
+
+
+def _is_reparse_point(status: os.stat_result) -> bool:
+    """Say whether Windows would lead elsewhere."""
+    return bool(getattr(status, "st_file_attributes", 0) & 0x400)

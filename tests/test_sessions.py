@@ -1,0 +1,630 @@
+"""The toolset `sessions`: what it writes into a repository, refuses, and never touches."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mcp import Client as SdkClient
+
+from aiaml_server import toolsets
+from aiaml_server.server import Server
+from aiaml_server.toolset import at
+from aiaml_server.toolsets.sessions.document import Document, objection
+from aiaml_server.toolsets.sessions.failures import Refused
+from aiaml_server.toolsets.sessions.memory import AgentMemory
+from aiaml_server.toolsets.sessions.schema import DEFAULT_SCHEMA
+from client import Client
+from machine import git
+from toolset_contract import Call, Contract
+
+DAY = "2025-01-20"
+BELOW = Path(".github/agent-memory/aristotle")
+SECTIONS = ["Context", "Discussion Summary", "Decisions", "Open Questions", "Next Actions"]
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    """A git repository with a commit."""
+    path = tmp_path / "shop"
+    path.mkdir()
+    git(path, "init", "--quiet", "--initial-branch=main")
+    return path
+
+
+@pytest.fixture
+def memory(repo: Path) -> AgentMemory:
+    """Aristotle's memory in it, with a log."""
+    memory = AgentMemory(str(repo), "aristotle")
+    memory.start(DAY)
+    return memory
+
+
+def code_of(call: Callable[[], object]) -> str:
+    """Return the code that a call is refused with."""
+    with pytest.raises(Refused) as refused:
+        call()
+    assert str(refused.value)
+    return type(refused.value).__name__
+
+
+def log_of(repo: Path) -> Path:
+    """Return where the day's log is."""
+    return repo / BELOW / "logs" / f"{DAY}.md"
+
+
+class TestContract(Contract):
+    """What every toolset promises."""
+
+    name = "sessions"
+
+    def environ(self, place: Path) -> dict[str, str]:
+        """A repository in the test's directory, and no other."""
+        if not (place / ".git").exists():
+            git(place, "init", "--quiet")
+        self.root = str(place)
+        return {"AIAML_REPOSITORIES": str(place)}
+
+    def story(self, call: Call) -> None:
+        """A session, from its start to its summary."""
+        who = {"agent_name": "aristotle", "repo_root": self.root}
+        assert "error" not in call("start_session", **who, date=DAY)
+        entry = {"section": "Decisions", "content": "- Cents."}
+        assert "error" not in call("append_entry", **who, **entry, date=DAY)
+        assert "error" not in call("update_summary", **who, **entry, mode="append")
+        assert "Cents" in call("read_summary", **who)["summary"]
+        assert call("list_sessions", **who)["sessions"] == [f"{DAY}.md"]
+
+
+# --- what is written ------------------------------------------------------------------------------
+
+
+def test_a_session_is_started_as_specified(repo: Path) -> None:
+    """The directory, the schema as it stands in the specification, a log with its header."""
+    memory = AgentMemory(str(repo), "aristotle")
+    first = memory.start(DAY)
+    assert (Path(first.file), first.created, first.warnings) == (log_of(repo), True, [])
+    assert (repo / BELOW / "_schema.md").read_text("utf-8") == DEFAULT_SCHEMA
+    headings = "".join(f"\n## {each}\n" for each in SECTIONS)
+    assert log_of(repo).read_text("utf-8") == (
+        "# Session Log (schema v1)\n\n## Header\n- Agent Name: aristotle\n- Date: 2025-01-20\n"
+        f"- Session ID: aristotle-2025-01-20\n{headings}"
+    )
+    before = log_of(repo).stat()
+    assert memory.start(DAY).created is False
+    assert log_of(repo).stat() == before
+
+
+def test_the_same_calls_give_the_same_bytes(tmp_path: Path) -> None:
+    """No clock, no random number is in what is written."""
+    written = []
+    for name in ("one", "two"):
+        root = tmp_path / name
+        root.mkdir()
+        git(root, "init", "--quiet")
+        memory = AgentMemory(str(root), "aristotle")
+        memory.start(DAY)
+        memory.append("Decisions", "- Cents.", DAY)
+        memory.update("Context", "The shop.", "replace")
+        files = sorted(path for path in (root / ".github").rglob("*") if path.is_file())
+        written.append([(path.relative_to(root), path.read_bytes()) for path in files])
+        time.sleep(0.01)
+    assert written[0] == written[1]
+
+
+def test_without_a_date_it_is_today(repo: Path) -> None:
+    """The local one."""
+    started = AgentMemory(str(repo), "aristotle").start()
+    assert Path(started.file).name == f"{date.today().isoformat()}.md"  # noqa: DTZ011
+
+
+def test_git_status_shows_the_contract_s_files_only(repo: Path, memory: AgentMemory) -> None:
+    """No lock, no temporary file; nothing that git ignores either."""
+    memory.append("Decisions", "- Cents.", DAY)
+    memory.update("Decisions", "- Cents.", "append")
+    shown = git(repo, "status", "--porcelain", "--untracked-files=all", "--ignored").splitlines()
+    expected = ("_schema.md", "_summary.md", f"logs/{DAY}.md")
+    assert sorted(shown) == sorted(f"?? {(BELOW / each).as_posix()}" for each in expected)
+
+
+def test_reading_never_writes(repo: Path) -> None:
+    """A summary that is not there reads as an empty one."""
+    memory = AgentMemory(str(repo), "aristotle")
+    assert memory.summary().startswith("# Summary: aristotle\n\n## Context\n")
+    assert memory.sessions() == []
+    assert not (repo / ".github").exists()
+
+
+def test_sessions_are_listed_newest_first(memory: AgentMemory, repo: Path) -> None:
+    """And nothing that is not the log of a real date."""
+    for day in ("2024-12-31", "2025-01-21"):
+        memory.start(day)
+    logs = log_of(repo).parent
+    (logs / "2025-02-30.md").write_text("no such day")
+    (logs / "notes.md").write_text("no log")
+    (logs / "2025-01-22.md").symlink_to(logs / f"{DAY}.md")
+    (logs / "2025-01-23.md").mkdir()
+    listed = ["2025-01-21.md", "2025-01-20.md", "2024-12-31.md"]
+    assert memory.sessions() == listed
+    assert memory.sessions(2) == listed[:2]
+
+
+# --- appending never rewrites ---------------------------------------------------------------------
+
+ENDS = st.sampled_from(["\n", "\r\n"])
+LINES = st.lists(
+    st.sampled_from(
+        [
+            "- an entry", "", "  ", "text  ", "### deeper", "> quoted\n> ## not a section", "é 🙂",
+            "```\n## in a fence\n```", "    ## in code", "1. one", "| a | b |", "[x]: y", "* * *",
+        ]
+    ),
+    max_size=6,
+)  # fmt: skip
+CONTENTS = st.sampled_from(
+    [
+        "- new",
+        "new\n\n### Deeper\n\ntext",
+        "```\n# code\n```",
+        "a\r\nb\r\n",
+        "    indented",
+        "é 🙂\n",
+    ]
+)
+
+
+@settings(max_examples=60)
+@given(
+    bodies=st.lists(LINES, min_size=5, max_size=5),
+    end=ENDS,
+    cut=st.booleans(),
+    contents=st.lists(st.tuples(st.sampled_from(SECTIONS), CONTENTS), min_size=1, max_size=4),
+)
+def test_every_byte_stays_in_its_order(
+    tmp_path_factory: pytest.TempPathFactory,
+    bodies: list[list[str]],
+    end: str,
+    cut: bool,
+    contents: list[tuple[str, str]],
+) -> None:
+    """Whatever the line ends, trailing spaces and the last newline of a hand-written log."""
+    root = tmp_path_factory.mktemp("repo")
+    (root / ".git").mkdir()
+    (root / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    memory = AgentMemory(str(root), "aristotle")
+    memory.start(DAY)
+    header = log_of(root).read_text("utf-8").partition("\n## Context")[0]
+    text = header + "".join(
+        f"\n## {name}\n" + "".join(f"{line}\n" for line in body)
+        for name, body in zip(SECTIONS, bodies, strict=True)
+    )
+    text = text.replace("\n", end)
+    data = (text.rstrip() if cut else text).encode()
+    log_of(root).write_bytes(data)
+    for section, content in contents:
+        memory.append(section, content, DAY)
+        after = log_of(root).read_bytes()
+        assert is_within(data, after)
+        document = Document(after)
+        heading = document.find(section)
+        assert heading
+        start, behind = document.body(heading)
+        assert after[start:behind].decode().rstrip().endswith(content.rstrip())
+        data = after
+
+
+def is_within(before: bytes, after: bytes) -> bool:
+    """Say whether `after` is `before` with something put in at one place."""
+    pairs = zip(before, after, strict=False)
+    same = next((at for at, (old, new) in enumerate(pairs) if old != new), len(before))
+    return after.endswith(before[same:])
+
+
+SECTION_OF_ITS_OWN = {
+    "a heading": "text\n\n## Sneaky\n",
+    "a title": "# Sneaky",
+    "an indented heading": "   ## Sneaky",
+    "a heading of equals": "Sneaky\n======",
+    "a heading of dashes": "Sneaky\n---",
+    "a heading behind a closed fence": "```\n```\n## Sneaky",
+    "an open fence": "```\ncode",
+    "an open fence of tildes": "~~~ python\ncode\n```",
+    "an open comment": "<!-- never closed",
+    "open HTML": "<script>\nno end",
+    "a heading in HTML": "<h2>Sneaky</h2>",
+    "a heading in a paragraph's HTML": "text <H1 id=x>Sneaky</H1>",
+    "nothing": "",
+    "white space": " \n\t\n",
+    "a control character": "a\x1b[0m",
+    "a NUL": "a\x00b",
+}
+
+
+@pytest.mark.parametrize("case", SECTION_OF_ITS_OWN)
+def test_content_that_would_not_stay_in_its_section_is_refused(
+    case: str, memory: AgentMemory, repo: Path
+) -> None:
+    """With the line and the way out; nothing is altered."""
+    before = log_of(repo).read_bytes()
+    content = SECTION_OF_ITS_OWN[case]
+    assert code_of(lambda: memory.append("Decisions", content, DAY)) == "InvalidContent"
+    assert code_of(lambda: memory.update("Decisions", content, "replace")) == "InvalidContent"
+    assert log_of(repo).read_bytes() == before
+    if case.startswith(("a heading", "an indented", "an open", "open")):
+        assert re.search(r"line \d", objection(content))
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["### Deeper", "> ## quoted", "- ## in a list", "```\n## code\n```", "    ## code", "#hash",
+     "a #2 b", "<b>bold</b>", "<!-- closed -->", "a\n\n---\n\nb"],
+)  # fmt: skip
+def test_content_that_stays_in_its_section_is_taken(content: str, memory: AgentMemory) -> None:
+    """Exactly as it was given, and the next entry behind it."""
+    memory.append("Decisions", content, DAY)
+    memory.append("Decisions", "- next", DAY)
+    text = (memory.place.read(f"logs/{DAY}.md") or b"").decode()
+    assert f"\n\n{content}\n\n- next\n" in text
+    assert [each.text for each in Document(text.encode()).sections] == ["Header", *SECTIONS]
+
+
+# --- the summary ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["append", "replace"])
+def test_only_the_section_named_is_changed(mode: str, memory: AgentMemory, repo: Path) -> None:
+    """All other bytes stay, also those of a person who writes as people do."""
+    path = repo / BELOW / "_summary.md"
+    text = "Intro  \r\n\r\n## Mine\r\nold  \r\n\r\n## Decisions\r\n- one\r\n\r\n\r\n## Other\r\nx"
+    path.write_bytes(text.encode())
+    memory.update("Decisions", "- two", mode)
+    after = path.read_bytes().decode()
+    head, tail = text.split("- one\r\n\r\n\r\n")
+    assert after.startswith(head) and after.endswith(tail)
+    assert ("- one" in after) == (mode == "append") and "- two" in after
+    memory.update("Mine", "new", "replace")
+    assert "old" not in path.read_text("utf-8")
+
+
+def test_a_section_that_the_summary_lacks_is_put_in_schema_order(
+    memory: AgentMemory, repo: Path
+) -> None:
+    """Where the schema has it, among those that are there."""
+    path = repo / BELOW / "_summary.md"
+    path.write_text("# Summary\n\n## Context\nc\n\n## Next Actions\nn\n")
+    memory.update("Decisions", "- d", "append")
+    assert path.read_text("utf-8") == (
+        "# Summary\n\n## Context\nc\n\n## Decisions\n\n- d\n\n## Next Actions\nn\n"
+    )
+
+
+# --- the schema is the file -----------------------------------------------------------------------
+
+
+def test_the_repository_s_own_schema_counts(repo: Path) -> None:
+    """Sections added and renamed, a second version: a warning, and its sections are taken."""
+    memory = AgentMemory(str(repo), "aristotle")
+    memory.start("2025-01-19")
+    schema = DEFAULT_SCHEMA.replace("v1", "v2").replace(
+        "## Decisions", "## Risks\n- r\n\n## Choices"
+    )
+    (repo / BELOW / "_schema.md").write_text(schema)
+    started = memory.start(DAY)
+    assert started.warnings == ["_schema.md declares schema v2; this program was made for v1"]
+    assert "# Session Log (schema v2)" in log_of(repo).read_text("utf-8")
+    memory.append("Risks", "- rain", DAY)
+    assert code_of(lambda: memory.append("Decisions", "x", DAY)) == "InvalidSection"
+    warned = memory.append("Risks", "- rain", "2025-01-19").warnings
+    assert warned[1] == "logs/2025-01-19.md was made under schema v1; the schema is v2"
+    older = (repo / BELOW / "logs" / "2025-01-19.md").read_text("utf-8")
+    assert older.index("## Discussion Summary") < older.index("## Risks")
+    assert older.index("## Risks") < older.index("## Open Questions")
+
+
+@pytest.mark.parametrize("schema", [
+    "", "text", "# Agent Memory\n## Header\n- A\n## B\n", "## Header\n- A\n## B\n",
+    "# Agent Memory Schema v1\n## B\n- A\n", "# Agent Memory Schema v1\n## Header\n- A\n",
+    "# Agent Memory Schema v1\n## Header\n## B\n",
+    "# Agent Memory Schema v1\n## Header\n- A\n## B\n## B\n",
+    "# Agent Memory Schema v1\n# Again\n## Header\n- A\n## B\n", "\xff",
+])  # fmt: skip
+def test_what_is_no_schema_is_refused(schema: str, memory: AgentMemory, repo: Path) -> None:
+    """And left as it is."""
+    path = repo / BELOW / "_schema.md"
+    path.write_bytes(schema.encode("latin-1"))
+    assert code_of(lambda: memory.append("Decisions", "x", DAY)) == "InvalidSchema"
+    assert code_of(lambda: memory.start("2025-01-21")) == "InvalidSchema"
+    assert path.read_bytes() == schema.encode("latin-1")
+
+
+def test_a_missing_schema_or_log_is_named(memory: AgentMemory, repo: Path) -> None:
+    """With what makes it."""
+    assert code_of(lambda: memory.append("Decisions", "x", "2025-01-21")) == "MissingLog"
+    (repo / BELOW / "_schema.md").unlink()
+    assert code_of(lambda: memory.append("Decisions", "x", DAY)) == "MissingSchema"
+
+
+MALFORMED = {
+    "empty": b"",
+    "no title": b"## Header\n",
+    "no version": b"# Session Log\n\n## Header\n",
+    "no header": b"# Session Log (schema v1)\n\n## Context\n",
+    "another agent's": b"# Session Log (schema v1)\n\n## Header\n- Agent Name: plato\n"
+    b"- Date: 2025-01-20\n- Session ID: x\n",
+    "another date's": b"# Session Log (schema v1)\n\n## Header\n- Agent Name: aristotle\n"
+    b"- Date: 2025-01-21\n- Session ID: x\n",
+    "a field short": b"# Session Log (schema v1)\n\n## Header\n- Agent Name: aristotle\n",
+    "no UTF-8": b"# Session Log (schema v1)\n\xff",
+}
+
+
+@pytest.mark.parametrize("case", MALFORMED)
+def test_a_malformed_log_is_refused_and_left_alone(
+    case: str, memory: AgentMemory, repo: Path
+) -> None:
+    """The sentence says which file and line."""
+    log_of(repo).write_bytes(MALFORMED[case])
+    with pytest.raises(Refused, match=rf"logs/{DAY}\.md: line \d+") as refused:
+        memory.append("Decisions", "x", DAY)
+    assert type(refused.value).__name__ == "MalformedLog"
+    assert log_of(repo).read_bytes() == MALFORMED[case]
+
+
+@pytest.mark.parametrize(
+    "addition", ["\n## Notes\n", "\n## Decisions\n", "\n# Again\n", "\n```\nopen", "\n<!-- open"]
+)
+def test_a_log_that_a_person_broke_says_where(
+    addition: str, memory: AgentMemory, repo: Path
+) -> None:
+    """A section that the schema has not, one twice, a second title, an open fence."""
+    before = log_of(repo).read_text("utf-8")
+    log_of(repo).write_text(before + addition)
+    with pytest.raises(Refused, match=f"line {before.count(chr(10)) + 2}"):
+        memory.append("Context", "x", DAY)
+
+
+# --- inside the repository only -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("agent", "code"), [
+    ("../plato", "OutsideRepository"), ("a/b", "OutsideRepository"), ("a\\b", "OutsideRepository"),
+    ("..", "OutsideRepository"), (".", "OutsideRepository"), ("C:", "OutsideRepository"),
+    ("con", "OutsideRepository"), ("NUL.txt", "OutsideRepository"), ("a.", "OutsideRepository"),
+    ("a\x00b", "OutsideRepository"), ("", "InvalidAgentName"), (" ", "InvalidAgentName"),
+    ("a b", "InvalidAgentName"), ("-rf", "InvalidAgentName"), (".git", "InvalidAgentName"),
+    ("é", "InvalidAgentName"), ("x" * 65, "InvalidAgentName"), ("a\n", "InvalidAgentName"),
+])  # fmt: skip
+def test_names_that_lead_elsewhere_are_refused(agent: str, code: str, repo: Path) -> None:
+    """Nothing is made."""
+    assert code_of(lambda: AgentMemory(str(repo), agent).start(DAY)) == code
+    assert not (repo / ".github").exists()
+
+
+@pytest.mark.parametrize(
+    "day", ["2025-02-30", "20250120", "2025-1-2", "2025-01-20 ", "", "../x", "2025-01-20T00:00:00",
+            "\u0662\u0660\u0662\u0665-01-20", "2025-W04-1"]
+)  # fmt: skip
+def test_only_real_dates_are_taken(day: str, memory: AgentMemory) -> None:
+    """As YYYY-MM-DD."""
+    assert code_of(lambda: memory.start(day)) == "InvalidDate"
+    assert code_of(lambda: memory.append("Decisions", "x", day)) == "InvalidDate"
+
+
+def test_only_the_top_of_a_work_tree_is_a_repository(repo: Path, tmp_path: Path) -> None:
+    """Not a directory in it, not one beside it, not a relative one."""
+    (repo / "src").mkdir()
+    for root in (repo / "src", tmp_path, tmp_path / "nowhere", repo / ".git"):
+        assert code_of(lambda r=root: AgentMemory(str(r), "a")) == "NotARepository"  # type: ignore[misc]
+    for relative in ("shop", ".", "", "~"):
+        assert code_of(lambda r=relative: AgentMemory(r, "a")) == "OutsideRepository"  # type: ignore[misc]
+
+
+def test_worktrees_and_submodules_are_repositories(repo: Path, tmp_path: Path) -> None:
+    """Their `.git` is a file."""
+    git(
+        repo,
+        "-c",
+        "user.name=a",
+        "-c",
+        "user.email=a@b",
+        "commit",
+        "-q",
+        "--allow-empty",
+        "-m",
+        "x",
+    )
+    git(repo, "worktree", "add", "-q", str(tmp_path / "tree"))
+    allow = ("-c", "protocol.file.allow=always")
+    git(repo, *allow, "submodule", "add", "-q", str(repo), "sub")
+    for root in (tmp_path / "tree", repo / "sub"):
+        assert AgentMemory(str(root), "aristotle").start(DAY).created
+        assert "aiaml" not in git(root, "status", "--porcelain", "--untracked-files=all")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege there")
+@pytest.mark.parametrize(
+    "link", [".github", ".github/agent-memory", str(BELOW), str(BELOW / "logs")]
+)
+def test_no_directory_is_reached_through_a_link(link: str, repo: Path, tmp_path: Path) -> None:
+    """Wherever it leads."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (repo / link).parent.mkdir(parents=True, exist_ok=True)
+    (repo / link).symlink_to(outside)
+    memory = lambda: AgentMemory(str(repo), "aristotle").start(DAY)  # noqa: E731
+    assert code_of(memory) == "OutsideRepository"
+    assert list(outside.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege there")
+@pytest.mark.parametrize("name", ["_schema.md", "_summary.md", f"logs/{DAY}.md"])
+def test_no_file_is_reached_through_a_link(
+    name: str, memory: AgentMemory, repo: Path, tmp_path: Path
+) -> None:
+    """Neither read nor written."""
+    secret = tmp_path / "secret.md"
+    (repo / BELOW / name).rename(secret)
+    before = secret.read_bytes()
+    (repo / BELOW / name).symlink_to(secret)
+    codes = set()
+    for call in (
+        lambda: memory.append("Decisions", "x", DAY),
+        lambda: memory.update("Decisions", "x", "append"),
+        memory.summary,
+        lambda: memory.start(DAY),
+    ):
+        try:
+            call()
+        except Refused as refused:
+            codes.add(type(refused).__name__)
+    assert codes == {"OutsideRepository"}
+    assert secret.read_bytes() == before
+
+
+def test_only_the_repositories_allowed_are_touched(repo: Path, tmp_path: Path) -> None:
+    """`AIAML_REPOSITORIES` narrows to some, or what lies below them."""
+    other = tmp_path / "other"
+    other.mkdir()
+    assert AgentMemory(str(repo), "a", [str(tmp_path)]).start(DAY).created
+    assert code_of(lambda: AgentMemory(str(repo), "a", [str(other)])) == "OutsideRepository"
+    assert code_of(lambda: AgentMemory(str(repo), "a", [f"{repo}x"])) == "OutsideRepository"
+
+
+def test_no_hook_of_the_repository_runs(repo: Path) -> None:
+    """Nothing of it is executed; git itself is never started."""
+    hook = repo / ".git" / "hooks" / "post-index-change"
+    hook.write_text("#!/bin/sh\ntouch ran\n")
+    hook.chmod(0o755)
+    memory = AgentMemory(str(repo), "aristotle")
+    memory.start(DAY)
+    memory.append("Decisions", "x", DAY)
+    assert not (repo / "ran").exists()
+
+
+# --- many at once, and ends -----------------------------------------------------------------------
+
+APPENDER = """
+import sys
+from aiaml_server.toolsets.sessions.memory import AgentMemory
+memory = AgentMemory(sys.argv[1], "aristotle")
+for number in range(int(sys.argv[3])):
+    memory.append("Decisions", f"- {sys.argv[2]}.{number}.", "2025-01-20")
+    print(f"{sys.argv[2]}.{number}.", flush=True)
+"""
+
+
+def test_eight_processes_lose_nothing(memory: AgentMemory, repo: Path) -> None:
+    """Every entry is there, each process's in its order."""
+
+    def run(name: int) -> None:
+        words = [sys.executable, "-c", APPENDER, str(repo), f"p{name}", "6"]
+        subprocess.run(words, check=True, capture_output=True)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(run, range(8)))
+    entries = re.findall(r"^- (p\d)\.(\d)\.$", log_of(repo).read_text("utf-8"), re.MULTILINE)
+    for name in range(8):
+        assert [number for who, number in entries if who == f"p{name}"] == list("012345")
+    assert memory.check() == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="SIGKILL")
+@pytest.mark.parametrize("moment", [0.0, 0.002, 0.005, 0.01, 0.02, 0.05])
+def test_a_kill_leaves_the_old_or_the_new_file(
+    moment: float, memory: AgentMemory, repo: Path
+) -> None:
+    """Nothing acknowledged is lost, nothing torn, and the next call clears what was left."""
+    words = [sys.executable, "-c", APPENDER, str(repo), "k", "100000"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        first = process.stdout.readline().strip()
+        time.sleep(moment)
+        process.send_signal(signal.SIGKILL)
+        told = [first, *process.stdout.read().split()]
+    log = log_of(repo).read_text("utf-8")
+    assert all(f"- {each}\n" in log for each in told)
+    (log_of(repo).parent / f".{DAY}.md.0a1b2c3d.tmp").write_text("left by a killed writer")
+    memory.append("Context", "- after", DAY)
+    assert memory.check() == []
+    shown = git(repo, "status", "--porcelain", "--untracked-files=all")
+    assert shown.count("??") == 3 and ".tmp" not in shown
+
+
+# --- over MCP -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """Run on asyncio, as the server does."""
+    return "asyncio"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("tool", "arguments", "code"), [
+    ("start_session", {}, "InvalidInput"),
+    ("start_session", {"agent_name": "a"}, "InvalidInput"),
+    ("start_session", {"agent_name": 5, "repo_root": "/x"}, "InvalidInput"),
+    ("start_session", {"agent_name": "a", "repo_root": "ROOT", "date": 5}, "InvalidInput"),
+    ("start_session", {"agent_name": "a", "repo_root": "ROOT", "date": "x"}, "InvalidDate"),
+    ("start_session", {"agent_name": "a b", "repo_root": "ROOT"}, "InvalidAgentName"),
+    ("start_session", {"agent_name": "a", "repo_root": "/"}, "NotARepository"),
+    ("append_entry", {"section": "Thoughts", "content": "x"}, "InvalidSection"),
+    ("append_entry", {"section": "Header", "content": "x"}, "InvalidSection"),
+    ("append_entry", {"section": "Decisions", "content": "## x"}, "InvalidContent"),
+    ("append_entry", {"section": "Decisions", "content": "x", "date": "2020-01-01"}, "MissingLog"),
+    ("update_summary", {"section": "Decisions", "content": "x", "mode": "prepend"}, "InvalidMode"),
+    ("update_summary", {"section": "Thoughts", "content": "x", "mode": "append"}, "InvalidSection"),
+    ("list_sessions", {"limit": 0}, "InvalidInput"),
+    ("list_sessions", {"limit": -1}, "InvalidInput"),
+    ("list_sessions", {"limit": "five"}, "InvalidInput"),
+    ("list_sessions", {"limit": True}, "InvalidInput"),
+])  # fmt: skip
+async def test_every_refusal_has_its_code(
+    tool: str, arguments: dict[str, Any], code: str, repo: Path
+) -> None:
+    """`{"error", "message"}` with `isError`; nothing on disk is changed."""
+    AgentMemory(str(repo), "aristotle").start(DAY)
+    before = {path: path.read_bytes() for path in (repo / ".github").rglob("*.md")}
+    known = {"agent_name": "aristotle", "repo_root": "ROOT"} if tool != "start_session" else {}
+    given = {"date": DAY} if tool == "append_entry" else {}
+    asked = {
+        name: str(repo) if value == "ROOT" else value
+        for name, value in {**known, **given, **arguments}.items()
+    }
+    async with SdkClient(Server([built()])) as client:
+        result = await client.call_tool(tool, asked)
+    assert result.is_error
+    value = json.loads(result.content[0].text)  # type: ignore[union-attr]
+    assert value == result.structured_content
+    assert (value["error"], set(value)) == (code, {"error", "message"})
+    assert {path: path.read_bytes() for path in (repo / ".github").rglob("*.md")} == before
+
+
+def built() -> Any:
+    """Build the toolset for any repository."""
+    door = toolsets.door("sessions")
+    return at(door.build)(door.values({}))
+
+
+def test_exactly_five_tools_are_served(tmp_path: Path) -> None:
+    """By a real process."""
+    with Client(
+        tmp_path, command=(sys.executable, "-m", "aiaml_server", "--toolset", "sessions")
+    ) as client:
+        listed = client.answer(client.request("tools/list"))["result"]["tools"]
+    assert [each["name"] for each in listed] == [
+        "start_session", "append_entry", "read_summary", "update_summary", "list_sessions",
+    ]  # fmt: skip
