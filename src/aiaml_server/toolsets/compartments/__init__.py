@@ -1,0 +1,121 @@
+"""`compartments`: run, session and plan memory, as tools and as a Python API.
+
+from aiaml_server.toolsets.compartments import Compartments
+
+with Compartments("memory.json") as memory:  # a run
+    memory.save("session", "The customer wants invoices in euros.", tags=["invoice"])
+"""
+
+import os
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aiaml_server.errors import InvalidSetting
+from aiaml_server.toolset import Door, Variable
+
+if TYPE_CHECKING:
+    from .entries import Entry
+    from .failures import Busy, DiskError, LimitExceeded, NotFound
+    from .memory import Compartments, Found, Saved
+
+__all__ = [
+    "DOOR",
+    "Busy",
+    "Compartments",
+    "DiskError",
+    "Entry",
+    "Found",
+    "LimitExceeded",
+    "NotFound",
+    "Saved",
+]
+
+FILE = ".aiaml-compartments.json"
+LIMIT = 10_000
+
+
+def _file(variable: str, value: str) -> Path:
+    """Read the file's path; a relative one is below the working directory."""
+    path = Path(os.path.expanduser(value))  # noqa: PTH111 (a missing home is no traceback)
+    if "\0" in value:
+        raise InvalidSetting(variable, "holds a character that no path has")
+    here = Path.cwd()
+    if not path.is_absolute() and here == Path(here.anchor):
+        raise InvalidSetting(
+            variable,
+            f"is {value!r} in the working directory {here}, which is no agent's; set it to an "
+            "absolute path, or start the server elsewhere",
+        )
+    path = here / path
+    if not os.access(path.parent, os.W_OK):
+        raise InvalidSetting(
+            variable, f"leads to {path.parent}, which cannot be written; set it to a path that can"
+        )
+    return path
+
+
+def _limit(variable: str, value: str) -> int | None:
+    """Read a number of characters; empty for the general limit."""
+    if not value:
+        return None
+    if not (value.isascii() and value.isdigit() and 1 <= len(value) <= 12 and int(value)):
+        raise InvalidSetting(variable, f"is {value!r}; it must be a number of characters, from 1")
+    return int(value)
+
+
+def _session(variable: str, value: str) -> str:
+    if len(value) > 200 or not value.isprintable():
+        raise InvalidSetting(variable, "must be a name of at most 200 printable characters")
+    return value
+
+
+def _scope(variable: str, value: str) -> str:
+    if value not in ("session", "run"):
+        raise InvalidSetting(variable, f"is {value!r}; it must be session or run")
+    return value
+
+
+DOOR = Door(
+    name="compartments",
+    summary="working memory in three compartments: of the run, the session and the plan",
+    tools=("save_memory", "get_memory", "clear_memory"),
+    variables=(
+        Variable(
+            "AIAML_COMPARTMENTS_FILE",
+            FILE,
+            _file,
+            "the JSON file that holds all compartments; relative to the working directory",
+        ),
+        Variable("AIAML_SESSION", "default", _session, "the session that is shared by its name"),
+        Variable("AIAML_PLAN_SCOPE", "session", _scope, "whose the plan is: session or run"),
+        Variable(
+            "AIAML_COMPARTMENT_LIMIT", str(LIMIT), _limit, "characters that each compartment holds"
+        ),
+        Variable("AIAML_COMPARTMENT_LIMIT_RUN", "", _limit, "the same, for the run alone"),
+        Variable("AIAML_COMPARTMENT_LIMIT_SESSION", "", _limit, "the same, for the session alone"),
+        Variable("AIAML_COMPARTMENT_LIMIT_PLAN", "", _limit, "the same, for the plan alone"),
+    ),
+    build="aiaml_server.toolsets.compartments.tools:build",
+    verbs="aiaml_server.toolsets.compartments.verbs:compartments",
+    checks="aiaml_server.toolsets.compartments.verbs:checks",
+    demo="aiaml_server.toolsets.compartments.demo:demo",
+)
+
+_PLACES = {
+    "Busy": "failures",
+    "Compartments": "memory",
+    "DiskError": "failures",
+    "Entry": "entries",
+    "Found": "memory",
+    "LimitExceeded": "failures",
+    "NotFound": "failures",
+    "Saved": "memory",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first used."""
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_PLACES[name]}", __name__), name)

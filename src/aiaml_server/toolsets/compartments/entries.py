@@ -1,0 +1,150 @@
+"""One entry, its rules, and how it is found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any
+
+from aiaml_server.errors import InvalidInput
+
+LOWEST, HIGHEST, USUAL = 1, 10, 5
+MOST_TAGS = 100
+
+RULES = {
+    "compartment": '"run", "session" or "plan"',
+    "content": "text that says something",
+    "id": "the id of an entry, as text",
+    "category": "one word or a few, as text",
+    "tags": f'a list of at most {MOST_TAGS} words, such as ["invoice", "euro"]',
+    "metadata": 'an object of texts, such as {"source": "mail"}',
+    "priority": f"a whole number from {LOWEST} to {HIGHEST}",
+    "query": "words to look for, as text",
+    "limit": "a whole number from 1",
+    "offset": "a whole number from 0",
+}
+"""For each parameter, what it must be."""
+
+
+def refuse(name: str) -> InvalidInput:
+    """Return the error for a parameter that is not what it must be."""
+    return InvalidInput(name, f"must be {RULES[name]}")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One thing remembered.
+
+    Attributes:
+        id: unique in the file.
+        content: what is remembered.
+        category: what kind of thing it is; empty for none.
+        tags: words to find it by.
+        metadata: anything else, as texts.
+        created_at: ISO 8601 in UTC.
+        updated_at: the same.
+        access_count: how often it was returned.
+        priority: 1 to 10; higher is more important.
+        extra: what other programs have put beside these.
+    """
+
+    id: str
+    content: str
+    category: str = ""
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    created_at: str = ""
+    updated_at: str = ""
+    access_count: int = 0
+    priority: int = USUAL
+    extra: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def size(self) -> int:
+        """Characters that count against the limit."""
+        texts = (self.content, self.category, *self.tags, *self.metadata, *self.metadata.values())
+        return sum(map(len, texts))
+
+    @cached_property
+    def _searched(self) -> str:
+        texts = (self.content, self.category, *self.tags, *self.metadata, *self.metadata.values())
+        return "\n".join(texts).lower()
+
+    def occurrences(self, words: Sequence[str]) -> int:
+        """Count how often lower-case words occur; 0 unless every one does."""
+        counts = [self._searched.count(word) for word in words]
+        return sum(counts) if all(counts) else 0
+
+    def changed(self, **values: Any) -> Entry:
+        """Return it with other values; those that are None stay."""
+        return replace(self, **{name: value for name, value in values.items() if value is not None})
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as the file and agents have it; what is empty is left out."""
+        value: dict[str, Any] = {"id": self.id, "content": self.content}
+        if self.category:
+            value["category"] = self.category
+        if self.tags:
+            value["tags"] = list(self.tags)
+        if self.metadata:
+            value["metadata"] = dict(self.metadata)
+        times = {"created_at": self.created_at, "updated_at": self.updated_at}
+        counts = {"access_count": self.access_count, "priority": self.priority}
+        return {**value, **times, **counts}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Entry:
+        """Read what `as_json` wrote.
+
+        Raises:
+            ValueError: it is no entry.
+        """
+        known = {each.name for each in fields(cls)} - {"extra"}
+        given = {name: part for name, part in value.items() if name in known}
+        extra = {name: part for name, part in value.items() if name not in known}
+        entry = cls(**{**given, "tags": tuple(given.get("tags", ())), "extra": extra})
+        texts = (entry.id, entry.content, entry.category, entry.created_at, entry.updated_at)
+        if not all(isinstance(each, str) for each in (*texts, *entry.tags)):
+            raise ValueError("an entry's texts must be texts")
+        if not isinstance(entry.metadata, dict) or not all(
+            isinstance(each, str) for each in (*entry.metadata, *entry.metadata.values())
+        ):
+            raise ValueError("an entry's metadata must be texts")
+        if type(entry.access_count) is not int or type(entry.priority) is not int:
+            raise ValueError("an entry's numbers must be numbers")
+        return entry
+
+
+def check_values(
+    category: str | None,
+    tags: Sequence[str] | None,
+    metadata: Mapping[str, str] | None,
+    priority: int | None,
+) -> dict[str, Any]:
+    """Return what may be stored.
+
+    Raises:
+        InvalidInput: a value is not what it must be.
+    """
+    if category is not None and not isinstance(category, str):
+        raise refuse("category")
+    if tags is not None:
+        if isinstance(tags, str) or not all(isinstance(each, str) for each in tags):
+            raise refuse("tags")
+        tags = tuple(dict.fromkeys(each.strip() for each in tags if each.strip()))
+        if len(tags) > MOST_TAGS:
+            raise refuse("tags")
+    if metadata is not None and not (
+        isinstance(metadata, Mapping)
+        and all(isinstance(each, str) for pair in metadata.items() for each in pair)
+    ):
+        raise refuse("metadata")
+    if priority is not None and not (type(priority) is int and LOWEST <= priority <= HIGHEST):
+        raise refuse("priority")
+    return {
+        "category": None if category is None else category.strip(),
+        "tags": tags,
+        "metadata": None if metadata is None else dict(metadata),
+        "priority": priority,
+    }

@@ -1,0 +1,227 @@
+"""The JSON file: read when it has changed, written whole, by one process at a time.
+
+    {"format": 1,
+     "runs": {"<run>": {"run": [entry, …], "plan": [entry, …]}},
+     "sessions": {"<session>": {"session": [entry, …], "plan": [entry, …]}}}
+
+A run is known to live while its process holds the lock on a file of its own, which the system
+releases when the process dies. So what a killed run left is cleared by whoever opens next, and
+nothing of a living one.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from aiaml_server.errors import MalformedFile
+from aiaml_server.files import Lock, read_regular, replace_atomic
+
+from .entries import Entry
+from .failures import Busy, DiskError
+
+log = logging.getLogger(__name__)
+
+FORMAT = 1
+MAX_FILE = 256 * 1024 * 1024  # bytes
+LOCK_SECONDS = 10.0
+Stamp = tuple[int, int, int, int]
+Place = tuple[str, str, str]
+"""A compartment: "runs" or "sessions", whose, and "run", "session" or "plan"."""
+
+
+class Content:
+    """What the file holds. Keys that we do not know are kept."""
+
+    def __init__(self, value: dict[str, Any]) -> None:
+        """Read it.
+
+        Raises:
+            ValueError: it is not what we have written.
+        """
+        self.value = value
+        self.entries: dict[Place, dict[str, Entry]] = {}
+        for kind in ("runs", "sessions"):
+            for owner, parts in self._owners(kind).items():
+                for name, listed in parts.items():
+                    if name in ("run", "session", "plan"):
+                        entries = [Entry.from_json(each) for each in listed]
+                        self.entries[kind, owner, name] = {each.id: each for each in entries}
+
+    def _owners(self, kind: str) -> dict[str, Any]:
+        owners: dict[str, Any] = self.value.setdefault(kind, {})
+        if not isinstance(owners, dict) or not all(isinstance(e, dict) for e in owners.values()):
+            raise ValueError(f"{kind!r} must be an object of objects")
+        return owners
+
+    def ids(self) -> set[str]:
+        """Return every id in the file."""
+        return {entry for entries in self.entries.values() for entry in entries}
+
+    def put(self, place: Place, entries: dict[str, Entry]) -> None:
+        """Have other entries in a compartment."""
+        kind, owner, name = place
+        self.entries[place] = entries
+        parts = self.value[kind].setdefault(owner, {})
+        parts[name] = [{**each.extra, **each.as_json()} for each in entries.values()]
+
+    def remove_run(self, run: str) -> None:
+        """Forget a run that has ended."""
+        self.value["runs"].pop(run, None)
+        for place in [each for each in self.entries if each[:2] == ("runs", run)]:
+            del self.entries[place]
+
+    def data(self) -> bytes:
+        """Return the file's bytes."""
+        return (json.dumps(self.value, ensure_ascii=False, indent=1) + "\n").encode(
+            "utf-8", "replace"
+        )
+
+
+class File:
+    """The file at `path`, for one run. Every method is safe to call from any thread."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = Path(os.path.realpath(path))
+        self.notices: list[str] = []  # what a person should be told, once
+        self._lock = Lock(self.path.with_name(f"{self.path.name}.lock"))
+        self._thread = threading.RLock()
+        self._content = Content({"format": FORMAT})
+        self._stamp: Stamp | None = None
+        self._held = ExitStack()
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    def read(self) -> Content:
+        """Return what the file holds; it is read only where its stamp has changed.
+
+        Raises:
+            DiskError: it cannot be read, or is of a later version.
+        """
+        with self._thread:
+            try:
+                stamp = self._stamp_now()
+                if stamp is None:
+                    self._content, self._stamp = Content({"format": FORMAT}), None
+                elif stamp != self._stamp:
+                    self._content = self._load()
+                    self._stamp = stamp
+            except OSError as error:
+                raise _refused(self.path, error) from error
+            return self._content
+
+    def _stamp_now(self) -> Stamp | None:
+        try:
+            status = os.stat(self.path)  # noqa: PTH116
+        except FileNotFoundError:
+            return None
+        return (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
+
+    def _load(self) -> Content:
+        try:
+            data = read_regular(str(self.path), MAX_FILE)
+        except MalformedFile as error:
+            raise DiskError(f"{self.path}: {error}") from error
+        except FileNotFoundError:
+            return Content({"format": FORMAT})
+        try:
+            value = json.loads(data)
+            if not isinstance(value, dict) or type(value.get("format")) is not int:
+                raise ValueError("it has no format version")  # noqa: TRY301
+            if value["format"] > FORMAT:
+                raise DiskError(
+                    f"{self.path} is of format {value['format']}, and this program knows {FORMAT};"
+                    " a later version of it reads the file"
+                )
+            return Content(value)
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
+            return self._set_aside(error)
+
+    def _set_aside(self, why: Exception) -> Content:
+        """Give a damaged file another name, under which it stays."""
+        number = 1
+        while (aside := self.path.with_name(f"{self.path.name}.damaged-{number}")).exists():
+            number += 1
+        self.path.rename(aside)
+        notice = f"{self.path} was damaged ({why}); it is kept as {aside.name}, and begun anew"
+        self.notices.append(notice)
+        log.warning("%s", notice)
+        return Content({"format": FORMAT})
+
+    # --- writing ----------------------------------------------------------------------------------
+
+    @contextmanager
+    def changing(self) -> Iterator[Content]:
+        """Change what the file holds, alone; it is written whole at the end of the `with`.
+
+        Where the `with` is left by an exception, nothing is.
+
+        Raises:
+            Busy: another process writes for too long.
+            DiskError: the disk refused; the file is as it was.
+        """
+        with self._thread:
+            try:
+                with self._lock.held(LOCK_SECONDS) as hold:
+                    if not hold.had:
+                        raise Busy(f"another process is writing {self.path}; try again")
+                    content = self.read()
+                    try:
+                        yield content
+                        replace_atomic(self.path, content.data(), 0o600)
+                    except BaseException:
+                        self._stamp = None  # what is in memory is not what is on disk
+                        raise
+                    self._stamp = self._stamp_now()
+            except OSError as error:
+                raise _refused(self.path, error) from error
+
+    # --- runs -------------------------------------------------------------------------------------
+
+    def open_run(self, run: str) -> None:
+        """Begin a run, and clear what runs have left whose process is gone."""
+        hold = self._held.enter_context(Lock(self._run_file(run)).held(0))
+        if not hold.had:
+            log.warning("%s cannot be locked; what a killed run leaves stays", self._run_file(run))
+        left = [each for each in self.read().value["runs"] if each != run and self._is_gone(each)]
+        if left:
+            with self.changing() as content:
+                for each in left:
+                    content.remove_run(each)
+            for each in left:
+                self._unlink(each)
+
+    def close_run(self, run: str) -> None:
+        """End a run: nothing of it is left."""
+        try:
+            if run in self.read().value["runs"]:
+                with self.changing() as content:
+                    content.remove_run(run)
+        finally:
+            self._held.close()
+            self._unlink(run)
+
+    def _run_file(self, run: str) -> Path:
+        return self.path.with_name(f"{self.path.name}.run-{run}")
+
+    def _is_gone(self, run: str) -> bool:
+        """Say whether a run's process is provably gone: its lock can be had."""
+        path = self._run_file(run)
+        if not path.exists():
+            return False  # nothing is known of it
+        with Lock(path).held(0) as hold:
+            return hold.had
+
+    def _unlink(self, run: str) -> None:
+        with suppress(OSError):
+            self._run_file(run).unlink()
+
+
+def _refused(path: Path, error: OSError) -> DiskError:
+    return DiskError(f"{error.filename or path}: {(error.strerror or str(error)).lower()}")

@@ -1,0 +1,316 @@
+"""The three tools: for agents over MCP, and as plain functions for any framework."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Annotated, Any, cast
+
+from pydantic import Field, TypeAdapter, ValidationError
+from pydantic_core import ArgsKwargs
+from typing_extensions import TypedDict
+
+from aiaml_server.errors import AiamlError, InvalidArguments
+from aiaml_server.toolset import CRASHED, Answer, Changed, Prompt, Resource, Tool, Toolset
+
+from .entries import RULES
+from .failures import Refused
+from .memory import COMPARTMENTS, Compartments
+from .words import BRIEF, CLEAR, GET, INSTRUCTIONS, SAVE
+
+RUN = "memory://run"
+
+Compartment = Annotated[
+    str,
+    Field(
+        description="run: this run alone; session: every run and sub-agent of the session; "
+        "plan: the steps of a larger task.",
+        examples=list(COMPARTMENTS),
+        json_schema_extra={"enum": list(COMPARTMENTS)},
+    ),
+]
+Id = Annotated[str | None, Field(description="An entry's id.", examples=["0a1b2c3d"])]
+Category = Annotated[
+    str | None, Field(description="What kind of thing it is.", examples=["decision"])
+]
+Tags = Annotated[
+    list[str] | None,
+    Field(description="Words to find it by; to find, all of them.", examples=[["invoice", "euro"]]),
+]
+
+
+class Failure(TypedDict, total=False):
+    """What every tool answers when it fails: a code and a sentence."""
+
+    error: str
+    message: str
+
+
+class Saved(Failure, total=False):
+    """What `save_memory` answers."""
+
+    id: str
+    created: bool
+
+
+class Stored(TypedDict, total=False):
+    """One entry."""
+
+    id: str
+    content: str
+    category: str
+    tags: list[str]
+    metadata: dict[str, str]
+    created_at: str
+    updated_at: str
+    access_count: int
+    priority: int
+
+
+class Found(Failure, total=False):
+    """What `get_memory` answers."""
+
+    entries: list[Stored]
+    total: int
+
+
+class Cleared(Failure, total=False):
+    """What `clear_memory` answers."""
+
+    cleared: int
+
+
+class Calls:
+    """The tools' functions on one run's memory."""
+
+    def __init__(self, memory: Compartments) -> None:
+        self._memory = memory
+
+    def save_memory(
+        self,
+        compartment: Compartment,
+        content: Annotated[
+            str | None,
+            Field(
+                description="What to remember, in words that stand by themselves.",
+                examples=["The customer wants invoices in euros."],
+            ),
+        ] = None,
+        id: Annotated[  # noqa: A002 (the specification's word)
+            str | None,
+            Field(
+                description="To change an entry: its id. Only what is given is changed.",
+                examples=["0a1b2c3d"],
+            ),
+        ] = None,
+        category: Category = None,
+        tags: Tags = None,
+        metadata: Annotated[
+            dict[str, str] | None,
+            Field(description="Anything else, as texts.", examples=[{"source": "mail"}]),
+        ] = None,
+        priority: Annotated[
+            int | None,
+            Field(
+                strict=True,
+                description="1 to 10; higher is more important; 5 where none is given.",
+                examples=[8],
+            ),
+        ] = None,
+    ) -> Saved:
+        """Save or change an entry."""
+        saved = self._memory.save(
+            compartment,
+            content,
+            id=id,
+            category=category,
+            tags=tags,
+            metadata=metadata,
+            priority=priority,
+        )
+        return {"id": saved.id, "created": saved.created}
+
+    def get_memory(
+        self,
+        compartment: Compartment,
+        id: Id = None,  # noqa: A002
+        category: Category = None,
+        tags: Tags = None,
+        query: Annotated[
+            str | None,
+            Field(
+                description="Words that must all occur, in any case, also inside other words.",
+                examples=["invoice euro"],
+            ),
+        ] = None,
+        limit: Annotated[
+            int | None, Field(strict=True, description="At most so many entries.", examples=[10])
+        ] = None,
+        offset: Annotated[
+            int, Field(strict=True, description="Entries to pass over first.", examples=[0])
+        ] = 0,
+    ) -> Found:
+        """Return entries."""
+        found = self._memory.get(
+            compartment,
+            id=id,
+            category=category,
+            tags=tags,
+            query=query,
+            limit=limit,
+            offset=offset,
+        )
+        entries: Any = [each.as_json() for each in found.entries]
+        return {"entries": entries, "total": found.total}
+
+    def clear_memory(
+        self,
+        compartment: Compartment,
+        id: Id = None,  # noqa: A002
+        category: Category = None,
+        tags: Tags = None,
+    ) -> Cleared:
+        """Delete entries."""
+        return {"cleared": self._memory.clear(compartment, id=id, category=category, tags=tags)}
+
+
+def failure(error: AiamlError | None) -> Failure:
+    """Return what every tool answers when it fails."""
+    if error is None:
+        return {"error": "InternalError", "message": CRASHED}
+    code = type(error).__name__ if isinstance(error, Refused) else "InvalidInput"
+    return {"error": code, "message": str(error)}
+
+
+# --- for any framework ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Function:
+    """One tool as a plain function.
+
+    Attributes:
+        name: what the model calls it by.
+        description: what the model reads.
+        parameters: the JSON schema of its arguments.
+        call: takes the arguments by name; returns a JSON value, also where it fails:
+            `{"error", "message"}`.
+    """
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+    call: Callable[..., dict[str, Any]]
+
+
+def functions(memory: Compartments) -> list[Function]:
+    """Return the tools on one run's memory."""
+    calls = Calls(memory)
+    described = ((calls.save_memory, SAVE), (calls.get_memory, GET), (calls.clear_memory, CLEAR))
+    return [_function(call, words) for call, words in described]
+
+
+def _function(call: Callable[..., Any], words: str) -> Function:
+    checked: TypeAdapter[Any] = TypeAdapter(cast(Any, call))
+
+    def checked_call(**arguments: Any) -> dict[str, Any]:
+        try:
+            return dict(_validated(checked, arguments))
+        except AiamlError as error:
+            return dict(failure(error))
+
+    checked_call.__name__ = call.__name__
+    checked_call.__doc__ = words
+    schema = {**checked.json_schema(), "title": call.__name__}
+    return Function(call.__name__, words, schema, checked_call)
+
+
+def _validated(checked: TypeAdapter[Any], arguments: dict[str, Any]) -> Any:
+    try:
+        return checked.validate_python(ArgsKwargs((), arguments))
+    except ValidationError as error:
+        wrong = sorted({str(each["loc"][0]) for each in error.errors(include_input=False)})
+        rules = {name: f"must be {RULES.get(name, 'left out')}" for name in wrong}
+        raise InvalidArguments(rules) from error
+
+
+# --- over MCP -------------------------------------------------------------------------------------
+
+
+def build(values: Mapping[str, Any]) -> Toolset:
+    """Return the toolset, from its settings by variable: a server's process is a run."""
+    usual = values["AIAML_COMPARTMENT_LIMIT"]
+    limits = {
+        each: values[f"AIAML_COMPARTMENT_LIMIT_{each.upper()}"] or usual for each in COMPARTMENTS
+    }
+    told: list[Changed] = []
+    memory = Compartments(
+        values["AIAML_COMPARTMENTS_FILE"],
+        session=values["AIAML_SESSION"],
+        plan_scope=values["AIAML_PLAN_SCOPE"],
+        limit=limits,
+        changed=lambda: [each(RUN) for each in told],
+    )
+    calls = Calls(memory)
+
+    @contextmanager
+    def opened(changed: Changed) -> Iterator[None]:
+        told.append(changed)
+        with memory:
+            yield
+
+    return Toolset(
+        instructions=INSTRUCTIONS,
+        brief=BRIEF,
+        tools=(
+            _tool(memory, "Save memory", SAVE, calls.save_memory, Saved),
+            _tool(memory, "Get memory", GET, calls.get_memory, Found, reads=True, repeatable=True),
+            _tool(
+                memory,
+                "Clear memory",
+                CLEAR,
+                calls.clear_memory,
+                Cleared,
+                destroys=True,
+                repeatable=True,
+            ),
+        ),
+        resources=(
+            Resource(
+                RUN,
+                "run memory",
+                "What belongs into each call of this run.",
+                memory.run_text,
+                watched=True,
+            ),
+        ),
+        prompts=(
+            Prompt(
+                "run_memory",
+                "Run memory",
+                "What belongs into each call of this run.",
+                lambda: memory.run_text() or "The run memory is empty.",
+            ),
+        ),
+        opened=opened,
+    )
+
+
+def _tool(
+    memory: Compartments,
+    title: str,
+    words: str,
+    call: Callable[..., Any],
+    shape: type,
+    **hints: bool,
+) -> Tool:
+    signature = inspect.signature(call, eval_str=True)
+
+    def called(**arguments: Any) -> Answer:
+        return Answer(call(**arguments), memory.notices())
+
+    called.__signature__ = signature  # type: ignore[attr-defined]
+    rules = {each: RULES[each] for each in signature.parameters}
+    return Tool(call.__name__, title, words, called, shape, rules, failure, **hints)

@@ -1,0 +1,531 @@
+"""The toolset `compartments`: run, session and plan memory, as an API and over MCP."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from mcp import Client as SdkClient
+
+from aiaml_server.errors import InvalidInput, InvalidSetting
+from aiaml_server.server import Server
+from aiaml_server.toolset import at
+from aiaml_server.toolsets import door
+from aiaml_server.toolsets.compartments import (
+    Compartments,
+    DiskError,
+    LimitExceeded,
+    NotFound,
+)
+from client import Client
+from toolset_contract import Call, Contract
+
+ALL = ("run", "session", "plan")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where the file is."""
+    return tmp_path / "memory.json"
+
+
+class TestContract(Contract):
+    """What every toolset promises."""
+
+    name = "compartments"
+
+    def environ(self, place: Path) -> dict[str, str]:
+        """A file in the test's directory."""
+        return {"AIAML_COMPARTMENTS_FILE": str(place / "memory.json")}
+
+    def story(self, call: Call) -> None:
+        """Save, get and clear in each compartment."""
+        for compartment in ALL:
+            saved = call("save_memory", compartment=compartment, content="tea", tags=["drink"])
+            found = call("get_memory", compartment=compartment, query="TEA")
+            assert saved["id"] in [each["id"] for each in found["entries"]]
+            assert call("clear_memory", compartment=compartment, id=saved["id"]) == {"cleared": 1}
+
+
+# --- the operations -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("compartment", ALL)
+def test_an_entry_is_saved_found_changed_and_cleared(compartment: str, path: Path) -> None:
+    """With all that the specification's entry has."""
+    with Compartments(path) as memory:
+        saved = memory.save(
+            compartment, "Tea.", category="drink", tags=["hot", "hot", " "], metadata={"a": "b"}
+        )
+        assert saved.created
+        (entry,) = memory.get(compartment, id=saved.id).entries
+        assert (entry.content, entry.category, entry.tags) == ("Tea.", "drink", ("hot",))
+        assert (entry.metadata, entry.priority, entry.access_count) == ({"a": "b"}, 5, 1)
+        assert entry.created_at == entry.updated_at
+        assert memory.save(compartment, id=saved.id, priority=9) == (saved.id, False)
+        (changed,) = memory.get(compartment).entries
+        assert changed.content == "Tea." and changed.priority == 9
+        assert changed.created_at == entry.created_at < changed.updated_at
+        assert memory.clear(compartment) == 1
+        assert memory.get(compartment).total == 0
+
+
+def test_an_update_may_take_things_away(path: Path) -> None:
+    """Empty values are values; only what is not given stays."""
+    with Compartments(path) as memory:
+        saved = memory.save("plan", "x", category="c", tags=["t"], metadata={"a": "b"})
+        memory.save("plan", id=saved.id, category="", tags=[], metadata={})
+        (entry,) = memory.get("plan").entries
+        assert (entry.category, entry.tags, entry.metadata) == ("", (), {})
+
+
+def test_filters_join_and_pages_have_totals(path: Path) -> None:
+    """All tags; every word, anywhere, in any case; best, then most important, then newest."""
+    with Compartments(path) as memory:
+        for number in range(5):
+            memory.save("session", f"Tea {number}", tags=["a", f"n{number}"], priority=number + 1)
+        memory.save("session", "tea tea TEA", category="best", metadata={"Where": "Kyoto"})
+        found = memory.get("session", query="tea", limit=2, offset=1)
+        assert found.total == 6
+        assert [each.content for each in found.entries] == ["Tea 4", "Tea 3"]
+        assert memory.get("session", query="tea").entries[0].content == "tea tea TEA"
+        assert memory.get("session", tags=["a", "n3"]).total == 1
+        assert memory.get("session", tags=["a", "other"]).total == 0
+        assert memory.get("session", category="best", query="kyoto where").total == 1
+        assert memory.get("session", query="tea coffee").total == 0
+        assert memory.get("session", id="none").entries == []
+        assert memory.clear("session", tags=["a"]) == 5
+
+
+@pytest.mark.parametrize("wrong", [
+    {"content": ""}, {"content": " \n"}, {"content": 5}, {"content": "x", "priority": 0},
+    {"content": "x", "priority": 11}, {"content": "x", "priority": True},
+    {"content": "x", "tags": "word"}, {"content": "x", "tags": [5]},
+    {"content": "x", "metadata": {"a": 5}}, {"content": "x", "metadata": []}, {},
+    {"content": "x", "category": 5}, {"content": "x", "tags": [str(n) for n in range(101)]},
+])  # fmt: skip
+def test_wrong_values_change_nothing(wrong: dict[str, Any], path: Path) -> None:
+    """Each is an error that names the parameter."""
+    with Compartments(path) as memory:
+        with pytest.raises(InvalidInput) as refused:
+            memory.save("session", **wrong)
+        assert refused.value.field in (*wrong, "content")
+        assert not path.exists()
+        with pytest.raises(InvalidInput):
+            memory.save("other", "x")
+
+
+@pytest.mark.parametrize("empty", [{"id": ""}, {"category": ""}, {"tags": []}])
+def test_an_empty_filter_clears_nothing(empty: dict[str, Any], path: Path) -> None:
+    """It might mean all or nothing."""
+    with Compartments(path) as memory:
+        memory.save("session", "x")
+        with pytest.raises(InvalidInput, match="must not be empty"):
+            memory.clear("session", **empty)
+        assert memory.get("session").total == 1
+
+
+def test_an_id_that_is_not_there_is_not_made(path: Path) -> None:
+    """Also not one of another compartment."""
+    with Compartments(path) as memory:
+        saved = memory.save("session", "x")
+        for compartment in ("run", "plan"):
+            with pytest.raises(NotFound):
+                memory.save(compartment, "y", id=saved.id)
+
+
+# --- runs, sessions, plans ------------------------------------------------------------------------
+
+
+def test_a_run_s_memory_ends_with_it(path: Path) -> None:
+    """The session's and the plan's stay."""
+    with Compartments(path) as memory:
+        for compartment in ALL:
+            memory.save(compartment, compartment)
+    with Compartments(path) as memory:
+        assert [memory.get(each).total for each in ALL] == [0, 1, 1]
+    assert json.loads(path.read_text("utf-8"))["runs"] == {}
+    assert [each.name for each in path.parent.iterdir() if "run" in each.name] == []
+
+
+def test_a_sub_agent_sees_session_and_plan_but_not_the_run(path: Path) -> None:
+    """Nor does another session see any of it."""
+    with Compartments(path) as memory, Compartments(path) as helper:
+        for compartment in ALL:
+            memory.save(compartment, compartment)
+        assert [helper.get(each).total for each in ALL] == [0, 1, 1]
+        with Compartments(path, session="other") as other:
+            assert [other.get(each).total for each in ALL] == [0, 0, 0]
+
+
+def test_a_plan_may_be_the_run_s(path: Path) -> None:
+    """Then it ends with the run."""
+    with Compartments(path, plan_scope="run") as memory, Compartments(path) as helper:
+        memory.save("plan", "x")
+        assert helper.get("plan").total == 0
+    with Compartments(path, plan_scope="run") as memory:
+        assert memory.get("plan").total == 0
+
+
+RUN = """
+import sys, time
+from aiaml_server.toolsets.compartments import Compartments
+with Compartments(sys.argv[1]) as memory:
+    memory.save("run", "mine")
+    memory.save("session", "ours")
+    print("saved", flush=True)
+    sys.stdin.read()
+"""
+
+
+def running(path: Path) -> subprocess.Popen[str]:
+    """Start a run that lasts until its input ends."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", RUN, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout and process.stdout.readline() == "saved\n"
+    return process
+
+
+def test_what_a_killed_run_left_is_cleared_and_a_living_one_s_is_not(path: Path) -> None:
+    """By whoever opens next."""
+    with running(path) as dead, running(path) as living:
+        assert len(json.loads(path.read_text("utf-8"))["runs"]) == 2
+        dead.kill()
+        dead.wait()
+        with Compartments(path) as memory:
+            assert len(json.loads(path.read_text("utf-8"))["runs"]) == 1
+            assert memory.get("session").total == 2
+        assert living.stdin
+        living.stdin.close()
+        assert living.wait(20) == 0
+    assert json.loads(path.read_text("utf-8"))["runs"] == {}
+
+
+# --- limits ---------------------------------------------------------------------------------------
+
+
+def test_what_would_exceed_the_limit_is_refused(path: Path) -> None:
+    """Content, category, tags and metadata count; the answer says what can go."""
+    with Compartments(path, limit=100) as memory:
+        first = memory.save("session", "x" * 40, category="cc", tags=["tt"], metadata={"m": "v"})
+        second = memory.save("session", "y" * 40, priority=1)
+        assert memory.usage()["session"] == (2, 86, 100)
+        with pytest.raises(LimitExceeded) as refused:
+            memory.save("session", "z" * 15)
+        error = refused.value
+        assert (error.used, error.allowed, error.asked) == (86, 100, 101)
+        assert [each.id for each in error.oldest] == [second.id]
+        for part in ("86", "100", "101", second.id, "clear_memory"):
+            assert part in str(error)
+        memory.save("session", "z" * 14)
+        memory.save("run", "z" * 100)
+        memory.save("session", id=first.id, content="shorter")
+
+
+def test_limits_may_differ(path: Path) -> None:
+    """And what is over a limit that was lowered can still be made smaller."""
+    with Compartments(path) as memory:
+        saved = memory.save("plan", "x" * 500)
+    with Compartments(path, limit={"plan": 100}) as memory:
+        memory.save("plan", "y" * 200, id=saved.id)
+        with pytest.raises(LimitExceeded):
+            memory.save("plan", "z")
+        memory.save("session", "x" * 9_999)
+
+
+# --- into every call ------------------------------------------------------------------------------
+
+
+def test_only_the_run_memory_goes_into_every_call(path: Path) -> None:
+    """In the order in which it was made; nothing when there is nothing."""
+    with Compartments(path) as memory:
+        assert memory.run_text() == ""
+        memory.save("session", "secret")
+        first = memory.save("run", "one", priority=1).id
+        second = memory.save("run", "two\nlines", category="c", tags=["t"]).id
+        text = f"Memory of this run:\n- [{first}] one\n- [{second}] c: two\n  lines (t)"
+        assert memory.run_text() == text
+        memory.save("run", id=first, priority=10)
+        assert memory.run_text() == text
+
+
+def test_the_tools_are_plain_functions(path: Path) -> None:
+    """With JSON schemas; a failure is a value, for the model to read."""
+    with Compartments(path) as memory:
+        save, get, clear = memory.tools()
+        assert [each.name for each in (save, get, clear)] == list(door("compartments").tools)
+        assert save.parameters["required"] == ["compartment"]
+        assert save.parameters["properties"]["compartment"]["enum"] == list(ALL)
+        saved = save.call(compartment="session", content="tea", tags=["drink"])
+        assert get.call(compartment="session", query="tea")["entries"][0]["id"] == saved["id"]
+        assert save.call(compartment="session", id="nope")["error"] == "NotFound"
+        assert get.call(compartment="session", limit="five") == {
+            "error": "InvalidInput",
+            "message": "limit: must be a whole number from 1",
+        }
+        assert get.call()["error"] == "InvalidInput"
+        assert clear.call(compartment="session") == {"cleared": 1}
+        json.dumps([each.parameters for each in memory.tools()])
+
+
+def test_the_api_needs_no_sdk(tmp_path: Path) -> None:
+    """Importing it imports neither MCP nor pydantic."""
+    script = (
+        "import sys; from aiaml_server.toolsets.compartments import Compartments\n"
+        "with Compartments(sys.argv[1]) as memory: memory.save('run', 'x'); memory.run_text()\n"
+        "print([each for each in ('mcp', 'pydantic', 'click') if each in sys.modules])"
+    )
+    words = [sys.executable, "-c", script, "memory.json"]
+    done = subprocess.run(words, capture_output=True, check=True, cwd=tmp_path)
+    assert done.stdout.strip() == b"[]"
+
+
+# --- the file -------------------------------------------------------------------------------------
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
+
+
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    entries=st.lists(
+        st.fixed_dictionaries(
+            {"content": TEXTS.filter(str.strip)},
+            optional={
+                "category": TEXTS,
+                "tags": st.lists(TEXTS, max_size=3),
+                "metadata": st.dictionaries(TEXTS, TEXTS, max_size=3),
+                "priority": st.integers(1, 10),
+            },
+        ),
+        max_size=5,
+    )
+)
+def test_what_was_saved_comes_back(
+    entries: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Whatever the texts hold."""
+    path = tmp_path_factory.mktemp("file") / "memory.json"
+    with Compartments(path) as memory:
+        saved = {memory.save("session", **each).id: each for each in entries}
+    with Compartments(path) as memory:
+        found = {each.id: each for each in memory.get("session").entries}
+    assert set(found) == set(saved)
+    for name, given_ in saved.items():
+        assert found[name].content == given_["content"]
+        assert found[name].metadata == given_.get("metadata", {})
+        assert set(found[name].tags) == {each.strip() for each in given_.get("tags", [])} - {""}
+
+
+def test_it_is_private_and_keeps_what_it_does_not_know(path: Path) -> None:
+    """Mode 0600; keys of other programs survive."""
+    with Compartments(path) as memory:
+        memory.save("session", "x")
+    if os.name == "posix":
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    value = json.loads(path.read_text("utf-8"))
+    value["theirs"] = {"a": 1}
+    value["sessions"]["default"]["session"][0]["theirs"] = 2
+    value["sessions"]["default"]["notes"] = ["kept"]
+    path.write_text(json.dumps(value), "utf-8")
+    with Compartments(path) as memory:
+        memory.save("session", "y")
+    after = json.loads(path.read_text("utf-8"))
+    assert after["theirs"] == {"a": 1}
+    assert after["sessions"]["default"]["session"][0]["theirs"] == 2
+    assert after["sessions"]["default"]["notes"] == ["kept"]
+
+
+@pytest.mark.parametrize("data", [
+    b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"format": "1"}', b'{"format": 1, "runs": []}',
+    b'{"format": 1, "sessions": {"default": {"session": [{"id": 5}]}}}', b"[" * 100_000,
+])  # fmt: skip
+def test_a_damaged_file_is_set_aside(data: bytes, path: Path) -> None:
+    """Under another name, and said; never overwritten."""
+    path.write_bytes(data)
+    with Compartments(path) as memory:
+        memory.save("session", "x")
+        (notice,) = memory.notices()
+        assert "damaged" in notice and memory.notices() == []
+    assert path.with_name("memory.json.damaged-1").read_bytes() == data
+    with Compartments(path) as memory:
+        assert memory.get("session").total == 1
+
+
+def test_a_later_format_is_left_alone(path: Path) -> None:
+    """An older program must not lose what it does not understand."""
+    path.write_text('{"format": 2}', "utf-8")
+    with pytest.raises(DiskError, match="format 2"), Compartments(path) as memory:
+        memory.save("session", "x")
+    assert path.read_text("utf-8") == '{"format": 2}'
+
+
+def test_reading_costs_one_look_at_the_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And counting accesses writes nothing of its own."""
+    with Compartments(path) as memory:
+        memory.save("session", "x")
+        before = path.stat()
+        memory.get("session")
+        opened: list[Any] = []
+        monkeypatch.setattr("builtins.open", opened.append)
+        monkeypatch.setattr("os.open", opened.append)
+        for _ in range(3):
+            memory.get("session")
+        monkeypatch.undo()
+        assert opened == [] and path.stat() == before
+    with Compartments(path) as memory:
+        assert memory.get("session").entries[0].access_count == 5
+
+
+def test_another_process_s_change_is_seen_at_once(path: Path) -> None:
+    """By the file's stamp."""
+    with Compartments(path) as memory:
+        assert memory.get("session").total == 0
+        with running(path) as other:
+            assert memory.get("session").total == 1
+            assert other.stdin
+            other.stdin.close()
+
+
+WRITER = """
+import sys
+from aiaml_server.toolsets.compartments import Compartments
+with Compartments(sys.argv[1], limit=1_000_000) as memory:
+    for number in range(int(sys.argv[3])):
+        memory.save("session", f"{sys.argv[2]}.{number}.")
+        print(f"{sys.argv[2]}.{number}.", flush=True)
+"""
+
+
+def test_eight_processes_lose_nothing(path: Path) -> None:
+    """Every acknowledged entry is there."""
+
+    def run(name: int) -> None:
+        words = [sys.executable, "-c", WRITER, str(path), f"p{name}", "8"]
+        subprocess.run(words, check=True, capture_output=True)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(run, range(8)))
+    with Compartments(path) as memory:
+        contents = {each.content for each in memory.get("session").entries}
+    assert contents == {f"p{name}.{number}." for name in range(8) for number in range(8)}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="SIGKILL")
+@pytest.mark.parametrize("moment", [0.0, 0.003, 0.01, 0.03])
+def test_a_kill_leaves_the_file_before_or_after(moment: float, path: Path) -> None:
+    """Nothing acknowledged is lost, nothing is torn."""
+    words = [sys.executable, "-c", WRITER, str(path), "k", "100000"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        first = process.stdout.readline().strip()
+        time.sleep(moment)
+        process.send_signal(signal.SIGKILL)
+        told = {first, *process.stdout.read().split()}
+    with Compartments(path) as memory:
+        assert memory.notices() == []
+        assert told <= {each.content for each in memory.get("session").entries}
+
+
+# --- over MCP -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """Run on asyncio, as the server does."""
+    return "asyncio"
+
+
+@pytest.fixture
+def damaged(path: Path) -> Path:
+    """A file that is no JSON."""
+    path.write_text("{", "utf-8")
+    return path
+
+
+def built(path: Path, **environ: str) -> Any:
+    """Build the toolset."""
+    entrance = door("compartments")
+    return at(entrance.build)(entrance.values({"AIAML_COMPARTMENTS_FILE": str(path), **environ}))
+
+
+@pytest.mark.anyio
+async def test_a_host_can_put_the_run_memory_into_each_call(path: Path) -> None:
+    """By a resource and by a prompt."""
+    async with SdkClient(Server([built(path)])) as client:
+        await client.call_tool("save_memory", {"compartment": "run", "content": "tea"})
+        (content,) = (await client.read_resource("memory://run")).contents
+        assert "tea" in content.text  # type: ignore[union-attr]
+        (message,) = (await client.get_prompt("run_memory")).messages
+        assert "tea" in message.content.text  # type: ignore[union-attr]
+
+
+def test_a_change_of_the_run_memory_is_announced(tmp_path: Path) -> None:
+    """To who has subscribed; the other compartments' changes are not."""
+    command = (sys.executable, "-m", "aiaml_server", "--toolset", "compartments")
+    environ = {"AIAML_COMPARTMENTS_FILE": str(tmp_path / "m.json")}
+    with Client(tmp_path, command=command, environ=environ) as client:
+        client.answer(client.request("resources/subscribe", {"uri": "memory://run"}))
+        client.call("save_memory", compartment="session", content="x")
+        client.call("save_memory", compartment="run", content="y")
+        told = client.notification("notifications/resources/updated")
+        assert told["params"]["uri"] == "memory://run"
+        listed = client.answer(client.request("tools/list"))["result"]["tools"]
+    assert [each["name"] for each in listed] == ["save_memory", "get_memory", "clear_memory"]
+
+
+@pytest.mark.anyio
+async def test_a_damaged_file_is_said_to_the_agent(damaged: Path) -> None:
+    """In a block behind the answer."""
+    async with SdkClient(Server([built(damaged)])) as client:
+        given_ = {"compartment": "session", "content": "x"}
+        result = await client.call_tool("save_memory", given_)
+        assert not result.is_error and len(result.content) == 2
+        assert "damaged" in result.content[1].text  # type: ignore[union-attr]
+
+
+@pytest.mark.anyio
+async def test_limits_are_settings(path: Path) -> None:
+    """A general one, and one for each compartment."""
+    environ = {"AIAML_COMPARTMENT_LIMIT": "5", "AIAML_COMPARTMENT_LIMIT_RUN": "50"}
+    async with SdkClient(Server([built(path, **environ)])) as client:
+        codes = {}
+        for compartment in ALL:
+            given_ = {"compartment": compartment, "content": "x" * 20}
+            codes[compartment] = (await client.call_tool("save_memory", given_)).structured_content
+    assert codes["run"] and codes["run"]["created"]
+    for compartment in ("session", "plan"):
+        found = codes[compartment]
+        assert found and found["error"] == "LimitExceeded" and "of 5 characters" in found["message"]
+
+
+@pytest.mark.parametrize(("variable", "value"), [
+    ("AIAML_COMPARTMENT_LIMIT", "0"), ("AIAML_COMPARTMENT_LIMIT", "many"),
+    ("AIAML_PLAN_SCOPE", "forever"), ("AIAML_SESSION", "a\nb"),
+    ("AIAML_COMPARTMENTS_FILE", "/nowhere/at/all/memory.json"),
+])  # fmt: skip
+def test_a_wrong_setting_is_one_sentence(variable: str, value: str) -> None:
+    """Before anything is served."""
+    with pytest.raises(InvalidSetting, match=variable):
+        door("compartments").values({variable: value})
+
+
+def test_a_working_directory_that_is_no_agent_s_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what to set."""
+    monkeypatch.chdir(Path.cwd().anchor)
+    with pytest.raises(InvalidSetting, match=r"AIAML_COMPARTMENTS_FILE .* absolute path"):
+        door("compartments").values({})
