@@ -68,8 +68,8 @@ class Terminal:
 
 
 def names(home: Path) -> list[str]:
-    """Return the files in the store."""
-    return sorted(path.name for path in (home / "store" / "files").iterdir())
+    """Return the memories in the store."""
+    return sorted(path.name for path in (home / "store" / "files").glob("*.md"))
 
 
 @pytest.mark.parametrize(("answer", "code", "left"), [("y\n", 0, 4), ("n\n", 1, 5), ("\n", 1, 5)])
