@@ -14,14 +14,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aiaml_server.cli import terminal
-from aiaml_server.cli.invisible import marked, marked_line
+from aiaml_server import terminal
+from aiaml_server.invisible import marked, marked_line
 from client import SERVER
 from machine import bare, git
 from test_cli import at, run
 
-CLI = Path(terminal.__file__).parent
-DOOR = "terminal.py"
+PACKAGE = Path(terminal.__file__).parent
+SHOWING = sorted([*(PACKAGE / "cli").rglob("*.py"), *(PACKAGE / "toolsets").rglob("*.py")])
+"""The modules that show something."""
 
 TITLE = "\x1b]0;owned\x07"
 CLIPBOARD = "\x1b]52;c;b3duZWQ=\x07"
@@ -146,9 +147,7 @@ def other_ways_out(source: str) -> list[str]:
     return sorted({name for name in names if FORBIDDEN.match(name)} | sequences)
 
 
-@pytest.mark.parametrize(
-    "path", [p for p in sorted(CLI.rglob("*.py")) if p.name != DOOR], ids=lambda path: path.stem
-)
+@pytest.mark.parametrize("path", SHOWING, ids=lambda path: f"{path.parent.stem}-{path.stem}")
 def test_there_is_one_way_to_the_terminal(path: Path) -> None:
     """Every module of the command line prints by `terminal`, which makes it safe."""
     assert other_ways_out(path.read_text(encoding="utf-8")) == []

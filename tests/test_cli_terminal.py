@@ -218,7 +218,7 @@ def test_what_is_piped_is_exact(home: Path) -> None:
 def test_what_ends_a_thread_is_shown_safely() -> None:
     """A traceback quotes what it failed with."""
     script = (
-        "import threading; from aiaml_server.cli.terminal import take_streams; take_streams()\n"
+        "import threading; from aiaml_server.terminal import take_streams; take_streams()\n"
         f"thread = threading.Thread(target=lambda: [][{EVIL!r}]); thread.start(); thread.join()\n"
         f"def fail(): raise ValueError({EVIL!r})\n"
         "thread = threading.Thread(target=fail); thread.start(); thread.join()"

@@ -16,8 +16,8 @@ from aiaml_server.cli.exchange.page import page
 from aiaml_server.cli.exchange.shapes import book
 from aiaml_server.cli.rendering import rendered
 from aiaml_server.cli.safe_html import safe_html
-from aiaml_server.cli.terminal import safe, unstyled
 from aiaml_server.memory import Memory
+from aiaml_server.terminal import safe, unstyled
 from test_cli import at, run
 from test_cli_output import HOSTILE, is_visible
 from test_cli_output import memory as hand_made

@@ -16,7 +16,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from aiaml_server import MemoryBank, Settings
-from aiaml_server.cli.invisible import marked
+from aiaml_server.invisible import marked
 from browser import chromium, found_browser
 from test_cli_output import BELONGING, ELSEWHERE, is_visible
 from test_cli_output import HOSTILE as INVISIBLE

@@ -16,11 +16,9 @@ import click
 
 from aiaml_server import __version__, toolsets
 from aiaml_server.errors import AiamlError, InvalidInput, InvalidSetting, StoreError
+from aiaml_server.invisible import marked_line
 from aiaml_server.settings import VARIABLES
-from aiaml_server.toolset import at
-
-from .invisible import marked_line
-from .terminal import (
+from aiaml_server.terminal import (
     DONE,
     INTERRUPTED,
     PIPE_CLOSED,
@@ -30,6 +28,7 @@ from .terminal import (
     note,
     take_streams,
 )
+from aiaml_server.toolset import at
 
 SETTINGS = (*VARIABLES, toolsets.VARIABLE)
 

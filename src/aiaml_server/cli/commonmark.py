@@ -17,7 +17,7 @@ from functools import cache
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from .invisible import marked
+from aiaml_server.invisible import marked
 
 MAX_RENDERED = 64 * 1024  # characters; the worst text of that size takes a second to parse
 TOO_LONG = f"Shown as it stands: it is longer than {MAX_RENDERED // 1024} KiB."

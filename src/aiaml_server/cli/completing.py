@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from .terminal import REFUSED, Ended, out
+from aiaml_server.terminal import REFUSED, Ended, out
 
 _SHELLS = ("bash", "zsh", "fish")
 

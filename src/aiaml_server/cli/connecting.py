@@ -13,10 +13,7 @@ import click
 from aiaml_server import toolsets
 from aiaml_server.errors import AiamlError
 from aiaml_server.settings import Settings
-
-from . import clients, launch
-from .clients import CLIENTS, Change, Client, Connection
-from .terminal import (
+from aiaml_server.terminal import (
     DONE,
     NOTHING,
     REFUSED,
@@ -29,6 +26,9 @@ from .terminal import (
     out_json,
     styled,
 )
+
+from . import clients, launch
+from .clients import CLIENTS, Change, Client, Connection
 
 BY_NAME = {client.name: client for client in CLIENTS}
 NAMES = click.Choice(list(BY_NAME))

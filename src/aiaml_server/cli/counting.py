@@ -10,27 +10,26 @@ from typing import Any
 import click
 
 from aiaml_server.bank import MemoryBank
+from aiaml_server.cli.context import opened, visible
 from aiaml_server.memory import Memory, instant
-
-from . import filters
-from .filters import Filter
-from .reading import local_time, nothing, when
-from .terminal import (
+from aiaml_server.terminal import (
     as_json,
     bold,
     columns,
     dim,
     in_bytes,
     note,
-    opened,
     out,
     out_json,
     padded,
     plural,
     progress,
-    visible,
     width,
 )
+
+from . import filters
+from .filters import Filter
+from .reading import local_time, nothing, when
 
 _MOST = 10  # rows of a table in `stats`
 _MONTHS = 24  # in the picture over time

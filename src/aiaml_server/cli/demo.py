@@ -16,10 +16,10 @@ import anyio
 from mcp import Client, StdioServerParameters
 
 from aiaml_server import __version__
+from aiaml_server.terminal import out
 
 from .clients import snippet
 from .launch import command
-from .terminal import out
 
 MEMORY: dict[str, Any] = {
     "agent": "claude",

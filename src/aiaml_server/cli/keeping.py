@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 import click
 
+from aiaml_server.cli.context import opened, settings
 from aiaml_server.errors import AiamlError, StoreError
 from aiaml_server.settings import Settings
 from aiaml_server.sync import once
 from aiaml_server.sync.address import git_directories
+from aiaml_server.terminal import Ended, note, out, plural
 
 from .reading import found_by
-from .terminal import Ended, note, opened, out, plural, settings
 
 
 @click.command("keep-local")

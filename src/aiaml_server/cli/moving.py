@@ -10,37 +10,34 @@ from typing import Any
 import click
 
 from aiaml_server.bank import MemoryBank
+from aiaml_server.cli.context import commit, opened, settings, visible
 from aiaml_server.cli.exchange.kinds import KINDS, READERS, Reading, detect
 from aiaml_server.cli.exchange.plan import Addition, Plan, Planner
 from aiaml_server.errors import MalformedFile, StoreError
 from aiaml_server.files import write_atomic
 from aiaml_server.memory import Memory
-
-from . import filters
-from .filters import Filter
-from .reading import fields, when
-from .terminal import (
+from aiaml_server.terminal import (
     DONE,
     NOTHING,
     REFUSED,
     USAGE,
     Ended,
     as_json,
-    commit,
     confirm,
     dim,
     note,
     one_line,
-    opened,
     out,
     out_bytes,
     out_json,
     plural,
     progress,
-    settings,
-    visible,
     yes,
 )
+
+from . import filters
+from .filters import Filter
+from .reading import fields, when
 from .writing import checked_user, usual_user
 
 _SHOWN = 20  # lines of each sort in a preview

@@ -8,9 +8,8 @@ from typing import Any
 import click
 
 from aiaml_server import toolsets as known
+from aiaml_server.terminal import as_json, bold, dim, out, out_json
 from aiaml_server.toolset import Door
-
-from .terminal import as_json, bold, dim, out, out_json
 
 
 @click.command("toolsets")

@@ -12,36 +12,33 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aiaml_server.bank import SHORTEST_ID, MemoryBank
+from aiaml_server.cli.context import commit, opened, settings, visible
 from aiaml_server.errors import InvalidInput, MalformedFile
+from aiaml_server.invisible import marked, marked_line
 from aiaml_server.memory import Memory, parse
 from aiaml_server.settings import Settings
-
-from .filters import Filter
-from .invisible import marked, marked_line
-from .reading import print_lines
-from .terminal import (
+from aiaml_server.terminal import (
     REFUSED,
     USAGE,
     Ended,
     as_json,
     bold,
     columns,
-    commit,
     confirm,
     dim,
     note,
     one_line,
-    opened,
     out,
     out_json,
     padded,
     plural,
-    settings,
     styled,
-    visible,
     width,
     yes,
 )
+
+from .filters import Filter
+from .reading import print_lines
 
 if TYPE_CHECKING:
     from aiaml_server.sync import Status

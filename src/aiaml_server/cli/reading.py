@@ -13,14 +13,12 @@ from typing import Any
 import click
 
 from aiaml_server.bank import SHORTEST_ID, MemoryBank
+from aiaml_server.cli.context import opened, visible
 from aiaml_server.errors import InvalidInput, MalformedFile
+from aiaml_server.invisible import marked_line
 from aiaml_server.memory import Memory, in_utc, instant
 from aiaml_server.scorer import Hit, clean
-
-from . import filters
-from .filters import Filter
-from .invisible import marked_line
-from .terminal import (
+from aiaml_server.terminal import (
     Ended,
     as_json,
     bold,
@@ -28,14 +26,15 @@ from .terminal import (
     dim,
     note,
     one_line,
-    opened,
     out,
     out_bytes,
     out_json,
     styled,
-    visible,
     width,
 )
+
+from . import filters
+from .filters import Filter
 
 
 @click.command("list")

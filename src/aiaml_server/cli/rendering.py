@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 from markdown_it.tree import SyntaxTreeNode
 
+from aiaml_server.invisible import marked, marked_line
+from aiaml_server.terminal import bold, columns, dim, styled, unstyled, width
+
 from .commonmark import parsed, shows_all, why_not
-from .invisible import marked, marked_line
-from .terminal import bold, columns, dim, styled, unstyled, width
 
 _WIDEST = 100  # columns that are read with ease
 _NARROWEST = 20  # however deep a list is nested

@@ -16,8 +16,9 @@ from markdown_it.common.normalize_url import normalizeLink
 from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 
+from aiaml_server.invisible import marked
+
 from .commonmark import parsed, parser, shows_all, text_of, why_not
-from .invisible import marked
 
 
 def safe_html(markdown: str) -> str:

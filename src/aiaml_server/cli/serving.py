@@ -16,8 +16,6 @@ from aiaml_server.toolset import at
 from aiaml_server.toolsets import chosen
 from aiaml_server.wire import Wire
 
-from .logs import LogFormatter
-
 WAITING = """\
 aiaml-server is waiting for an MCP client on standard input; a client starts it by itself.
 To see what it does, type `aiaml-server demo`; for settings and more, `aiaml-server --help`.
@@ -42,7 +40,7 @@ def serve(toolsets: Sequence[str] = ()) -> int:
         wire = Wire.claim()
     except OSError:
         return _fail("standard input or output is closed; an MCP client must be at the other end")
-    logs.begin(level, LogFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logs.begin(level, logs.LogFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     # What is allocated while importing is not garbage: without the collector start and exit are
     # faster, and later collections skip it.
     gc.disable()
@@ -86,6 +84,6 @@ def _fail(sentence: str) -> int:
 
 
 def _note(text: str) -> None:
-    from .terminal import note  # noqa: PLC0415 (what a person reads; a client's start goes without)
+    from aiaml_server.terminal import note  # noqa: PLC0415 (what a person reads; a client's start goes without
 
     note(text)

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aiaml_server import toolsets
+from aiaml_server.cli.context import settings
 from aiaml_server.errors import AiamlError
 from aiaml_server.settings import Settings, without_password
 from aiaml_server.sync import Occupied, Problem, Progress, Status, in_use, once
-
-from .keeping import release
-from .terminal import (
+from aiaml_server.terminal import (
     DONE,
     NOTHING,
     REFUSED,
@@ -34,8 +33,9 @@ from .terminal import (
     out_json,
     passing,
     plural,
-    settings,
 )
+
+from .keeping import release
 
 if TYPE_CHECKING:
     from aiaml_server.sync.repository import Missing

@@ -19,28 +19,26 @@ from pathlib import Path
 import click
 
 from aiaml_server.bank import MemoryBank
+from aiaml_server.cli.context import commit, opened, settings
 from aiaml_server.errors import InvalidInput
 from aiaml_server.memory import Memory, must_be, parse
 from aiaml_server.programs import find
 from aiaml_server.sync import Status
-
-from .reading import found_by, print_lines
-from .terminal import (
+from aiaml_server.terminal import (
     INTERRUPTED,
     REFUSED,
     USAGE,
     Ended,
     as_json,
-    commit,
     confirm,
     joined,
-    opened,
     out,
     out_json,
     plural,
-    settings,
     yes,
 )
+
+from .reading import found_by, print_lines
 
 _FORM = """\
 ---

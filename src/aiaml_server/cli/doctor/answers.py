@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from aiaml_server.cli.terminal import in_bytes, plural
 from aiaml_server.database import databases, remove
 from aiaml_server.index import Index
 from aiaml_server.scorer import rank
 from aiaml_server.store import Store
+from aiaml_server.terminal import in_bytes, plural
 
 from .census import Question
 from .finding import Finding, Fix

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from aiaml_server.cli.invisible import invisible_in
-from aiaml_server.cli.terminal import progress
 from aiaml_server.errors import MalformedFile
+from aiaml_server.invisible import invisible_in
 from aiaml_server.memory import MAX_CONTENT, MAX_TOPICS, Memory, instant
 from aiaml_server.scorer import MAX_HITS, Hit, clean, fields, hit, ordered
 from aiaml_server.store import Store
+from aiaml_server.terminal import progress
 
 _QUESTIONS = 8
 _SOURCES = 24  # memories that questions are made of

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from aiaml_server.cli.terminal import in_bytes, plural
 from aiaml_server.errors import NotOurs
 from aiaml_server.files import check_own, is_temporary, remove_own
 from aiaml_server.memory import MAX_TOPICS
 from aiaml_server.store import SUFFIX
+from aiaml_server.terminal import in_bytes, plural
 
 from .finding import Finding, Fix
 from .scene import Scene

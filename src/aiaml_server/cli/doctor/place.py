@@ -14,11 +14,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from aiaml_server.cli.terminal import joined, plural
 from aiaml_server.errors import StoreError
 from aiaml_server.files import TEMPORARY, Lock, make_directory, write_atomic
 from aiaml_server.memory import Memory, parse
 from aiaml_server.memory import format as text_of
+from aiaml_server.terminal import joined, plural
 
 from .finding import Finding, Fix, Level
 from .scene import Scene, is_directory

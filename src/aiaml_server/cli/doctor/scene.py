@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from aiaml_server.cli.terminal import with_remote_in_use
+from aiaml_server.cli.context import with_remote_in_use
 from aiaml_server.errors import InvalidSetting
 from aiaml_server.settings import Settings
 from aiaml_server.store import Store

@@ -12,7 +12,7 @@ from itertools import groupby
 
 import click
 
-from aiaml_server.cli.terminal import (
+from aiaml_server.terminal import (
     DONE,
     NOTHING,
     REFUSED,

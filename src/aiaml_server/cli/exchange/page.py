@@ -9,7 +9,7 @@ from html import escape
 from importlib.resources import files
 from urllib.parse import quote
 
-from aiaml_server.cli.terminal import visible
+from aiaml_server.cli.context import visible
 from aiaml_server.memory import Memory
 
 from .shapes import by_months, minute

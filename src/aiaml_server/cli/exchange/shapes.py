@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 
-from aiaml_server.cli.invisible import marked
-from aiaml_server.cli.terminal import visible
+from aiaml_server.cli.context import visible
 from aiaml_server.files import read_regular
+from aiaml_server.invisible import marked
 from aiaml_server.memory import Memory, instant
 from aiaml_server.store import MAX_FILE
 

@@ -16,9 +16,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from aiaml_server.bank import MemoryBank
+from aiaml_server.cli.context import commit
 from aiaml_server.cli.filters import Filter
 from aiaml_server.cli.safe_html import safe_html
-from aiaml_server.cli.terminal import commit
 from aiaml_server.errors import ChangedMeanwhile, InvalidInput, MalformedFile
 from aiaml_server.memory import Memory, parse
 from aiaml_server.scorer import Hit, clean, rank

@@ -16,9 +16,9 @@ import uvicorn
 from starlette.applications import Starlette
 
 from aiaml_server.bank import MemoryBank
-from aiaml_server.cli import terminal
-from aiaml_server.cli.terminal import DONE, REFUSED, Ended, note, out
+from aiaml_server.cli import context
 from aiaml_server.settings import Settings
+from aiaml_server.terminal import DONE, REFUSED, Ended, note, out
 
 from . import pages
 from .api import Api
@@ -34,7 +34,7 @@ def serve(port: int | None, *, browser: bool, idle: float) -> int:
         Ended: the port is not to be had.
     """
     _end_in_order()
-    settings = terminal.settings()
+    settings = context.settings()
     with suppress(KeyboardInterrupt), _listening(port) as listener:
         port = listener.getsockname()[1]
         token = secrets.token_urlsafe(32)

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 from aiaml_server.errors import InvalidSetting
 from aiaml_server.toolset import Door, Variable
 
+from .entries import FILE, LIMIT
+
 if TYPE_CHECKING:
     from .entries import Entry
     from .failures import Busy, DiskError, LimitExceeded, NotFound
@@ -30,9 +32,6 @@ __all__ = [
     "NotFound",
     "Saved",
 ]
-
-FILE = ".aiaml-compartments.json"
-LIMIT = 10_000
 
 
 def _file(variable: str, value: str) -> Path:

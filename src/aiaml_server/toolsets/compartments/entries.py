@@ -9,6 +9,12 @@ from typing import Any
 
 from aiaml_server.errors import InvalidInput
 
+FILE = ".aiaml-compartments.json"
+"""The file's name, where none is given."""
+
+LIMIT = 10_000
+"""Characters that each compartment holds, where nothing else is said."""
+
 LOWEST, HIGHEST, USUAL = 1, 10, 5
 MOST_TAGS = 100
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from aiaml_server.errors import InvalidInput
 
-from . import FILE, LIMIT
-from .entries import Entry, check_values, refuse
+from .entries import FILE, LIMIT, Entry, check_values, refuse
 from .failures import LimitExceeded, NotFound
 from .file import File, Place
 

@@ -2,41 +2,38 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from pathlib import Path
+
+from aiaml_server.terminal import out
 
 from .memory import AgentMemory
 
 
 def demo() -> int:
     """Show the tools' operations at work; return the exit code."""
-
-    def say(line: str = "") -> None:
-        sys.stdout.write(f"{line}\n")
-
     with tempfile.TemporaryDirectory(prefix="aiaml-sessions-") as directory:
         root = Path(directory).resolve()
         (root / ".git").mkdir()
         (root / ".git" / "HEAD").write_text("ref: refs/heads/main\n", encoding="ascii")
         memory = AgentMemory(str(root), "aristotle")
-        say('start_session(agent_name="aristotle", date="2025-01-20")')
+        out('start_session(agent_name="aristotle", date="2025-01-20")')
         started = memory.start("2025-01-20")
-        say(f"  -> created: {started.created}")
+        out(f"  -> created: {started.created}")
         for section, content in (
             ("Context", "- Project: the shop's prices"),
             ("Decisions", "- Prices are kept in cents: rounding lost money twice."),
             ("Next Actions", "- Ada converts the old orders."),
         ):
-            say(f'append_entry(section="{section}", content="{content}")')
+            out(f'append_entry(section="{section}", content="{content}")')
             memory.append(section, content, "2025-01-20")
-        say('update_summary(section="Decisions", mode="append", content="- Money is in cents.")')
+        out('update_summary(section="Decisions", mode="append", content="- Money is in cents.")')
         memory.update("Decisions", "- Money is in cents.", "append")
-        say()
+        out()
         for path in (Path(started.file), Path(started.file).parents[1] / "_summary.md"):
-            say(f"{path.relative_to(root).as_posix()}:")
+            out(f"{path.relative_to(root).as_posix()}:")
             for line in path.read_text(encoding="utf-8").splitlines():
-                say(f"    {line}".rstrip())
-            say()
-        say("These are files of the repository: git shows each change, and a person decides on it.")
+                out(f"    {line}".rstrip())
+            out()
+        out("These are files of the repository: git shows each change, and a person decides on it.")
     return 0

@@ -25,10 +25,10 @@ _ON_ONE_LINE = re.compile(f"[{INVISIBLE}\t\n]")
 
 
 def marked(text: str) -> str:
-    """Return a text with its invisible characters as code points.
+    r"""Return a text with its invisible characters as code points.
 
     Those that are part of a visible character stay: what joins two letters (Persian, Hindi) or two
-    emoji, and one selector of an emoji's or an ideograph's form. An end of line is `\\n`.
+    emoji, and one selector of an emoji's or an ideograph's form. An end of line is `\n`.
     """
     return text if _is_plain(text) else _INVISIBLE.sub(_mark, text)
 
