@@ -416,3 +416,23 @@ def test_a_sparse_base_has_its_memories_on_disk(ada: Machine, bob: Machine, remo
     bob.path(memory).unlink()
     settle([bob, ada])
     assert set(ada.files) == {later.file_name} == set(bob.files)
+
+
+def test_what_git_took_away_between_two_rounds_is_not_forgotten(alone: Machine) -> None:
+    """Also where the person is back on the very commit that was checked out before."""
+    alone.remember("one")
+    alone.synced()
+    commit_file(alone.base, "notes.txt", "mine")
+    alone.remember("two")
+    alone.synced()
+    before = dict(alone.files)
+    alone.git("checkout", "--quiet", "aiaml")
+    alone.git("checkout", "--quiet", "main")
+    assert len(alone.files) == 1
+    alone.synced()
+    assert alone.files == before == content_of(alone.base, "aiaml")
+    gone = alone.remember("three")
+    alone.synced()
+    alone.path(gone).unlink()
+    alone.synced()
+    assert alone.files == before == content_of(alone.base, "aiaml")
