@@ -593,3 +593,19 @@ def git_remove(remote: Path, name: str) -> None:
         f'from refs/heads/main^0\nD "files/{name}"\n'
     )
     subprocess.run(["git", "fast-import", "--quiet"], cwd=remote, input=lines.encode(), check=True)
+
+
+def test_a_version_that_was_never_here_cannot_be_deleted_here(
+    ada: Machine, bob: Machine, remote: Path
+) -> None:
+    """A person deletes a memory, and takes its edited version into the branch by git alone."""
+    memory = ada.remember("first words")
+    settle([ada, bob])
+    bob.path(memory).write_bytes(bob.path(memory).read_bytes() + b"edited\n")
+    bob.synced()
+    ada.path(memory).unlink()
+    ada.git("fetch", "--quiet", str(remote), "main")
+    ada.git("update-ref", "refs/heads/main", "FETCH_HEAD")
+    settle([ada, bob])
+    assert b"edited" in ada.files[memory.file_name]
+    assert ada.files == bob.files

@@ -116,6 +116,7 @@ class Repository:
         self._identity = ""
         self._may_move = True  # commits of ours, on top of others'
         self._checkout = Checkout(self)
+        self._record: Seen | None = None
         self._listed: tuple[str, dict[bytes, Entry]] = ("", {})
 
     # --- setting up -----------------------------------------------------------------------------
@@ -254,10 +255,11 @@ class Repository:
         """
         directory = self.base / "files"
         tree, seen = self._tree(head), self._seen
-        here = listing(directory)
+        known = seen.read()
+        here = listing(directory, known)
         if here is None and tree and seen.anything():
             raise Busy(f"the directory {directory} is missing", _PUT_BACK)
-        return Disk(self.base, tree, here or {}, seen.read(), self._arriving(head))
+        return Disk(self.base, tree, here or {}, known, self._arriving(head))
 
     def _arriving(self, head: str) -> dict[bytes, Entry | None]:
         """Return what a join that was interrupted has brought, or has still to bring."""
@@ -316,11 +318,11 @@ class Repository:
         """
         head = self.head() or self._commit_own_files()
         disk = self._disk(head)
-        if disk.unlike() and self.git.ls_files("--unmerged", "--", "files"):
+        if disk.unlike and self.git.ls_files("--unmerged", "--", "files"):
             raise Busy("a merge has left conflicts in files/: resolve them, then sync goes on")
         named = asked.to_forget(self.base)
         # What git takes away just now is not deleted.
-        wait = bool(disk.unlike() or disk.deleted()) and self._checkout.is_under_way()
+        wait = bool(disk.unlike or disk.deleted()) and self._checkout.is_under_way()
         forgotten = [] if wait else self._forgotten(disk, named, missing)
         if self.forgetting != self._seen.held():
             self._seen.hold(self.forgetting)
@@ -391,7 +393,10 @@ class Repository:
 
     @property
     def _seen(self) -> Seen:
-        return Seen(self.directory / "aiaml" / "seen", self.base / "files")
+        file = self.directory / "aiaml" / "seen"
+        if self._record is None or self._record.file != file:
+            self._record = Seen(file, self.base / "files")
+        return self._record
 
     def _commit_own_files(self) -> str:
         files = {}

@@ -62,8 +62,9 @@ class Seen:
     """The record in `file` of what was seen in `directory`; used by one process at a time."""
 
     def __init__(self, file: Path, directory: Path) -> None:
-        self._file = file
+        self.file = file
         self._directory = directory
+        self._rows: tuple[Stamp, dict[bytes, Sighting]] | None = None  # as read at that stamp
 
     def read(self) -> dict[bytes, Sighting]:
         """Return what each file was last seen to be; nothing where this is another directory."""
@@ -71,11 +72,21 @@ class Seen:
             with self._opened(write=False) as connection:
                 if not self._is_here(connection):
                     return {}
-                rows = connection.execute("SELECT * FROM seen")
-                return {path: Sighting(oid, _stamp(*rest)) for path, oid, *rest in rows}
+                return self._read(connection)
         except (OSError, sqlite3.Error) as error:
             log.debug("What was seen on disk is not known: %s", error)
             return {}
+
+    def _read(self, connection: sqlite3.Connection) -> dict[bytes, Sighting]:
+        """Return all rows; what was read before, while no process has written since."""
+        stamp = Stamp.of(self.file.stat())
+        if self._rows and self._rows[0] == stamp:
+            return self._rows[1]
+        settled = stamp.settled
+        rows = connection.execute("SELECT * FROM seen")
+        sightings = {path: Sighting(oid, _stamp(*rest)) for path, oid, *rest in rows}
+        self._rows = (stamp, sightings) if settled else None
+        return sightings
 
     def held(self) -> set[bytes]:
         """Return the files whose deletion waits for a person's word."""
@@ -112,7 +123,7 @@ class Seen:
         except (OSError, sqlite3.Error) as error:
             log.debug("What was seen on disk is made known anew: %s", error)
             with suppress(OSError):
-                self._file.unlink()
+                self.file.unlink()
 
     def _note(self, sightings: Mapping[bytes, Sighting | None]) -> None:
         place = _place(self._directory) or _mark(self._directory)
@@ -138,13 +149,13 @@ class Seen:
     @contextmanager
     def _opened(self, *, write: bool) -> Iterator[sqlite3.Connection]:
         if write:
-            own_directory(self._file.parent)
+            own_directory(self.file.parent)
         for suffix in ("-journal", "-wal", "-shm"):  # SQLite opens what is there
-            check_own(self._file.with_name(f"{self._file.name}{suffix}"))
-        if not check_own(self._file) and write:
-            os.close(open_own(self._file, os.O_CREAT | os.O_WRONLY))
+            check_own(self.file.with_name(f"{self.file.name}{suffix}"))
+        if not check_own(self.file) and write:
+            os.close(open_own(self.file, os.O_CREAT | os.O_WRONLY))
         mode = "rw" if write else "ro"
-        name = f"{self._file.absolute().as_uri()}?mode={mode}"
+        name = f"{self.file.absolute().as_uri()}?mode={mode}"
         with closing(sqlite3.connect(name, uri=True)) as connection:
             if write:
                 connection.executescript(_TABLES)
