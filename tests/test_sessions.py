@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +24,7 @@ from mcp import Client as SdkClient
 from aiaml_server import toolsets
 from aiaml_server.server import Server
 from aiaml_server.toolset import at
+from aiaml_server.toolsets.sessions.checking import check
 from aiaml_server.toolsets.sessions.document import Document, objection
 from aiaml_server.toolsets.sessions.failures import Refused
 from aiaml_server.toolsets.sessions.memory import AgentMemory
@@ -33,6 +35,7 @@ from toolset_contract import Call, Contract
 
 DAY = "2025-01-20"
 BELOW = Path(".github/agent-memory/aristotle")
+ONE_BY_ONE = threading.Lock()
 SECTIONS = ["Context", "Discussion Summary", "Decisions", "Open Questions", "Next Actions"]
 
 
@@ -73,8 +76,9 @@ class TestContract(Contract):
 
     def environ(self, place: Path) -> dict[str, str]:
         """A repository in the test's directory, and no other."""
-        if not (place / ".git").exists():
-            git(place, "init", "--quiet")
+        with ONE_BY_ONE:
+            if not (place / ".git").exists():
+                git(place, "init", "--quiet")
         self.root = str(place)
         return {"AIAML_REPOSITORIES": str(place)}
 
@@ -526,7 +530,8 @@ for number in range(int(sys.argv[3])):
 """
 
 
-def test_eight_processes_lose_nothing(memory: AgentMemory, repo: Path) -> None:
+@pytest.mark.usefixtures("memory")
+def test_eight_processes_lose_nothing(repo: Path) -> None:
     """Every entry is there, each process's in its order."""
 
     def run(name: int) -> None:
@@ -538,7 +543,7 @@ def test_eight_processes_lose_nothing(memory: AgentMemory, repo: Path) -> None:
     entries = re.findall(r"^- (p\d)\.(\d)\.$", log_of(repo).read_text("utf-8"), re.MULTILINE)
     for name in range(8):
         assert [number for who, number in entries if who == f"p{name}"] == list("012345")
-    assert memory.check() == []
+    assert list(check(repo)) == []
 
 
 @pytest.mark.skipif(os.name != "posix", reason="SIGKILL")
@@ -556,9 +561,9 @@ def test_a_kill_leaves_the_old_or_the_new_file(
         told = [first, *process.stdout.read().split()]
     log = log_of(repo).read_text("utf-8")
     assert all(f"- {each}\n" in log for each in told)
-    (log_of(repo).parent / f".{DAY}.md.0a1b2c3d.tmp").write_text("left by a killed writer")
+    (log_of(repo).parent / ".aiaml-0a1b2c3d4e5f6071.tmp").write_text("left by a killed writer")
     memory.append("Context", "- after", DAY)
-    assert memory.check() == []
+    assert list(check(repo)) == []
     shown = git(repo, "status", "--porcelain", "--untracked-files=all")
     assert shown.count("??") == 3 and ".tmp" not in shown
 

@@ -23,7 +23,21 @@ class MissingSchema(Refused):
     """There is no `_schema.md`."""
 
 
-class InvalidSchema(Refused):
+class Faulty(Refused):
+    """A file that is not as it must be.
+
+    Attributes:
+        line: where, from 1.
+        why: what is wrong there.
+    """
+
+    def __init__(self, name: str, line: int, why: str) -> None:
+        super().__init__(f"{name}: line {line}: {why}")
+        self.line = line
+        self.why = why
+
+
+class InvalidSchema(Faulty):
     """`_schema.md` is no schema."""
 
 
@@ -31,7 +45,7 @@ class MissingLog(Refused):
     """There is no log of that date."""
 
 
-class MalformedLog(Refused):
+class MalformedLog(Faulty):
     """A log or a summary is not as the schema has it."""
 
 

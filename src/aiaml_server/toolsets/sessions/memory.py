@@ -9,7 +9,6 @@ from .document import Document, objection
 from .failures import (
     InvalidContent,
     InvalidMode,
-    InvalidSchema,
     InvalidSection,
     MalformedLog,
     MissingLog,
@@ -94,7 +93,8 @@ class AgentMemory:
         try:
             return data.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise MalformedLog(f"{SUMMARY}: byte {error.start} is not UTF-8") from error
+            line = data.count(b"\n", 0, error.start) + 1
+            raise MalformedLog(SUMMARY, line, f"byte {error.start} is not UTF-8") from error
 
     def update(self, section: str, content: str, mode: str) -> Written:
         """Append to a section of the summary, or replace what it holds; all else stays."""
@@ -120,27 +120,6 @@ class AgentMemory:
         """Return the names of the logs, newest first."""
         names = [f"{date}.md" for date in self.place.dates()]
         return names if limit is None else names[:limit]
-
-    def check(self) -> list[tuple[str, str]]:
-        """Return every problem, with the file's name."""
-        problems: list[tuple[str, str]] = []
-        try:
-            schema = self._schema()
-        except (MissingSchema, InvalidSchema) as error:
-            return [(SCHEMA, str(error))]
-        for date in reversed(self.place.dates()):
-            name = self.place.log(date)
-            try:
-                log = Document(self.place.read(name) or b"")
-                schema.check_log(name, log, self.place.agent, date)
-            except MalformedLog as error:
-                problems.append((name, str(error)))
-        try:
-            if (data := self.place.read(SUMMARY)) is not None:
-                schema.check_summary(SUMMARY, Document(data))
-        except MalformedLog as error:
-            problems.append((SUMMARY, str(error)))
-        return problems
 
     def _schema(self) -> Schema:
         data = self.place.read(SCHEMA)

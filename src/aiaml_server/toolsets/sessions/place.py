@@ -14,7 +14,7 @@ from datetime import date, datetime
 from pathlib import Path
 
 from aiaml_server.errors import MalformedFile
-from aiaml_server.files import TEMPORARY, Lock, read_regular, replace_atomic, sync_directory
+from aiaml_server.files import Lock, is_temporary, read_regular, replace_atomic, sync_directory
 
 from .failures import (
     Busy,
@@ -35,9 +35,6 @@ _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _DEVICES = {"con", "prn", "aux", "nul"} | {
     f"{kind}{n}" for kind in ("com", "lpt") for n in range(10)
 }
-_LEFT = re.compile(
-    r"\.(_schema|_summary|\d{4}-\d{2}-\d{2})\.md\.[0-9a-f]{8}" + re.escape(TEMPORARY)
-)
 
 
 def check_agent(name: str) -> str:
@@ -173,26 +170,29 @@ class Place:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except MalformedFile as error:
-            raise MalformedLog(f"{name}: {error}") from error
+            raise MalformedLog(name, 1, str(error)) from error
         except OSError as error:
             raise DiskError(f"{name}: {(error.strerror or str(error)).lower()}") from error
 
-    def dates(self) -> list[str]:
-        """Return the dates of the logs, newest first."""
+    def log_names(self) -> list[str]:
+        """Return the names of what lies where logs do and is markdown, below the directory."""
         try:
             names = os.listdir(self.directory / LOGS)  # noqa: PTH208
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
             raise DiskError(f"{LOGS}: {(error.strerror or str(error)).lower()}") from error
+        return sorted(f"{LOGS}/{each}" for each in names if each.endswith(".md"))
+
+    def dates(self) -> list[str]:
+        """Return the dates of the logs, newest first."""
         found = []
-        for name in names:
+        for name in self.log_names():
             with suppress(InvalidDate, OSError):
-                day = check_date(name.removesuffix(".md"))
-                status = (self.directory / LOGS / name).lstat()
-                if name == f"{day}.md" and stat.S_ISREG(status.st_mode):
+                day = check_date(Path(name).stem)
+                if stat.S_ISREG((self.directory / name).lstat().st_mode):
                     found.append(day)
-        return sorted(found, reverse=True)
+        return found[::-1]
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -248,7 +248,7 @@ def _clear_leftovers(directory: Path) -> None:
     """Remove what a writer that was killed has left; nobody else writes now."""
     with suppress(OSError):
         for name in os.listdir(directory):  # noqa: PTH208
-            if _LEFT.fullmatch(name):
+            if is_temporary(name):
                 (directory / name).unlink()
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from .document import Document, Heading
 from .failures import InvalidSchema, MalformedLog
+from .place import SCHEMA
 
 DEFAULT_SCHEMA = """\
 # Agent Memory Schema v1
@@ -43,6 +46,13 @@ _FIELD = re.compile(r"^[ \t]*[-*+][ \t]+(.+?)[ \t]*$", re.MULTILINE)
 _HINT = re.compile(r"[ \t]*\([^()]*\)$")
 
 
+class Problem(NamedTuple):
+    """Something that is wrong with a file: on which line, from 1, and what."""
+
+    line: int
+    what: str
+
+
 @dataclass(frozen=True)
 class Schema:
     """What a session log must hold.
@@ -65,33 +75,12 @@ class Schema:
             InvalidSchema: it is none; the sentence says what is wrong, and on which line.
         """
         document = Document(data)
-        try:
-            headings = document.headings
-        except UnicodeDecodeError as error:
-            raise InvalidSchema(f"_schema.md: byte {error.start} is not UTF-8") from error
-        title = headings[0] if headings else None
-        version = _VERSION.search(title.text) if title and title.level == 1 else None
-        if not version:
-            raise InvalidSchema(
-                "_schema.md: the first heading must name the version, as in "
-                "'# Agent Memory Schema v1'"
-            )
-        names = [each.text for each in document.sections]
-        for each in headings[1:]:
-            if each.level == 1:
-                raise InvalidSchema(f"_schema.md: line {each.line} is a second title")
-            if not each.text or names.count(each.text) > 1:
-                what = "has no name" if not each.text else f"is {each.text!r} once more"
-                raise InvalidSchema(f"_schema.md: the section on line {each.line} {what}")
-        if names[:1] != [HEADER] or len(names) < 2:
-            raise InvalidSchema("_schema.md: '## Header' must come first, and a section after it")
-        start, end = document.body(document.sections[0])
-        fields = [_HINT.sub("", each) for each in _FIELD.findall(data[start:end].decode())]
-        if not fields:
-            raise InvalidSchema(
-                "_schema.md: '## Header' must list its fields, as in '- Agent Name'"
-            )
-        return cls(version[1].lower(), tuple(fields), tuple(names[1:]))
+        for problem in schema_problems(document):
+            raise InvalidSchema(SCHEMA, *problem)
+        version = _version(document)
+        header, *sections = document.sections
+        names = tuple(each.text for each in sections)
+        return cls(version, tuple(_fields(document, header)), names)
 
     def warnings(self) -> list[str]:
         """Return what an agent should know of the version."""
@@ -121,28 +110,36 @@ class Schema:
         Raises:
             MalformedLog: it is not as it must be; the sentence says on which line.
         """
-        headings = _headings(name, document)
-        title = headings[0] if headings else None
-        version = _VERSION.search(title.text) if title and title.level == 1 else None
-        if not title or not version:
-            raise MalformedLog(
-                f"{name}: line {title.line if title else 1}: the first heading must be "
-                f"'# Session Log (schema {self.version})'"
-            )
-        self._check_sections(name, document)
-        first = document.sections[0] if document.sections else None
-        if not first or first.text != HEADER:
-            line = first.line if first else title.line + 1
-            raise MalformedLog(f"{name}: line {line}: '## {HEADER}' must come first")
-        self._check_header(name, document, first, {"Agent Name": agent, "Date": date})
-        if version[1].lower() != self.version:
-            return [f"{name} was made under schema {version[1]}; the schema is {self.version}"]
-        for each in document.sections[1:]:
-            if each.text not in self.sections:
-                raise MalformedLog(
-                    f"{name}: line {each.line}: the section {each.text!r} is not in the schema"
-                )
-        return []
+        for problem in self.log_problems(document, agent, date):
+            raise MalformedLog(name, *problem)
+        return self.log_warnings(name, document)
+
+    def log_warnings(self, name: str, document: Document) -> list[str]:
+        """Return what should be known of the version that a log was made under."""
+        version = _version(document)
+        if version in ("", self.version):
+            return []
+        return [f"{name} was made under schema {version}; the schema is {self.version}"]
+
+    def log_problems(self, document: Document, agent: str, date: str) -> Iterator[Problem]:
+        """Yield all that is wrong with a log."""
+        if problem := _unreadable(document):
+            yield problem
+            return
+        version = _version(document)
+        if not version:
+            line = document.headings[0].line if document.headings else 1
+            title = f"# Session Log (schema {self.version})"
+            yield Problem(line, f"the first heading must be {title!r}")
+        yield from _heading_problems(document)
+        header = next(iter(document.sections), None)
+        if header and header.text == HEADER:
+            yield from self._header_problems(document, header, agent, date)
+        else:
+            yield Problem(header.line if header else 1, f"'## {HEADER}' must come first")
+        for each in document.sections:
+            if version == self.version and each.text not in self.order:
+                yield Problem(each.line, f"the section {each.text!r} is not in the schema")
 
     def check_summary(self, name: str, document: Document) -> None:
         """Check a summary.
@@ -150,41 +147,25 @@ class Schema:
         Raises:
             MalformedLog: it is no text, has an open block, or a section twice.
         """
-        _headings(name, document)
-        self._check_sections(name, document)
+        for problem in summary_problems(document):
+            raise MalformedLog(name, *problem)
 
-    def _check_sections(self, name: str, document: Document) -> None:
-        seen: set[str] = set()
-        for each in document.sections:
-            if each.text in seen:
-                raise MalformedLog(
-                    f"{name}: line {each.line}: the section {each.text!r} is there twice"
-                )
-            seen.add(each.text)
-        titles = [each for each in document.headings if each.level == 1]
-        if len(titles) > 1:
-            raise MalformedLog(f"{name}: line {titles[1].line} is a second title")
-
-    def _check_header(
-        self, name: str, document: Document, header: Heading, known: dict[str, str]
-    ) -> None:
-        start, end = document.body(header)
-        lines = _FIELD.findall(document.data[start:end].decode().replace("\r", "\n"))
+    def _header_problems(
+        self, document: Document, header: Heading, agent: str, date: str
+    ) -> Iterator[Problem]:
         found = {
             _HINT.sub("", field.strip()): value.strip()
-            for field, _, value in (line.partition(":") for line in lines)
+            for field, _, value in (each.partition(":") for each in _listed(document, header))
         }
-        for field in self.fields:
-            if field not in found and field in (*known, "Session ID"):
-                raise MalformedLog(
-                    f"{name}: line {header.line}: the header lacks the field {field!r}"
-                )
+        known = {"Agent Name": agent, "Date": date, "Session ID": None}
         for field, value in known.items():
-            if field in found and found[field] != value:
-                raise MalformedLog(
-                    f"{name}: line {header.line}: the header says {field} {found[field]!r}, "
-                    f"and it is the log of {value!r}"
-                )
+            if field not in self.fields:
+                continue
+            if field not in found:
+                yield Problem(header.line, f"the header lacks the field {field!r}")
+            elif value not in (None, found[field]):
+                said = f"the header says {field} {found[field]!r}, and it is the log of {value!r}"
+                yield Problem(header.line, said)
 
     @cached_property
     def order(self) -> list[str]:
@@ -192,12 +173,69 @@ class Schema:
         return [HEADER, *self.sections]
 
 
-def _headings(name: str, document: Document) -> list[Heading]:
+def schema_problems(document: Document) -> Iterator[Problem]:
+    """Yield all that is wrong with a schema."""
+    if problem := _unreadable(document):
+        yield problem
+        return
+    if not _version(document):
+        line = document.headings[0].line if document.headings else 1
+        title = "# Agent Memory Schema v1"
+        yield Problem(line, f"the first heading must name the version, as in {title!r}")
+    yield from _heading_problems(document)
+    sections = document.sections
+    line = sections[0].line if sections else 1
+    if len(sections) < 2 or sections[0].text != HEADER:
+        yield Problem(line, f"'## {HEADER}' must come first, and a section after it")
+    elif not _fields(document, sections[0]):
+        yield Problem(line, f"'## {HEADER}' must list its fields, as in '- Agent Name'")
+
+
+def summary_problems(document: Document) -> Iterator[Problem]:
+    """Yield all that is wrong with a summary."""
+    if problem := _unreadable(document):
+        yield problem
+        return
+    yield from _heading_problems(document)
+
+
+def _unreadable(document: Document) -> Problem | None:
     try:
-        headings = document.headings
+        document.text  # noqa: B018 (reading it is the question)
     except UnicodeDecodeError as error:
         line = document.data.count(b"\n", 0, error.start) + 1
-        raise MalformedLog(f"{name}: line {line}: byte {error.start} is not UTF-8") from error
+        return Problem(line, f"byte {error.start} is not UTF-8")
+    return None
+
+
+def _version(document: Document) -> str:
+    """Return the version that the first heading names; empty if it names none."""
+    title = next(iter(document.headings), None)
+    found = _VERSION.search(title.text) if title and title.level == 1 else None
+    return found[1].lower() if found else ""
+
+
+def _heading_problems(document: Document) -> Iterator[Problem]:
+    """Yield what no document of ours may have: anything twice, or a block that never ends."""
+    seen: set[str] = set()
+    for each in document.sections:
+        if not each.text:
+            yield Problem(each.line, "the section has no name")
+        elif each.text in seen:
+            yield Problem(each.line, f"the section {each.text!r} is there twice")
+        seen.add(each.text)
+    for each in [each for each in document.headings if each.level == 1][1:]:
+        yield Problem(each.line, "this is a second title")
     if line := document.open_block():
-        raise MalformedLog(f"{name}: line {line} opens a code fence or HTML that is not closed")
-    return headings
+        yield Problem(line, "this opens a code fence or HTML that is not closed")
+
+
+def _listed(document: Document, section: Heading) -> list[str]:
+    """Return the items of a section's list."""
+    start, end = document.body(section)
+    found: list[str] = _FIELD.findall(document.data[start:end].decode().replace("\r", "\n"))
+    return found
+
+
+def _fields(document: Document, header: Heading) -> list[str]:
+    return [_HINT.sub("", each) for each in _listed(document, header)]
