@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
@@ -154,3 +154,19 @@ def check_values(
         "metadata": None if metadata is None else dict(metadata),
         "priority": priority,
     }
+
+
+def fitting(
+    entries: Iterable[Entry],
+    id: str | None,  # noqa: A002 (the specification's word)
+    category: str | None,
+    tags: Sequence[str] | None,
+) -> list[Entry]:
+    """Return the entries that have this id, this category and all of these tags, where given."""
+    return [
+        each
+        for each in entries
+        if (not id or each.id == id)
+        and (not category or each.category == category.strip())
+        and (not tags or set(tags) <= set(each.tags))
+    ]

@@ -84,6 +84,36 @@ class Content:
         )
 
 
+class Damaged(ValueError):  # noqa: N818 (it is the file's state)
+    """A file that holds something else than we have written."""
+
+
+def load(path: Path) -> Content:
+    """Read a file, and change nothing.
+
+    Raises:
+        Damaged: it is not what we have written.
+        DiskError: it is of a later version, or no file that may be read.
+        OSError: it is not there, or cannot be read.
+    """
+    try:
+        data = read_regular(str(path), MAX_FILE)
+    except MalformedFile as error:
+        raise DiskError(f"{path}: {error}") from error
+    try:
+        value = json.loads(data)
+        if not isinstance(value, dict) or type(value.get("format")) is not int:
+            raise Damaged("it has no format version")
+        if value["format"] > FORMAT:
+            raise DiskError(
+                f"{path} is of format {value['format']}, and this program knows {FORMAT};"
+                " a later version of it reads the file"
+            )
+        return Content(value)
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise Damaged(str(error)) from error
+
+
 class File:
     """The file at `path`, for one run. Every method is safe to call from any thread."""
 
@@ -95,6 +125,7 @@ class File:
         self._content = Content({"format": FORMAT})
         self._stamp: Stamp | None = None
         self._held = ExitStack()
+        self._holding = False
 
     # --- reading ----------------------------------------------------------------------------------
 
@@ -125,22 +156,19 @@ class File:
 
     def _load(self) -> Content:
         try:
-            data = read_regular(str(self.path), MAX_FILE)
-        except MalformedFile as error:
-            raise DiskError(f"{self.path}: {error}") from error
+            return load(self.path)
         except FileNotFoundError:
             return Content({"format": FORMAT})
+        except Damaged:
+            with self._alone():  # another process may have begun it anew meanwhile
+                return self._load_alone()
+
+    def _load_alone(self) -> Content:
         try:
-            value = json.loads(data)
-            if not isinstance(value, dict) or type(value.get("format")) is not int:
-                raise ValueError("it has no format version")  # noqa: TRY301
-            if value["format"] > FORMAT:
-                raise DiskError(
-                    f"{self.path} is of format {value['format']}, and this program knows {FORMAT};"
-                    " a later version of it reads the file"
-                )
-            return Content(value)
-        except (ValueError, TypeError, AttributeError, RecursionError) as error:
+            return load(self.path)
+        except FileNotFoundError:
+            return Content({"format": FORMAT})
+        except Damaged as error:
             return self._set_aside(error)
 
     def _set_aside(self, why: Exception) -> Content:
@@ -168,9 +196,7 @@ class File:
         """
         with self._thread:
             try:
-                with self._lock.held(LOCK_SECONDS) as hold:
-                    if not hold.had:
-                        raise Busy(f"another process is writing {self.path}; try again")
+                with self._alone():
                     content = self.read()
                     try:
                         yield content
@@ -181,6 +207,25 @@ class File:
                     self._stamp = self._stamp_now()
             except OSError as error:
                 raise _refused(self.path, error) from error
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Be the only process that writes; inside of itself it does nothing more.
+
+        Raises:
+            Busy: another process writes for too long.
+        """
+        if self._holding:
+            yield
+            return
+        with self._lock.held(LOCK_SECONDS) as hold:
+            if not hold.had:
+                raise Busy(f"another process is writing {self.path}; try again")
+            self._holding = True
+            try:
+                yield
+            finally:
+                self._holding = False
 
     # --- runs -------------------------------------------------------------------------------------
 
@@ -203,9 +248,11 @@ class File:
             if run in self.read().value["runs"]:
                 with self.changing() as content:
                     content.remove_run(run)
-        finally:
-            self._held.close()
-            self._unlink(run)
+        except BaseException:
+            self._held.close()  # the file stays, so that whoever opens next sees that the run ended
+            raise
+        self._held.close()
+        self._unlink(run)
 
     def _run_file(self, run: str) -> Path:
         return self.path.with_name(f"{self.path.name}.run-{run}")

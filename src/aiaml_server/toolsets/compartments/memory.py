@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from types import TracebackType
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from aiaml_server.errors import InvalidInput
 
-from .entries import FILE, LIMIT, Entry, check_values, refuse
+from .entries import FILE, LIMIT, Entry, check_values, fitting, refuse
 from .failures import LimitExceeded, NotFound
 from .file import File, Place
 
@@ -185,7 +185,7 @@ class Compartments:
         words = (query or "").lower().split()
         with self._lock:
             entries = self._file.read().entries.get(place, {})
-            fit = _fitting(entries.values(), id, category, tags)
+            fit = fitting(entries.values(), id, category, tags)
             ranked = [(each.occurrences(words) if words else 0, each) for each in fit]
             found = [pair for pair in ranked if pair[0] or not words]
             found.sort(key=lambda pair: pair[1].updated_at, reverse=True)
@@ -219,7 +219,7 @@ class Compartments:
         with self._lock:
             with self._file.changing() as whole:
                 entries = whole.entries.get(place, {})
-                gone = {each.id for each in _fitting(entries.values(), id, category, tags)}
+                gone = {each.id for each in fitting(entries.values(), id, category, tags)}
                 left = {name: each for name, each in entries.items() if name not in gone}
                 whole.put(place, left)
                 self._accesses = {
@@ -296,21 +296,6 @@ class Compartments:
     def _tell(self, compartment: str) -> None:
         if compartment == "run" and self._changed:
             self._changed()
-
-
-def _fitting(
-    entries: Iterable[Entry],
-    id: str | None,  # noqa: A002
-    category: str | None,
-    tags: Sequence[str] | None,
-) -> list[Entry]:
-    return [
-        each
-        for each in entries
-        if (not id or each.id == id)
-        and (not category or each.category == category.strip())
-        and (not tags or set(tags) <= set(each.tags))
-    ]
 
 
 def _labelled(entry: Entry) -> str:

@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any, cast
 
-from pydantic import Field, TypeAdapter, ValidationError
-from pydantic_core import ArgsKwargs
+from pydantic import Field, TypeAdapter, ValidationError, validate_call
 from typing_extensions import TypedDict
 
 from aiaml_server.errors import AiamlError, InvalidArguments
@@ -213,27 +212,22 @@ def functions(memory: Compartments) -> list[Function]:
 
 
 def _function(call: Callable[..., Any], words: str) -> Function:
-    checked: TypeAdapter[Any] = TypeAdapter(cast(Any, call))
+    checked = validate_call(call)
 
     def checked_call(**arguments: Any) -> dict[str, Any]:
         try:
-            return dict(_validated(checked, arguments))
+            return dict(checked(**arguments))
+        except ValidationError as error:
+            wrong = sorted({str(each["loc"][0]) for each in error.errors(include_input=False)})
+            rules = {name: f"must be {RULES.get(name, 'left out')}" for name in wrong}
+            return dict(failure(InvalidArguments(rules)))
         except AiamlError as error:
             return dict(failure(error))
 
     checked_call.__name__ = call.__name__
     checked_call.__doc__ = words
-    schema = {**checked.json_schema(), "title": call.__name__}
+    schema = {**TypeAdapter(cast(Any, call)).json_schema(), "title": call.__name__}
     return Function(call.__name__, words, schema, checked_call)
-
-
-def _validated(checked: TypeAdapter[Any], arguments: dict[str, Any]) -> Any:
-    try:
-        return checked.validate_python(ArgsKwargs((), arguments))
-    except ValidationError as error:
-        wrong = sorted({str(each["loc"][0]) for each in error.errors(include_input=False)})
-        rules = {name: f"must be {RULES.get(name, 'left out')}" for name in wrong}
-        raise InvalidArguments(rules) from error
 
 
 # --- over MCP -------------------------------------------------------------------------------------
