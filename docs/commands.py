@@ -2,9 +2,9 @@
 
     python docs/commands.py
 
-`commands/` gets one page for each verb: its `--help`, and its transcript from `tests/transcripts/`,
-which the tests run. `terminal.svg` shows what the program prints on a terminal.
-`tests/test_docs.py` fails where they are not as the program has them.
+`commands/` gets one page for each verb, those of toolsets too: its `--help`, and its transcript
+from `tests/transcripts/`, which the tests run. `terminal.svg` shows what the program prints on a
+terminal. `tests/test_docs.py` fails where they are not as the program has them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import click
 
-from aiaml_server.cli.app import VERBS, aiaml
+from aiaml_server.cli.app import aiaml
 
 DOCS = Path(__file__).parent
 TRANSCRIPTS = DOCS.parent / "tests" / "transcripts"
@@ -36,15 +36,19 @@ _SAMPLES = {"????-??-?? ??:??": "2026-11-21 18:30", "????????": "9c760da6"}
 
 def pages() -> dict[str, str]:
     """Return the pages of `commands/` by file name."""
-    written = {f"{verb}.md": _page(verb) for verb in VERBS}
-    lines = [f"| [{verb}]({verb}.md) | {_short(verb)} |" for verb in VERBS]
+    verbs = aiaml.list_commands(click.Context(aiaml))
+    written = {f"{verb}.md": _page(verb) for verb in verbs}
+    lines = [f"| [{verb}]({verb}.md) | {_short(verb)} |" for verb in verbs]
     table = ["| verb | does |", "|---|---|", *lines]
     overview = f"# aiaml\n\n{_help(aiaml, 'aiaml')}\n" + "\n".join(table) + "\n"
     return {"README.md": overview, **written}
 
 
 def _page(verb: str) -> str:
-    parts = [f"# aiaml {verb}\n\n{_help(_verb(verb), f'aiaml {verb}')}"]
+    command = _verb(verb)
+    parts = [f"# aiaml {verb}\n\n{_help(command, f'aiaml {verb}')}"]
+    for name, below in (command.commands if isinstance(command, click.Group) else {}).items():
+        parts.append(f"## aiaml {verb} {name}\n\n{_help(below, f'aiaml {verb} {name}')}")
     transcript = TRANSCRIPTS / f"{verb}.txt"
     if transcript.exists():
         parts.append(f"## How it looks\n\n{_transcript(transcript)}")

@@ -1,0 +1,336 @@
+"""`aiaml compartments …`: what the compartments hold, for people."""
+
+from __future__ import annotations
+
+import json as json_
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from aiaml_server.errors import AiamlError, InvalidSetting, StoreError
+from aiaml_server.files import write_atomic
+from aiaml_server.terminal import (
+    DONE,
+    NOTHING,
+    USAGE,
+    Ended,
+    as_json,
+    bold,
+    confirm,
+    dim,
+    in_bytes,
+    note,
+    out,
+    out_json,
+    plural,
+    yes,
+)
+from aiaml_server.toolset import Finding
+from aiaml_server.toolsets.compartments import DOOR
+
+from .entries import Entry, fitting
+from .failures import DiskError
+from .file import Content, Damaged, File, Place, load
+
+NAMES = ("run", "session", "plan")
+FULL = 0.9  # share of a limit from which doctor says so
+
+compartment = click.argument("compartment", required=False, type=click.Choice(NAMES))
+session_option = click.option("--session", metavar="NAME", help="Only of this session.")
+id_option = click.option("--id", "id", metavar="ID", help="The entry with this id.")
+category_option = click.option("--category", metavar="WORD", help="Entries of this category.")
+tag_option = click.option(
+    "--tag", "-t", "tags", metavar="TAG", multiple=True, help="With this tag; with all of several."
+)
+
+
+@click.group("compartments")
+@click.option(
+    "--file",
+    metavar="PATH",
+    help="The file, instead of AIAML_COMPARTMENTS_FILE or .aiaml-compartments.json here.",
+)
+@click.pass_context
+def compartments(context: click.Context, file: str | None) -> None:
+    """Read and clear what agents keep of runs, sessions and plans.
+
+    \b
+    Examples:
+      aiaml compartments show
+      aiaml compartments stats
+      aiaml compartments --file ~/agent/memory.json clear plan
+    """
+    context.obj = {**os.environ, **({"AIAML_COMPARTMENTS_FILE": file} if file else {})}
+
+
+@compartments.command("show")
+@compartment
+@session_option
+@id_option
+@category_option
+@tag_option
+@as_json
+@click.pass_obj
+def show(
+    environ: Mapping[str, str],
+    /,
+    compartment: str | None,
+    session: str | None,
+    json: bool,
+    **filters: Any,
+) -> int:
+    """Show entries: of all runs, sessions and plans, or of one compartment.
+
+    \b
+    Examples:
+      aiaml compartments show
+      aiaml compartments show plan --session invoices
+      aiaml compartments show session --tag euro --json
+    """
+    found = [
+        (place, entry)
+        for place, entries in _places(_opened(environ), compartment, session)
+        for entry in fitting(entries, **filters)
+    ]
+    if json:
+        out_json([_fields(place, entry) for place, entry in found])
+        return DONE
+    before = None
+    for place, entry in found:
+        if place != before:
+            out(bold(_name(place)))
+        before = place
+        out(f"  {_line(entry)}".replace("\n", "\n    "))
+    if not found:
+        note("There are no such entries.")
+        return NOTHING
+    return DONE
+
+
+@compartments.command("export")
+@session_option
+@click.option("--to", metavar="FILE", help="A new file, readable by you alone.")
+@click.pass_obj
+def export(environ: Mapping[str, str], session: str | None, to: str | None) -> None:
+    """Print every entry as a line of JSON, with its compartment; or put it into a file.
+
+    \b
+    Examples:
+      aiaml compartments export | jq .content
+      aiaml compartments export --to archive.jsonl
+    """
+    places = _places(_opened(environ), None, session)
+    rows = [_fields(place, entry) for place, entries in places for entry in entries]
+    if to is None:
+        for row in rows:
+            out(json_.dumps(row))
+        return
+    target = Path(to)
+    if os.path.lexists(target):
+        raise Ended(f"{target} exists; name a new file", USAGE)
+    lines = "".join(json_.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    try:
+        write_atomic(target, lines.encode("utf-8", "replace"))
+    except OSError as error:
+        raise StoreError("write", target, error) from error
+    note(f"{plural(len(rows), 'entry', 'entries')} in {target}.")
+
+
+@compartments.command("clear")
+@click.argument("compartment", type=click.Choice(NAMES))
+@click.option("--session", metavar="NAME", help="Of this session; else AIAML_SESSION's.")
+@id_option
+@category_option
+@tag_option
+@yes
+@click.pass_obj
+def clear(
+    environ: Mapping[str, str],
+    /,
+    compartment: str,
+    session: str | None,
+    yes: bool,
+    **filters: Any,
+) -> int:
+    """Delete entries of a compartment, or all of them, after asking.
+
+    `run` stands for the memory of every run in the file, also of one that goes on.
+
+    \b
+    Examples:
+      aiaml compartments clear plan
+      aiaml compartments clear session --session invoices --tag euro --yes
+    """
+    values = DOOR.values(environ)
+    file = File(values["AIAML_COMPARTMENTS_FILE"])
+    owner = session or values["AIAML_SESSION"]
+    of_runs = compartment == "run" or (
+        compartment == "plan" and values["AIAML_PLAN_SCOPE"] == "run"
+    )
+
+    def chosen(content: Content) -> dict[Place, list[Entry]]:
+        found = {
+            place: fitting(entries.values(), **filters)
+            for place, entries in content.entries.items()
+            if place[2] == compartment
+            and (place[0] == "runs" if of_runs else place[:2] == ("sessions", owner))
+        }
+        return {place: entries for place, entries in found.items() if entries}
+
+    count = sum(map(len, chosen(_opened(environ)).values()))
+    if not count:
+        note("There are no such entries.")
+        return NOTHING
+    if not yes:
+        whose = "of all runs" if of_runs else f"of the session {owner}"
+        confirm(f"Delete {plural(count, 'entry', 'entries')} of {compartment} memory {whose}?")
+    with file.changing() as content:
+        found = chosen(content)
+        for place, gone in found.items():
+            ids = {each.id for each in gone}
+            kept = {name: each for name, each in content.entries[place].items() if name not in ids}
+            content.put(place, kept)
+    out(f"Deleted {plural(sum(map(len, found.values())), 'entry', 'entries')}.")
+    return DONE
+
+
+@compartments.command("stats")
+@as_json
+@click.pass_obj
+def stats(environ: Mapping[str, str], json: bool) -> None:
+    """Count entries, their sizes against the limits, and how often they were read.
+
+    \b
+    Examples:
+      aiaml compartments stats
+      aiaml compartments stats --json
+    """
+    rows = list(_counted(_opened(environ), DOOR.values(environ)))
+    if json:
+        out_json([each._asdict() for each in rows])
+        return
+    wide = max((len(each.name) for each in rows), default=0)
+    for each in rows:
+        used = f"{each.characters:,} of {each.limit:,} characters"
+        accesses = plural(each.accesses, "access", "accesses")
+        out(f"{each.name:{wide}}  {plural(each.entries, 'entry', 'entries')}, {used}, {accesses}")
+    if not rows:
+        note("There are no entries.")
+
+
+# --- what the verbs share -------------------------------------------------------------------------
+
+
+class Count(NamedTuple):
+    """One compartment's figures."""
+
+    name: str
+    entries: int
+    characters: int
+    limit: int
+    accesses: int
+
+
+def _counted(content: Content, values: Mapping[str, Any]) -> Iterator[Count]:
+    for place, entries in _places(content, None, None):
+        limit = values[f"AIAML_COMPARTMENT_LIMIT_{place[2].upper()}"]
+        yield Count(
+            _name(place),
+            len(entries),
+            sum(each.size for each in entries),
+            limit or values["AIAML_COMPARTMENT_LIMIT"],
+            sum(each.access_count for each in entries),
+        )
+
+
+def _opened(environ: Mapping[str, str]) -> Content:
+    """Return what the file holds; nothing is changed, also where it is damaged.
+
+    Raises:
+        Ended: there is no file, or it is damaged.
+        DiskError: it cannot be read.
+    """
+    path = DOOR.values(environ)["AIAML_COMPARTMENTS_FILE"]
+    try:
+        return load(path)
+    except FileNotFoundError as error:
+        raise Ended(f"there is no {path}; `--file` names another") from error
+    except Damaged as error:
+        raise DiskError(
+            f"{path} is damaged ({error}); correct it, or let the next run set it aside"
+        ) from error
+    except OSError as error:
+        raise StoreError("read", path, error) from error
+
+
+def _places(
+    content: Content, compartment: str | None, session: str | None
+) -> Iterator[tuple[Place, list[Entry]]]:
+    """Return the compartments that hold something: the runs' first, then each session's."""
+    for place, entries in sorted(content.entries.items()):
+        kind, owner, name = place
+        wanted = session is None or (kind, owner) == ("sessions", session)
+        if entries and wanted and compartment in (None, name):
+            yield place, list(entries.values())
+
+
+def _name(place: Place) -> str:
+    kind, owner, name = place
+    if kind == "runs":
+        return f"run {owner}" if name == "run" else f"plan of run {owner}"
+    return f"session {owner}" if name == "session" else f"plan of session {owner}"
+
+
+def _fields(place: Place, entry: Entry) -> dict[str, Any]:
+    kind, owner, name = place
+    return {"compartment": name, kind.removesuffix("s"): owner, **entry.as_json()}
+
+
+def _line(entry: Entry) -> str:
+    label = f"{entry.category}: " if entry.category else ""
+    metadata = [f"{name}={value}" for name, value in entry.metadata.items()]
+    more = ", ".join((f"priority {entry.priority}", *entry.tags, *metadata))
+    return f"{bold(entry.id)}  {label}{entry.content}  {dim(f'({more})')}"
+
+
+# --- doctor ---------------------------------------------------------------------------------------
+
+
+def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Say where the file is, whether it can be read, and what is nearly full."""
+    try:
+        values = DOOR.values(environ)
+    except InvalidSetting as error:
+        remedy = f"correct {error.variable}, or remove it, where the server's environment is set"
+        yield Finding(DOOR.name, "error", str(error), remedy)
+        return
+    path: Path = values["AIAML_COMPARTMENTS_FILE"]
+    try:
+        content = load(path)
+    except FileNotFoundError:
+        yield Finding(DOOR.name, "ok", f"{path}, which the first entry makes")
+    except Damaged as error:
+        remedy = "correct it; else the next run keeps it under another name, and begins anew"
+        yield Finding(DOOR.name, "warning", f"{path} is damaged: {error}", remedy)
+    except (AiamlError, OSError) as error:
+        yield Finding(DOOR.name, "error", f"{path}: {error}", "make it readable, or name another")
+    else:
+        size = in_bytes(path.stat().st_size)
+        version = f"format {content.value['format']}"
+        yield Finding(DOOR.name, "ok", f"{path}, {size}, {version}")
+        yield from _full(content, values)
+    aside = sorted(each.name for each in path.parent.glob(f"{path.name}.damaged-*"))
+    for name in aside:
+        remedy = "take out what you need, then delete it"
+        yield Finding(DOOR.name, "warning", f"{name} was damaged, and is kept", remedy)
+
+
+def _full(content: Content, values: Mapping[str, Any]) -> Iterator[Finding]:
+    for each in _counted(content, values):
+        if each.characters >= FULL * each.limit:
+            used = f"{each.characters:,} of {each.limit:,} characters"
+            remedy = "clear what is no longer needed, or raise AIAML_COMPARTMENT_LIMIT"
+            yield Finding(DOOR.name, "warning", f"{each.name} holds {used}", remedy)

@@ -1,0 +1,221 @@
+"""`aiaml sessions …`: what repositories hold, for people, for CI and for pre-commit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from aiaml_server.errors import InvalidSetting
+from aiaml_server.terminal import (
+    DONE,
+    NOTHING,
+    USAGE,
+    Ended,
+    as_json,
+    bold,
+    dim,
+    note,
+    out,
+    out_json,
+    plural,
+    styled,
+)
+from aiaml_server.toolset import Finding
+from aiaml_server.toolsets.sessions import DOOR
+
+PATHS = click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path())
+
+
+@click.group("sessions")
+def sessions() -> None:
+    """Read and check the session logs that repositories keep.
+
+    \b
+    Examples:
+      aiaml sessions list
+      aiaml sessions show aristotle 2025-01-20
+      aiaml sessions check
+    """
+
+
+@sessions.command("list")
+@PATHS
+@as_json
+def list_(paths: Sequence[str], json: bool) -> None:
+    """List the session logs of repositories, newest first.
+
+    PATH is a repository, or anything in it; without one it is the repository around the working
+    directory.
+
+    \b
+    Examples:
+      aiaml sessions list
+      aiaml sessions list ~/shop ~/site --json
+    """
+    found = sorted(_logs(paths), key=lambda each: (each["date"], each["agent"]), reverse=True)
+    if json:
+        out_json(found)
+        return
+    wide = max((len(each["agent"]) for each in found), default=0)
+    for each in found:
+        name = f"{each['agent']:{wide}}"
+        out(f"{bold(each['date'])}  {name}  {dim(_shown(each['file']))}")
+    if not found:
+        note("There are no session logs: an agent starts one with start_session.")
+
+
+def _logs(paths: Sequence[str]) -> Iterator[dict[str, Any]]:
+    from .checking import agents, top_of  # noqa: PLC0415 (imports the markdown parser)
+    from .failures import Refused  # noqa: PLC0415
+    from .place import Place  # noqa: PLC0415
+
+    for root in dict.fromkeys(_located(top_of, each) for each in paths or ["."]):
+        for agent in agents(root):
+            try:
+                place = Place(str(root), agent)
+                dates = place.dates()
+            except Refused as error:
+                note(f"{agent}: {error}")
+                continue
+            for date in dates:
+                file = str(place.shown / place.log(date))
+                yield {"date": date, "agent": agent, "file": file, "repository": str(root)}
+
+
+@sessions.command("show")
+@click.argument("agent")
+@click.argument("date", required=False)
+@click.option(
+    "--in", "path", metavar="PATH", default=".", help="The repository, or anything in it."
+)
+@as_json
+def show(agent: str, date: str | None, path: str, json: bool) -> None:
+    """Show an agent's log of a date, or its summary.
+
+    \b
+    Examples:
+      aiaml sessions show aristotle                 the summary
+      aiaml sessions show aristotle 2025-01-20      the log of that day
+      aiaml sessions show aristotle --in ~/shop
+    """
+    from .checking import top_of  # noqa: PLC0415
+    from .failures import Refused  # noqa: PLC0415
+    from .place import SUMMARY, Place, check_date  # noqa: PLC0415
+
+    root = _located(top_of, path)
+    try:
+        place = Place(str(root), agent)
+        name = place.log(check_date(date)) if date else SUMMARY
+        data = place.read(name)
+    except Refused as error:
+        raise Ended(str(error), USAGE) from error
+    file = place.shown / name
+    if data is None:
+        raise Ended(f"there is no {_shown(file)}; `aiaml sessions list` shows what there is")
+    text = data.decode("utf-8", "replace")
+    if json:
+        out_json({"agent": agent, "date": date, "file": str(file), "text": text})
+    else:
+        out(text.removesuffix("\n"))
+
+
+@sessions.command("check")
+@PATHS
+@as_json
+def check(paths: Sequence[str], json: bool) -> int:
+    """Check every log, summary and schema; a line for each problem.
+
+    PATH is a repository, a folder or a file, as pre-commit passes them; without one it is the
+    repository around the working directory. Exit codes: 0 where all is in order, 1 where there
+    are problems, 2 where it could not look.
+
+    \b
+    Examples:
+      aiaml sessions check
+      aiaml sessions check .github/agent-memory/aristotle --json
+    """
+    from . import checking  # noqa: PLC0415
+
+    found = list(
+        dict.fromkeys(
+            each for path in paths or ["."] for each in _located(_all_of(checking.check), path)
+        )
+    )
+    problems = [each for each in found if each.wrong]
+    if json:
+        out_json([{**each._asdict(), "path": str(each.path)} for each in found])
+    else:
+        for each in found:
+            mark = "" if each.wrong else styled("warning: ", "yellow")
+            out(f"{_shown(each.path)}:{each.line}: {mark}{each.what}")
+        note(f"{plural(len(problems), 'problem')}." if problems else "All is in order.")
+    return NOTHING if problems else DONE
+
+
+def _all_of(function: Any) -> Any:
+    """Return the same function with a list for its iterator."""
+    return lambda path: list(function(path))
+
+
+def _located(function: Any, path: str) -> Any:
+    """Call a function with a path.
+
+    Raises:
+        Ended: the path is in no repository, or the disk refused.
+    """
+    from .failures import Refused  # noqa: PLC0415
+
+    try:
+        return function(path)
+    except Refused as error:
+        raise Ended(str(error), USAGE) from error
+
+
+def _shown(path: str | os.PathLike[str]) -> str:
+    """Return a path as it is from the working directory, where it lies below that."""
+    whole = Path(path)
+    try:
+        return str(whole.relative_to(Path.cwd()))
+    except (ValueError, OSError):
+        return str(whole)
+
+
+# --- doctor ---------------------------------------------------------------------------------------
+
+
+def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Say which repositories agents may touch, and whether those that are named are in order."""
+    variable = DOOR.variables[0]
+    try:
+        roots = variable.value(environ)
+    except InvalidSetting as error:
+        yield Finding("sessions", "error", str(error), f"correct {error.variable}, or remove it")
+        return
+    if not roots:
+        yield Finding("sessions", "ok", f"any repository ({variable.name} is not set)")
+    for root in roots:
+        yield _root_finding(variable.name, Path(root))
+
+
+def _root_finding(variable: str, root: Path) -> Finding:
+    from .checking import agents, check  # noqa: PLC0415
+    from .failures import Refused  # noqa: PLC0415
+    from .place import git_directory  # noqa: PLC0415
+
+    if not root.is_dir():
+        remedy = f"correct {variable}: no repository below it can be used"
+        return Finding("sessions", "warning", f"{root} is no directory", remedy)
+    if not git_directory(root):
+        return Finding("sessions", "ok", f"repositories below {root}")
+    try:
+        wrong = [each for each in check(root) if each.wrong]
+    except Refused as error:
+        return Finding("sessions", "error", f"{root}: {error}", "make it readable")
+    if wrong:
+        remedy = f"`aiaml sessions check {root}` names each"
+        return Finding("sessions", "warning", f"{root}: {plural(len(wrong), 'problem')}", remedy)
+    return Finding("sessions", "ok", f"{root}: {plural(len(agents(root)), 'agent')}, in order")
