@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import re
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from aiaml_server import terminal
 from aiaml_server.invisible import marked, marked_line
+from aiaml_server.toolsets.sessions.memory import AgentMemory
 from client import SERVER
 from machine import bare, git
 from test_cli import at, run
@@ -284,6 +286,57 @@ def test_a_commit_sends_no_escape_sequence(tmp_path: Path) -> None:
         assert is_visible(done.stdout + done.stderr), (words, done)
         assert "Traceback" not in done.stderr
     assert json.loads(run("log", "--json", **env).stdout)[0]["author"] == f"Mallory{TITLE}x"
+
+
+def test_no_verb_of_sessions_sends_what_a_repository_holds(tmp_path: Path) -> None:
+    """Logs, summaries and schemas by other hands, and names of files and directories."""
+    git(tmp_path, "init", "--quiet")
+    memory = AgentMemory(str(tmp_path), "aristotle")
+    memory.start("2025-01-20")
+    for number, text in enumerate(HOSTILE.values()):
+        day = f"2025-02-{number + 1:02}"
+        memory.start(day)
+        log = memory.place.directory / "logs" / f"{day}.md"
+        with log.open("a", encoding="utf-8", newline="") as stream:
+            stream.write(f"\n{text}\n\n## Section {text}\n\n## Section {text}\n")
+        if os.name == "posix":
+            (log.parent / f"{text}\n.md").write_text("x")
+            (memory.place.directory.with_name(f"agent{text}") / "logs").mkdir(parents=True)
+    days = [f"2025-02-{number + 1:02}" for number in range(len(HOSTILE))]
+    lines = [["show", "aristotle", day, "--in", str(tmp_path)] for day in days]
+    lines += [
+        [verb, str(tmp_path), *more] for verb in ("list", "check") for more in ([], ["--json"])
+    ]
+    for words in lines:
+        done = run("sessions", *words, **at(tmp_path / "m"))
+        assert is_visible(done.stdout + done.stderr), words
+        assert "Traceback" not in done.stderr and done.returncode in (0, 1), done.stderr
+    report = run("sessions", "check", str(tmp_path), **at(tmp_path / "m")).stdout.splitlines()
+    assert len(report) >= 2 * len(HOSTILE)
+    for line in report:
+        assert re.match(re.escape(f"{tmp_path}{os.sep}.github") + r".*:\d+: ", line), line
+
+
+def test_no_verb_of_compartments_sends_what_the_file_holds(tmp_path: Path) -> None:
+    """Every field of an entry, the names of sessions and runs, and what is wrong with the file."""
+    entries = [
+        {"id": f"i{text}", "content": f"c{text}", "category": f"k{text}", "tags": [f"t{text}"],
+         "metadata": {f"m{text}": f"v{text}"}, "created_at": "2026", "updated_at": "2026"}
+        for text in HOSTILE.values()
+    ]  # fmt: skip
+    owners = {f"o{text}": {"run": entries, "session": entries} for text in HOSTILE.values()}
+    path = tmp_path / "memory.json"
+    path.write_text(json.dumps({"format": 1, "runs": owners, "sessions": owners}), "utf-8")
+    env = at(tmp_path / "m", AIAML_COMPARTMENTS_FILE=str(path), AIAML_TOOLSETS="compartments")
+    for line in ("show", "show --json", "stats", "stats --json", "export"):
+        done = run("compartments", *line.split(), **env)
+        assert is_visible(done.stdout + done.stderr), line
+        assert done.returncode == 0, done.stderr
+    assert is_visible(run("doctor", "toolsets", **env).stdout)
+    path.write_text(json.dumps({"format": 1, "runs": {f"{TITLE}": {"run": [{TITLE: 1}]}}}), "utf-8")
+    for words in (["compartments", "show"], ["doctor", "toolsets"]):
+        done = run(*words, **env)
+        assert is_visible(done.stdout + done.stderr) and "damaged" in done.stdout + done.stderr
 
 
 # --- mistakes of our own --------------------------------------------------------------------------

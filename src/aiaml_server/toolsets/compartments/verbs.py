@@ -5,13 +5,15 @@ from __future__ import annotations
 import json as json_
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
 from aiaml_server.errors import AiamlError, InvalidSetting, StoreError
 from aiaml_server.files import write_atomic
+from aiaml_server.invisible import marked_line
 from aiaml_server.terminal import (
     DONE,
     NOTHING,
@@ -210,13 +212,14 @@ def stats(environ: Mapping[str, str], json: bool) -> None:
     """
     rows = list(_counted(_opened(environ), DOOR.values(environ)))
     if json:
-        out_json([each._asdict() for each in rows])
+        out_json([each.as_json() for each in rows])
         return
-    wide = max((len(each.name) for each in rows), default=0)
+    wide = max((len(_name(each.place)) for each in rows), default=0)
     for each in rows:
+        count = plural(each.entries, "entry", "entries")
         used = f"{each.characters:,} of {each.limit:,} characters"
-        accesses = plural(each.accesses, "access", "accesses")
-        out(f"{each.name:{wide}}  {plural(each.entries, 'entry', 'entries')}, {used}, {accesses}")
+        read = f"read {plural(each.accesses, 'time')}, {each.unread:,} never"
+        out(f"{bold(f'{_name(each.place):{wide}}')}  {count}, {used}, {read}")
     if not rows:
         note("There are no entries.")
 
@@ -224,25 +227,42 @@ def stats(environ: Mapping[str, str], json: bool) -> None:
 # --- what the verbs share -------------------------------------------------------------------------
 
 
-class Count(NamedTuple):
-    """One compartment's figures."""
+@dataclass(frozen=True)
+class Count:
+    """One compartment's figures.
 
-    name: str
+    Attributes:
+        place: which compartment, and whose.
+        entries: how many there are.
+        characters: how many count against the limit.
+        limit: characters that it may hold.
+        accesses: how often entries were returned, all together.
+        unread: entries that never were.
+    """
+
+    place: Place
     entries: int
     characters: int
     limit: int
     accesses: int
+    unread: int
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it with the compartment's name and owner."""
+        figures = {name: value for name, value in vars(self).items() if name != "place"}
+        return {**_owner(self.place), **figures}
 
 
 def _counted(content: Content, values: Mapping[str, Any]) -> Iterator[Count]:
     for place, entries in _places(content, None, None):
         limit = values[f"AIAML_COMPARTMENT_LIMIT_{place[2].upper()}"]
         yield Count(
-            _name(place),
+            place,
             len(entries),
             sum(each.size for each in entries),
             limit or values["AIAML_COMPARTMENT_LIMIT"],
             sum(each.access_count for each in entries),
+            sum(not each.access_count for each in entries),
         )
 
 
@@ -270,30 +290,35 @@ def _places(
     content: Content, compartment: str | None, session: str | None
 ) -> Iterator[tuple[Place, list[Entry]]]:
     """Return the compartments that hold something: the runs' first, then each session's."""
-    for place, entries in sorted(content.entries.items()):
+    for place in sorted(content.entries, key=lambda each: (*each[:2], NAMES.index(each[2]))):
         kind, owner, name = place
         wanted = session is None or (kind, owner) == ("sessions", session)
-        if entries and wanted and compartment in (None, name):
+        if (entries := content.entries[place]) and wanted and compartment in (None, name):
             yield place, list(entries.values())
 
 
 def _name(place: Place) -> str:
     kind, owner, name = place
+    owner = marked_line(owner)
     if kind == "runs":
         return f"run {owner}" if name == "run" else f"plan of run {owner}"
     return f"session {owner}" if name == "session" else f"plan of session {owner}"
 
 
-def _fields(place: Place, entry: Entry) -> dict[str, Any]:
+def _owner(place: Place) -> dict[str, str]:
     kind, owner, name = place
-    return {"compartment": name, kind.removesuffix("s"): owner, **entry.as_json()}
+    return {"compartment": name, kind.removesuffix("s"): owner}
+
+
+def _fields(place: Place, entry: Entry) -> dict[str, Any]:
+    return {**_owner(place), **entry.extra, **entry.as_json()}
 
 
 def _line(entry: Entry) -> str:
-    label = f"{entry.category}: " if entry.category else ""
+    label = f"{marked_line(entry.category)}: " if entry.category else ""
     metadata = [f"{name}={value}" for name, value in entry.metadata.items()]
-    more = ", ".join((f"priority {entry.priority}", *entry.tags, *metadata))
-    return f"{bold(entry.id)}  {label}{entry.content}  {dim(f'({more})')}"
+    more = marked_line(", ".join((f"priority {entry.priority}", *entry.tags, *metadata)))
+    return f"{bold(marked_line(entry.id))}  {label}{entry.content}  {dim(f'({more})')}"
 
 
 # --- doctor ---------------------------------------------------------------------------------------
@@ -333,4 +358,5 @@ def _full(content: Content, values: Mapping[str, Any]) -> Iterator[Finding]:
         if each.characters >= FULL * each.limit:
             used = f"{each.characters:,} of {each.limit:,} characters"
             remedy = "clear what is no longer needed, or raise AIAML_COMPARTMENT_LIMIT"
-            yield Finding(DOOR.name, "warning", f"{each.name} holds {used}", remedy)
+            found = f"{_name(each.place)} holds {used}"
+            yield Finding(DOOR.name, "warning", found, remedy)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import NamedTuple
@@ -15,19 +15,24 @@ from .schema import Problem, Schema, schema_problems, summary_problems
 
 
 class Remark(NamedTuple):
-    """One line of the report.
+    """What there is to say of a line.
 
     Attributes:
-        path: the file, below the repository's top.
-        line: where in it, from 1.
-        what: what there is to say.
-        wrong: whether it is a problem, and not only worth knowing.
+        line: which, from 1.
+        what: the sentence.
+        level: "error" for a problem, "warning" for what is only worth knowing.
     """
 
-    path: PurePath
     line: int
     what: str
-    wrong: bool = True
+    level: str = "error"
+
+
+class Checked(NamedTuple):
+    """A file that was checked, or a directory that cannot be, and what there is to say of it."""
+
+    path: Path
+    remarks: list[Remark]
 
 
 def top_of(path: str | os.PathLike[str]) -> Path:
@@ -53,7 +58,7 @@ def agents(root: Path) -> list[str]:
     return []
 
 
-def check(path: str | os.PathLike[str]) -> Iterator[Remark]:
+def check(path: str | os.PathLike[str]) -> Iterator[Checked]:
     """Check what lies at or below a path in a repository; a schema stands for all that it decides.
 
     Raises:
@@ -67,58 +72,59 @@ def check(path: str | os.PathLike[str]) -> Iterator[Remark]:
     for agent in agents(root):
         directory = PurePath(*DIRECTORY, agent)
         if below in (directory, *directory.parents) or directory in below.parents:
-            for remark in _check_agent(root, agent):
-                if below in (remark.path, *remark.path.parents):
-                    yield remark._replace(path=PurePath(root) / remark.path)
+            for name, remarks in _check_agent(root, agent):
+                if below in (directory / name, *(directory / name).parents):
+                    yield Checked(root / directory / name, remarks)
 
 
-def _check_agent(root: Path, agent: str) -> Iterator[Remark]:
-    directory = PurePath(*DIRECTORY, agent)
+def _check_agent(root: Path, agent: str) -> Iterator[tuple[str, list[Remark]]]:
+    """Check an agent's files; yield each one's name below the agent's directory."""
     try:
         place = Place(str(root), agent)
-        schema, found = _schema(place)
+        schema, remarks = _check_schema(place)
     except DiskError:
         raise
     except Refused as error:
-        yield Remark(directory, 1, str(error))
+        yield "", [Remark(1, str(error))]
         return
-    yield from (Remark(directory / SCHEMA, *each) for each in sorted(found))
-    for each in schema.warnings() if schema else []:
-        yield Remark(directory / SCHEMA, 1, each, wrong=False)
-    for name in (SUMMARY, *place.log_names()):
-        for remark in _check_file(place, schema, name):
-            yield remark._replace(path=directory / name)
+    yield SCHEMA, remarks
+    summary = [SUMMARY] if os.path.lexists(place.directory / SUMMARY) else []
+    for name in (*summary, *place.log_names()):
+        yield name, _check_file(place, schema, name)
 
 
-def _schema(place: Place) -> tuple[Schema | None, list[Problem]]:
-    """Return an agent's schema, where it has one, and else what is wrong with it."""
+def _check_schema(place: Place) -> tuple[Schema | None, list[Remark]]:
+    """Return an agent's schema, where it has one, and what there is to say of it."""
     data = place.read(SCHEMA)
     if data is None:
-        return None, [Problem(1, "there is no schema; start_session makes it")]
-    found = list(schema_problems(Document(data)))
-    return (None if found else Schema.parse(data)), found
+        return None, [Remark(1, "there is no schema; start_session makes it")]
+    if found := _remarks(schema_problems(Document(data))):
+        return None, found
+    schema = Schema.parse(data)
+    return schema, [Remark(1, each, "warning") for each in schema.warnings()]
 
 
-def _check_file(place: Place, schema: Schema | None, name: str) -> Iterator[Remark]:
-    """Yield what there is to say of a summary or a log; without a schema, less of a log."""
-    path = PurePath(name)
-    found: list[Problem] = []
-    warnings: list[str] = []
+def _check_file(place: Place, schema: Schema | None, name: str) -> list[Remark]:
+    """Return what there is to say of a summary or a log; without a schema, less of a log."""
     try:
         document = Document(place.read(name) or b"")
         if name == SUMMARY:
-            found = sorted(summary_problems(document))
-        else:
-            date = check_date(path.stem)
-            found = sorted(schema.log_problems(document, place.agent, date)) if schema else []
-            warnings = schema.log_warnings(name, document) if schema and not found else []
+            return _remarks(summary_problems(document))
+        date = check_date(PurePath(name).stem)
+        if schema:
+            warnings = schema.log_warnings(name, document)
+            found = _remarks(schema.log_problems(document, place.agent, date))
+            return found or [Remark(1, each, "warning") for each in warnings]
     except DiskError:
         raise
     except InvalidDate:
-        found = [Problem(1, "its name must be a real date, as in 2025-01-20.md")]
+        return [Remark(1, "its name must be a real date, as in 2025-01-20.md")]
     except Faulty as error:
-        found = [Problem(error.line, error.why)]
+        return [Remark(error.line, error.why)]
     except Refused as error:
-        found = [Problem(1, str(error))]
-    yield from (Remark(path, *each) for each in found)
-    yield from (Remark(path, 1, each, wrong=False) for each in warnings)
+        return [Remark(1, str(error))]
+    return []
+
+
+def _remarks(problems: Iterable[Problem]) -> list[Remark]:
+    return sorted(Remark(*each) for each in problems)

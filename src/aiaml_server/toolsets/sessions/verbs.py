@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from aiaml_server.errors import InvalidSetting
+from aiaml_server.invisible import marked_line
 from aiaml_server.terminal import (
     DONE,
     NOTHING,
@@ -79,7 +80,7 @@ def _logs(paths: Sequence[str]) -> Iterator[dict[str, Any]]:
                 place = Place(str(root), agent)
                 dates = place.dates()
             except Refused as error:
-                note(f"{agent}: {error}")
+                note(marked_line(f"{agent}: {error}"))
                 continue
             for date in dates:
                 file = str(place.shown / place.log(date))
@@ -126,7 +127,7 @@ def show(agent: str, date: str | None, path: str, json: bool) -> None:
 @sessions.command("check")
 @PATHS
 @as_json
-def check(paths: Sequence[str], json: bool) -> int:
+def check_(paths: Sequence[str], json: bool) -> int:
     """Check every log, summary and schema; a line for each problem.
 
     PATH is a repository, a folder or a file, as pre-commit passes them; without one it is the
@@ -138,27 +139,22 @@ def check(paths: Sequence[str], json: bool) -> int:
       aiaml sessions check
       aiaml sessions check .github/agent-memory/aristotle --json
     """
-    from . import checking  # noqa: PLC0415
+    from .checking import check  # noqa: PLC0415
 
-    found = list(
-        dict.fromkeys(
-            each for path in paths or ["."] for each in _located(_all_of(checking.check), path)
-        )
-    )
-    problems = [each for each in found if each.wrong]
+    files = dict(each for path in paths or ["."] for each in _located(lambda p: [*check(p)], path))
+    found = [(path, remark) for path, remarks in files.items() for remark in remarks]
+    problems = sum(remark.level == "error" for _, remark in found)
     if json:
-        out_json([{**each._asdict(), "path": str(each.path)} for each in found])
-    else:
-        for each in found:
-            mark = "" if each.wrong else styled("warning: ", "yellow")
-            out(f"{_shown(each.path)}:{each.line}: {mark}{each.what}")
-        note(f"{plural(len(problems), 'problem')}." if problems else "All is in order.")
-    return NOTHING if problems else DONE
-
-
-def _all_of(function: Any) -> Any:
-    """Return the same function with a list for its iterator."""
-    return lambda path: list(function(path))
+        out_json([{"path": str(path), **remark._asdict()} for path, remark in found])
+        return NOTHING if problems else DONE
+    for path, remark in found:
+        mark = "" if remark.level == "error" else styled(f"{remark.level}: ", "yellow")
+        out(f"{_shown(path)}:{remark.line}: {mark}{marked_line(remark.what)}")
+    if problems:
+        note(f"{plural(problems, 'problem')} in {plural(len(files), 'file')}.")
+        return NOTHING
+    note(f"{plural(len(files), 'file')}, all in order." if files else "There is nothing to check.")
+    return DONE
 
 
 def _located(function: Any, path: str) -> Any:
@@ -179,9 +175,9 @@ def _shown(path: str | os.PathLike[str]) -> str:
     """Return a path as it is from the working directory, where it lies below that."""
     whole = Path(path)
     try:
-        return str(whole.relative_to(Path.cwd()))
+        return marked_line(str(whole.relative_to(Path.cwd())))
     except (ValueError, OSError):
-        return str(whole)
+        return marked_line(str(whole))
 
 
 # --- doctor ---------------------------------------------------------------------------------------
@@ -212,10 +208,10 @@ def _root_finding(variable: str, root: Path) -> Finding:
     if not git_directory(root):
         return Finding("sessions", "ok", f"repositories below {root}")
     try:
-        wrong = [each for each in check(root) if each.wrong]
+        remarks = [remark for _, remarks in check(root) for remark in remarks]
     except Refused as error:
         return Finding("sessions", "error", f"{root}: {error}", "make it readable")
-    if wrong:
+    if count := sum(each.level == "error" for each in remarks):
         remedy = f"`aiaml sessions check {root}` names each"
-        return Finding("sessions", "warning", f"{root}: {plural(len(wrong), 'problem')}", remedy)
+        return Finding("sessions", "warning", f"{root}: {plural(count, 'problem')}", remedy)
     return Finding("sessions", "ok", f"{root}: {plural(len(agents(root)), 'agent')}, in order")
