@@ -613,7 +613,7 @@ def tampered(base: Path, statement: str) -> None:
 
 def test_an_index_that_answers_wrongly_is_an_error_that_is_mended(base: Path) -> None:
     """Also when its checksums agree: files are compared; made anew, it is right."""
-    tampered(base, "DELETE FROM uncut; UPDATE whole_sums SET uncut = 0")
+    tampered(base, "DELETE FROM unindexed; UPDATE unindexed_sum SET sum = 0")
     report = checked(base, "index")
     assert report.code == 3
     assert report.having("error", "the index ")
@@ -625,8 +625,8 @@ def test_an_index_that_answers_wrongly_is_an_error_that_is_mended(base: Path) ->
 @pytest.mark.parametrize(
     "statement",
     [
-        "DELETE FROM uncut",
-        "UPDATE texts SET content = 'nothing', topics = '', agent = '', user = ''",
+        "DELETE FROM unindexed",
+        "UPDATE texts SET searched = x'00', topics = 0, agent = 0, user = 0",
         "UPDATE files SET memory_id = NULL",
     ],
 )

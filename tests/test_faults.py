@@ -19,7 +19,7 @@ from random import Random
 
 import pytest
 
-from aiaml_server import Memory, MemoryBank, Settings, database
+from aiaml_server import Memory, MemoryBank, Settings, sqlite
 from aiaml_server.database import Database, Entry, file_of, remove
 from aiaml_server.errors import StoreError
 from aiaml_server.memory import format  # noqa: A004
@@ -85,7 +85,8 @@ def test_a_file_of_which_the_system_says_nothing_is_skipped_until_it_does(
     tmp_path: Path, code: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Whatever `lstat` fails with; in a running process, in a new one, and without an index."""
-    monkeypatch.setattr("aiaml_server.index.SLICE_SECONDS", -1.0)
+    monkeypatch.setattr("aiaml_server.tuning.SWEEP_SECONDS", -1.0)
+    monkeypatch.setattr("aiaml_server.tuning.UNTOLD_SECONDS", -1.0)
     bad, _ = write(tmp_path, "bad.md"), write(tmp_path, "good.md")
     bank = MemoryBank(Settings(tmp_path))
     assert found(bank, "needle") == ["bad.md", "good.md"]
@@ -136,7 +137,8 @@ def test_a_file_that_could_not_be_read_once_is_read_again(
     tmp_path: Path, code: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A passing failure of the disk leaves nothing that only an edit would mend."""
-    monkeypatch.setattr("aiaml_server.index.SLICE_SECONDS", -1.0)
+    monkeypatch.setattr("aiaml_server.tuning.SWEEP_SECONDS", -1.0)
+    monkeypatch.setattr("aiaml_server.tuning.UNTOLD_SECONDS", -1.0)
     bad = write(tmp_path, "bad.md")
     time.sleep(0.1)
     opened = os.open
@@ -158,12 +160,12 @@ def test_a_file_that_could_not_be_read_once_is_read_again(
 DAMAGES = [
     "UPDATE files SET name = x'c2' WHERE id = 1",
     "UPDATE files SET name = NULL",
-    "UPDATE texts SET content = NULL",
-    "UPDATE texts SET content = 7",
+    "UPDATE texts SET searched = NULL",
+    "UPDATE texts SET searched = 7",
     "UPDATE postings SET totals = NULL",
     "UPDATE postings SET totals = 'text'",
-    "UPDATE vocabulary SET runs = NULL",
-    "UPDATE vocabulary SET runs = 5",
+    "UPDATE vocabulary SET terms = NULL",
+    "UPDATE vocabulary SET terms = 5",
     "UPDATE files SET modified = 'soon'",
     "UPDATE directory SET modified = NULL",
     "DELETE FROM directory",
@@ -355,7 +357,7 @@ def test_an_index_that_a_crash_of_the_machine_may_have_harmed_is_not_believed(
         pytest.skip("here, writing waits for the disk")
     write(tmp_path, "first.md")
     boots = [f"boot{number}" for number in range(4)]
-    monkeypatch.setattr(database, "_boot", lambda: boots[0])
+    monkeypatch.setattr(sqlite, "boot", lambda: boots[0])
     for clean in (True, False):
         bank = MemoryBank(Settings(tmp_path))
         assert found(bank, "needle") == ["first.md"]
@@ -435,7 +437,10 @@ def test_large_texts_of_different_words_take_little_memory_and_time(tmp_path: Pa
 # --- random damage --------------------------------------------------------------------------------
 
 QUESTIONS = (["needle"], ["word7"], ["c++"], ["ord1", "x"], ["word1", "a b"], ["zzz"], ["late3"])
-TABLES = ("files", "texts", "uncut", "vocabulary", "postings", "run_sums", "whole_sums")
+TABLES = (
+    *("files", "texts", "unindexed", "unindexed_sum"),
+    *("vocabulary", "vocabulary_sum", "postings", "term_sums"),
+)
 
 
 def flip_bit(path: Path, rng: Random) -> None:
@@ -481,8 +486,13 @@ def exchange_values(path: Path, rng: Random) -> None:
     """Give two rows each other's values."""
     table, column = rng.choice(
         [
-            *(("postings", "totals"), ("texts", "content"), ("files", "instant")),
-            *(("files", "memory_id"), ("files", "timestamp"), ("vocabulary", "runs")),
+            *(
+                ("postings", "totals"),
+                ("texts", "searched"),
+                ("texts", "agent"),
+                ("files", "instant"),
+            ),
+            *(("files", "memory_id"), ("files", "timestamp"), ("vocabulary", "terms")),
         ]
     )
     with closing(sqlite3.connect(path)) as sql, sql:
@@ -494,7 +504,7 @@ def exchange_values(path: Path, rng: Random) -> None:
 
 @pytest.fixture(scope="module")
 def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make a store of 150 memories, some of which are not cut yet, with its index."""
+    """Make a store of 150 memories, some of which are not indexed yet, with its index."""
     base = tmp_path_factory.mktemp("indexed")
     rng = Random(7)
     for number in range(150):

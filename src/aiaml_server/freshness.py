@@ -1,0 +1,153 @@
+"""What changed in a directory of memories since it was last recorded; not how that is recorded.
+
+Nobody tells of a change; before each answer it is looked for, in three steps:
+
+- *Told.* Once a record was up to date and where the system keeps a list of touched names (`watch`),
+  the names on it are all that is to be looked at again.
+- *Compared.* Otherwise, adding, removing or replacing a file changes the directory's stamp; when
+  that is not the recorded one, the stamps of all files are compared.
+- *Swept.* An edit in place changes no stamp of the directory, and some are on no list. So every few
+  seconds, when there is a question at all, the stamps of the next files are compared.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from typing import Protocol
+
+from . import tuning
+from .errors import AiamlError
+from .store import Stamp, Store
+from .watch import Watch, is_local
+
+
+class Closed(AiamlError):  # noqa: N818
+    """What was asked for has ended in the middle of an answer."""
+
+
+class Record(Protocol):
+    """What is recorded of a directory of memories."""
+
+    def directory(self) -> Stamp:
+        """Return the directory's stamp as it was recorded."""
+
+    def set_directory(self, stamp: Stamp) -> None:
+        """Record the directory's stamp: that of now, which all files agree with."""
+
+    def known(self, after: str = "", most: int = -1) -> Iterable[tuple[str, Stamp]]:
+        """Return up to `most` files, or all, whose names come after `after`, in their order."""
+
+    def any_name(self, few: int) -> str:
+        """Return the name of a random file; empty while there are at most `few`."""
+
+
+class Freshness:
+    """Finds the files of a store that may differ from a record. Its user holds a lock."""
+
+    def __init__(self, store: Store, *, lasting: bool = True) -> None:
+        """Make it for a store; `lasting` says whether it pays to watch the directory."""
+        self._store = store
+        self._lasting = lasting
+        self._watch = Watch()
+        self._record: Record | None = None  # that was last brought up to date
+        self._current: Stamp | None = None  # the directory's at that time
+        self._sweep_after: str | None = None  # a name; None for a random one
+        self._sweep_due = 0.0
+        self._comparing = 0.0
+        self._ended = False
+
+    def changes(self, record: Record, directory: Stamp) -> Iterator[set[str]]:
+        """Yield the names of files that may differ from what is recorded, or be new or gone.
+
+        They come in batches. Whoever asks for the next one has recorded the files as they are now;
+        after the last, the record is up to date.
+
+        Args:
+            record: what is recorded; with another one than the last time, all begins anew.
+            directory: the directory's stamp of now.
+
+        Raises:
+            Closed: `end` was called.
+            StoreError: the directory cannot be read.
+        """
+        before = self._current if record is self._record else None
+        self._record, self._current = record, None  # unless all goes well
+        names = self._told(before, directory)
+        if names is None and self._lasting and not (before and directory == record.directory()):
+            self._watch.begin(self._store.directory)
+            directory = self._store.stamp() or directory  # nothing falls in between
+        settled = directory.settled  # asked before listing: a change from here on gives another one
+        if names is None:
+            names = set() if directory == record.directory() else self._compared(record)
+        yield names
+        if settled and directory != record.directory():
+            record.set_directory(directory)
+        if time.monotonic() > self._sweep_due:
+            yield self._swept(record) - names
+        self._current = directory
+
+    def _told(self, before: Stamp | None, directory: Stamp) -> set[str] | None:
+        """Return the names touched since all were up to date; None if that is not known.
+
+        A directory that changed without any name touched is not the one that is watched.
+        """
+        if before and before.inode == directory.inode:
+            names = self._watch.touched()
+            if names is not None and (names or directory == before):
+                return set(filter(self._store.may_hold, names))
+        self._watch.end()
+        return None
+
+    def _compared(self, record: Record) -> set[str]:
+        """Compare all files."""
+        began = time.thread_time()
+        new = set(self._store.names())
+        changed = self._differing(record.known(), new)
+        self._comparing = time.thread_time() - began
+        self._put_off_sweep()
+        return changed | new
+
+    def _swept(self, record: Record) -> set[str]:
+        """Compare the next files in the order of names, behind the last one the first again."""
+        if self._sweep_after is None:  # else each short life would compare the same first files
+            self._sweep_after = record.any_name(tuning.SWEEP)
+        known = list(record.known(self._sweep_after, tuning.SWEEP))
+        if self._sweep_after:
+            known += record.known("", tuning.SWEEP - len(known))
+        self._sweep_after = known[-1][0] if len(known) == tuning.SWEEP else ""
+        self._put_off_sweep()
+        return self._differing(known, set())
+
+    def _put_off_sweep(self) -> None:
+        seconds = tuning.SWEEP_SECONDS if self._watch.begun else tuning.UNTOLD_SECONDS
+        self._sweep_due = time.monotonic() + seconds
+
+    def _differing(self, known: Iterable[tuple[str, Stamp]], names: set[str]) -> set[str]:
+        """Return the files that are not as they are known; take what is known out of `names`."""
+        found = set()
+        for name, stamp in known:
+            if self._ended:
+                raise Closed("the index is closed")
+            names.discard(name)
+            if self._store.stamp(name) != stamp:
+                found.add(name)
+        return found
+
+    @property
+    def comparing(self) -> float:
+        """Seconds of a processor that comparing all takes; 0 where the system tells."""
+        return 0.0 if self._watch.begun else self._comparing
+
+    @property
+    def lacks_watch(self) -> bool:
+        """Whether a system that could tell what was touched has nothing left to do it with."""
+        return not self._watch.begun and is_local(self._store.directory)
+
+    def end(self) -> None:
+        """Have what is going on raise `Closed`, soon. Needs no lock."""
+        self._ended = True
+
+    def close(self) -> None:
+        """Watch the directory no more."""
+        self._watch.end()

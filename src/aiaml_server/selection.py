@@ -1,0 +1,215 @@
+"""What is best: which memories belong into an answer, read from as few of them as possible.
+
+Why this is exact: `tokens` shows that a keyword of word characters has its score in the postings,
+and that any other can occur only in certain texts and only so often. `scorer` scores these,
+beginning with those that can have most, until none that is left can be among the best. What is
+selected so, `scorer` itself turns into hits; there is no second formula.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TypeAlias
+
+from . import tuning
+from .database import Database
+from .scorer import MAX_HITS, clean, score
+from .tokens import Accumulator, Scores, at_least, histogram, is_word, matching, terms_of
+from .tuning import SEGMENT
+
+Counts: TypeAlias = Mapping[int, Counter[int]]  # by segment and local id
+
+
+@dataclass(frozen=True)
+class Question:
+    """Keywords, cleaned and divided once.
+
+    Attributes:
+        keywords: all that a memory may hold.
+        words: those of word characters alone, whose scores are in the postings.
+        others: the rest, which are counted in the texts.
+    """
+
+    keywords: tuple[str, ...]
+    words: tuple[str, ...]
+    others: tuple[str, ...]
+
+    @classmethod
+    def of(cls, keywords: Iterable[str]) -> Question:
+        """Make a question of keywords as they are given.
+
+        Raises:
+            InvalidInput: they are too many, or too long.
+        """
+        able = tuple(each for each in clean(keywords) if can_occur(each))
+        words = tuple(filter(is_word, able))
+        return cls(able, words, tuple(each for each in able if each not in words))
+
+
+def can_occur(text: str) -> bool:
+    """Say whether a file can hold a text: none holds half of a surrogate pair."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def best(database: Database, question: Question) -> list[int]:
+    """Return the numbers of the memories that belong into the answer, in no order."""
+    accumulators = _accumulated(database, question.words)
+    scores: list[tuple[int, Scores]]
+    if question.others:
+        bounds = [_bounds(database, keyword) for keyword in question.others]
+        counts = {segment: each.counts() for segment, each in accumulators.items()}
+        scores = [*_counted(database, counts, bounds, question.others).items()]
+    else:
+        scores = [(segment, each.scores()) for segment, each in accumulators.items()]
+    unindexed = _in_texts(database, database.unindexed(), question.keywords)
+    return _top(database, [*scores, (0, Counter(dict(unindexed)))])
+
+
+def _in_texts(
+    database: Database, numbers: Iterable[int], keywords: Sequence[str]
+) -> Iterator[tuple[int, int]]:
+    """Score keywords in the texts of some memories; those in which none occurs are left out."""
+    parts = [keyword.encode() for keyword in keywords]
+    for number, searched in database.texts(numbers, parts):
+        yield number, sum([score(searched, keyword) for keyword in keywords])
+
+
+def _accumulated(database: Database, words: Iterable[str]) -> dict[int, Accumulator]:
+    """Return the scores for keywords of word characters, by segment."""
+    vocabulary = database.postings.vocabulary()
+    accumulators: defaultdict[int, Accumulator] = defaultdict(Accumulator)
+    for number, keyword in enumerate(words, 1):
+        part = keyword.encode()
+        times, whole = {}, -1
+        for term, text in matching(vocabulary, keyword):
+            times[term] = text.count(part)
+            if text == part:
+                whole = term
+        for segment, term, totals, topics in database.postings.find(times):
+            accumulators[segment].add(totals, times[term] + (term == whole))
+            if topics:
+                accumulators[segment].add(topics, times[term])
+        if number % tuning.KEYWORDS == 0:
+            for each in accumulators.values():
+                each.counts()
+    return accumulators
+
+
+def _bounds(database: Database, keyword: str) -> Counts:
+    """Return the memories in which a keyword of any other kind may occur.
+
+    Its score is at most what is returned: it occurs no oftener than the rarest of its terms.
+    """
+    vocabulary = database.postings.vocabulary()
+    parts = terms_of(keyword)
+    last = len(parts) - 1
+    found: Counts | None = None
+    for position, part in sorted(enumerate(parts), key=lambda each: -len(each[1])):
+        times = {
+            number: 1 if last else term.count(part.encode())
+            for number, term in matching(
+                vocabulary, part, begins=position > 0, ends=position < last
+            )
+        }
+        if found is None:
+            found = _most(database, times)
+        elif len(times) <= tuning.COMMON_PART:
+            most = _most(database, times)
+            found = {
+                segment: _least(held, most[segment])
+                for segment, held in found.items()
+                if segment in most
+            }
+        if sum(map(len, found.values())) <= tuning.FEW:
+            break
+    return found or {}
+
+
+def _most(database: Database, times: Mapping[int, int]) -> Counts:
+    """Return the most that terms can score, each so many times: were all of it whole words."""
+    accumulators: defaultdict[int, Accumulator] = defaultdict(Accumulator)
+    for segment, term, totals, topics in database.postings.find(times):
+        accumulators[segment].add(totals, 2 * times[term])
+        if topics:
+            accumulators[segment].add(topics, times[term])
+    return {segment: each.counts() for segment, each in accumulators.items()}
+
+
+def _least(ones: Counter[int], others: Counter[int]) -> Counter[int]:
+    return Counter(
+        {each: min(count, others[each]) for each, count in ones.items() if each in others}
+    )
+
+
+def _counted(
+    database: Database, counts: Counts, bounds: Sequence[Counts], keywords: Sequence[str]
+) -> Counts:
+    """Return the scores of all that can be among the best, counted in their texts.
+
+    Args:
+        database: where the texts are.
+        counts: the scores for all other keywords.
+        bounds: the most that each of the keywords can add.
+        keywords: what is to be counted.
+    """
+    scored: defaultdict[int, Counter[int]] = defaultdict(Counter)
+    top: list[int] = []
+    ranked = _ranked([counts, *bounds])
+    size = tuning.FIRST
+    while some := list(islice(ranked, size)):
+        if len(top) == MAX_HITS and some[0][0] < top[-1]:
+            break
+        values = Counter({number: _value(counts, number) for _, number in some})
+        values.update(dict(_in_texts(database, sorted(values), keywords)))
+        for number, value in values.items():
+            if value:
+                scored[number // SEGMENT][number % SEGMENT] = value
+        top = sorted([*top, *filter(None, values.values())], reverse=True)[:MAX_HITS]
+        size *= 2
+    return scored
+
+
+def _value(counts: Counts, number: int) -> int:
+    segment, local_id = divmod(number, SEGMENT)
+    return counts[segment][local_id] if segment in counts else 0
+
+
+def _ranked(addends: Iterable[Counts]) -> Iterator[tuple[int, int]]:
+    """Add up; return the sums with the numbers of the memories, falling."""
+    sums: defaultdict[int, Counter[int]] = defaultdict(Counter)
+    for each in addends:
+        for segment, counted in each.items():
+            sums[segment].update(counted)
+    ranked = [
+        (value, segment * SEGMENT + local_id)
+        for segment, counted in sums.items()
+        for local_id, value in counted.items()
+    ]
+    return iter(sorted(ranked, reverse=True))
+
+
+def _top(database: Database, scores: Sequence[tuple[int, Scores]]) -> list[int]:
+    """Return the numbers with the highest scores; of equal ones, the newest."""
+    room, least = MAX_HITS, 0
+    for value, number in histogram([each for _, each in scores]):
+        if number >= room:
+            least = value
+            break
+        room -= number
+    found = [
+        (value, segment * SEGMENT + local_id)
+        for segment, each in scores
+        for local_id, value in at_least(each, max(least, 1))
+    ]
+    above = [number for value, number in found if value > least]
+    ties = {number for value, number in found if value == least}
+    return above + _newest(database, ties, room)
+
+
+def _newest(database: Database, ties: set[int], most: int) -> list[int]:
+    if len(ties) > tuning.TIES:
+        return list(islice((each for each in database.newest_first() if each in ties), most))
+    return [number for *_, number in sorted(database.ages(ties), reverse=True)[:most]]
