@@ -7,7 +7,8 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 
-from aiaml_server.memory import Memory, format, instant, parse  # noqa: A004
+from aiaml_server.memory import Memory, format, parse  # noqa: A004
+from aiaml_server.moments import instant
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 

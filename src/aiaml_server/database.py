@@ -28,7 +28,8 @@ from zlib import crc32
 
 from . import postings, tuning
 from .files import check_own
-from .memory import Memory, instant
+from .memory import Memory
+from .moments import instant
 from .postings import MASK, Postings
 from .scorer import Fields, fields
 from .sqlite import Damaged, SharedFile, files_of

@@ -14,10 +14,10 @@ import re
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from .errors import InvalidInput, MalformedFile
+from .moments import EPOCH, in_utc, instant, is_iso, now
 
 MAX_NAME = 200  # characters of `agent` and of `user`
 MAX_TOPICS = 32
@@ -74,7 +74,7 @@ class Memory:
         """
         return cls(
             id=draw_id(),
-            timestamp=datetime.now(timezone.utc).isoformat(timespec="microseconds"),
+            timestamp=now().isoformat(timespec="microseconds"),
             agent=_name("agent", agent),
             user=_name("user", user),
             topics=_topics(topics),
@@ -88,7 +88,7 @@ class Memory:
     @property
     def file_name(self) -> str:
         """`YYYYMMDD_HHMMSS_<id>.md`, in UTC; 1970 where the timestamp names no moment."""
-        made = in_utc(instant(self.timestamp) or 0) or _EPOCH
+        made = in_utc(instant(self.timestamp) or 0) or EPOCH
         return f"{made.year:04}{made:%m%d_%H%M%S}_{self.id}.md"
 
 
@@ -149,7 +149,7 @@ def _content(value: str) -> str:
 def format(memory: Memory) -> str:
     """Return the text of the memory's file; `parse` gives the same memory back."""
     verbatim = ["verbatim: true"] if memory.content != memory.content.strip() else []
-    bare_timestamp = _ISO.fullmatch(memory.timestamp)
+    bare_timestamp = is_iso(memory.timestamp)
     head = [
         f"id: {memory.id if _is_bare_id(memory.id) else _scalar(memory.id)}",
         f"timestamp: {memory.timestamp if bare_timestamp else _scalar(memory.timestamp)}",
@@ -332,48 +332,4 @@ def _load_yaml(text: str) -> object:
     try:
         return yaml.load(text, yaml.BaseLoader)  # noqa: S506 (BaseLoader makes only text and lists)
     except (yaml.YAMLError, RecursionError):
-        return None
-
-
-# --- time -------------------------------------------------------------------------------------
-
-_ISO = re.compile(
-    r"(\d{4}-\d\d-\d\d)"
-    r"(?:[T ](\d\d:\d\d)(:\d\d)?(?:[.,](\d{1,9}))?[ ]?(Z|z|[+-]\d\d(?::?\d\d)?)?)?"
-)
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-
-
-def instant(timestamp: str) -> int | None:
-    """Return the moment that an ISO 8601 text names, in microseconds since 1970 (UTC).
-
-    A text without an offset is local time, a date without a time its first moment; a text that
-    names no moment gives None. The same texts are understood on every Python
-    (`datetime.fromisoformat` takes more of them with each version).
-    """
-    match = _ISO.fullmatch(timestamp.strip())
-    if not match:
-        return None
-    day, minute, second, fraction, offset = match.groups()
-    zone = {None: "", "Z": "+00:00", "z": "+00:00"}.get(offset)
-    if zone is None:
-        digits = offset[1:].replace(":", "").ljust(4, "0")
-        zone = f"{offset[0]}{digits[:2]}:{digits[2:]}"
-    micros = (fraction or "").ljust(6, "0")[:6]
-    try:
-        moment = datetime.fromisoformat(
-            f"{day}T{minute or '00:00'}{second or ':00'}.{micros}{zone}"
-        )
-        if moment.tzinfo is None:
-            moment = moment.astimezone(timezone.utc)
-        return (moment - _EPOCH) // timedelta(microseconds=1)
-    except (ValueError, OverflowError, OSError):
-        return None
-
-
-def in_utc(moment: int) -> datetime | None:
-    """Return microseconds since 1970 as a time in UTC; None beyond the years 1 to 9999."""
-    try:
-        return _EPOCH + timedelta(microseconds=moment)
-    except OverflowError:
         return None

@@ -16,7 +16,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from .errors import InvalidInput
-from .memory import Memory, instant
+from .memory import Memory
+from .moments import instant
 
 MAX_HITS = 25
 MAX_KEYWORDS = 1000

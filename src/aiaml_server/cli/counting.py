@@ -11,7 +11,8 @@ import click
 
 from aiaml_server.bank import MemoryBank
 from aiaml_server.cli.context import opened, visible
-from aiaml_server.memory import Memory, instant
+from aiaml_server.memory import Memory
+from aiaml_server.moments import in_local, instant, minute
 from aiaml_server.terminal import (
     as_json,
     bold,
@@ -29,7 +30,7 @@ from aiaml_server.terminal import (
 
 from . import filters
 from .filters import Filter
-from .reading import local_time, nothing, when
+from .reading import nothing
 
 _MOST = 10  # rows of a table in `stats`
 _MONTHS = 24  # in the picture over time
@@ -110,7 +111,7 @@ class Counts:
         if (moment := instant(memory.timestamp)) is not None:
             self.oldest = min(self.oldest, (moment, memory.timestamp))
             self.newest = max(self.newest, (moment, memory.timestamp))
-            if local := local_time(moment):
+            if local := in_local(moment):
                 self.months[local.isoformat()[:7]] += 1
 
     def as_json(self) -> dict[str, Any]:
@@ -149,7 +150,7 @@ def _print_stats(counts: Counts) -> None:
     out(f"{bold(plural(counts.memories, 'memory'))}, {in_bytes(counts.size)} in all, {mean} each")
     out(f"the largest: {file}, {in_bytes(size)}")
     if counts.months:
-        out(f"from {when(counts.oldest[1])} to {when(counts.newest[1])}")
+        out(f"from {minute(counts.oldest[1])} to {minute(counts.newest[1])}")
     sections = {
         f"Agents{_of_all(counts.agents)}": ranked(counts.agents)[:_MOST],
         f"Users{_of_all(counts.users)}": ranked(counts.users)[:_MOST],

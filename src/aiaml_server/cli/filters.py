@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
 from typing import Any, TypeVar
 
 import click
 
 from aiaml_server.errors import InvalidInput
-from aiaml_server.memory import Memory, instant
+from aiaml_server.memory import Memory
+from aiaml_server.moments import instant, instant_or_ago
 
 _WHEN = "A date such as 2026-11-21, a moment, or how long ago: 90m, 12h, 7d, 2w."
 
@@ -101,17 +100,10 @@ class Filter:
         return since and (self.until is None or moment < self.until)
 
 
-_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-
-
 def _moment(option: str, text: str | None) -> int | None:
     if text is None:
         return None
-    ago = re.fullmatch(r"(\d{1,5})([mhdw])", text.strip())
-    if ago:
-        past = datetime.now(timezone.utc) - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
-        text = past.isoformat()
-    moment = instant(text)
+    moment = instant_or_ago(text)
     if moment is None:
         wanted = f"{_WHEN[0].lower()}{_WHEN[1:-1]}"
         raise InvalidInput(f"--{option}", f"{text!r} is no time; it must be {wanted}")

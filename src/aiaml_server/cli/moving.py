@@ -16,6 +16,7 @@ from aiaml_server.cli.exchange.plan import Addition, Plan, Planner
 from aiaml_server.errors import MalformedFile, StoreError
 from aiaml_server.files import write_atomic
 from aiaml_server.memory import Memory
+from aiaml_server.moments import minute
 from aiaml_server.terminal import (
     DONE,
     NOTHING,
@@ -37,7 +38,7 @@ from aiaml_server.terminal import (
 
 from . import filters
 from .filters import Filter
-from .reading import fields, when
+from .reading import fields
 from .writing import checked_user, usual_user
 
 _SHOWN = 20  # lines of each sort in a preview
@@ -175,7 +176,7 @@ def _line(addition: Addition) -> str:
     memory = visible(addition.memory)
     remark = f" ({addition.remark})" if addition.remark else ""
     topics = ", ".join(memory.topics)
-    return f"{when(memory.timestamp)[:10]:10} {addition.place} [{topics}]{remark}"
+    return f"{minute(memory.timestamp)[:10]:10} {addition.place} [{topics}]{remark}"
 
 
 def _some(title: str, lines: Sequence[str]) -> None:

@@ -6,7 +6,6 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from datetime import datetime
 from itertools import islice
 from typing import Any
 
@@ -16,7 +15,8 @@ from aiaml_server.bank import SHORTEST_ID, MemoryBank
 from aiaml_server.cli.context import opened, visible
 from aiaml_server.errors import InvalidInput, MalformedFile
 from aiaml_server.invisible import marked_line
-from aiaml_server.memory import Memory, in_utc, instant
+from aiaml_server.memory import Memory
+from aiaml_server.moments import minute
 from aiaml_server.scorer import Hit, clean
 from aiaml_server.terminal import (
     Ended,
@@ -83,29 +83,9 @@ def print_lines(memories: Iterable[Memory]) -> int:
     for count, memory in enumerate(map(visible, memories), 1):  # noqa: B007
         topics = one_line(f"[{', '.join(memory.topics)}]", max(width() - 48, 8)) + " "
         text = one_line(memory.content, max(width() - 28 - columns(topics), 20))
-        out(f"{bold(f'{memory.id:8}')}  {dim(f'{when(memory.timestamp):16}')}  {dim(topics)}{text}")
+        made = dim(f"{minute(memory.timestamp):16.16}")
+        out(f"{bold(f'{memory.id:8}')}  {made}  {dim(topics)}{text}")
     return count
-
-
-def when(timestamp: str) -> str:
-    """Return a memory's time to the minute, in local time."""
-    moment = instant(timestamp)
-    local = None if moment is None else local_time(moment)
-    return local.isoformat(" ")[:16] if local else timestamp[:16]
-
-
-def whole_time(timestamp: str) -> str:
-    """Return a memory's time to the minute; whatever else stands there, whole."""
-    return timestamp if instant(timestamp) is None else when(timestamp)
-
-
-def local_time(moment: int) -> datetime | None:
-    """Return microseconds since 1970 in local time; None beyond what a calendar has."""
-    try:
-        made = in_utc(moment)
-        return made and made.astimezone()
-    except (OverflowError, ValueError, OSError):  # OSError: Windows, before 1970
-        return None
 
 
 def fields(memory: Memory, name: str) -> dict[str, Any]:
@@ -178,7 +158,7 @@ def _render(name: str, memory: Memory, *, rule: bool) -> None:
     content, memory = memory.content, visible(memory)
     if rule:
         out(dim("─" * width()))
-    time = whole_time(memory.timestamp)
+    time = minute(memory.timestamp)
     out(f"{bold(memory.id)}  {time}  {memory.agent}, about {memory.user}")
     out(dim(f"{', '.join(memory.topics)}  ·  files/{marked_line(name)}"))
     out()
@@ -238,7 +218,7 @@ def _print_hit(hit: Hit, memory: Memory, lines: int) -> None:
     score = dim(f"{hit.relevance_score:>4}")
     people = mark(f"{memory.agent}, about {memory.user}")
     topics = mark(f"[{', '.join(memory.topics)}]")
-    out(f"{bold(hit.id)}  {dim(when(hit.timestamp))} {score}  {topics} {people}")
+    out(f"{bold(hit.id)}  {dim(minute(hit.timestamp)[:16])} {score}  {topics} {people}")
     matching = [line for line in memory.content.splitlines() if mark(line) != line]
     for line in matching[:lines]:
         out(f"          {mark(_around(line, hit.matching_keywords, width() - 10))}")

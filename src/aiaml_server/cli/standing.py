@@ -15,6 +15,7 @@ import click
 from aiaml_server import toolsets
 from aiaml_server.cli.context import settings
 from aiaml_server.errors import AiamlError
+from aiaml_server.moments import ago, instant
 from aiaml_server.settings import Settings, without_password
 from aiaml_server.sync import Occupied, Problem, Progress, Status, in_use, once
 from aiaml_server.terminal import (
@@ -134,7 +135,7 @@ class Standing:
             names = [*sorted(kept)[:_NAMED], *(["others"] if len(kept) > _NAMED else [])]
             yield f"{plural(len(kept), 'memory')} kept on this computer: {joined(names)}."
         if self.problem:
-            since = f" since {ago(self.last.failing_since)}" if self.last.problem else ""
+            since = f" since {_since(self.last.failing_since)}" if self.last.problem else ""
             yield f"{bold('It fails')}{since}: {self.problem.sentence}."
             yield f"  What to do: {self.problem.remedy}"
         elif self.code == DONE and not (self.survey.ahead or self._not_committed()):
@@ -154,7 +155,7 @@ class Standing:
         if self.settings.remote and found.repository:
             yield _compared(found) if self.last.last_fetch else _unasked(found)
             if self.waits_long:
-                since = datetime.fromtimestamp(found.ahead_since or 0, timezone.utc).isoformat()
+                since = (found.ahead_since or 0) * 1_000_000
                 yield f"The oldest is of {ago(since)}: no server ran since, or the remote was away."
                 yield "  What to do: `aiaml sync` tries it now."
 
@@ -207,19 +208,12 @@ def _unasked(found: Survey) -> str:
     return f"The remote was not asked yet{waiting}."
 
 
-def _ago(what: str, moment: str | None) -> str:
-    return f"{what} {ago(moment)}" if moment else f"never {what}"
+def _ago(what: str, time: str | None) -> str:
+    return f"{what} {_since(time)}" if time else f"never {what}"
 
 
-def ago(moment: str | None) -> str:
-    """Return how long ago a moment was: "3 minutes ago"; "never" where there is none."""
-    if not moment:
-        return "never"
-    seconds = (datetime.now(timezone.utc) - datetime.fromisoformat(moment)).total_seconds()
-    for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):
-        if seconds >= length:
-            return f"{plural(int(seconds // length), unit)} ago"
-    return "a moment ago"
+def _since(time: str | None) -> str:
+    return ago(instant(time) if time else None)
 
 
 # --- what to do ---------------------------------------------------------------------------------

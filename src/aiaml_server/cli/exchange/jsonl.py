@@ -11,8 +11,7 @@ from aiaml_server.memory import Memory
 
 from .found import Kept, Note, Skip, printable
 from .notes import words
-from .times import first_time
-from .walk import place
+from .walk import first_time, place
 
 MAX_LINE = 32 * 1024 * 1024  # bytes; the largest file of a memory, with each byte escaped
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .found import Note, Skip
-from .times import first_time
-from .walk import place, read_text
+from .walk import first_time, place, read_text
 
 _CREATED = ("created", "created_at", "createdAt", "date", "timestamp", "updated", "modified")
 _TAGS = ("tags", "tag", "keywords", "topics")

@@ -11,8 +11,9 @@ from urllib.parse import quote
 
 from aiaml_server.cli.context import visible
 from aiaml_server.memory import Memory
+from aiaml_server.moments import minute
 
-from .shapes import by_months, minute
+from .shapes import by_months
 
 
 def page(memories: Sequence[Memory]) -> Iterator[bytes]:
@@ -62,7 +63,7 @@ def _article(memory: Memory) -> str:
     name = f"memory-{memory.id}"
     return f"""<article id="{escape(name)}">
 <div class="about"><a href="#{quote(name)}"><time datetime="{escape(memory.timestamp)}">\
-{escape(minute(memory))}</time></a> <span>{escape(memory.agent)}</span> \
+{escape(minute(memory.timestamp))}</time></a> <span>{escape(memory.agent)}</span> \
 <span>{escape(memory.user)}</span> {topics}</div>
 <div class="content" dir="auto">
 {safe_html(memory.content)}</div>

@@ -12,7 +12,8 @@ from pathlib import Path
 from aiaml_server.cli.context import visible
 from aiaml_server.files import read_regular
 from aiaml_server.invisible import marked
-from aiaml_server.memory import Memory, instant
+from aiaml_server.memory import Memory
+from aiaml_server.moments import instant, minute
 from aiaml_server.store import MAX_FILE
 
 from .found import printable
@@ -97,7 +98,8 @@ def book(memories: Sequence[Memory], *, by_topic: bool = False) -> Iterator[byte
 def _entry(memory: Memory) -> str:
     memory = visible(memory)
     about = f"{memory.agent}, about {memory.user}: {', '.join(memory.topics)} ({memory.id})"
-    return f"\n### {_plain(minute(memory))}\n\n{_plain(about)}\n\n{_quoted(memory.content)}\n"
+    made = _plain(minute(memory.timestamp))
+    return f"\n### {made}\n\n{_plain(about)}\n\n{_quoted(memory.content)}\n"
 
 
 def _quoted(content: str) -> str:
@@ -144,14 +146,7 @@ def by_topics(memories: Iterable[Memory]) -> Mapping[str, Sequence[Memory]]:
 
 def month(memory: Memory) -> str:
     """Return the month of a memory as a title: "October 2026"."""
-    moment = minute(memory)
+    moment = minute(memory.timestamp)
     if not re.match(r"\d{4}-\d\d", moment) or instant(memory.timestamp) is None:
         return "No date"
     return f"{_MONTHS[int(moment[5:7]) - 1]} {moment[:4]}"
-
-
-def minute(memory: Memory) -> str:
-    """Return a memory's time to the minute, in local time; or what stands for it."""
-    from aiaml_server.cli.reading import whole_time  # noqa: PLC0415 (as `show` says it)
-
-    return whole_time(memory.timestamp)

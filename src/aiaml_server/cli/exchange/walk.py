@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import read_regular
+from aiaml_server.moments import in_utc, instant, timestamp
 
 from .found import Skip, label, printable
 
@@ -88,3 +89,16 @@ def read_text(path: Path, most: int = MAX_TEXT) -> str:
 
 def _words(error: OSError) -> str:
     return (error.strerror or str(error)).lower()
+
+
+def first_time(stated: Iterable[object], path: Path) -> str:
+    """Return the first text that names a moment, or when `path` was changed, as our format has it.
+
+    Raises:
+        OSError: the file is gone.
+    """
+    for text in stated:
+        moment = instant(text) if isinstance(text, str) else None
+        if moment is not None and in_utc(moment):
+            return timestamp(moment)
+    return timestamp(path.stat().st_mtime_ns // 1000)

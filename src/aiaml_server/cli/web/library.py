@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 
 from aiaml_server.cli.filters import Filter
 from aiaml_server.errors import MalformedFile
-from aiaml_server.memory import Memory, instant
+from aiaml_server.memory import Memory
+from aiaml_server.moments import instant
 from aiaml_server.scorer import newest_first
 from aiaml_server.store import Stamp, Store
 

@@ -1,0 +1,102 @@
+"""Moments: what a text names as one, and how one is shown to people.
+
+A moment is a number of microseconds since 1970 in UTC.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta, timezone
+
+_ISO = re.compile(
+    r"(\d{4}-\d\d-\d\d)"
+    r"(?:[T ](\d\d:\d\d)(:\d\d)?(?:[.,](\d{1,9}))?[ ]?(Z|z|[+-]\d\d(?::?\d\d)?)?)?"
+)
+_AGO = re.compile(r"(\d{1,5})([mhdw])")
+_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def now() -> datetime:
+    """Return the present time, in UTC."""
+    return datetime.now(timezone.utc)
+
+
+def is_iso(text: str) -> bool:
+    """Say whether a text has the form of an ISO 8601 date or time."""
+    return bool(_ISO.fullmatch(text))
+
+
+def instant(timestamp: str) -> int | None:
+    """Return the moment that an ISO 8601 text names; None where it names none.
+
+    A text without an offset is local time, a date without a time its first moment. The same texts
+    are understood on every Python (`datetime.fromisoformat` takes more of them with each version).
+    """
+    match = _ISO.fullmatch(timestamp.strip())
+    if not match:
+        return None
+    day, minute, second, fraction, offset = match.groups()
+    zone = {None: "", "Z": "+00:00", "z": "+00:00"}.get(offset)
+    if zone is None:
+        digits = offset[1:].replace(":", "").ljust(4, "0")
+        zone = f"{offset[0]}{digits[:2]}:{digits[2:]}"
+    micros = (fraction or "").ljust(6, "0")[:6]
+    try:
+        moment = datetime.fromisoformat(
+            f"{day}T{minute or '00:00'}{second or ':00'}.{micros}{zone}"
+        )
+        if moment.tzinfo is None:
+            moment = moment.astimezone(timezone.utc)
+        return (moment - EPOCH) // timedelta(microseconds=1)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def instant_or_ago(text: str) -> int | None:
+    """Return the moment that a person names, also as "90m", "12h", "7d" or "2w" ago."""
+    ago = _AGO.fullmatch(text.strip())
+    if ago:
+        text = (now() - timedelta(**{_UNITS[ago[2]]: int(ago[1])})).isoformat()
+    return instant(text)
+
+
+def in_utc(moment: int) -> datetime | None:
+    """Return a moment as a time in UTC; None beyond the years 1 to 9999."""
+    try:
+        return EPOCH + timedelta(microseconds=moment)
+    except OverflowError:
+        return None
+
+
+def in_local(moment: int) -> datetime | None:
+    """Return a moment as a time of this machine's zone; None beyond what a calendar has."""
+    try:
+        made = in_utc(moment)
+        return made and made.astimezone()
+    except (OverflowError, ValueError, OSError):  # OSError: Windows, before 1970
+        return None
+
+
+def timestamp(moment: int) -> str:
+    """Return a moment as our format has it; the first one of 1970 for what no calendar has."""
+    return (in_utc(moment) or EPOCH).isoformat(timespec="microseconds")
+
+
+def minute(timestamp: str) -> str:
+    """Return a timestamp to the minute, in local time; whatever else stands there, whole."""
+    moment = instant(timestamp)
+    local = None if moment is None else in_local(moment)
+    return local.isoformat(" ")[:16] if local else timestamp
+
+
+def ago(moment: int | None) -> str:
+    """Return how long ago a moment was: "3 minutes ago"; "never" where there is none."""
+    if moment is None:
+        return "never"
+    seconds = now().timestamp() - moment / 1e6
+    for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):
+        if seconds >= length:
+            number = int(seconds // length)
+            return f"{number:,} {unit}{'' if number == 1 else 's'} ago"
+    return "a moment ago"
