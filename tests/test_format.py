@@ -17,7 +17,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aiaml_server.errors import MalformedFile
-from aiaml_server.memory import Memory, draw_id, format, parse  # noqa: A004
+from aiaml_server.memory import MAX_ID, MAX_TIMESTAMP, Memory, draw_id, format, parse  # noqa: A004
 from aiaml_server.moments import instant
 
 MOMENT = "2026-11-21T10:30:00.123456+00:00"
@@ -46,8 +46,10 @@ contents = st.one_of(
     st.lists(st.sampled_from(["---", "id: x", "", " ", "a", "\r", "\t#"])).map("\n".join),
     st.lists(st.sampled_from(["---", "verbatim: true", "", "a"])).map("\r\n".join),
 )
-ids = st.builds(draw_id) | texts.filter(bool)
-timestamps = st.datetimes(timezones=st.timezones()).map(datetime.isoformat) | texts.filter(bool)
+ids = st.builds(draw_id) | texts.filter(lambda text: 0 < len(text) <= MAX_ID)
+timestamps = st.datetimes(timezones=st.timezones()).map(datetime.isoformat) | texts.filter(
+    lambda text: 0 < len(text) <= MAX_TIMESTAMP
+)
 extras = st.sampled_from(
     [
         (),

@@ -23,7 +23,7 @@ from aiaml_server.cli.exchange.found import Found, Kept, Note
 from aiaml_server.cli.exchange.kinds import KINDS, READERS, Reading
 from aiaml_server.cli.exchange.plan import Planner
 from aiaml_server.cli.moving import FORMATS
-from aiaml_server.memory import Memory, format, parse  # noqa: A004
+from aiaml_server.memory import MAX_ID, Memory, format, parse  # noqa: A004
 from aiaml_server.store import Store
 
 SOURCES = Path(__file__).with_name("fixtures") / "sources"
@@ -472,10 +472,11 @@ def test_a_zip_is_to_be_unpacked(
 def test_an_id_that_is_none_of_ours_never_names_a_file(
     bad_id: str, tmp_path: Path, bring: Run, bank: Store
 ) -> None:
-    """An id decides about no path."""
+    """An id decides about no path; an empty one is refused, and one too long to be shown."""
     (tmp_path / "m.jsonl").write_text(line(id=bad_id))
-    said = bring(tmp_path / "m.jsonl", code=0 if bad_id else 1)
-    assert len(said["new"]) == (1 if bad_id else 0)
+    refused = not bad_id or len(bad_id) > MAX_ID
+    said = bring(tmp_path / "m.jsonl", code=1 if refused else 0)
+    assert len(said["new"]) == (0 if refused else 1)
     for name in bank.names():
         assert name == f"20250102_030405_{said['new'][0]['id']}.md"
 
