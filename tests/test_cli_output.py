@@ -23,8 +23,9 @@ from machine import bare, git
 from test_cli import at, run
 
 PACKAGE = Path(terminal.__file__).parent
-SHOWING = sorted([*(PACKAGE / "cli").rglob("*.py"), *(PACKAGE / "toolsets").rglob("*.py")])
-"""The modules that show something."""
+WRITING = {PACKAGE / name for name in ("terminal.py", "logs.py", "wire.py")}
+SHOWING = sorted(set(PACKAGE.rglob("*.py")) - WRITING - set((PACKAGE / "sync").rglob("*.py")))
+"""The modules that could show something; those left out write to the terminal, or to files only."""
 
 TITLE = "\x1b]0;owned\x07"
 CLIPBOARD = "\x1b]52;c;b3duZWQ=\x07"

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aiaml_server.cli import clients, launch
-from aiaml_server.cli.clients import CLIENTS, Client, ConfigError, Machine, jsonc, toml
-from aiaml_server.cli.clients.text import Refused, position
+from aiaml_server import clients, launch
+from aiaml_server.clients import CLIENTS, Client, ConfigError, Machine, jsonc, toml
+from aiaml_server.clients.text import Refused, position
 from aiaml_server.errors import StoreError
 
 FIXTURES = Path(__file__).with_name("fixtures") / "clients"
@@ -701,7 +701,7 @@ def test_a_snippet_is_what_goes_into_the_file() -> None:
 
 def test_help_and_readme_name_every_client() -> None:
     """What can be connected is said where a person looks first."""
-    from aiaml_server.cli.connecting import install
+    from aiaml_server.cli.install import install
 
     readme = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
     for client in CLIENTS:

@@ -19,8 +19,8 @@ import pytest
 
 import strace
 from aiaml_server import Memory, MemoryBank, Settings
-from aiaml_server.cli.doctor.finding import guarded
-from aiaml_server.cli.doctor.place import doubts, mounted_bsd, mounted_linux
+from aiaml_server.doctor.finding import guarded
+from aiaml_server.doctor.place import doubts, mounted_bsd, mounted_linux
 from aiaml_server.memory import format as text_of
 from aiaml_server.sync import once
 from aiaml_server.watch import is_local

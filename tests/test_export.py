@@ -21,10 +21,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aiaml_server.cli import main
-from aiaml_server.cli.exchange.jsonl import memories_in
-from aiaml_server.cli.exchange.page import page
-from aiaml_server.cli.exchange.plan import Planner
-from aiaml_server.cli.exchange.shapes import book, lines
+from aiaml_server.exchange.jsonl import memories_in
+from aiaml_server.exchange.page import page
+from aiaml_server.exchange.plan import Planner
+from aiaml_server.exchange.shapes import book, lines
 from aiaml_server.memory import Memory, format, parse  # noqa: A004
 from aiaml_server.store import Store
 

@@ -354,20 +354,20 @@ SHUTIL = {"rmtree", "move", "copy", "copy2", "copyfile", "copytree"}
 DIRECTLY = {
     # Not below a base directory: the system's, the program's, or the person's own files.
     "cli/app.py": {"os.open"},
-    "cli/terminal.py": {"os.open"},
+    "terminal.py": {"os.open"},
     "index.py": {"os.open"},
     "wire.py": {"os.open"},
-    "cli/clients/file.py": {"unlink"},
-    "cli/doctor/program.py": {"read_text"},
-    "cli/doctor/trial.py": {"read_text"},
-    "cli/exchange/page.py": {"read_text"},
-    "cli/launch.py": {"read_text"},
-    "cli/web/pages.py": {"read_bytes"},
-    "cli/writing.py": {"read_bytes", "write_bytes", "shutil.rmtree"},
+    "clients/file.py": {"unlink"},
+    "doctor/program.py": {"read_text"},
+    "doctor/trial.py": {"read_text"},
+    "exchange/page.py": {"read_text"},
+    "launch.py": {"read_text"},
+    "web/pages.py": {"read_bytes"},
+    "cli/remember.py": {"read_bytes", "write_bytes", "shutil.rmtree"},
     "database.py": {"read_text", "unlink"},  # the start of the machine; see `remove`
     # A file that was just written or read through the door, and is deleted.
     "cli/demo.py": {"read_text"},
-    "cli/doctor/place.py": {"read_text", "unlink"},
+    "doctor/place.py": {"read_text", "unlink"},
     "store.py": {"unlink"},
     "sync/asked.py": {"unlink"},
     "sync/seen.py": {"unlink", "os.open"},  # O_EXCL
@@ -446,7 +446,7 @@ def test_only_names_of_our_own_are_deleted(tmp_path: Path) -> None:
         os.utime(path, OLD)
     fresh = MemoryBank(Settings(tmp_path))
     memory = fresh.remember("claude", "marco", ["x"], "two")
-    fresh.forget(memory.file_name, fresh.store.text(memory.file_name))
+    fresh.forget({memory.file_name: fresh.store.text(memory.file_name)})
     assert fresh.think(["one"])
     fresh.close()
     assert {name for name in others + ours if (files / name).exists()} == set(others)

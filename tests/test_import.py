@@ -19,10 +19,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aiaml_server.cli import main
-from aiaml_server.cli.exchange.found import Found, Kept, Note
-from aiaml_server.cli.exchange.kinds import KINDS, READERS, Reading
-from aiaml_server.cli.exchange.plan import Planner
-from aiaml_server.cli.moving import FORMATS
+from aiaml_server.cli.import_export import FORMATS
+from aiaml_server.exchange.found import Found, Kept, Note
+from aiaml_server.exchange.kinds import KINDS, READERS, Reading
+from aiaml_server.exchange.plan import Planner
 from aiaml_server.memory import MAX_ID, Memory, format, parse  # noqa: A004
 from aiaml_server.store import Store
 

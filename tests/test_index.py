@@ -473,7 +473,7 @@ def test_the_next_process_finds_the_index_up_to_date(bank: MemoryBank, base: Pat
         bank.edit(memory.file_name, text, text.replace("thread", "yarn"))
         assert not is_index_current(base)
         wait_until(lambda: is_index_current(base))
-        bank.forget(memory.file_name, text.replace("thread", "yarn"))
+        bank.forget({memory.file_name: text.replace("thread", "yarn")})
         assert not is_index_current(base)
         wait_until(lambda: is_index_current(base))
 

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -25,19 +26,49 @@ def allowed() -> dict[str, set[str]]:
     return {name.rstrip("/"): set(re.findall(r"`(\w+)`", imports)) for name, imports in rows}
 
 
-def imported(path: Path) -> set[str]:
-    """Return the modules of this package that a file names in any import, also inside functions."""
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+def order() -> dict[str, list[set[str]]]:
+    """Read the other table: package -> its modules, from the ground up."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([\w/]+)/` \| ([^|]*) \|$", text, re.MULTILINE)
+    return {
+        name: [set(re.findall(r"`(\w+)`", level)) for level in modules.split("<")]
+        for name, modules in rows
+    }
+
+
+def loads(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """Yield what runs when a module is loaded: nothing in functions, nothing for mypy alone."""
+    for node in nodes:
+        yield node
+        typed = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        if not typed and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from loads(ast.iter_child_nodes(node))
+
+
+def imported(path: Path, nodes: Iterable[ast.AST] | None = None) -> set[tuple[str, ...]]:
+    """Return the modules of this package that a file imports: `("sync", "rounds")`.
+
+    Args:
+        path: the file.
+        nodes: where to look in it; everywhere if not said, also inside functions.
+    """
+    within = path.relative_to(PACKAGE).parts[:-1]
+    names: set[tuple[str, ...]] = set()
+    for node in nodes or ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
-            module = (node.module or "").removeprefix("aiaml_server").strip(".")
-            if node.level or (node.module or "").startswith("aiaml_server"):
-                names |= {module.split(".")[0]} if module else {alias.name for alias in node.names}
+            module = tuple((node.module or "").split(".")) if node.module else ()
+            if node.level:
+                module = (PACKAGE.name, *within[: len(within) - node.level + 1], *module)
+            names |= {_module((*module, alias.name)) for alias in node.names}
         elif isinstance(node, ast.Import):
-            names |= {
-                a.name.split(".")[1] for a in node.names if a.name.startswith("aiaml_server.")
-            }
-    return names
+            names |= {_module(tuple(alias.name.split("."))) for alias in node.names}
+    return {each[1:] for each in names if each[:1] == (PACKAGE.name,) and len(each) > 1}
+
+
+def _module(name: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the module that holds a name, which may be one itself."""
+    path = PACKAGE.parent.joinpath(*name)
+    return name if path.is_dir() or path.with_suffix(".py").is_file() else name[:-1]
 
 
 def modules() -> dict[str, list[Path]]:
@@ -58,11 +89,33 @@ def test_the_table_lists_every_module() -> None:
 @pytest.mark.parametrize("module", sorted(modules()))
 def test_a_module_imports_only_what_the_table_allows(module: str) -> None:
     """An arrow that the house does not have fails here."""
-    files = modules()[module]
-    own = {name for path in files for name in (path.stem, path.parent.name)}
-    own |= {module, "__version__"}
-    names = set().union(*map(imported, modules()[module])) - own
-    assert names <= allowed()[module]
+    names = {each[0] for path in modules()[module] for each in imported(path)}
+    assert names - {module} <= allowed()[module]
+
+
+@pytest.mark.parametrize("package", sorted(order()))
+def test_inside_a_package_modules_load_only_what_stands_before_them(package: str) -> None:
+    """A package has floors, too; and each of its modules is on one."""
+    floors = order()[package]
+    level = {name: number for number, names in enumerate(floors) for name in names}
+    there = {path.stem for path in (PACKAGE / package).glob("*.py")}
+    assert there - {"__init__"} == set(level) - {"__init__"}
+    inside = tuple(package.split("/"))
+    for path in (PACKAGE / package).glob("*.py"):
+        found = imported(path, loads(ast.parse(path.read_text(encoding="utf-8")).body))
+        below = {
+            each[len(inside)]
+            for each in found
+            if each[: len(inside)] == inside and len(each) > len(inside)
+        }
+        for name in below:
+            assert level[name] < level.get(path.stem, len(floors)), f"{path.stem} loads {name}"
+
+
+def test_every_package_has_floors() -> None:
+    """No package is left out but those that hold packages alone."""
+    packages = {path.parent.relative_to(PACKAGE) for path in PACKAGE.rglob("[!_]*.py")}
+    assert set(order()) == {path.as_posix() for path in packages} - {"."}
 
 
 def test_the_arrows_have_no_cycle() -> None:

@@ -80,8 +80,8 @@ def test_the_wheel_holds_the_package_and_its_facts(wheel: Path) -> None:
         facts = archive.read(metadata).decode()
     assert wheel.name == f"aiaml_server-{__version__}-py3-none-any.whl"
     assert "aiaml_server/py.typed" in names
-    pages = {path.name for path in (ROOT / "src/aiaml_server/cli/web/static").iterdir()}
-    assert {f"aiaml_server/cli/web/static/{name}" for name in pages} <= set(names)
+    pages = {path.name for path in (ROOT / "src/aiaml_server/web/static").iterdir()}
+    assert {f"aiaml_server/web/static/{name}" for name in pages} <= set(names)
     assert any(name.endswith("/LICENSE") for name in names)
     assert {name.split("/")[0].split("-")[0] for name in names} == {"aiaml_server"}
     assert "License-Expression: MIT" in facts

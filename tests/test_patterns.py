@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 
 from aiaml_server import scorer
-from aiaml_server.cli.doctor import place
+from aiaml_server.doctor import place
 from aiaml_server.errors import InvalidInput, MalformedFile
 from aiaml_server.memory import MAX_HEAD, parse
 from aiaml_server.scorer import clean, score
@@ -21,10 +21,10 @@ from patterns import Given, Judge, Use, collected
 LITERALS = ["a", "aa", "a" * 50, "a b", "ab" * 20 + "c"]
 
 ELSEWHERE = {
-    "aiaml_server.cli.doctor.place: re.fullmatch(pattern, part, re.IGNORECASE)": Given(
+    "aiaml_server.doctor.place: re.fullmatch(pattern, part, re.IGNORECASE)": Given(
         lambda: place._CLOUDS
     ),
-    "aiaml_server.cli.reading: re.compile('|'.join(map(re.escape, longest)), re.IGNORECASE)": Given(
+    "aiaml_server.cli.show: re.compile('|'.join(map(re.escape, longest)), re.IGNORECASE)": Given(
         lambda: ["|".join(map(re.escape, sorted(LITERALS, key=len, reverse=True)))]
     ),
     "aiaml_server.scorer: re.compile(f'{letters}(?<=\\\\b(?s:.{{{len(keyword)}}}))\\\\b')": Given(
@@ -99,7 +99,7 @@ def test_all_expressions_are_collected() -> None:
     where = {f"{use.where} {use.method}" for use in USES}
     assert {
         "aiaml_server.memory._ITEM finditer",
-        "aiaml_server.cli.clients.toml._TOKEN match",
+        "aiaml_server.clients.toml._TOKEN match",
         "aiaml_server.tokens._RUN findall",
     } <= where
     assert any(use.where.startswith("aiaml_server.sync.address: re.search") for use in USES)

@@ -80,10 +80,10 @@ def test_a_path_of_nothing_but_relative_entries_becomes_none_of_them(
 STARTED = {
     "sync/command.py: subprocess.Popen": "git, by GIT; before it setpriv, by find",
     "sync/command.py: subprocess.run": "taskkill, by find",
-    "cli/doctor/trial.py: subprocess.Popen": "this installation, by launch",
-    "cli/doctor/place.py: subprocess.run": "/sbin/mount",
-    "cli/writing.py: subprocess.Popen": "the person's editor, by find",
-    "cli/web/service.py: webbrowser.open": "a browser, on a PATH without relative entries",
+    "doctor/trial.py: subprocess.Popen": "this installation, by launch",
+    "doctor/place.py: subprocess.run": "/sbin/mount",
+    "cli/remember.py: subprocess.Popen": "the person's editor, by find",
+    "web/service.py: webbrowser.open": "a browser, on a PATH without relative entries",
 }
 """Every place that starts a program, and how that is found."""
 

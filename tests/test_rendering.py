@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aiaml_server.cli.commonmark import text_of
-from aiaml_server.cli.exchange.page import page
-from aiaml_server.cli.exchange.shapes import book
-from aiaml_server.cli.rendering import rendered
-from aiaml_server.cli.safe_html import safe_html
+from aiaml_server.exchange.page import page
+from aiaml_server.exchange.shapes import book
 from aiaml_server.memory import Memory
+from aiaml_server.rendering.commonmark import text_of
+from aiaml_server.rendering.html import safe_html
+from aiaml_server.rendering.terminal import rendered
 from aiaml_server.terminal import safe, unstyled
 from test_cli import at, run
 from test_cli_output import HOSTILE, is_visible

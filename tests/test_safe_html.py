@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aiaml_server.cli.safe_html import safe_html
+from aiaml_server.rendering.html import safe_html
 
 SHOWN = (
     "p h1 h2 h3 h4 h5 h6 ul ol li blockquote pre code hr br em strong s a "

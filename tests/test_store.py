@@ -158,11 +158,11 @@ def test_a_file_changes_only_from_what_was_read(tmp_path: Path) -> None:
     name, before = memory.file_name, bank.store.text(memory.file_name)
     after = before.replace("one", "two")
     bank.edit(name, before, after)
-    for change in (lambda: bank.edit(name, before, after), lambda: bank.forget(name, before)):
+    for change in (lambda: bank.edit(name, before, after), lambda: bank.forget({name: before})):
         with pytest.raises(ChangedMeanwhile):
             change()
     assert bank.store.text(name) == after
-    bank.forget(name, after)
+    bank.forget({name: after})
     assert bank.store.names() == []
     with pytest.raises(ChangedMeanwhile):
         bank.edit(name, after, before)
@@ -175,7 +175,7 @@ def test_what_a_killed_writer_left_is_in_nobody_s_way(tmp_path: Path) -> None:
     bank = MemoryBank(Settings(tmp_path))
     memory = bank.remember("claude", "marco", ["x"], "one")
     name, text = memory.file_name, bank.store.text(memory.file_name)
-    bank.forget(name, text)
+    bank.forget({name: text})
     (tmp_path / "files" / f".{name}.tmp").write_text(text[:9])
     bank.store.replace(name, None, text)
     assert bank.recall([memory.id])[memory.id] == [memory]

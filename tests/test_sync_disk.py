@@ -386,7 +386,7 @@ def test_what_our_own_verb_forgets_is_never_held(
 ) -> None:
     """A person's word for each of them was enough."""
     for path in many:
-        ada.bank.forget(path.name, path.read_text())
+        ada.bank.forget({path.name: path.read_text()})
     settle([ada, bob])
     assert bob.files == {}
     assert not (ada.base / ".sync-forget").exists()

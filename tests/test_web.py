@@ -26,7 +26,7 @@ from web_process import HEADER, Web, one
 SAMPLES = Path(__file__).parent / "transcripts" / "store"
 DOG = "20260620_120000_3d4e5f6a.md"
 PYTHON = "20260415_183000_1b2c3d4e.md"
-STATIC = Path(__file__).parent.parent / "src" / "aiaml_server" / "cli" / "web" / "static"
+STATIC = Path(__file__).parent.parent / "src" / "aiaml_server" / "web" / "static"
 PAGES = ["/", *(f"/{each.name}" for each in sorted(STATIC.iterdir()) if each.suffix != ".html")]
 EVERYTHING = [*PAGES, "/api/memories", one(DOG), "/api/overview", "/api/status", "/nothing"]
 

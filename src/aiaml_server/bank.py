@@ -4,30 +4,46 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 
-from .errors import AiamlError, InvalidInput, MalformedFile
+from .errors import AiamlError, InvalidInput, MalformedFile, NotInGit
 from .index import Index
 from .memory import Memory, parse
 from .scorer import Hit
 from .settings import Settings
 from .store import MAX_FILE, Store
-from .sync import Sync
+from .sync import Occupied, Sync, once
 from .sync.leaks import leak
 
 log = logging.getLogger(__name__)
 
 QUIET_SECONDS = 0.3  # without a change, after which the directory's stamp can be believed
+PATIENCE_SECONDS = 10.0  # for another process that synchronises, before something is changed
 SHORTEST_ID = 4  # characters of an id that a person may shorten it to
 
 
 class MemoryBank:
     """All memories of one base directory. Every method is safe to call from any thread."""
 
-    def __init__(self, settings: Settings, *, lasting: bool = True) -> None:
-        """Make the bank of `settings.base`, for many questions (`lasting`) or for one."""
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        lasting: bool = True,
+        told: Callable[[str], object] = log.warning,
+    ) -> None:
+        """Make the bank of a directory.
+
+        Args:
+            settings: which one, and how it is kept.
+            lasting: whether it is for many questions, with `opened`; otherwise it is for one, and
+                commits what was changed when it is closed.
+            told: is given a sentence when git does not take what is new.
+        """
         self._settings = settings
+        self._lasting = lasting
+        self._told = told
         self.store = Store(settings.base)
         self.index = Index(self.store, check=settings.check_index, lasting=lasting)
         self._changed = threading.Event()  # set when there is something for the index
@@ -53,6 +69,8 @@ class MemoryBank:
     def close(self) -> None:
         """Close the index; the bank answers no more."""
         self.index.close()
+        if self._changed.is_set() and not self._lasting:
+            self.commit(seconds=0)
 
     def _keep_index(self) -> None:
         """Bring the index up to date, now and after each change made here, once all is quiet.
@@ -113,8 +131,20 @@ class MemoryBank:
         found = self.index.files(set(wanted)) if wanted else {}
         return {each: [memory for _, memory in found.get(each, [])] for each in wanted}
 
+    def add(self, memory: Memory) -> Memory:
+        """Store a memory that was made elsewhere or earlier; return it as it is stored.
+
+        Raises:
+            StoreError: the disk refused; nothing was left behind.
+        """
+        added = self.store.add(memory)
+        self._tell()
+        return added
+
     def edit(self, name: str, before: str, after: str) -> Memory:
         """Give the file `name`, which holds the text `before`, the text `after`.
+
+        Git gets what was there first, if it can.
 
         Raises:
             MalformedFile: `after` is no memory, or one with another id.
@@ -126,20 +156,72 @@ class MemoryBank:
             raise MalformedFile([f"the id must stay {old}, by which agents know the memory"])
         if len(after.encode()) > MAX_FILE:
             raise MalformedFile([f"it is larger than {MAX_FILE // 1024 // 1024} MiB"])
+        self.commit()
         self.store.replace(name, before, after)
         self._tell()
         return memory
 
-    def forget(self, name: str, before: str) -> None:
-        """Delete the file `name`, which holds the text `before`. Git's history keeps it.
+    def forget(self, texts: Mapping[str, str]) -> set[str] | None:
+        """Delete files, each with the text that it holds; git gets them first, if it can.
+
+        Returns:
+            The names of those that git's history keeps; None where git did not take what was new.
 
         Raises:
-            ChangedMeanwhile: the file does not hold `before`; it is as it was.
-            StoreError: the disk refused; the file is as it was.
+            ChangedMeanwhile: a file does not hold its text; it and those after it are as they were.
+            StoreError: the disk refused; likewise.
         """
-        self.store.replace(name, before, None)
-        self.sync.forgotten(name)
+        held_back = self.commit()
+        for name, before in texts.items():
+            self.store.replace(name, before, None)
+            self.sync.forgotten(name)
+            self._tell()
+        return None if held_back is None else set(texts) - set(held_back)
+
+    def restore(self, name: str, before: str | None, text: str) -> None:
+        """Give the file `name` a text that it once had.
+
+        Args:
+            name: the file's name.
+            before: what it holds; None where there is none.
+            text: an earlier version.
+
+        Raises:
+            NotInGit: git has not got what it holds, which would be lost.
+            ChangedMeanwhile: it does not hold `before`.
+            StoreError: the disk refused. In each case the file is as it was.
+        """
+        if before is not None:
+            held_back = self.commit()
+            if held_back is None or name in held_back:
+                reason = (held_back or {}).get(name, "" if self._settings.sync else "sync is off")
+                raise NotInGit(name, reason)
+        self.store.replace(name, before, text)
         self._tell()
+
+    def commit(self, *, seconds: float = PATIENCE_SECONDS) -> dict[str, str] | None:
+        """Have git take what is new on this machine; what is not to be had is told, not raised.
+
+        Args:
+            seconds: how long to wait while another process synchronises; for 0, nothing is told
+                when one does: it will take what is new.
+
+        Returns:
+            The names of the files that are kept out of git, with the reasons; None where git has
+            not taken what is new.
+        """
+        if not self._settings.sync:
+            return None
+        try:
+            status = once(self._settings, local=True, seconds=seconds)
+        except AiamlError as error:
+            if seconds or not isinstance(error, Occupied):
+                self._told(f"Not committed to git yet: {error}")
+            return None
+        if status.problem:
+            self._told(f"Not committed to git yet: {status.problem}")
+            return None
+        return {path.removeprefix("files/"): reason for path, reason in status.held_back.items()}
 
     def _tell(self) -> None:
         """Let the background work know that a file was written or deleted."""

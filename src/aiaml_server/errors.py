@@ -6,6 +6,7 @@
     ├── InvalidSetting    an environment variable is wrong: `variable`, `reason`
     ├── MalformedFile     a file is no memory: `problems`; it is left as it is
     ├── ChangedMeanwhile  a file is not as it was when it was read: `name`; it is left as it is
+    ├── NotInGit          the present version would be lost: `name`, `reason`; it is left as it is
     ├── NotOurs           something else has the name of a file of ours: `path`, `what`
     └── StoreError        the disk refused: `path`, `cause`; nothing was half done
 
@@ -90,6 +91,24 @@ class ChangedMeanwhile(AiamlError):  # noqa: N818
     def __init__(self, name: str) -> None:
         super().__init__(f"{name} was changed by somebody else meanwhile; it is left as it is")
         self.name = name
+
+
+class NotInGit(AiamlError):  # noqa: N818
+    """A file whose present version git has not got: replacing it would lose that.
+
+    Attributes:
+        name: the file's name.
+        reason: why git has not got it; empty where that is not known.
+    """
+
+    def __init__(self, name: str, reason: str = "") -> None:
+        because = f", because {reason}" if reason else ""
+        super().__init__(
+            f"the present version of files/{name} would be lost, since git has not got it{because}"
+            ": have git take it first, or move the file away, and try again"
+        )
+        self.name = name
+        self.reason = reason
 
 
 class NotOurs(AiamlError, OSError):  # noqa: N818

@@ -16,10 +16,9 @@ import anyio
 from mcp import Client, StdioServerParameters
 
 from aiaml_server import __version__
+from aiaml_server.clients import snippet
+from aiaml_server.launch import command
 from aiaml_server.terminal import out
-
-from .clients import snippet
-from .launch import command
 
 MEMORY: dict[str, Any] = {
     "agent": "claude",

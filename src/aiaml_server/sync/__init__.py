@@ -31,7 +31,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,7 +47,17 @@ if TYPE_CHECKING:
     from .repository import Missing
     from .rounds import Rounds
 
-__all__ = ["Occupied", "Problem", "Progress", "Status", "Sync", "in_use", "once", "remembered"]
+__all__ = [
+    "Occupied",
+    "Problem",
+    "Progress",
+    "Status",
+    "Sync",
+    "in_use",
+    "once",
+    "remembered",
+    "with_remote_in_use",
+]
 
 log = logging.getLogger(__name__)
 
@@ -129,6 +140,13 @@ def once(
 def in_use(base: Path) -> str:
     """Return the address that servers exchange a directory with; empty where they have none."""
     return remembered(base) if Status.read(base).remote else ""
+
+
+def with_remote_in_use(chosen: Settings, environ: Mapping[str, str]) -> Settings:
+    """Return settings with the remote that servers use, unless the environment names one."""
+    if "AIAML_GITHUB_REMOTE" in environ:
+        return chosen
+    return replace(chosen, remote=in_use(chosen.base))
 
 
 def _attempt(rounds: Rounds, closing: threading.Event, *, local: bool, seconds: float) -> None:

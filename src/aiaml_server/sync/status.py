@@ -147,3 +147,23 @@ def now(*, exactly: bool = False) -> str:
     """Return the time as it stands in a status."""
     resolution = "microseconds" if exactly else "seconds"
     return datetime.now(timezone.utc).isoformat(timespec=resolution)
+
+
+def remedy(reason: str) -> str:
+    """Say what to do about a file that is kept out of git, by the reason."""
+    return next((todo for words, todo in _REMEDIES.items() if words in reason), _ELSEWHERE)
+
+
+_ELSEWHERE = "put a regular file that you can read in its place, or move it elsewhere."
+_REMEDIES = {
+    "seems to hold": (
+        "take the secret out with `aiaml edit`, and the memory travels; if it is none, `aiaml sync "
+        "--release ID` lets it."
+    ),
+    "not forgotten unless you say so": (
+        "`aiaml sync --bring-back` brings them back from git; `aiaml sync --forget` forgets them, "
+        "on all your machines. If a disk is not mounted or a copy not complete, mend that."
+    ),
+    "larger than": "cut it into several memories, or move it elsewhere.",
+    "cannot be read": "see that the file belongs to you and can be read.",
+}

@@ -11,12 +11,15 @@ from typing import Any
 
 import click
 
+from aiaml_server import filters
 from aiaml_server.bank import SHORTEST_ID, MemoryBank
-from aiaml_server.cli.context import opened, visible
+from aiaml_server.cli.context import opened
 from aiaml_server.errors import InvalidInput, MalformedFile
+from aiaml_server.filters import Filter
 from aiaml_server.invisible import marked_line
 from aiaml_server.memory import Memory
 from aiaml_server.moments import minute
+from aiaml_server.rendering import visible
 from aiaml_server.scorer import Hit, clean
 from aiaml_server.terminal import (
     Ended,
@@ -32,9 +35,6 @@ from aiaml_server.terminal import (
     styled,
     width,
 )
-
-from . import filters
-from .filters import Filter
 
 
 @click.command("list")
@@ -153,7 +153,7 @@ def found_by(bank: MemoryBank, memory_id: str) -> list[tuple[str, Memory]]:
 
 
 def _render(name: str, memory: Memory, *, rule: bool) -> None:
-    from .rendering import rendered  # noqa: PLC0415 (the parser: a twentieth of a second)
+    from aiaml_server.rendering.terminal import rendered  # noqa: PLC0415 (the parser: a twentieth of a second)
 
     content, memory = memory.content, visible(memory)
     if rule:

@@ -18,6 +18,7 @@ from aiaml_server.errors import AiamlError
 from aiaml_server.moments import ago, instant
 from aiaml_server.settings import Settings, without_password
 from aiaml_server.sync import Occupied, Problem, Progress, Status, in_use, once
+from aiaml_server.sync.status import remedy
 from aiaml_server.terminal import (
     DONE,
     NOTHING,
@@ -36,7 +37,7 @@ from aiaml_server.terminal import (
     plural,
 )
 
-from .keeping import release
+from .keep_local import release
 
 if TYPE_CHECKING:
     from aiaml_server.sync.repository import Missing
@@ -214,29 +215,6 @@ def _ago(what: str, time: str | None) -> str:
 
 def _since(time: str | None) -> str:
     return ago(instant(time) if time else None)
-
-
-# --- what to do ---------------------------------------------------------------------------------
-
-
-def remedy(reason: str) -> str:
-    """Say what to do about a file that is kept out of git, by the reason."""
-    return next((todo for words, todo in _REMEDIES.items() if words in reason), _ELSEWHERE)
-
-
-_ELSEWHERE = "put a regular file that you can read in its place, or move it elsewhere."
-_REMEDIES = {
-    "seems to hold": (
-        "take the secret out with `aiaml edit`, and the memory travels; if it is none, `aiaml sync "
-        "--release ID` lets it."
-    ),
-    "not forgotten unless you say so": (
-        "`aiaml sync --bring-back` brings them back from git; `aiaml sync --forget` forgets them, "
-        "on all your machines. If a disk is not mounted or a copy not complete, mend that."
-    ),
-    "larger than": "cut it into several memories, or move it elsewhere.",
-    "cannot be read": "see that the file belongs to you and can be read.",
-}
 
 
 # --- sync ---------------------------------------------------------------------------------------

@@ -1,21 +1,12 @@
-"""`web`: a page for the person to see, search, correct and forget memories. On this machine only.
-
-    __init__   the verb
-    service    the socket, uvicorn, and how it ends
-    guard      who may ask: this machine, this page, whoever has the token
-    pages      the fixed files in static/, and what is answered when something goes wrong
-    api        what the page asks for, as JSON
-    library    every memory, for filters and pictures
-
-What a memory says reaches the page as JSON and enters it as text; only what `safe_html` made enters
-as HTML. Nothing here is imported before the verb is used, and nothing of it by the MCP server.
-"""
+"""`web`: a page for the person to see, search, correct and forget memories."""
 
 from __future__ import annotations
 
 import math
 
 import click
+
+from aiaml_server.cli.context import settings
 
 
 @click.command("web")
@@ -51,6 +42,6 @@ def web(port: int | None, no_browser: bool, idle: float) -> int:
     """
     if math.isnan(idle):
         raise click.BadParameter("it must be a number of minutes", param_hint="--idle")
-    from .service import serve  # noqa: PLC0415 (starlette and uvicorn: 0.3 s)
+    from aiaml_server.web.service import serve  # noqa: PLC0415 (starlette and uvicorn: 0.3 s)
 
-    return serve(port, browser=not no_browser, idle=idle * 60)
+    return serve(settings(), port, browser=not no_browser, idle=idle * 60)

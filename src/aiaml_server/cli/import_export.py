@@ -9,14 +9,17 @@ from typing import Any
 
 import click
 
+from aiaml_server import filters
 from aiaml_server.bank import MemoryBank
-from aiaml_server.cli.context import commit, opened, settings, visible
-from aiaml_server.cli.exchange.kinds import KINDS, READERS, Reading, detect
-from aiaml_server.cli.exchange.plan import Addition, Plan, Planner
+from aiaml_server.cli.context import opened
 from aiaml_server.errors import MalformedFile, StoreError
+from aiaml_server.exchange.kinds import KINDS, READERS, Reading, detect
+from aiaml_server.exchange.plan import Addition, Plan, Planner
 from aiaml_server.files import write_atomic
+from aiaml_server.filters import Filter
 from aiaml_server.memory import Memory
 from aiaml_server.moments import minute
+from aiaml_server.rendering import visible
 from aiaml_server.terminal import (
     DONE,
     NOTHING,
@@ -36,10 +39,8 @@ from aiaml_server.terminal import (
     yes,
 )
 
-from . import filters
-from .filters import Filter
-from .reading import fields
-from .writing import checked_user, usual_user
+from .remember import checked_user, usual_user
+from .show import fields
 
 _SHOWN = 20  # lines of each sort in a preview
 
@@ -103,8 +104,6 @@ def import_(
             _preview(sources, kinds, plan)
         wanted = bool(plan.additions) and not dry_run and (yes or (not json and _agreed()))
         added = _add(bank, plan.additions) if wanted else []
-    if added:
-        commit(settings())
     if json:
         out_json(_as_json(plan, added, done=wanted))
     elif wanted:
@@ -146,7 +145,7 @@ def _agreed() -> bool:
 def _add(bank: MemoryBank, additions: Sequence[Addition]) -> list[Memory]:
     """Store one after the other; each is whole, whatever happens to the rest."""
     try:
-        return [bank.store.add(each.memory) for each in progress(additions, "Adding", 1)]
+        return [bank.add(each.memory) for each in progress(additions, "Adding", 1)]
     except BaseException:
         note("Stopped before the end: what was added is whole, and the next run adds the rest.")
         raise
@@ -289,7 +288,7 @@ def _check_target(path: Path | None, form: str, bank: MemoryBank, *, force: bool
 def _data(
     form: str, bank: MemoryBank, found: Sequence[tuple[str, Memory]], *, by_topic: bool
 ) -> Iterable[bytes]:
-    from aiaml_server.cli.exchange import page, shapes  # noqa: PLC0415 (only this verb's)
+    from aiaml_server.exchange import page, shapes  # noqa: PLC0415 (only this verb's)
 
     newest = [memory for _, memory in found]
     if form == "zip":

@@ -13,7 +13,7 @@ from aiaml_server.sync import once
 from aiaml_server.sync.address import git_directories
 from aiaml_server.terminal import Ended, note, out, plural
 
-from .reading import found_by
+from .show import found_by
 
 
 @click.command("keep-local")

@@ -10,7 +10,8 @@ from typing import Any
 
 import click
 
-from aiaml_server import toolsets
+from aiaml_server import clients, launch, toolsets
+from aiaml_server.clients import CLIENTS, Change, Client, Connection
 from aiaml_server.errors import AiamlError
 from aiaml_server.settings import Settings
 from aiaml_server.terminal import (
@@ -26,9 +27,6 @@ from aiaml_server.terminal import (
     out_json,
     styled,
 )
-
-from . import clients, launch
-from .clients import CLIENTS, Change, Client, Connection
 
 BY_NAME = {client.name: client for client in CLIENTS}
 NAMES = click.Choice(list(BY_NAME))

@@ -12,7 +12,7 @@ from .scene import Scene
 
 def clients(_: Scene) -> Iterator[Finding]:
     """Look into every client's configuration."""
-    from aiaml_server.cli.clients import connections  # noqa: PLC0415 (only this check reads them)
+    from aiaml_server.clients import connections  # noqa: PLC0415 (only this check reads them)
 
     good = []
     for each in (found := connections()):

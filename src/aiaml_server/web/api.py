@@ -16,11 +16,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from aiaml_server.bank import MemoryBank
-from aiaml_server.cli.context import commit
-from aiaml_server.cli.filters import Filter
-from aiaml_server.cli.safe_html import safe_html
 from aiaml_server.errors import ChangedMeanwhile, InvalidInput, MalformedFile
+from aiaml_server.filters import Filter
 from aiaml_server.memory import Memory, parse
+from aiaml_server.rendering.html import safe_html
 from aiaml_server.scorer import Hit, clean, rank
 from aiaml_server.settings import Settings
 from aiaml_server.store import MAX_FILE, SUFFIX
@@ -122,7 +121,6 @@ class Api:
         before = self._current(request, name)
         after = _with_line_ends_of(before, text)
         if after != before:
-            commit(self._settings, first=True)  # what was here, git must have
             self._bank.edit(name, before, after)
         return Json(_whole(name, after))
 
@@ -130,10 +128,8 @@ class Api:
         """Delete a memory, after having git keep what git may keep."""
         name = _name(request)
         text = self._current(request, name)
-        committed = commit(self._settings, first=True)
-        self._bank.forget(name, text)
-        kept = committed is not None and f"files/{name}" not in committed.held_back
-        return Json({"forgotten": name, "kept": kept})
+        kept = self._bank.forget({name: text})
+        return Json({"forgotten": name, "kept": name in (kept or ())})
 
     def _current(self, request: Request, name: str) -> str:
         """Return the text of a file that must still be the version that the page has seen."""

@@ -9,11 +9,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 
-from aiaml_server.cli.context import visible
 from aiaml_server.files import read_regular
 from aiaml_server.invisible import marked
 from aiaml_server.memory import Memory
 from aiaml_server.moments import instant, minute
+from aiaml_server.rendering import visible
 from aiaml_server.store import MAX_FILE
 
 from .found import printable
@@ -104,7 +104,7 @@ def _entry(memory: Memory) -> str:
 
 def _quoted(content: str) -> str:
     """Return a text as a quotation, or as it is written, where a renderer would hide some of it."""
-    from aiaml_server.cli.commonmark import is_shown_by_others  # noqa: PLC0415 (a tenth of a second)
+    from aiaml_server.rendering.commonmark import is_shown_by_others  # noqa: PLC0415 (a tenth of a second)
 
     quoted = "\n".join(f"> {line}".rstrip() for line in content.strip().split("\n"))
     if is_shown_by_others(quoted):

@@ -9,10 +9,13 @@ from typing import Any
 
 import click
 
+from aiaml_server import filters
 from aiaml_server.bank import MemoryBank
-from aiaml_server.cli.context import opened, visible
+from aiaml_server.cli.context import opened
+from aiaml_server.filters import Filter
 from aiaml_server.memory import Memory
 from aiaml_server.moments import in_local, instant, minute
+from aiaml_server.rendering import visible
 from aiaml_server.terminal import (
     as_json,
     bold,
@@ -28,9 +31,7 @@ from aiaml_server.terminal import (
     width,
 )
 
-from . import filters
-from .filters import Filter
-from .reading import nothing
+from .show import nothing
 
 _MOST = 10  # rows of a table in `stats`
 _MONTHS = 24  # in the picture over time

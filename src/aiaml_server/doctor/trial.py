@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from aiaml_server.cli import launch
+from aiaml_server import launch
 from aiaml_server.errors import AiamlError
 
 from .finding import REPORT, Finding

@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aiaml_server.cli.standing import remedy
 from aiaml_server.settings import Settings
-from aiaml_server.sync.status import Status
+from aiaml_server.sync.status import Status, remedy
 from aiaml_server.sync.survey import Survey, survey, useless, version
 from aiaml_server.terminal import joined, plural
 

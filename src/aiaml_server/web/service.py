@@ -16,7 +16,6 @@ import uvicorn
 from starlette.applications import Starlette
 
 from aiaml_server.bank import MemoryBank
-from aiaml_server.cli import context
 from aiaml_server.settings import Settings
 from aiaml_server.terminal import DONE, REFUSED, Ended, note, out
 
@@ -27,18 +26,17 @@ from .guard import Guard
 _CLOSING_SECONDS = 1
 
 
-def serve(port: int | None, *, browser: bool, idle: float) -> int:
+def serve(settings: Settings, port: int | None, *, browser: bool, idle: float) -> int:
     """Serve the page until Ctrl-C, or until nobody came for `idle` seconds.
 
     Raises:
         Ended: the port is not to be had.
     """
     _end_in_order()
-    settings = context.settings()
     with suppress(KeyboardInterrupt), _listening(port) as listener:
         port = listener.getsockname()[1]
         token = secrets.token_urlsafe(32)
-        with MemoryBank(settings).opened() as bank:
+        with MemoryBank(settings, told=note).opened() as bank:
             guard = _page(bank, settings, port, token)
             _announce(f"http://127.0.0.1:{port}/#token={token}", browser=browser, idle=idle)
             _run(guard, listener, idle)

@@ -19,11 +19,10 @@ from pathlib import Path
 import click
 
 from aiaml_server.bank import MemoryBank
-from aiaml_server.cli.context import commit, opened, settings
+from aiaml_server.cli.context import opened
 from aiaml_server.errors import InvalidInput
 from aiaml_server.memory import Memory, must_be, parse
 from aiaml_server.programs import find
-from aiaml_server.sync import Status
 from aiaml_server.terminal import (
     INTERRUPTED,
     REFUSED,
@@ -38,7 +37,7 @@ from aiaml_server.terminal import (
     yes,
 )
 
-from .reading import found_by, print_lines
+from .show import found_by, print_lines
 
 _FORM = """\
 ---
@@ -86,7 +85,6 @@ def remember(
             memory = _written(bank, _FORM.format(agent=agent, user=user, topics=", ".join(topics)))
         else:
             memory = bank.remember(agent, user, topics, content)
-    commit(settings())
     if json:
         out_json({"memory_id": memory.id, "file": memory.file_name})
     else:
@@ -155,9 +153,7 @@ def edit(memory_id: str) -> None:
             if after == before:
                 raise Ended("nothing was changed")
             with draft.kept_unless_stored():
-                commit(settings(), first=True)  # what was here, git must have
                 bank.edit(name, before, after)
-    commit(settings())
     out(f"Changed {memory.id}.")
 
 
@@ -275,16 +271,13 @@ def forget(ids: Sequence[str], yes: bool) -> None:
         if not yes:
             print_lines(memory for _, memory in found)
             confirm(f"Forget {plural(len(found), 'memory')}?")
-        committed = commit(settings(), first=True)
-        missing = _not_in_git(committed, texts)
-        for name, _ in found:
-            bank.forget(name, texts[name])
-    commit(settings())
+        kept = bank.forget(texts)
     out(f"Forgot {plural(len(found), 'memory')}.")
-    if kept := [memory.id for name, memory in found if name not in missing]:
-        again = f"aiaml restore {_word(kept[0])}"
+    missing = [name for name in texts if name not in (kept or ())]
+    if kept:
+        again = f"aiaml restore {_word(next(each.id for name, each in found if name in kept))}"
         out(f"Git's history still has what it had: `{again}` brings that back.")
-    if missing and committed:
+    if missing and kept is not None:
         out(f"Git's history does not have {joined(missing)}: gone for good.")
     elif missing:
         out("What git does not have from before is gone for good.")
@@ -293,7 +286,3 @@ def forget(ids: Sequence[str], yes: bool) -> None:
 def _word(memory_id: str) -> str:
     """Return an id as a shell takes it; in a file by other hands it may be any text."""
     return f"{'-- ' if memory_id.startswith('-') else ''}{shlex.quote(memory_id)}"
-
-
-def _not_in_git(status: Status | None, names: Iterable[str]) -> list[str]:
-    return [name for name in names if status is None or f"files/{name}" in status.held_back]

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aiaml_server.bank import SHORTEST_ID, MemoryBank
-from aiaml_server.cli.context import commit, opened, settings, visible
+from aiaml_server.cli.context import opened, settings
 from aiaml_server.errors import InvalidInput, MalformedFile
+from aiaml_server.filters import Filter
 from aiaml_server.invisible import marked, marked_line
 from aiaml_server.memory import Memory, parse
+from aiaml_server.rendering import visible
 from aiaml_server.settings import Settings
 from aiaml_server.terminal import (
     REFUSED,
@@ -37,11 +39,9 @@ from aiaml_server.terminal import (
     yes,
 )
 
-from .filters import Filter
-from .reading import print_lines
+from .show import print_lines
 
 if TYPE_CHECKING:
-    from aiaml_server.sync import Status
     from aiaml_server.sync.history import Change, History
     from aiaml_server.sync.union import Entry
 
@@ -125,10 +125,9 @@ def restore(memory_id: str | None, at: str | None, since: str | None, yes: bool)
         return
     if since is not None or memory_id is None:
         raise Ended("it takes an ID, or --since TIME, and not both", USAGE)
-    setting = settings()
-    committed = commit(setting, first=True)  # what is here, git must have
     with opened() as bank:
-        known = _git_history(setting)
+        bank.commit()  # so that git knows of the present version
+        known = _git_history(settings())
         past = Past.of(memory_id, bank, known)
         name = past.one_name(bank)
         before = _text(bank, name)
@@ -140,32 +139,29 @@ def restore(memory_id: str | None, at: str | None, since: str | None, yes: bool)
         if text == before:
             out(f"Memory {memory.id} is already as it was {of}; nothing was changed.")
             return
-        if before is not None and before not in past.texts.values():
-            raise Ended(_not_in_git(name, setting, committed), REFUSED)
         _show(memory, before, text, of)
         if not yes:
             confirm("Bring this version back?")
-        bank.store.replace(name, before, text)
+        bank.restore(name, before, text)
+        held_back = bank.commit()
     out(f"Restored memory {memory.id} as it was {of}.")
-    if (committed := commit(setting)) and (reason := committed.held_back.get(f"files/{name}")):
+    if reason := (held_back or {}).get(name):
         note(f"It is kept out of git, because {reason}.")
 
 
 def _restore_forgotten(since: str, *, yes: bool) -> None:
     """Bring back every memory that was forgotten since then, on any machine."""
     start = _start(since)
-    setting = settings()
-    commit(setting, first=True)
     with opened() as bank:
-        texts = _forgotten_texts(_git_history(setting), start, bank)
+        bank.commit()  # so that git knows of what was just deleted
+        texts = _forgotten_texts(_git_history(settings()), start, bank)
         if not texts:
             raise Ended("no memory was forgotten since then, or all are there again")
         print_lines(parse(text) for text in texts.values())
         if not yes:
             confirm(f"Bring {plural(len(texts), 'memory')} back?")
         for name, text in texts.items():
-            bank.store.replace(name, None, text)
-    commit(setting)
+            bank.restore(name, None, text)
     out(f"Restored {plural(len(texts), 'memory')}.")
 
 
@@ -213,14 +209,6 @@ def _parsed(text: str, of: str) -> Memory:
         return parse(text)
     except (MalformedFile, UnicodeEncodeError) as error:
         raise Ended(f"what stood there {of} is no memory: {error}", REFUSED) from error
-
-
-def _not_in_git(name: str, setting: Settings, committed: Status | None) -> str:
-    reason = committed.held_back.get(f"files/{name}") if committed else None
-    reason = reason if setting.sync else "sync is off"
-    because = f", because {reason}" if reason else ""
-    lost = f"the present version of files/{name} would be lost, since git has not got it{because}"
-    return f"{lost}: have git take it first, or move the file away, and try again"
 
 
 def _show(memory: Memory, before: str | None, text: str, of: str) -> None:

@@ -15,8 +15,8 @@ from datetime import date, datetime, timedelta
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from aiaml_server.cli.filters import Filter
 from aiaml_server.errors import MalformedFile
+from aiaml_server.filters import Filter
 from aiaml_server.memory import Memory
 from aiaml_server.moments import instant
 from aiaml_server.scorer import newest_first

@@ -9,9 +9,9 @@ from html import escape
 from importlib.resources import files
 from urllib.parse import quote
 
-from aiaml_server.cli.context import visible
 from aiaml_server.memory import Memory
 from aiaml_server.moments import minute
+from aiaml_server.rendering import visible
 
 from .shapes import by_months
 
@@ -55,7 +55,7 @@ def page(memories: Sequence[Memory]) -> Iterator[bytes]:
 
 def _article(memory: Memory) -> str:
     memory = visible(memory)
-    from aiaml_server.cli.safe_html import safe_html  # noqa: PLC0415 (a tenth of a second)
+    from aiaml_server.rendering.html import safe_html  # noqa: PLC0415 (a tenth of a second)
 
     topics = " ".join(
         f'<button type="button" class="topic">{escape(topic)}</button>' for topic in memory.topics

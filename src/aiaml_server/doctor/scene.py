@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from aiaml_server.cli.context import with_remote_in_use
 from aiaml_server.errors import InvalidSetting
 from aiaml_server.settings import Settings
 from aiaml_server.store import Store
+from aiaml_server.sync import with_remote_in_use
 
 from .census import Census, look
 

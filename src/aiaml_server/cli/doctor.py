@@ -12,6 +12,17 @@ from itertools import groupby
 
 import click
 
+from aiaml_server.doctor.answers import index
+from aiaml_server.doctor.connected import clients
+from aiaml_server.doctor.environment import settings
+from aiaml_server.doctor.finding import Finding, Fix, guarded
+from aiaml_server.doctor.memories import files
+from aiaml_server.doctor.offered import served
+from aiaml_server.doctor.place import access, clock, directory, space, writable
+from aiaml_server.doctor.program import packages, python, version
+from aiaml_server.doctor.scene import Scene
+from aiaml_server.doctor.syncing import git, remote, status
+from aiaml_server.doctor.trial import server
 from aiaml_server.terminal import (
     DONE,
     NOTHING,
@@ -28,18 +39,6 @@ from aiaml_server.terminal import (
     width,
     yes,
 )
-
-from .answers import index
-from .connected import clients
-from .environment import settings
-from .finding import Finding, Fix, guarded
-from .memories import files
-from .offered import served
-from .place import access, clock, directory, space, writable
-from .program import packages, python, version
-from .scene import Scene
-from .syncing import git, remote, status
-from .trial import server
 
 CHECKS = {
     "version": version,

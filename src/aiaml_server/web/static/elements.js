@@ -30,7 +30,7 @@ const SEEN = new Set(["title", "aria-label"]); // attributes that a person reads
 
 // --- characters that nobody sees ------------------------------------------------------------------
 // A model reads them like any other, so they are shown as their code points: the same ones, by the
-// same rules, as in `cli/invisible.py`.
+// same rules, as in `invisible.py`.
 
 const SET = "\\0-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u2028\\u2029\\ufff9-\\ufffb\\u{13430}-\\u{1343f}\\p{Cs}\\p{Default_Ignorable_Code_Point}";
 const INVISIBLE = new RegExp(`\\r\\n|[${SET}]`, "gu");

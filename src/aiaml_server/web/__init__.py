@@ -1,0 +1,11 @@
+"""`web`: a page for the person to see, search, correct and forget memories. On this machine only.
+
+    service    the socket, uvicorn, and how it ends
+    guard      who may ask: this machine, this page, whoever has the token
+    pages      the fixed files in static/, and what is answered when something goes wrong
+    api        what the page asks for, as JSON
+    library    every memory, for filters and pictures
+
+What a memory says reaches the page as JSON and enters it as text; only what `safe_html` made enters
+as HTML. Nothing here is imported before the verb is used, and nothing of it by the MCP server.
+"""
