@@ -261,7 +261,7 @@ def test_documents_and_program_name_the_same_variables() -> None:
 
 def test_links_in_documents_lead_somewhere() -> None:
     """A relative link names a file that exists."""
-    for document in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
+    for document in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md")):
         for target in re.findall(
             r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text(encoding="utf-8")
         ):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from textwrap import indent
 
-from aiaml_server.terminal import out
+from aiaml_server.terminal import out, plural
 
 from .failures import LimitExceeded
 from .memory import Compartments
@@ -24,11 +25,12 @@ def demo() -> int:
             out("  plan     Convert the old orders. (category step, priority 8)")
             out("  run      12 of 40 orders are read.")
             out("Into each call of the model goes:")
-            out("  " + memory.run_text().replace(memory.get("run").entries[0].id, "<id>"))
+            text = memory.run_text().replace(memory.get("run").entries[0].id, "<id>")
+            out(indent(text, "  "))
             with Compartments(path) as helper:
                 out("A sub-agent sees:")
                 for name in ("run", "session", "plan"):
-                    out(f"  {name:8} {helper.get(name).total} entries")
+                    out(f"  {name:8} {plural(helper.get(name).total, 'entry', 'entries')}")
             try:
                 memory.save(
                     "run", "13 of 40 orders are read, and this is longer than there is room."
@@ -39,8 +41,8 @@ def demo() -> int:
             memory.save("plan", id=step, content="Convert the old orders: done.")
         out("The second run finds:")
         with Compartments(path) as memory:
-            for name in ("run", "session", "plan"):
+            for name in ("session", "plan"):
                 for entry in memory.get(name).entries:
                     out(f"  {name:8} {entry.content}")
-            out(f"  run      {memory.get('run').total} entries: it ended with its run")
+            out("  run      nothing: it ended with its run")
     return 0

@@ -1,0 +1,99 @@
+"""The compartments in agents of other people's frameworks, as docs/toolsets/compartments.md has it.
+
+The code is taken from the page; the frameworks run it with a model that follows a script, in an
+environment of their own. What the models do stands in `frameworks/script.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "toolsets" / "compartments.md"
+STORIES = Path(__file__).with_name("frameworks")
+UV = str(Path(sys.executable).with_name("uv" + (".exe" if os.name == "nt" else "")))
+FRAMEWORKS = {"pydantic-ai": "pydantic_ai", "smolagents": "smolagents"}
+Seen = list[dict[str, str]]
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Install the frameworks and this package; return the interpreter."""
+    environment = tmp_path_factory.mktemp("frameworks") / "environment"
+    python = environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    group = f"{ROOT / 'pyproject.toml'}:frameworks"
+    for words in (
+        ["venv", "--quiet", "--python", sys.executable, str(environment)],
+        ["pip", "install", "--quiet", "--python", str(python), str(ROOT), "--group", group],
+    ):
+        subprocess.run([UV, *words], check=True, timeout=300)
+    return python
+
+
+@pytest.fixture(scope="module", params=FRAMEWORKS)
+def seen(
+    request: pytest.FixtureRequest, python: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Seen:
+    """Play the story in a framework; return what its models saw, call by call."""
+    place = tmp_path_factory.mktemp(FRAMEWORKS[request.param])
+    section = PAGE.read_text("utf-8").partition(f"### With {request.param}\n")[2]
+    shown = re.search(r"```python\n(.*?)```", section, re.DOTALL)
+    assert shown
+    (place / "connect.py").write_text(shown[1], "utf-8")
+    done = subprocess.run(
+        [python, STORIES / f"{FRAMEWORKS[request.param]}_story.py", place / "memory.json"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(place), str(STORIES.parent)])},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    found: Seen = json.loads(done.stdout)
+    return found
+
+
+def of(seen: Seen, who: str) -> Seen:
+    """Return what one actor saw."""
+    return [each for each in seen if each["who"] == who]
+
+
+@pytest.mark.timeout(600)
+def test_the_run_memory_is_in_each_call(seen: Seen) -> None:
+    """As it is at that moment, also when it was emptied; and nothing of session and plan."""
+    texts = [each["text"] for each in of(seen, "first")]
+    twelve, thirteen = ("12 of 40" in texts[1], "13 of 40" in texts[-1])
+    assert twelve and thirteen and len(texts) == 6
+    assert "12 of 40" in texts[2]
+    assert not any(number in texts[at] for at in (0, 3) for number in ("12 of", "13 of"))
+    assert "12 of 40" not in texts[4]
+    assert not any(word in each["text"] for each in seen for word in ("euros", "orders"))
+
+
+def test_a_full_compartment_is_told_to_the_model(seen: Seen) -> None:
+    """It reads how much there is, makes room, and goes on."""
+    results = [each["results"] for each in of(seen, "first")]
+    assert "LimitExceeded" in results[2] and "holds 18 of 60" in results[2]
+    assert "'cleared': 1" in results[3] and "'created': True" in results[4]
+
+
+def test_a_sub_agent_sees_session_and_plan_but_not_the_run(seen: Seen) -> None:
+    """Neither in the prompt nor when it asks."""
+    first, last = of(seen, "helper")
+    assert "of 40" not in first["text"] + last["text"] + last["results"]
+    assert "euros" in last["results"] and "old orders" in last["results"]
+    assert "'entries': [], 'total': 0" in last["results"]
+
+
+def test_the_next_run_finds_session_and_plan(seen: Seen) -> None:
+    """The run's own memory ended with it."""
+    first, last = of(seen, "second")
+    assert "of 40" not in first["text"] + last["text"] + last["results"]
+    assert "euros" in last["results"] and "old orders" in last["results"]

@@ -1,0 +1,75 @@
+"""The page of a toolset says what is so: its demo, tools, settings, codes, and the verbs' names."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+
+import click
+import pytest
+import yaml
+
+from aiaml_server import toolsets
+from aiaml_server.errors import AiamlError
+from aiaml_server.toolset import at
+
+ROOT = Path(__file__).parent.parent
+PAGES = ("sessions", "compartments")
+
+
+def page(name: str) -> str:
+    """Return a toolset's page."""
+    return (ROOT / "docs" / "toolsets" / f"{name}.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_story_is_what_the_demo_prints(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Word for word."""
+    assert at(toolsets.door(name).demo)() == 0
+    printed = capsys.readouterr().out
+    assert printed.count("\n") > 10
+    assert f"\n```\n{printed}```\n" in page(name)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_tool_verb_and_setting_is_on_the_page(name: str) -> None:
+    """And no other setting."""
+    door = toolsets.door(name)
+    text = page(name)
+    for tool in door.tools:
+        assert f"`{tool}(" in text, tool
+    group: click.Group = at(door.verbs)
+    for verb in group.commands:
+        assert re.search(rf"`(aiaml {name} )?{verb}\b", text), verb
+    assert set(re.findall(r"AIAML_\w+", text)) == {each.name for each in door.variables}
+    for each in door.variables:
+        assert not each.default or f"`{each.default}`" in text
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_page_has_exactly_the_codes_of_failures(name: str) -> None:
+    """A closed list."""
+    failures = importlib.import_module(f"aiaml_server.toolsets.{name}.failures")
+    real = {
+        each.__name__
+        for each in vars(failures).values()
+        if isinstance(each, type)
+        and issubclass(each, AiamlError)
+        and each.__module__ == failures.__name__
+        and not each.__subclasses__()
+    }
+    section = page(name).partition("\n## Errors\n")[2].partition("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| `")]
+    named = {code for row in rows for code in re.findall(r"`([A-Z]\w+)`", row.split("|")[1])}
+    assert named == real | {"InvalidInput", "InternalError"}
+
+
+def test_the_hook_on_the_page_is_one_that_there_is() -> None:
+    """With an address that the reader knows, and we do not invent."""
+    hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text("utf-8"))
+    shown = re.search(r"```yaml\n(.*?)```", page("sessions"), re.DOTALL)
+    assert shown
+    ((used,),) = (each["hooks"] for each in yaml.safe_load(shown[1])["repos"])
+    assert used["id"] in {each["id"] for each in hooks}
+    assert "http" not in shown[1]
