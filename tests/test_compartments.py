@@ -353,6 +353,7 @@ def test_it_is_private_and_keeps_what_it_does_not_know(path: Path) -> None:
 @pytest.mark.parametrize("data", [
     b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"format": "1"}', b'{"format": 1, "runs": []}',
     b'{"format": 1, "sessions": {"default": {"session": [{"id": 5}]}}}', b"[" * 100_000,
+    b'{"format": 1, "runs": {"../../other": {"run": []}}}',
 ])  # fmt: skip
 def test_a_damaged_file_is_set_aside(data: bytes, path: Path) -> None:
     """Under another name, and said; never overwritten."""

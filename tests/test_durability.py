@@ -21,6 +21,7 @@ import pytest
 import strace
 from aiaml_server import MemoryBank, Settings, StoreError
 from aiaml_server.files import is_temporary
+from aiaml_server.memory import parse
 from client import SERVER, Client, ask, bank_process
 from disk import contents, leftovers, memories
 
@@ -267,7 +268,7 @@ def test_a_temporary_file_is_never_a_memory(tmp_path: Path, call: str) -> None:
             assert ask(bank, tmp_path, "half written") == {}
     (leftover,) = leftovers(tmp_path)
     bank_here = MemoryBank(Settings(tmp_path))
-    memory_id = leftover.name.split("_")[2].split(".")[0]
+    memory_id = parse(leftover.read_text(encoding="utf-8")).id
     assert bank_here.think(["half"]) == []
     assert bank_here.recall([memory_id]) == {memory_id: []}
     bank_here.remember("claude", "marco", ["tests"], "while it is young")
@@ -452,24 +453,27 @@ def test_directories_that_exist_keep_their_modes(tmp_path: Path) -> None:
 
 CHANGES = {
     "edit": "Store(path.parent.parent).replace(path.name, 'old', 'new')",
-    "join": "worktree.replace(path, worktree.object_name(b'old', b''), b'new')",
+    "join": "bring(path.parent, [Change(path, object_name(b'old', b''), b'new')])",
 }
 
 
 @strace.needed
 @pytest.mark.parametrize("way", CHANGES)
-@pytest.mark.parametrize("which", [1, 2])
-def test_a_failing_change_loses_no_version(tmp_path: Path, way: str, which: int) -> None:
+@pytest.mark.parametrize("which", ["file", "directory"])
+def test_a_failing_change_loses_no_version(tmp_path: Path, way: str, which: str) -> None:
     """When the disk fails in the middle, the file holds what it held, or what it was to hold."""
     path = tmp_path / "files" / "memory.md"
     path.parent.mkdir()
     path.write_text("old", encoding="utf-8")
     script = (
         "import sys; from pathlib import Path; from aiaml_server.store import Store; "
-        f"from aiaml_server.sync import worktree; path = Path(sys.argv[1]); {CHANGES[way]}"
+        "from aiaml_server.sync.worktree import Change, bring, object_name; "
+        f"path = Path(sys.argv[1]); {CHANGES[way]}"
     )
-    fault = f"inject=fsync:error=EIO:when={which}"
-    command = strace.following(tmp_path / "log", "-e", "trace=fsync", "-e", fault)
+    faults = ["-e", "trace=fsync", "-e", "inject=fsync:error=EIO:when=1"]
+    if which == "directory":  # else the first of each thread
+        faults += ["-P", str(path.parent)]
+    command = strace.following(tmp_path / "log", *faults)
     done = subprocess.run([*command, sys.executable, "-c", script, str(path)], check=False)
     assert done.returncode == 1  # the fault was met
-    assert path.read_text(encoding="utf-8") == ("old" if which == 1 else "new")
+    assert path.read_text(encoding="utf-8") == ("old" if which == "file" else "new")

@@ -364,17 +364,22 @@ DIRECTLY = {
     "launch.py": {"read_text"},
     "web/pages.py": {"read_bytes"},
     "cli/remember.py": {"read_bytes", "write_bytes", "shutil.rmtree"},
-    "database.py": {"read_text", "unlink"},  # the start of the machine; see `remove`
+    "database.py": {"unlink"},  # see `remove`
+    "sqlite.py": {"read_text"},  # the start of the machine
+    "toolsets/sessions/demo.py": {"read_text", "write_text"},  # in a directory of its own
     # A file that was just written or read through the door, and is deleted.
     "cli/demo.py": {"read_text"},
     "doctor/place.py": {"read_text", "unlink"},
     "store.py": {"unlink"},
     "sync/asked.py": {"unlink"},
+    "toolsets/compartments/file.py": {"rename", "unlink"},  # the damaged file; a run's lock
+    "toolsets/sessions/place.py": {"unlink"},  # a temporary file of ours
     "sync/seen.py": {"unlink", "os.open"},  # O_EXCL
     "sync/worktree.py": {"unlink"},
     # git's own files in git's own directory, which git itself reads in the same way.
     "sync/address.py": {"read_text"},
     "sync/history.py": {"read_text"},
+    "sync/remote.py": {"read_text", "unlink"},
     "sync/mend.py": {"read_bytes", "read_text", "rename", "unlink", "shutil.rmtree"},
     "sync/repository.py": {"read_bytes", "rename", "unlink", "open"},  # "x": O_EXCL
     "sync/tidy.py": {"unlink"},

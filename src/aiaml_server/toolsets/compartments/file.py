@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -31,6 +32,7 @@ log = logging.getLogger(__name__)
 FORMAT = 1
 MAX_FILE = 256 * 1024 * 1024  # bytes
 LOCK_SECONDS = 10.0
+_RUN = re.compile(r"[0-9a-f]{16}")
 Stamp = tuple[int, int, int, int]
 Place = tuple[str, str, str]
 """A compartment: "runs" or "sessions", whose, and "run", "session" or "plan"."""
@@ -58,6 +60,8 @@ class Content:
         owners: dict[str, Any] = self.value.setdefault(kind, {})
         if not isinstance(owners, dict) or not all(isinstance(e, dict) for e in owners.values()):
             raise ValueError(f"{kind!r} must be an object of objects")
+        if kind == "runs" and not all(map(_RUN.fullmatch, owners)):  # they are parts of file names
+            raise ValueError("'runs' must be named by 16 hexadecimal digits")
         return owners
 
     def ids(self) -> set[str]:

@@ -42,8 +42,7 @@ DEFAULT_SCHEMA = """\
 HEADER = "Header"
 VERSION = "v1"
 _VERSION = re.compile(r"\bschema (v\d[\w.]*)", re.IGNORECASE)
-_FIELD = re.compile(r"^[ \t]*[-*+][ \t]+(.+?)[ \t]*$", re.MULTILINE)
-_HINT = re.compile(r"[ \t]*\([^()]*\)$")
+_ITEM = re.compile(r"^[ \t]*[-*+][ \t]+(\S.*)$", re.MULTILINE)
 
 
 class Problem(NamedTuple):
@@ -154,7 +153,7 @@ class Schema:
         self, document: Document, header: Heading, agent: str, date: str
     ) -> Iterator[Problem]:
         found = {
-            _HINT.sub("", field.strip()): value.strip()
+            _without_hint(field.strip()): value.strip()
             for field, _, value in (each.partition(":") for each in _listed(document, header))
         }
         known = {"Agent Name": agent, "Date": date, "Session ID": None}
@@ -233,9 +232,17 @@ def _heading_problems(document: Document) -> Iterator[Problem]:
 def _listed(document: Document, section: Heading) -> list[str]:
     """Return the items of a section's list."""
     start, end = document.body(section)
-    found: list[str] = _FIELD.findall(document.data[start:end].decode().replace("\r", "\n"))
-    return found
+    text = document.data[start:end].decode().replace("\r", "\n")
+    return [item.rstrip(" \t") for item in _ITEM.findall(text)]
+
+
+def _without_hint(field: str) -> str:
+    """Return a field's name without what stands in brackets behind it."""
+    start = field.rfind("(")
+    if start < 0 or field.find(")", start) != len(field) - 1:
+        return field
+    return field[:start].rstrip(" \t")
 
 
 def _fields(document: Document, header: Heading) -> list[str]:
-    return [_HINT.sub("", each) for each in _listed(document, header)]
+    return [_without_hint(each) for each in _listed(document, header)]
