@@ -1,0 +1,98 @@
+"""How a citation is taken down: with the whole line, and with what tells it from others like it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from .failures import InvalidCitation
+from .model import Citation
+from .sources import Outside, Source, Sources, Unreadable, plain
+from .verify import likest, lines_of
+
+LONGEST_SNIPPET = 4000  # characters
+
+
+def recorded(given: Citation, sources: Sources) -> tuple[Citation, list[str]]:
+    """Return a citation as a memory keeps it, and what its maker should know.
+
+    A path and a line get the line's text; a snippet without a line, or beside another one, gets its
+    line; a part of a line becomes the whole one.
+
+    Raises:
+        InvalidCitation: it leads out of the repository, or cites nothing.
+    """
+    cited = replace(given, path=re.sub(r"^(?:\./)+", "", given.path.replace("\\", "/")))
+    if not cited.path.strip("/ ") or len(cited.path) > 1000 or "\n" in cited.path:
+        raise InvalidCitation("citations: path must be a file's, relative to the repository's top")
+    if len(cited.snippet or "") > LONGEST_SNIPPET:
+        raise InvalidCitation(
+            f"citations: a snippet of {cited.path} is longer than 4,000 characters"
+        )
+    try:
+        source = sources.get(cited.path)
+    except Outside:
+        raise InvalidCitation(
+            f"citations: {given.path} is not in the repository; paths are relative to its top"
+        ) from None
+    except Unreadable as error:
+        return cited, [f"{cited.path}: {error}; the citation is stale from the beginning"]
+    if not lines_of(cited.snippet):
+        return _with_snippet(cited, source)
+    found, warnings = _with_line(cited, source)
+    return _with_neighbours(found, source), warnings
+
+
+def _with_snippet(cited: Citation, source: Source) -> tuple[Citation, list[str]]:
+    if cited.line is None:
+        return replace(cited, snippet=None), [
+            f"{cited.path}: a whole file is cited; name a line, so that its change is noticed"
+        ]
+    if cited.line > len(source.lines):
+        raise InvalidCitation(
+            f"citations: {cited.path} has {len(source.lines)} lines, no {cited.line}"
+        )
+    text = source.lines[cited.line - 1].strip()
+    if not text:
+        raise InvalidCitation(f"citations: line {cited.line} of {cited.path} is empty")
+    if len(text) > LONGEST_SNIPPET:
+        raise InvalidCitation(
+            f"citations: line {cited.line} of {cited.path} is too long to be cited"
+        )
+    return _with_neighbours(replace(cited, snippet=text), source), []
+
+
+def _with_line(cited: Citation, source: Source) -> tuple[Citation, list[str]]:
+    """Return the citation with the line on which its snippet is."""
+    wanted = lines_of(cited.snippet)
+    line = cited.line or 0
+    if line and source.is_at(wanted, line):
+        return cited, []
+    found = source.find(wanted)
+    if not found and len(wanted) == 1:  # a part of a line
+        found = [at for at, each in enumerate(source.plain, 1) if wanted[0] in each]
+        if line in found or len(found) == 1:
+            at = line if line in found else found[0]
+            cited = replace(cited, snippet=source.lines[at - 1].strip())
+            found = [at]
+    if not found:
+        near = likest(source, wanted[0], line)
+        hint = f"; the likest line is {near}: {source.plain[near - 1]}" if near else ""
+        return cited, [f"{cited.path}: the snippet is not in it{hint}"]
+    at = min(found, key=lambda each: abs(each - line))
+    warnings = []
+    if line and at != line:
+        warnings = [f"{cited.path}: the snippet is on line {at}, not on line {line}; {at} is kept"]
+    elif not line and len(found) > 1:
+        lines = ", ".join(map(str, found[:10]))
+        warnings = [f"{cited.path}: the snippet is on lines {lines}; {at} is kept"]
+    return replace(cited, line=at), warnings
+
+
+def _with_neighbours(cited: Citation, source: Source) -> Citation:
+    """Keep the lines around a snippet that is there several times."""
+    wanted = lines_of(cited.snippet)
+    if cited.line is None or len(source.find(wanted)) < 2 or not source.is_at(wanted, cited.line):
+        return replace(cited, before=None, after=None)
+    before, after = source.around(cited.line, len(wanted))
+    return replace(cited, before=plain(before) or None, after=plain(after) or None)

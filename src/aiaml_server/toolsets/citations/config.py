@@ -1,0 +1,170 @@
+"""`.memory-config.yaml`: how a repository wants its memories kept."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from aiaml_server.errors import MalformedFile
+from aiaml_server.files import read_regular
+
+from .failures import InvalidConfig, MalformedMemory
+from .frontmatter import read_map
+from .nodes import Node
+
+NAME = ".memory-config.yaml"
+DIRECTORY = "memories"
+_MAX_FILE = 64 * 1024  # bytes
+_MOST = 10_000
+
+
+@dataclass(frozen=True)
+class Config:
+    """The settings; each is a key of the file, with a dot for each level.
+
+    Attributes:
+        directory: where the memories are, below the repository's top.
+        extension: what their files' names end with.
+        limit: how many memories a search gives that does not say.
+        shortest: the shortest word that a search compares, in characters.
+        index: what searches by meaning: nothing, `chroma` or `forgetful`.
+        chroma_directory: where Chroma keeps its files, below the repository's top.
+        chroma_collection: the collection's name.
+        forgetful: the address of the index server.
+        on_retrieval: whether citations are verified whenever a memory is given out.
+        stale_days: days after which a memory that was not verified is flagged.
+        depth: the most that a walk through the graph goes down.
+    """
+
+    directory: str = DIRECTORY
+    extension: str = ".md"
+    limit: int = 10
+    shortest: int = 3
+    index: str | None = None
+    chroma_directory: str = ".chroma"
+    chroma_collection: str = "memories"
+    forgetful: str = "http://localhost:8020"
+    on_retrieval: bool = False
+    stale_days: int = 30
+    depth: int = 5
+
+
+def _below(value: Any) -> bool:
+    """Say whether a value names a directory below the repository's top."""
+    if not isinstance(value, str) or re.search(r'[\\:*?"<>|\x00-\x1f]', value):
+        return False
+    parts = value.split("/")
+    return all(part not in ("", ".", "..") and part.lower() != ".git" for part in parts)
+
+
+def _count(least: int) -> Callable[[Any], bool]:
+    return lambda value: type(value) is int and least <= value <= _MOST
+
+
+def _matches(pattern: str) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, str) and re.fullmatch(pattern, value) is not None
+
+
+_KEYS: dict[str, tuple[str, Callable[[Any], bool], str]] = {
+    "storage.directory": (
+        "directory",
+        _below,
+        "a directory below the repository's top, with slashes",
+    ),
+    "storage.file_extension": (
+        "extension",
+        _matches(r"\.[A-Za-z0-9]{1,15}"),
+        "an ending such as .md",
+    ),
+    "search.default_limit": ("limit", _count(1), "a whole number from 1"),
+    "search.min_keyword_length": ("shortest", _count(1), "a whole number from 1"),
+    "index.type": (
+        "index",
+        lambda value: value in (None, "chroma", "forgetful"),
+        "null, chroma or forgetful",
+    ),
+    "index.chroma.persist_dir": (
+        "chroma_directory",
+        _below,
+        "a directory below the repository's top, with slashes",
+    ),
+    "index.chroma.collection": (
+        "chroma_collection",
+        _matches(r"[A-Za-z0-9][A-Za-z0-9._-]{1,510}[A-Za-z0-9]"),
+        "a name of 3 letters and more",
+    ),
+    "index.forgetful.endpoint": (
+        "forgetful",
+        _matches(r"https?://[^\s/?#@]+[^\s?#@]*"),
+        "an address such as http://localhost:8020",
+    ),
+    "verification.on_retrieval": (
+        "on_retrieval",
+        lambda value: type(value) is bool,
+        "true or false",
+    ),
+    "verification.stale_threshold_days": ("stale_days", _count(1), "a whole number from 1"),
+    "graph.max_traversal_depth": ("depth", _count(0), "a whole number from 0"),
+}
+"""For each key its attribute, what its value must be, and that in words."""
+_MAPS = {key.rpartition(".")[0] for key in _KEYS} | {"index"}
+
+
+def load(root: Path) -> Config:
+    """Return the settings of the repository with this top directory.
+
+    The file is looked for at the top, then among the memories.
+
+    Raises:
+        InvalidConfig: it is not as it must be; the sentence has the line.
+    """
+    for place in (NAME, f"{DIRECTORY}/{NAME}"):
+        try:
+            data = read_regular(os.path.join(root, place), _MAX_FILE)  # noqa: PTH118
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except (OSError, MalformedFile) as error:
+            raise InvalidConfig(f"{place}: {error}") from error
+        try:
+            return parse(data.decode("utf-8"))
+        except (MalformedMemory, UnicodeDecodeError) as error:
+            raise InvalidConfig(f"{place}: {error}") from error
+    return Config()
+
+
+def parse(text: str) -> Config:
+    """Read the settings.
+
+    Raises:
+        MalformedMemory: they are not as they must be; the sentence has the line.
+    """
+    found: dict[str, Any] = {}
+    _collect("", read_map(text.removeprefix("\ufeff")), found)
+    return Config(**found)
+
+
+def _collect(above: str, node: Node, found: dict[str, Any]) -> None:
+    for name, part in node.entries.items():
+        key = above + name
+        value = part.node.value
+        where = f"line {part.node.line}: {key}"
+        if key in _MAPS:
+            if isinstance(value, dict):
+                _collect(f"{key}.", part.node, found)
+            elif value is not None:
+                raise MalformedMemory(f"{where} must be a map")
+        elif key in _KEYS:
+            attribute, fits, rule = _KEYS[key]
+            if not fits(value):
+                raise MalformedMemory(f"{where} is {value!r}; it must be {rule}")
+            found[attribute] = value
+        else:
+            known = [*_KEYS, *_MAPS]
+            near = get_close_matches(key, known, 1) or get_close_matches(name, known, 1, 0.4)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(_KEYS)}"
+            raise MalformedMemory(f"{where} is no known key; {hint}")

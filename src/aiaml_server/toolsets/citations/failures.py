@@ -1,0 +1,45 @@
+"""What can go wrong: a closed list, each with the code that agents get."""
+
+from __future__ import annotations
+
+from aiaml_server.errors import AiamlError
+
+
+class Refused(AiamlError):  # noqa: N818 (the codes are the names)
+    """A call that was refused; nothing on disk was changed. The class's name is the code."""
+
+
+class NoRepository(Refused):
+    """There is no repository whose memories could be meant."""
+
+
+class InvalidConfig(Refused):
+    """`.memory-config.yaml` is not as it must be."""
+
+
+class InvalidValue(Refused):
+    """A value that cannot be used; the sentence says what would be right."""
+
+
+class InvalidCitation(Refused):
+    """A citation that points outside of the repository, or says nothing."""
+
+
+class NotFound(Refused):
+    """There is no memory of that id."""
+
+
+class MalformedMemory(Refused):
+    """A file that is no memory; it is left as it is."""
+
+
+class Unavailable(Refused):
+    """What is configured for the search by meaning does not answer or is not installed."""
+
+
+class Busy(Refused):
+    """Another process is writing and did not end in time."""
+
+
+class DiskError(Refused):
+    """The disk refused; the file is as it was."""

@@ -1,0 +1,463 @@
+"""The operations on one repository's memories. Failures are `failures.Refused`."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from aiaml_server.toolset import repair_surrogates
+
+from . import graph
+from .citing import recorded
+from .config import NAME, Config, load
+from .failures import InvalidValue, MalformedMemory, NoRepository, NotFound, Unavailable
+from .graph import Edge, Walk
+from .indexes import MemoryIndex, NullIndex, Synced
+from .model import LINK_TYPES, LONGEST_SUBJECT, Citation, Link, Memory, instant, is_id, new_id, now
+from .search import Hit, arranged, rank, successors
+from .sources import Sources
+from .store import NO_ID, Scan, Store
+from .verify import Checked, check_all, confidence
+
+MOST = 1000  # memories in one answer
+_PARTS = ("Fact", "Reasoning", "Action")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+class Saved(NamedTuple):
+    """What saving did.
+
+    Attributes:
+        id: the memory's id.
+        path: its file's, below the repository's top.
+        created: whether it is new.
+        warnings: what its maker should know.
+    """
+
+    id: str
+    path: str
+    created: bool
+    warnings: list[str]
+
+
+class Verified(NamedTuple):
+    """What became of a memory's citations.
+
+    Attributes:
+        memory: the memory, as it was before.
+        path: its file's, below the repository's top.
+        checked: each citation's verdict.
+        updated: whether the file was changed.
+    """
+
+    memory: Memory
+    path: str
+    checked: list[Checked]
+    updated: bool = False
+
+    @property
+    def valid(self) -> bool:
+        """Whether every citation holds; of none that is so."""
+        return all(each.valid for each in self.checked)
+
+    @property
+    def stale(self) -> list[Checked]:
+        """The citations that hold no more."""
+        return [each for each in self.checked if each.stale]
+
+    @property
+    def confidence(self) -> float | None:
+        """The mean over the citations; None where there are none."""
+        return confidence(self.checked)
+
+
+class Found(NamedTuple):
+    """What a search found.
+
+    Attributes:
+        hits: the memories, best first.
+        checked: what became of their citations, by id, where that was asked for.
+        left_out: the memories that would have been hits, but have stale citations.
+        broken: the files that could not be read, with what is wrong.
+    """
+
+    hits: list[Hit]
+    checked: dict[str, Verified]
+    left_out: list[Verified]
+    broken: dict[str, str]
+
+
+def find_root(given: str | os.PathLike[str] | None, start: Path | None = None) -> Path:
+    """Return the top directory of the repository whose memories are meant.
+
+    Args:
+        given: what somebody named; else it is found upwards from `start`.
+        start: where to begin; the working directory where None.
+
+    Raises:
+        NoRepository: it is no directory, or none was found.
+    """
+    if given:
+        try:
+            path = Path(given).expanduser()
+            if path.is_dir():
+                return path.resolve()
+        except (OSError, RuntimeError, ValueError):
+            pass
+        raise NoRepository(f"the repository {os.fspath(given)[:200]!r} is no directory")
+    start = (start or Path.cwd()).resolve()
+    for place in (start, *start.parents):
+        if (place / ".git").exists() or (place / NAME).is_file():
+            return place
+    raise NoRepository(f"{start} is in no repository; name one by --repo or AIAML_CITATIONS_REPO")
+
+
+class Memories:
+    """One repository's memories."""
+
+    def __init__(self, root: str | os.PathLike[str], index: MemoryIndex | None = None) -> None:
+        """Take a repository's top directory; nothing is made.
+
+        Raises:
+            InvalidConfig: its settings are not as they must be.
+            DiskError: the directory of memories leads out of it.
+        """
+        self.root = Path(root)
+        self.config: Config = load(self.root)
+        self.store = Store(self.root, self.config)
+        self.index = index or NullIndex()
+
+    # --- reading --------------------------------------------------------------------------------
+
+    def get(self, memory_id: str) -> Memory:
+        """Return a memory.
+
+        Raises:
+            NotFound, MalformedMemory, DiskError: see there.
+        """
+        return self.store.get(memory_id)
+
+    def list(self, tags: Iterable[str] | None = None) -> Scan:
+        """Return all memories, or those that have all of some tags."""
+        scan = self.store.scan()
+        wanted = {each.casefold() for each in tags or ()}
+        memories = {
+            key: each
+            for key, each in scan.memories.items()
+            if wanted <= {tag.casefold() for tag in each.tags}
+        }
+        return Scan(memories, scan.broken)
+
+    def search(
+        self,
+        query: str,
+        limit: int | None = None,
+        verify: bool = False,
+        tags: Iterable[str] | None = None,
+    ) -> Found:
+        """Return the memories that a question is about, best first.
+
+        Args:
+            query: words, or a whole question.
+            limit: how many at most; None for what the settings say.
+            verify: leave out the memories with stale citations.
+            tags: only memories that have all of these.
+
+        Raises:
+            InvalidValue: the question is empty, or the limit none.
+        """
+        if not query.strip():
+            raise InvalidValue("query: must be words to search for")
+        limit = self.config.limit if limit is None else limit
+        if not 1 <= limit <= MOST:
+            raise InvalidValue(f"limit: must be a whole number from 1 to {MOST}")
+        scan = self.store.scan()
+        wanted = {each.casefold() for each in tags or ()}
+        found = [
+            (each, score)
+            for each, score in rank(scan.memories.values(), query, self.config.shortest)
+            if wanted <= {tag.casefold() for tag in each.tags}
+        ]
+        sources = Sources(self.root)
+        result = Found([], {}, [], scan.broken)
+        for hit in arranged(found, successors(scan.memories)):
+            if len(result.hits) == limit:
+                break
+            if verify or self.config.on_retrieval:
+                checked = self._checked(hit.memory, sources)
+                if verify and checked.stale:
+                    result.left_out.append(checked)
+                    continue
+                result.checked[hit.memory.id] = checked
+            result.hits.append(hit)
+        return result
+
+    def age(self, memory: Memory) -> int | None:
+        """Return the days since a memory was verified; None where it never was."""
+        then = instant(memory.verified)
+        return None if then is None else max(0, (datetime.now(timezone.utc) - then).days)
+
+    def is_overdue(self, memory: Memory) -> bool:
+        """Say whether a memory's citations were not verified for too long."""
+        age = self.age(memory)
+        return bool(memory.citations) and (age is None or age > self.config.stale_days)
+
+    # --- writing --------------------------------------------------------------------------------
+
+    def save(
+        self,
+        subject: str,
+        content: str,
+        citations: Sequence[Citation] | None = None,
+        links: Sequence[Link] | None = None,
+        tags: Sequence[str] | None = None,
+        id: str | None = None,  # noqa: A002 (the specification's name)
+    ) -> Saved:
+        """Create a memory, or update the one with the given id.
+
+        What is not given stays as it was.
+
+        Raises:
+            InvalidValue, InvalidCitation: a value cannot be used.
+            MalformedMemory: the file that would be updated is no memory.
+            Busy, DiskError: see there.
+        """
+        subject = _line("subject", subject, LONGEST_SUBJECT)
+        content, warnings = _content(content)
+        if id is not None and not is_id(id):
+            raise InvalidValue(f"id: {id[:150]!r} must look like mem-topic-1a2b3c4d")
+        sources = Sources(self.root)
+        cited: tuple[Citation, ...] | None = None
+        if citations is not None:
+            pairs = [recorded(each, sources) for each in citations]
+            cited = tuple(dict.fromkeys(each for each, _ in pairs))
+            warnings += [warning for _, said in pairs for warning in said]
+        labels = (
+            None
+            if tags is None
+            else tuple(dict.fromkeys(_line("tags", each, 100) for each in tags))
+        )
+        edges = None if links is None else tuple(dict.fromkeys(map(_link, links)))
+        with self.store.writing():
+            memory_id, before = self._target(subject, content, id)
+            changes: dict[str, Any] = {"subject": subject}
+            if cited is not None and (before is None or cited != before.citations):
+                checked = check_all(cited, sources)
+                holds = bool(checked) and all(each.valid for each in checked)
+                changes["verified"] = now() if holds else ""
+                changes |= {"confidence": confidence(checked), "citations": cited}
+            if edges is not None:
+                changes["links"] = edges
+                warnings += self._warnings_of(edges, memory_id)
+            if labels is not None:
+                changes["tags"] = labels
+            if before is None:
+                self.store.add(Memory(id=memory_id, content=content, created=now(), **changes))
+            else:
+                stated = replace(before, **changes).stated()
+                self.store.change(memory_id, {key: stated[key] for key in changes}, content)
+            after = self.store.get(memory_id)
+        try:
+            self.index.add(after)
+        except Unavailable as error:
+            warnings.append(f"{error}; `sync-index` makes up for it")
+        return Saved(memory_id, self.store.path(memory_id), before is None, warnings)
+
+    def _target(self, subject: str, content: str, given: str | None) -> tuple[str, Memory | None]:
+        """Return the id to save under, and the memory that has it."""
+        names = [given] if given else [new_id(subject, content, n) for n in (8, 16, 32, 64)]
+        for name in names:
+            try:
+                found = self.store.get(name)
+            except NotFound:
+                return name, None
+            if given or (found.subject, found.content) == (subject, content):
+                return name, found
+        raise InvalidValue("id: all that this subject and content have are taken; give one")
+
+    def _warnings_of(self, links: Iterable[Link], memory_id: str) -> Sequence[str]:
+        known = {*self.store.ids(), memory_id}
+        gone = [
+            f"there is no memory {each.target} yet" for each in links if each.target not in known
+        ]
+        return gone + [f"{memory_id} links to itself" for each in links if each.target == memory_id]
+
+    def delete(self, memory_id: str) -> Sequence[Edge]:
+        """Delete a memory; return the links that lead nowhere now.
+
+        Raises:
+            NotFound, Busy, DiskError: see there.
+        """
+        with self.store.writing():
+            self.store.delete(memory_id)
+        with suppress(Unavailable):  # what is not in the files is no hit
+            self.index.remove(memory_id)
+        return self.related(memory_id)
+
+    # --- verifying ------------------------------------------------------------------------------
+
+    def verify(
+        self, memory_id: str, update_timestamp: bool = True, update_lines: bool = False
+    ) -> Verified:
+        """Say whether a memory's citations still hold.
+
+        Args:
+            memory_id: the memory's id.
+            update_timestamp: note the time, if all of them do.
+            update_lines: write down on which lines, and in which files, they stand today.
+
+        Raises:
+            NotFound, MalformedMemory, Busy, DiskError: see there.
+        """
+        return self._verify(memory_id, Sources(self.root), update_timestamp, update_lines)
+
+    def verify_all(
+        self,
+        ids: Iterable[str] | None = None,
+        update_timestamp: bool = False,
+        update_lines: bool = False,
+    ) -> tuple[Sequence[Verified], dict[str, str]]:
+        """Verify all memories, or some; return the results, and the files that could not be read.
+
+        Raises:
+            NotFound, Busy, DiskError: see there.
+        """
+        sources = Sources(self.root)
+        results = []
+        broken: dict[str, str] = {}
+        for memory_id in self.store.ids() if ids is None else dict.fromkeys(ids):
+            try:
+                results.append(self._verify(memory_id, sources, update_timestamp, update_lines))
+            except MalformedMemory as error:
+                broken[self.store.path(memory_id)] = str(error)
+            except NotFound:
+                if ids is not None:
+                    raise
+                if not is_id(memory_id):
+                    path = self.store.path(memory_id)
+                    broken[path] = f"{path}: {NO_ID}"
+        return results, broken
+
+    def _checked(self, memory: Memory, sources: Sources) -> Verified:
+        return Verified(memory, self.store.path(memory.id), check_all(memory.citations, sources))
+
+    def _verify(self, memory_id: str, sources: Sources, stamp: bool, lines: bool) -> Verified:
+        result = self._checked(self.get(memory_id), sources)
+        changes: dict[str, Any] = {}
+        if stamp and result.checked and result.valid:
+            held = check_all((each.today() for each in result.checked), sources)
+            believed = confidence(held) if lines else result.confidence
+            changes = {"verified": now(), "confidence": believed}
+        if lines:
+            today = tuple(each.today() for each in result.checked)
+            if today != result.memory.citations:
+                changes["citations"] = today
+        if not changes:
+            return result
+        with self.store.writing():
+            if self.get(memory_id) != result.memory:  # somebody else was quicker
+                return self._checked(self.get(memory_id), sources)
+            stated = replace(result.memory, **changes).stated()
+            updated = self.store.change(memory_id, {key: stated[key] for key in changes}, None)
+        return result._replace(updated=updated)
+
+    # --- the graph ------------------------------------------------------------------------------
+
+    def traverse(
+        self,
+        root_id: str,
+        max_depth: int = 3,
+        link_types: Iterable[str] | None = None,
+        order: str = "bfs",
+    ) -> Walk:
+        """Walk along the links from a memory.
+
+        Args:
+            root_id: where to begin.
+            max_depth: how far; never farther than the settings allow.
+            link_types: which links to follow; None for all.
+            order: `bfs` or `dfs`.
+
+        Raises:
+            InvalidValue: there is no such type or order.
+            NotFound, MalformedMemory, DiskError: of the first memory.
+        """
+        types = None if link_types is None else set(link_types)
+        for each in types or ():
+            if each not in LINK_TYPES:
+                raise InvalidValue(f"link_types: {each!r} must be one of {', '.join(LINK_TYPES)}")
+        if order not in graph.ORDERS:
+            raise InvalidValue(f"order: {order!r} must be bfs or dfs")
+        if max_depth < 0:
+            raise InvalidValue("max_depth: must be a whole number from 0")
+        self.get(root_id)
+
+        def links(memory_id: str) -> Sequence[Link] | None:
+            try:
+                return self.get(memory_id).links
+            except (NotFound, MalformedMemory):
+                return None
+
+        return graph.traverse(root_id, links, min(max_depth, self.config.depth), types, order)
+
+    def related(self, memory_id: str) -> Sequence[Edge]:
+        """Return the links that lead to a memory."""
+        return graph.related(memory_id, self.store.scan().memories.values())
+
+    def find_roots(self) -> Sequence[str]:
+        """Return the ids of the memories that no other one links to."""
+        return graph.roots(self.store.scan().memories.values())
+
+    def sync_index(self) -> Synced:
+        """Bring the index for search by meaning up to date with the files.
+
+        Raises:
+            Unavailable: it does not answer, or is not installed.
+        """
+        return self.index.sync(self.store.scan().memories)
+
+
+def _line(field: str, text: str, longest: int) -> str:
+    """Return a text that is one line, without blanks around.
+
+    Raises:
+        InvalidValue: it is empty, too long, or has control characters.
+    """
+    text = repair_surrogates(text).strip()
+    if not text or len(text) > longest:
+        raise InvalidValue(f"{field}: must have from 1 to {longest} characters")
+    if _CONTROL.search(text) or len(text.splitlines()) > 1:
+        raise InvalidValue(f"{field}: must be one line, without control characters")
+    return text
+
+
+def _content(content: str) -> tuple[str, list[str]]:
+    """Return a content as it is kept, and what is usual and missing in it.
+
+    Raises:
+        InvalidValue: it is empty or has control characters.
+    """
+    content = re.sub(r"\r\n?", "\n", repair_surrogates(content)).strip("\n")
+    if not content.strip():
+        raise InvalidValue("content: is empty; state the fact, its reasoning and the action")
+    if found := _CONTROL.search(content):
+        line = content.count("\n", 0, found.start()) + 1
+        raise InvalidValue(f"content: line {line} has the control character U+{ord(found[0]):04X}")
+    missing = [each for each in _PARTS if f"**{each}**:" not in content]
+    if missing:
+        return content, [f"content has no {' and no '.join(f'**{each}**:' for each in missing)}"]
+    return content, []
+
+
+def _link(link: Link) -> Link:
+    if link.type not in LINK_TYPES:
+        raise InvalidValue(f"links: type {link.type!r} must be one of {', '.join(LINK_TYPES)}")
+    if not is_id(link.target):
+        raise InvalidValue(f"links: target {link.target[:150]!r} must be a memory's id")
+    return link

@@ -1,0 +1,255 @@
+"""The values: a memory, its citations and its links."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any
+
+from .failures import MalformedMemory
+from .frontmatter import Document
+from .nodes import Node
+from .writing import ABSENT
+
+LINK_TYPES = ("related", "supersedes", "blocks", "references")
+KEYS = ("id", "subject", "created", "verified", "confidence", "citations", "links", "tags")
+"""The frontmatter's keys, in the order in which a new file has them."""
+
+PREFIX = "mem-"
+LONGEST_SUBJECT = 79  # characters
+_ID = re.compile(r"mem-[A-Za-z0-9](?:[A-Za-z0-9._-]{0,113}[A-Za-z0-9_-])?")
+_SLUG = 48  # characters
+
+
+@dataclass(frozen=True)
+class Citation:
+    """A place in the repository that a memory rests on.
+
+    Attributes:
+        path: the file's, relative to the repository's top, with slashes.
+        line: the line's number, from 1.
+        snippet: the line, or several, as they are expected; blanks count once.
+        before: the last line before it that is not empty; kept of a snippet that is there twice.
+        after: the first such line behind it.
+    """
+
+    path: str
+    line: int | None = None
+    snippet: str | None = None
+    before: str | None = None
+    after: str | None = None
+
+    def stated(self) -> dict[str, Any]:
+        """Return it as its entry in the frontmatter."""
+        return {key: ABSENT if value is None else value for key, value in vars(self).items()}
+
+
+@dataclass(frozen=True)
+class Link:
+    """An edge from a memory to another.
+
+    Attributes:
+        type: one of `LINK_TYPES`.
+        target: the other's id.
+    """
+
+    type: str
+    target: str
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What one file says.
+
+    Attributes:
+        id: the file's name without its ending.
+        subject: one line.
+        content: the markdown below the frontmatter, without empty lines around it.
+        created: ISO 8601, as it is written.
+        verified: when its citations were last found valid; empty for never.
+        confidence: from 0 to 1; None where nothing is known.
+        citations: what it rests on.
+        links: its edges.
+        tags: its classification.
+    """
+
+    id: str
+    subject: str
+    content: str
+    created: str = ""
+    verified: str = ""
+    confidence: float | None = None
+    citations: tuple[Citation, ...] = ()
+    links: tuple[Link, ...] = ()
+    tags: tuple[str, ...] = field(default=())
+
+    def stated(self) -> dict[str, Any]:
+        """Return the frontmatter of a new file."""
+        return {
+            "id": self.id,
+            "subject": self.subject,
+            "created": self.created or None,
+            "verified": self.verified or None,
+            "confidence": self.confidence,
+            "citations": [each.stated() for each in self.citations],
+            "links": [vars(each) for each in self.links],
+            "tags": list(self.tags),
+        }
+
+
+def identity(item: Any) -> Any:
+    """Return by what an item of a list in the frontmatter is known again."""
+    if isinstance(item, Mapping):
+        return item.get("path", item.get("target"))
+    return repr(item)
+
+
+def is_id(text: str) -> bool:
+    """Say whether a text can be a memory's id, and so a file's name on any system."""
+    return _ID.fullmatch(text) is not None
+
+
+def new_id(subject: str, content: str, digits: int = 8) -> str:
+    """Return the id that a subject and a content always have: `mem-<topic>-<hash>`."""
+    ascii_only = unicodedata.normalize("NFKD", subject).encode("ascii", "ignore").decode()
+    words = re.findall(r"[a-z0-9]+", ascii_only.lower())
+    slug = ""
+    for word in words:
+        if len(slug) + len(word) >= _SLUG:
+            break
+        slug += f"{word}-"
+    slug = slug or f"{''.join(words)[:_SLUG] or 'memory'}-"
+    digest = hashlib.sha256(f"{subject}\n{content}".encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{PREFIX}{slug}{digest[:digits]}"
+
+
+def now() -> str:
+    """Return the time, to the second, in UTC."""
+    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def instant(text: str) -> datetime | None:
+    """Return the time that a text means; None where it means none. Without a zone it is UTC."""
+    try:
+        found = datetime.fromisoformat(re.sub(r"[zZ]$", "+00:00", text.strip()))
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=timezone.utc)
+
+
+# --- from a file ----------------------------------------------------------------------------------
+
+
+def memory(document: Document, name: str) -> Memory:
+    """Return the memory that a file holds.
+
+    Args:
+        document: its text.
+        name: its name, without the ending.
+
+    Raises:
+        MalformedMemory: it is none; the sentence has the line.
+    """
+    root = document.root
+    found = _text(root, "id", needed=True)
+    if found != name:
+        raise MalformedMemory(
+            f"{_where(root, 'id')} is {found!r}, and the file's name says {name!r}"
+        )
+    body = document.text[document.body :].replace("\r\n", "\n")
+    return Memory(
+        id=found,
+        subject=_text(root, "subject", needed=True),
+        content=body.strip("\n"),
+        created=_time(root, "created"),
+        verified=_time(root, "verified"),
+        confidence=_confidence(root),
+        citations=tuple(_citation(each) for each in _maps(root, "citations")),
+        links=tuple(_link(each) for each in _maps(root, "links")),
+        tags=tuple(_said(each, "a tag") for each in _list(root, "tags")),
+    )
+
+
+def _where(node: Node, key: str) -> str:
+    return f"line {node.entries[key].node.line}: {key}"
+
+
+def _said(node: Node, what: str) -> str:
+    """Return a scalar's text, as it is written."""
+    if isinstance(node.value, str):
+        return node.value
+    if node.value is None or isinstance(node.value, list | dict) or not node.written:
+        raise MalformedMemory(f"line {node.line}: {what} must be text")
+    return node.written
+
+
+def _text(node: Node, key: str, *, needed: bool = False) -> str:
+    part = node.entries.get(key)
+    if part is None or part.node.value is None:
+        if needed:
+            raise MalformedMemory(f"line {node.line}: there is no {key}")
+        return ""
+    text = _said(part.node, key)
+    if needed and not text.strip():
+        raise MalformedMemory(f"{_where(node, key)} is empty")
+    return text
+
+
+def _time(root: Node, key: str) -> str:
+    text = _text(root, key)
+    if text and instant(text) is None:
+        raise MalformedMemory(f"{_where(root, key)} must be a time such as 2026-01-18T10:30:00Z")
+    return text
+
+
+def _confidence(root: Node) -> float | None:
+    value = root.value.get("confidence")
+    if value is None:
+        return None
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not 0 <= value <= 1
+        or math.isnan(value)
+    ):
+        raise MalformedMemory(f"{_where(root, 'confidence')} must be a number from 0 to 1")
+    return float(value)
+
+
+def _list(root: Node, key: str) -> Sequence[Node]:
+    part = root.entries.get(key)
+    if part is None or part.node.value is None:
+        return []
+    if not isinstance(part.node.value, list):
+        raise MalformedMemory(f"{_where(root, key)} must be a list")
+    return [each.node for each in part.node.items]
+
+
+def _maps(root: Node, key: str) -> Sequence[Node]:
+    nodes = _list(root, key)
+    for node in nodes:
+        if not isinstance(node.value, dict):
+            raise MalformedMemory(f"line {node.line}: each of {key} must be a map")
+    return nodes
+
+
+def _citation(node: Node) -> Citation:
+    line = node.value.get("line")
+    if line is not None and (isinstance(line, bool) or not isinstance(line, int) or line < 1):
+        raise MalformedMemory(f"{_where(node, 'line')} must be a line's number, from 1")
+    parts = {key: _text(node, key) or None for key in ("snippet", "before", "after")}
+    return Citation(_text(node, "path", needed=True), line, **parts)
+
+
+def _link(node: Node) -> Link:
+    found = Link(_text(node, "type", needed=True), _text(node, "target", needed=True))
+    if found.type not in LINK_TYPES:
+        raise MalformedMemory(
+            f"{_where(node, 'type')} is {found.type!r}; it must be one of {', '.join(LINK_TYPES)}"
+        )
+    return found

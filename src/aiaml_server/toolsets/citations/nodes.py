@@ -1,0 +1,51 @@
+"""A YAML document as values with their places in the text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+Kind = str
+"""`scalar`, `flow` (on one line), `block` (by indentation), or `foreign` (read by PyYAML)."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A value, and where it stands.
+
+    Attributes:
+        value: text, number, truth, None, list or dict.
+        kind: how it is written.
+        line: its first line's number, from 1.
+        start: the offset of its first character; for a block, of its first line.
+        end: the offset behind it; for a block, behind its last line's end.
+        written: a plain scalar as it is written, also where that means a number.
+        entries: a map's parts, by key.
+        items: a list's parts.
+    """
+
+    value: Any
+    kind: Kind
+    line: int
+    start: int
+    end: int
+    written: str = ""
+    entries: Mapping[str, Part] = field(default_factory=dict)
+    items: Sequence[Part] = ()
+
+
+class Part(NamedTuple):
+    """A map's entry or a list's item: whole lines in a block.
+
+    Attributes:
+        start: the offset of its first line, or of what follows the dash before it.
+        end: the offset behind its last line's end.
+        indent: the column of its key or dash.
+        node: the value.
+    """
+
+    start: int
+    end: int
+    indent: int
+    node: Node

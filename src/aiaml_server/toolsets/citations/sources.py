@@ -1,0 +1,157 @@
+"""The repository's files as citations need them: read safely, once in a run, and never outside."""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import cached_property
+from pathlib import Path
+
+from aiaml_server.errors import MalformedFile
+from aiaml_server.files import read_regular
+
+MAX_FILE = 8 * 1024 * 1024  # bytes
+_LIKELIEST = 5
+_COMMON = 50  # lines of a file with the same word, which tells little then
+_WORD = re.compile(r"\w+")
+_MOST_FILES = 500_000
+_NO_SOURCES = {".git", "node_modules", "__pycache__", ".venv", "venv", ".tox", ".mypy_cache"}
+_LEADS_OUT = re.compile(
+    r"^[/\\]|^[A-Za-z]:|\x00|(?:^|[/\\])(?:\.\.|\.git)(?:[/\\]|$)", re.IGNORECASE
+)
+
+
+class Outside(Exception):  # noqa: N818 (an answer, told apart by who asks)
+    """A path that leads out of the repository."""
+
+
+class Unreadable(Exception):  # noqa: N818
+    """A path under which there is no file that can be read; `str()` says why."""
+
+
+def plain(line: str) -> str:
+    """Return a line with each run of blanks as one space, and none around."""
+    return " ".join(line.split())
+
+
+class Source:
+    """One file's lines, numbered from 1."""
+
+    def __init__(self, text: str) -> None:
+        self.lines = text.split("\n")
+        if not self.lines[-1]:
+            self.lines.pop()
+
+    @cached_property
+    def plain(self) -> list[str]:
+        """The lines, each with its blanks made equal."""
+        return [" ".join(each.split()) for each in self.lines]
+
+    @cached_property
+    def _places(self) -> dict[str, list[int]]:
+        places: dict[str, list[int]] = {}
+        for number, line in enumerate(self.plain, 1):
+            places.setdefault(line, []).append(number)
+        return places
+
+    def is_at(self, wanted: list[str], number: int) -> bool:
+        """Say whether lines stand there, blanks aside."""
+        found = self.lines[number - 1 : number - 1 + len(wanted)]
+        return list(map(plain, found)) == wanted
+
+    def find(self, wanted: list[str]) -> list[int]:
+        """Return on which lines some lines begin, blanks aside."""
+        found = self._places.get(wanted[0], [])
+        if len(wanted) == 1:
+            return found
+        return [at for at in found if self.plain[at - 1 : at - 1 + len(wanted)] == wanted]
+
+    @cached_property
+    def _words(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for number, line in enumerate(self.plain, 1):
+            for word in set(_WORD.findall(line)):
+                found.setdefault(word, []).append(number)
+        return found
+
+    def alike(self, line: str) -> dict[int, int]:
+        """Return the lines that share rare words with another, and how many of them."""
+        shared: dict[int, int] = {}
+        for word in set(_WORD.findall(line)):
+            found = self._words.get(word, ())
+            for number in found if len(found) <= _COMMON else ():
+                shared[number] = shared.get(number, 0) + 1
+        return shared
+
+    def around(self, number: int, count: int = 1) -> tuple[str, str]:
+        """Return the nearest lines that are not empty before and behind `count` lines."""
+        before = next((each for each in reversed(self.plain[: number - 1]) if each), "")
+        after = next((each for each in self.plain[number - 1 + count :] if each), "")
+        return before, after
+
+
+class Sources:
+    """The files of one repository, each read once. Make a new one for each run."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = os.path.realpath(root)
+        self._read: dict[str, Source | Unreadable] = {}
+
+    def get(self, path: str) -> Source:
+        """Return a file's lines, by its path below the top.
+
+        Raises:
+            Outside: the path, or a link on it, leads out of the repository.
+            Unreadable: there is no such file, or it is none that can be read.
+        """
+        if path not in self._read:
+            try:
+                self._read[path] = Source(self._text(path))
+            except Unreadable as error:
+                self._read[path] = error
+        found = self._read[path]
+        if isinstance(found, Unreadable):
+            raise found
+        return found
+
+    def _text(self, path: str) -> str:
+        if _LEADS_OUT.search(path):
+            raise Outside(path)
+        where = os.path.realpath(os.path.join(self._root, path))  # noqa: PTH118
+        within = os.path.relpath(where, self._root) if _one_drive(where, self._root) else ".."
+        if _LEADS_OUT.search(within):
+            raise Outside(path)
+        try:
+            return read_regular(where, MAX_FILE).decode("utf-8-sig", "replace")
+        except (FileNotFoundError, NotADirectoryError):
+            raise Unreadable("there is no such file") from None
+        except MalformedFile as error:
+            raise Unreadable(str(error)) from error
+        except (OSError, ValueError) as error:
+            raise Unreadable(getattr(error, "strerror", None) or str(error)) from error
+
+    def namesakes(self, path: str) -> list[str]:
+        """Return the paths of the files of the same name elsewhere, the likeliest first."""
+        parts = path.split("/")
+        found = [each for each in self._by_name.get(parts[-1], []) if each != path]
+        wanted = set(parts)
+        found.sort(key=lambda each: (-len(wanted & set(each.split("/"))), each))
+        return found[:_LIKELIEST]
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        count = 0
+        for directory, directories, names in os.walk(self._root):
+            directories[:] = [each for each in directories if each not in _NO_SOURCES]
+            below = os.path.relpath(directory, self._root).replace(os.sep, "/")
+            for name in names:
+                found.setdefault(name, []).append(name if below == "." else f"{below}/{name}")
+            count += len(names)
+            if count > _MOST_FILES:
+                break
+        return found
+
+
+def _one_drive(first: str, second: str) -> bool:
+    return os.path.splitdrive(first)[0].lower() == os.path.splitdrive(second)[0].lower()

@@ -1,0 +1,260 @@
+"""The directory of memories: one markdown file for each, read and written whole."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from aiaml_server.errors import MalformedFile
+from aiaml_server.files import is_temporary, read_regular, replace_atomic, sync_directory
+
+from .config import Config
+from .failures import DiskError, InvalidValue, MalformedMemory, NotFound
+from .frontmatter import Document, read
+from .lock import alone
+from .model import KEYS, PREFIX, Memory, identity, is_id, memory
+from .writing import block, updated
+
+MAX_FILE = 1024 * 1024  # bytes
+LOCK_SECONDS = 10.0
+NO_ID = "the name can be no memory's id; ids look like mem-topic-1a2b3c4d"
+_FRESH = 50_000_000  # nanoseconds in which a file may change twice with the same stamp
+
+
+class Scan(NamedTuple):
+    """What a directory holds.
+
+    Attributes:
+        memories: by id, in order of the ids.
+        broken: the files that are no memories, by name, with what is wrong.
+    """
+
+    memories: dict[str, Memory]
+    broken: dict[str, str]
+
+
+class Store:
+    """One repository's memories."""
+
+    def __init__(self, root: Path, config: Config) -> None:
+        """Take a repository's top directory; nothing is made.
+
+        Raises:
+            DiskError: the directory of memories leads out of the repository.
+        """
+        self.root = Path(os.path.realpath(root))
+        self.directory = self.root / config.directory
+        self._name, self._extension = config.directory, config.extension
+        self._seen: dict[str, tuple[object, Memory]] = {}
+        self._check_links()
+
+    def _check_links(self) -> None:
+        if os.path.realpath(self.directory) != os.fspath(self.directory):
+            raise DiskError(f"{self._name} is, or lies behind, a link; it could lead outside")
+
+    def path(self, memory_id: str) -> str:
+        """Return a memory's path below the repository's top, with slashes."""
+        return f"{self._name}/{memory_id}{self._extension}"
+
+    def _file(self, memory_id: str) -> Path:
+        return self.directory / f"{memory_id}{self._extension}"
+
+    def ids(self) -> list[str]:
+        """Return the ids of all files that may be memories, in order.
+
+        Raises:
+            DiskError: the directory cannot be read.
+        """
+        try:
+            names = os.listdir(self.directory)  # noqa: PTH208 (four times as fast)
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise _refused(self._name, error) from error
+        end = self._extension
+        return sorted(
+            name[: -len(end)] for name in names if name.startswith(PREFIX) and name.endswith(end)
+        )
+
+    def document(self, memory_id: str) -> Document:
+        """Return a memory's file.
+
+        Raises:
+            NotFound: there is none.
+            MalformedMemory: it is no memory.
+            DiskError: it cannot be read.
+        """
+        if not is_id(memory_id):
+            raise NotFound(
+                f"there is no memory {memory_id[:150]!r}; ids look like mem-topic-1a2b3c4d"
+            )
+        try:
+            data = read_regular(os.fspath(self._file(memory_id)), MAX_FILE)
+        except (FileNotFoundError, NotADirectoryError):
+            raise NotFound(f"there is no memory {memory_id}") from None
+        except MalformedFile as error:
+            raise MalformedMemory(f"{self.path(memory_id)}: {error}") from error
+        except OSError as error:
+            raise _refused(self.path(memory_id), error) from error
+        try:
+            return read(data.decode("utf-8"))
+        except UnicodeDecodeError as error:
+            line = data.count(b"\n", 0, error.start) + 1
+            raise MalformedMemory(f"{self.path(memory_id)}: line {line} is not UTF-8") from error
+        except MalformedMemory as error:
+            raise MalformedMemory(f"{self.path(memory_id)}: {error}") from error
+
+    def get(self, memory_id: str) -> Memory:
+        """Return a memory; raises as `document` does."""
+        stamp = self._stamp(memory_id)
+        known = self._seen.get(memory_id)
+        if known and stamp and known[0] == stamp:
+            return known[1]
+        document = self.document(memory_id)
+        try:
+            found = memory(document, memory_id)
+        except MalformedMemory as error:
+            raise MalformedMemory(f"{self.path(memory_id)}: {error}") from error
+        if stamp:
+            self._seen[memory_id] = (stamp, found)
+        return found
+
+    def _stamp(self, memory_id: str) -> object:
+        """Return what changes when a file does; nothing where it may be changing now."""
+        try:
+            status = os.lstat(self._file(memory_id))
+        except (OSError, ValueError):
+            return None
+        if not stat.S_ISREG(status.st_mode) or time.time_ns() - status.st_ctime_ns < _FRESH:
+            return None
+        return (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
+
+    def scan(self) -> Scan:
+        """Read all memories.
+
+        Raises:
+            DiskError: the directory cannot be read.
+        """
+        memories: dict[str, Memory] = {}
+        broken: dict[str, str] = {}
+        for memory_id in self.ids():
+            if not is_id(memory_id):
+                broken[self.path(memory_id)] = f"{self.path(memory_id)}: {NO_ID}"
+                continue
+            try:
+                memories[memory_id] = self.get(memory_id)
+            except NotFound:  # deleted meanwhile
+                continue
+            except (MalformedMemory, DiskError) as error:
+                broken[self.path(memory_id)] = str(error)
+        self._seen = {key: each for key, each in self._seen.items() if key in memories}
+        return Scan(memories, broken)
+
+    # --- writing --------------------------------------------------------------------------------
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Be the only one who writes; what a writer that was killed has left is cleared away.
+
+        Raises:
+            Busy: another process is at it for too long.
+            DiskError: the directory cannot be made or locked.
+        """
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            self._check_links()
+            with alone(self.directory, LOCK_SECONDS):
+                for name in os.listdir(self.directory):  # noqa: PTH208
+                    if is_temporary(name):
+                        with suppress(OSError):
+                            (self.directory / name).unlink()
+                yield
+        except OSError as error:
+            raise _refused(self._name, error) from error
+
+    def add(self, new: Memory) -> None:
+        """Write a memory that is not there yet, while `writing`.
+
+        Raises:
+            InvalidValue: another file would have the same name on some systems.
+            DiskError: the disk refused.
+        """
+        for other in self.ids():
+            if other.lower() == new.id.lower():
+                raise InvalidValue(f"id: {new.id} differs from {other} by case alone; take another")
+        lines = [line for key, value in new.stated().items() for line in block(key, value)]
+        self._write(new.id, "\n".join(["---", *lines, "---", "", new.content, ""]))
+
+    def change(self, memory_id: str, changes: Mapping[str, Any], content: str | None) -> bool:
+        """Change some entries of a memory, and its text where one is given, while `writing`.
+
+        All else keeps its bytes.
+
+        Returns:
+            Whether anything was to be changed.
+
+        Raises:
+            NotFound, MalformedMemory, DiskError: as `document`; or the file is written so that
+                the change would touch more than it may.
+        """
+        document = self.document(memory_id)
+        text = updated(document, changes, KEYS, identity)
+        if content is not None:
+            text = _with_body(text, content)
+        if text == document.text:
+            return False
+        after = read(text)
+        for key in {*document.root.value, *after.root.value} - {*changes}:
+            if document.root.value.get(key) != after.root.value.get(key):
+                raise MalformedMemory(
+                    f"{self.path(memory_id)}: {key} depends on what would be changed; edit the file"
+                )
+        memory(after, memory_id)
+        self._write(memory_id, text)
+        return True
+
+    def delete(self, memory_id: str) -> None:
+        """Delete a memory's file, while `writing`, whether or not it can be read.
+
+        Raises:
+            NotFound: there is none.
+            DiskError: the disk refused.
+        """
+        if not is_id(memory_id):
+            raise NotFound(f"there is no memory {memory_id[:150]!r}")
+        try:
+            self._file(memory_id).unlink()
+            sync_directory(self.directory)
+        except FileNotFoundError:
+            raise NotFound(f"there is no memory {memory_id}") from None
+        except OSError as error:
+            raise _refused(self.path(memory_id), error) from error
+
+    def _write(self, memory_id: str, text: str) -> None:
+        path = self._file(memory_id)
+        data = text.encode("utf-8", "surrogatepass")
+        if len(data) > MAX_FILE:
+            raise InvalidValue(f"content: the file would have more than {MAX_FILE // 1024} KiB")
+        try:
+            mode = path.stat().st_mode if path.exists() else self.directory.stat().st_mode & 0o666
+            replace_atomic(path, data, stat.S_IMODE(mode))
+        except OSError as error:
+            raise _refused(self.path(memory_id), error) from error
+
+
+def _with_body(text: str, content: str) -> str:
+    document = read(text)
+    body = text[document.body :]
+    if body.replace("\r\n", "\n").strip("\n") == content:
+        return text
+    newline = "\r\n" if "\r\n" in text[: document.body] else "\n"
+    return f"{text[: document.body]}{newline}{content.replace(chr(10), newline)}{newline}"
+
+
+def _refused(what: str, error: OSError) -> DiskError:
+    return DiskError(f"{what}: {(error.strerror or str(error)).lower()}")

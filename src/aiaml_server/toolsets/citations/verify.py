@@ -1,0 +1,195 @@
+"""Whether a citation still holds: its line is looked for, and never taken for a similar one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from difflib import SequenceMatcher
+from typing import Any, NamedTuple
+
+from .model import Citation
+from .sources import Outside, Source, Sources, Unreadable, plain
+
+OK, MOVED, RENAMED = "ok", "moved", "renamed"
+AMBIGUOUS = "ambiguous"
+CHANGED, MISSING, OUTSIDE = "changed", "missing", "outside"
+VALID = (OK, MOVED, RENAMED)
+STALE = (CHANGED, MISSING, OUTSIDE)
+CONFIDENCE = {OK: 1.0, MOVED: 0.99, RENAMED: 0.95, AMBIGUOUS: 0.5}
+"""The share of such verdicts of which git's own history says the same; of all others it is 0."""
+
+WITHOUT_SNIPPET = 0.5
+"""The same for a citation that says no more than that a file has so many lines."""
+
+_SIMILAR = 0.6
+
+
+class Checked(NamedTuple):
+    """What became of a citation.
+
+    Attributes:
+        citation: as the memory has it.
+        verdict: one of the words above.
+        confidence: from 0 to 1, that it holds.
+        path: where it stands today; empty if it does not.
+        line: on which line; None if on none.
+        note: more in words, such as the likest line.
+    """
+
+    citation: Citation
+    verdict: str
+    confidence: float
+    path: str = ""
+    line: int | None = None
+    note: str = ""
+
+    @property
+    def valid(self) -> bool:
+        """Whether it holds."""
+        return self.verdict in VALID
+
+    @property
+    def stale(self) -> bool:
+        """Whether it does not."""
+        return self.verdict in STALE
+
+    def stated(self) -> dict[str, Any]:
+        """Return it as programs get it."""
+        today = {"path": self.path, "line": self.line} if self.path else None
+        answer: dict[str, Any] = {
+            "path": self.citation.path,
+            "line": self.citation.line,
+            "snippet": self.citation.snippet,
+            "verdict": self.verdict,
+            "confidence": self.confidence,
+            "today": today,
+        }
+        return {**answer, "note": self.note} if self.note else answer
+
+    def today(self) -> Citation:
+        """Return the citation as it would be written today."""
+        if not self.valid or not self.path:
+            return self.citation
+        line = self.line if self.citation.line is not None else None
+        return replace(self.citation, path=self.path, line=line)
+
+
+def confidence(checked: Sequence[Checked]) -> float | None:
+    """Return a memory's confidence: the mean over its citations; None where it has none."""
+    if not checked:
+        return None
+    return round(sum(each.confidence for each in checked) / len(checked), 3)
+
+
+def check_all(citations: Iterable[Citation], sources: Sources) -> list[Checked]:
+    """Check each citation."""
+    return [check(each, sources) for each in citations]
+
+
+def check(citation: Citation, sources: Sources) -> Checked:
+    """Say what became of a citation."""
+    try:
+        source = sources.get(citation.path)
+    except Outside:
+        return Checked(citation, OUTSIDE, 0.0, note="it leads out of the repository")
+    except Unreadable as error:
+        return _elsewhere(citation, sources, str(error))
+    wanted = lines_of(citation.snippet)
+    if not wanted:
+        return _without_snippet(citation, source)
+    found = _in(source, wanted, citation)
+    if found is None:
+        return _changed(citation, source, wanted)
+    line, sure = found
+    if not sure:
+        note = "the snippet is there several times"
+        return _as(AMBIGUOUS, citation, citation.path, line, note)
+    return _as(OK if citation.line in (line, None) else MOVED, citation, citation.path, line)
+
+
+def lines_of(snippet: str | None) -> list[str]:
+    """Return a snippet's lines with their blanks made equal, without empty ones around."""
+    text = (snippet or "").strip()
+    return [plain(each) for each in text.split("\n")] if text else []
+
+
+def _as(verdict: str, citation: Citation, path: str, line: int | None, note: str = "") -> Checked:
+    return Checked(citation, verdict, CONFIDENCE[verdict], path, line, note)
+
+
+def _in(source: Source, wanted: list[str], citation: Citation) -> tuple[int, bool] | None:
+    """Return on which line the snippet stands, and whether that is sure; None for nowhere."""
+    around = {plain(each) for each in (citation.before, citation.after) if each}
+    line = citation.line or 0
+    if not around and line and source.is_at(wanted, line):
+        return line, True
+    found = source.find(wanted)
+    if not found:
+        return (line, True) if line and _within(source, wanted, line) else None
+    if around:
+        agree = {at: _agreement(source, at, len(wanted), citation) for at in found}
+        best = max(agree.values())
+        found = [at for at in found if agree[at] == best]
+        if not best:
+            return min(found, key=lambda at: abs(at - line)), False
+    if line in found or not line:
+        return line or found[0], True
+    return min(found, key=lambda at: abs(at - line)), len(found) == 1
+
+
+def _agreement(source: Source, at: int, count: int, citation: Citation) -> int:
+    """Count the neighbours that are as they were when the citation was made."""
+    before, after = source.around(at, count)
+    kept = (plain(citation.before or ""), plain(citation.after or ""))
+    return (kept[0] == before) + (kept[1] == after)
+
+
+def _within(source: Source, wanted: list[str], line: int) -> bool:
+    """Say whether the snippet is a part of the very line, as people cite."""
+    return len(wanted) == 1 and wanted[0] in plain("".join(source.lines[line - 1 : line]))
+
+
+def _elsewhere(citation: Citation, sources: Sources, why: str) -> Checked:
+    """Look for the snippet in the files of the same name."""
+    wanted = lines_of(citation.snippet)
+    places: list[tuple[str, int, bool]] = []
+    for path in sources.namesakes(citation.path) if wanted else []:
+        try:
+            found = _in(sources.get(path), wanted, citation)
+        except (Outside, Unreadable):
+            continue
+        if found:
+            places.append((path, *found))
+    if not places:
+        return Checked(citation, MISSING, 0.0, note=why)
+    path, line, sure = places[0]
+    if len(places) > 1 or not sure:
+        found_in = ", ".join(each for each, *_ in places)
+        return _as(AMBIGUOUS, citation, path, line, f"{why}; the snippet is in {found_in}")
+    return _as(RENAMED, citation, path, line)
+
+
+def _without_snippet(citation: Citation, source: Source) -> Checked:
+    if citation.line is not None and citation.line > len(source.lines):
+        note = f"the file has {len(source.lines)} lines"
+        return Checked(citation, MISSING, 0.0, note=note)
+    note = "there is no snippet to compare"
+    return Checked(citation, OK, WITHOUT_SNIPPET, citation.path, citation.line, note)
+
+
+def _changed(citation: Citation, source: Source, wanted: list[str]) -> Checked:
+    near = likest(source, wanted[0], citation.line or 0)
+    note = f"the likest line is {near}: {source.plain[near - 1]}" if near else ""
+    return Checked(citation, CHANGED, 0.0, note=note)
+
+
+def likest(source: Source, wanted: str, line: int) -> int:
+    """Return the number of the line that is most like the wanted one; 0 where none is much."""
+    shared = source.alike(wanted)
+    first = sorted(shared, key=lambda at: (-shared[at], abs(at - line)))[:4]
+    rated = [
+        (SequenceMatcher(None, wanted, source.plain[at - 1]).ratio(), -abs(at - line), at)
+        for at in first
+    ]
+    ratio, _, at = max(rated, default=(0.0, 0, 0))
+    return at if ratio >= _SIMILAR else 0
