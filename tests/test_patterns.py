@@ -11,7 +11,8 @@ import pytest
 from aiaml_server import scorer
 from aiaml_server.doctor import place
 from aiaml_server.errors import InvalidInput, MalformedFile
-from aiaml_server.memory import MAX_HEAD, parse
+from aiaml_server.frontmatter import MAX_HEAD
+from aiaml_server.memory import parse
 from aiaml_server.scorer import clean, score
 from aiaml_server.sync import leaks, problem
 from aiaml_server.sync.forms import FORMS
@@ -98,7 +99,7 @@ def test_all_expressions_are_collected() -> None:
     """Those with a name, in a class, a table or a function, and each way of applying them."""
     where = {f"{use.where} {use.method}" for use in USES}
     assert {
-        "aiaml_server.memory._ITEM finditer",
+        "aiaml_server.frontmatter._ITEM finditer",
         "aiaml_server.clients.toml._TOKEN match",
         "aiaml_server.tokens._RUN findall",
     } <= where

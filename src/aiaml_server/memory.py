@@ -9,7 +9,6 @@ file, the key-value reading decides.
 
 from __future__ import annotations
 
-import json
 import re
 import uuid
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .errors import InvalidInput, MalformedFile
+from .frontmatter import MAX_HEAD, divide, entries, list_in, scalar, text_in
 from .moments import EPOCH, in_utc, instant, is_iso, now
 
 MAX_NAME = 200  # characters of `agent` and of `user`
@@ -25,7 +25,6 @@ MAX_TOPIC = 64  # characters
 MAX_CONTENT = 1024 * 1024  # bytes of UTF-8
 MAX_ID = 200  # characters of an id; `think` gives it to agents, and so the timestamp
 MAX_TIMESTAMP = 100  # characters
-MAX_HEAD = 64 * 1024  # characters of a frontmatter; a YAML parser takes half a second for so many
 
 WANTED = {
     "agent": f'a name on one line, 1 to {MAX_NAME} characters, such as "claude"',
@@ -151,27 +150,13 @@ def format(memory: Memory) -> str:
     verbatim = ["verbatim: true"] if memory.content != memory.content.strip() else []
     bare_timestamp = is_iso(memory.timestamp)
     head = [
-        f"id: {memory.id if _is_bare_id(memory.id) else _scalar(memory.id)}",
-        f"timestamp: {memory.timestamp if bare_timestamp else _scalar(memory.timestamp)}",
-        f"agent: {_scalar(memory.agent)}",
-        f"user: {_scalar(memory.user)}",
-        f"topics: [{', '.join(map(_scalar, memory.topics))}]",
+        f"id: {memory.id if _is_bare_id(memory.id) else scalar(memory.id)}",
+        f"timestamp: {memory.timestamp if bare_timestamp else scalar(memory.timestamp)}",
+        f"agent: {scalar(memory.agent)}",
+        f"user: {scalar(memory.user)}",
+        f"topics: [{', '.join(map(scalar, memory.topics))}]",
     ]
     return "\n".join(["---", *head, *verbatim, *memory.extra, "---", "", memory.content, ""])
-
-
-# Bare: a letter first, so no number, sign or indicator; then only what neither reader gives a
-# meaning to, and never at the end.
-_BARE = re.compile(r"[^\W\d_](?:[\w .@+/-]*[\w.@+/])?")
-_YAML_WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
-_ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")  # beyond what JSON escapes
-
-
-def _scalar(text: str) -> str:
-    if _BARE.fullmatch(text) and text.lower() not in _YAML_WORDS:
-        return text
-    quoted = json.dumps(text, ensure_ascii=False)
-    return _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", quoted)
 
 
 def _is_bare_id(text: str) -> bool:
@@ -185,14 +170,6 @@ _LINE = "([^\\s\"'\ud800-\udfff][^\n\r\ud800-\udfff]*)\n"
 _USUAL = re.compile(
     f"---\nid: {_LINE}timestamp: {_LINE}agent: {_LINE}user: {_LINE}"
     "topics: \\[([^\"'\n\r\ud800-\udfff]*)]\n---\n"
-)
-_OPENING = re.compile("\ufeff?---[ \t]*(\r?\n)")
-_CLOSING = re.compile("^---[ \t]*(?:\r?\n|\\Z)", re.MULTILINE)
-_SINGLE_QUOTED = re.compile(r"'[^']*(?:''[^']*)*'")
-# One item of a list. Each way of reading begins where the item does and ends where it must, so
-# that no character is looked at again for every other one; white space is stripped afterwards.
-_ITEM = re.compile(
-    rf"""\s*(?:("[^"\\]*(?:\\.[^"\\]*)*"|{_SINGLE_QUOTED.pattern})\s*(?:,|$)|([^,]*)(?:,|$))"""
 )
 
 
@@ -209,22 +186,14 @@ def parse(text: str) -> Memory:
         if problems := _too_long(memory_id, timestamp):
             raise MalformedFile(problems)
         return Memory(memory_id, timestamp, agent, user, words, text[usual.end() :].strip())
-    opening = _OPENING.match(text)
-    if not opening:
-        raise MalformedFile(["the first line is not ---"])
-    closing = _CLOSING.search(text, opening.end())
-    if not closing:
-        raise MalformedFile(["no second line --- closes the frontmatter"])
-    if closing.end() > MAX_HEAD:
-        raise MalformedFile([f"the frontmatter is longer than {MAX_HEAD:,} characters"])
-    entries, extra = _entries(text[opening.end() : closing.start()])
-    values, problems = _values(entries)
+    head, body, line_end = divide(text)
+    fields, extra = _sorted(head)
+    values, problems = _values(fields)
     problems = problems or _too_long(values["id"], values["timestamp"])
     if problems:
         raise MalformedFile(problems)
-    body = text[closing.end() :]
     if values.pop("verbatim", "") == "true":
-        content = body.removeprefix(opening[1]).removesuffix(opening[1])
+        content = body.removeprefix(line_end).removesuffix(line_end)
     else:
         content = body.strip()
     return Memory(**values, content=content, extra=extra)
@@ -240,21 +209,11 @@ def _too_long(memory_id: str, timestamp: str) -> list[str]:
     ]
 
 
-def _entries(head: str) -> tuple[dict[str, list[str]], tuple[str, ...]]:
-    """Sort the frontmatter's lines: those of each field, and the rest in order.
-
-    An entry is a line and the lines that continue it: indented, blank, or items of a list.
-    """
-    entries: list[list[str]] = []
-    for line in (raw.rstrip("\r") for raw in head.split("\n")):
-        continues = not line.strip() or line[0] in " \t" or line == "-" or line.startswith("- ")
-        if not (entries and continues):
-            entries.append([line])
-        else:
-            entries[-1].append(line)
+def _sorted(head: str) -> tuple[dict[str, list[str]], tuple[str, ...]]:
+    """Sort the frontmatter's lines: those of each field, and the rest in order."""
     fields: dict[str, list[str]] = {}
     extra: list[str] = []
-    for entry in entries:
+    for entry in entries(head):
         key, colon, _ = entry[0].partition(":")
         if colon and key.strip() in (*_FIELDS, "verbatim"):
             fields[key.strip()] = entry
@@ -265,11 +224,11 @@ def _entries(head: str) -> tuple[dict[str, list[str]], tuple[str, ...]]:
     return fields, tuple(extra)
 
 
-def _values(entries: dict[str, list[str]]) -> tuple[dict[str, Any], list[str]]:
+def _values(fields: dict[str, list[str]]) -> tuple[dict[str, Any], list[str]]:
     values: dict[str, Any] = {}
-    problems = [f"no field {field!r}" for field in _FIELDS if field not in entries]
-    for field, entry in entries.items():
-        value = _list(entry) if field == "topics" else _text(entry)
+    problems = [f"no field {field!r}" for field in _FIELDS if field not in fields]
+    for field, entry in fields.items():
+        value = list_in(entry) if field == "topics" else text_in(entry)
         if value is None:
             problems.append(f"{field} is not {'a list of words' if field == 'topics' else 'text'}")
         elif _SURROGATE.search("".join(value)):
@@ -278,58 +237,3 @@ def _values(entries: dict[str, list[str]]) -> tuple[dict[str, Any], list[str]]:
             problems.append(f"{field} is empty")
         values[field] = value
     return values, problems
-
-
-def _text(entry: list[str]) -> str | None:
-    value = _yaml(entry) if _continued(entry) else _unquoted(_after_colon(entry))
-    return value if isinstance(value, str) else None
-
-
-def _list(entry: list[str]) -> tuple[str, ...] | None:
-    value = _after_colon(entry)
-    if not _continued(entry):
-        inner = value[1:-1] if value[:1] == "[" and value[-1:] == "]" else value
-        items = (match[1] or match[2].rstrip() for match in _ITEM.finditer(inner))
-        return tuple(filter(None, map(_unquoted, items)))
-    loaded = _yaml(entry)
-    if not isinstance(loaded, list) or not all(isinstance(item, str) for item in loaded):
-        return None
-    return tuple(loaded)
-
-
-def _after_colon(entry: list[str]) -> str:
-    return entry[0].partition(":")[2].strip()
-
-
-def _continued(entry: list[str]) -> bool:
-    return any(line.strip() for line in entry[1:])
-
-
-def _unquoted(value: str) -> str:
-    """Read a quoted scalar as YAML does; what is not one stands for itself."""
-    if value[:1] not in ("'", '"'):
-        return value
-    if len(value) > 1 and value[0] == value[-1] == '"':
-        try:
-            text = json.loads(value)
-        except ValueError:
-            text = _load_yaml(value)
-        return text if isinstance(text, str) else value
-    if _SINGLE_QUOTED.fullmatch(value):
-        return value[1:-1].replace("''", "'")
-    return value
-
-
-def _yaml(entry: list[str]) -> object:
-    loaded = _load_yaml("\n".join([f"value:{entry[0].partition(':')[2]}", *entry[1:]]))
-    return loaded.get("value") if isinstance(loaded, dict) else None
-
-
-def _load_yaml(text: str) -> object:
-    """Load with every scalar as text, so that nothing is guessed and nothing is executed."""
-    import yaml  # noqa: PLC0415 (only files by other hands need it)
-
-    try:
-        return yaml.load(text, yaml.BaseLoader)  # noqa: S506 (BaseLoader makes only text and lists)
-    except (yaml.YAMLError, RecursionError):
-        return None

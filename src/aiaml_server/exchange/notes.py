@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from aiaml_server.frontmatter import load_yaml
+
 from .found import Note, Skip
 from .walk import first_time, place, read_text
 
@@ -83,23 +85,11 @@ def _fields(text: str) -> tuple[Mapping[str, object], str]:
     head = _HEAD.match(text) if text.startswith("---") else None
     if not head or head.end() > _MAX_HEAD:
         return {}, text
-    loaded = _load(head[1] or "")
+    loaded = load_yaml(head[1] or "", fast=True)
     if not isinstance(loaded, dict):
-        return {}, text if loaded else text[head.end() :]
+        said = [line for line in (head[1] or "").split("\n") if line.strip() and line[0] != "#"]
+        return {}, text if said else text[head.end() :]
     return {str(key): value for key, value in loaded.items()}, text[head.end() :]
-
-
-def _load(text: str) -> object:
-    """Load YAML with every scalar as text; what cannot be loaded stands for itself."""
-    import yaml  # noqa: PLC0415 (only notes with a frontmatter need it)
-
-    # The fast loader is written in C and overflows its stack on what is nested deeply.
-    shallow = len(text) < 2000 and sum(map(text.count, "[{-?:")) < 200
-    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader) if shallow else yaml.BaseLoader
-    try:
-        return yaml.load(text, loader)  # noqa: S506 (it makes only text, lists and mappings)
-    except (yaml.YAMLError, RecursionError, ValueError, TypeError):
-        return text
 
 
 def _one_line(value: object) -> str:
