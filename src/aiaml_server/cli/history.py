@@ -400,7 +400,7 @@ def _one_id(memory_id: str, changes: Sequence[Change]) -> str:
 
 
 def _names_of_forgotten(known: History, memory_id: str) -> set[str]:
-    """Look into what was deleted for files by other hands, whose names do not hold the id."""
+    """Look into deleted files that others named: their names do not hold the id."""
     gone = known.forgotten()
     texts = known.texts(change.before for change in gone)
     memories = {change.name: _memory(texts.get(change.before)) for change in gone if change.before}

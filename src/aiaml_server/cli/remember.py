@@ -94,7 +94,7 @@ def remember(
 def usual_user(memories: Iterable[Memory]) -> str:
     """Return whom most memories are about, or else who is logged in."""
     for user, _ in Counter(memory.user for memory in memories).most_common():
-        with suppress(InvalidInput):  # in a file by other hands a name may be any text
+        with suppress(InvalidInput):  # in a file that others wrote a name may be any text
             return checked_user(user)
     try:
         return getpass.getuser()
@@ -300,5 +300,5 @@ def forget(
 
 
 def _word(memory_id: str) -> str:
-    """Return an id as a shell takes it; in a file by other hands it may be any text."""
+    """Return an id as a shell takes it; in a file that others wrote it may be any text."""
     return f"{'-- ' if memory_id.startswith('-') else ''}{shlex.quote(memory_id)}"

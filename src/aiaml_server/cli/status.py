@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 _LONG = 3600  # seconds that commits may wait for the remote before that is worth a word
 _NOTICED = 7 * 86400  # seconds for which a notice stands in the status
 _NAMED = 5  # memories that stay here, in the status
-_PATIENCE = 60.0  # seconds for another process that is at it
+_PATIENCE = 60.0  # seconds for another process that synchronises
 _OFF = (
     "Sync is off (AIAML_ENABLE_SYNC is false): memories are plain files, and git has no part in it"
 )
