@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import random
 import re
 import signal
@@ -14,12 +16,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aiaml_server.toolsets.citations.failures import MalformedMemory
+from aiaml_server.toolset import at
+from aiaml_server.toolsets.citations.failures import InvalidConfig, MalformedMemory, NoRepository
 from aiaml_server.toolsets.citations.frontmatter import read
 from aiaml_server.toolsets.citations.memories import Memories
 from aiaml_server.toolsets.citations.model import (
@@ -31,8 +35,12 @@ from aiaml_server.toolsets.citations.model import (
     identity,
     memory,
 )
+from aiaml_server.toolsets.citations.tools import CitationTools
 from aiaml_server.toolsets.citations.writing import block, updated
+from client import SERVER, Client
 from machine import as_person, git
+from test_cli import run
+from toolset_contract import Call, Contract
 
 ROOT = Path(__file__).parent.parent
 FACT = "**Fact**: Prices are in cents.\n\n**Reasoning**: Rounding.\n\n**Action**: Divide late."
@@ -414,3 +422,320 @@ def test_two_branches_that_change_different_fields_merge(repo: Path) -> None:
     as_person(repo, "merge", "-q", "-m", "both", "other")
     found = memories.get(saved.id)
     assert (found.subject, found.tags) == ("Prices in cents", ("a", "b", "c", "d"))
+
+
+# --- the tools ------------------------------------------------------------------------------------
+
+
+class TestContract(Contract):
+    """What every toolset promises."""
+
+    name = "citations"
+
+    def environ(self, place: Path) -> dict[str, str]:
+        """A repository in the test's directory, and no other."""
+        if not (place / ".git").exists():
+            place.mkdir(exist_ok=True)
+            git(place, "init", "--quiet")
+            (place / "prices.py").write_text("def price(order):\n    return sum(order)\n")
+        return {"AIAML_CITATIONS_REPO": str(place)}
+
+    def story(self, call: Call) -> None:
+        """Save, find, verify, walk, delete."""
+        cited = [{"path": "prices.py", "line": 2}]
+        saved = call("memory_save", subject="Prices are in cents", content=FACT, citations=cited)
+        assert "error" not in saved, saved
+        link = [{"type": "related", "target": saved["id"]}]
+        other = call("memory_save", subject="Orders", content=FACT, links=link)["id"]
+        (found, *_) = call("memory_search", query="prices", verify=True)
+        assert found["id"] == saved["id"] and found["valid"] and found["score"] > 0
+        assert call("memory_get", memory_id=saved["id"])["content"] == FACT
+        assert {saved["id"], other} == {each["id"] for each in call("memory_list")}
+        assert call("memory_verify", memory_id=saved["id"])["valid"]
+        assert call("memory_batch_verify")["valid"]
+        graph = call("memory_graph_traverse", root_id=other, order="dfs")
+        assert list(graph["nodes"]) == [other, saved["id"]]
+        (related,) = call("memory_graph_related", memory_id=saved["id"])
+        assert related == {"id": other, "subject": "Orders", "type": "related"}
+        assert call("memory_sync_index")["index"] == "none"
+        gone = call("memory_save", subject="Gone", content=FACT)["id"]
+        assert call("memory_delete", memory_id=gone)["deleted"]
+
+    def test_two_processes_serve_it_at_once(self, tmp_path: Path) -> None:
+        """In one repository; each deletes only its own."""
+
+        def play(number: int) -> None:
+            with self.process(tmp_path) as client:
+                for each in range(3):
+                    subject = f"Memory {number} {each}"
+                    saved = client.call("memory_save", subject=subject, content=FACT)
+                    assert client.call("memory_get", memory_id=saved["id"])["subject"] == subject
+                    assert client.call("memory_delete", memory_id=saved["id"])["deleted"]
+                assert client.close() == 0
+                assert "Traceback" not in client.log()
+
+        self.environ(tmp_path)
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(play, range(2)))
+        assert Memories(tmp_path).list().memories == {}
+
+
+def test_stale_ones_are_named_in_a_second_text(repo: Path) -> None:
+    """The list itself stays as specified."""
+    environ = {"AIAML_CITATIONS_REPO": str(repo)}
+    with Client(repo, command=(*SERVER, "--toolset", "citations"), environ=environ) as client:
+        cited = [{"path": "prices.py", "line": 2}]
+        client.call("memory_save", subject="Prices", content=FACT, citations=cited)
+        (repo / "prices.py").write_text("nothing\n")
+        (repo / "memories" / "mem-bad.md").write_text("bad")
+        arguments = {"query": "prices", "verify": True}
+        words = {"name": "memory_search", "arguments": arguments}
+        result = client.answer(client.request("tools/call", words))["result"]
+        assert result["structuredContent"] == {"result": []}
+        _, stale, bad = (each["text"] for each in result["content"])
+        assert "mem-prices-" in stale and "prices.py:2 changed" in stale
+        assert "mem-bad.md: line 1" in bad
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "code"),
+    [
+        ("memory_get", {"memory_id": "mem-nowhere"}, "NotFound"),
+        ("memory_get", {"memory_id": "mem-bad"}, "MalformedMemory"),
+        ("memory_verify", {"memory_id": "../prices.py"}, "NotFound"),
+        ("memory_delete", {"memory_id": "mem-nowhere"}, "NotFound"),
+        ("memory_graph_related", {"memory_id": "mem-nowhere"}, "NotFound"),
+        ("memory_batch_verify", {"memory_ids": ["mem-nowhere"]}, "NotFound"),
+        ("memory_search", {"query": ""}, "InvalidInput"),
+        ("memory_search", {"query": "x", "limit": "3"}, "InvalidInput"),
+        ("memory_save", {"subject": "x" * 80, "content": "x"}, "InvalidInput"),
+        ("memory_save", {"subject": "x", "content": "x", "id": "x"}, "InvalidInput"),
+        (
+            "memory_save",
+            {"subject": "x", "content": "x", "citations": [{"path": "../x"}]},
+            "InvalidCitation",
+        ),
+        (
+            "memory_save",
+            {"subject": "x", "content": "x", "citations": [{"line": 1}]},
+            "InvalidInput",
+        ),
+        ("memory_save", {"subject": "x", "content": "x", "links": ["mem-a"]}, "InvalidInput"),
+        ("memory_graph_traverse", {"root_id": "mem-good", "order": "up"}, "InvalidInput"),
+    ],
+)
+def test_each_refusal_has_its_code(
+    tool: str, arguments: dict[str, Any], code: str, repo: Path
+) -> None:
+    """And changes nothing."""
+    from mcp import Client as SdkClient
+
+    from aiaml_server import toolsets
+    from aiaml_server.server import Server
+
+    Memories(repo).save("Good", FACT, id="mem-good")
+    (repo / "memories" / "mem-bad.md").write_text("bad")
+    before = git(repo, "status", "--porcelain", "-uall")
+    built = at(toolsets.door("citations").build)({"AIAML_CITATIONS_REPO": str(repo)})
+
+    async def asked() -> Any:
+        async with SdkClient(Server([built])) as client:
+            return await client.call_tool(tool, arguments)
+
+    result = anyio.run(asked)
+    assert result.is_error and result.structured_content["error"] == code
+    assert git(repo, "status", "--porcelain", "-uall") == before
+
+
+def test_without_a_repository_each_tool_says_so(tmp_path: Path) -> None:
+    """The server starts all the same; one that appears is found."""
+    calls = CitationTools(str(tmp_path / "nowhere"))
+    with pytest.raises(NoRepository):
+        calls.memory_list()
+    (tmp_path / "nowhere").mkdir()
+    assert calls.memory_list().value == []
+
+
+def test_a_change_of_the_settings_is_seen(repo: Path) -> None:
+    """By the running server; a wrong one is said at each call."""
+    calls = CitationTools(str(repo))
+    calls.memory_save("Prices", FACT)
+    (repo / ".memory-config.yaml").write_text("storage: {directory: docs/memories}\n")
+    assert calls.memory_list().value == []
+    (repo / ".memory-config.yaml").write_text("storage: {dir: x}\n")
+    with pytest.raises(InvalidConfig, match=r"storage\.directory"):
+        calls.memory_list()
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+def bare(*words: str, cwd: Path, data: str = "") -> subprocess.CompletedProcess[str]:
+    """Run the command on a Python without anything installed, from a checkout."""
+    script = "import sys; sys.path.insert(0, sys.argv.pop(1)); import runpy; "
+    script += "runpy.run_module('aiaml_server.toolsets.citations', run_name='__main__')"
+    outer = {key: each for key, each in os.environ.items() if not key.startswith("AIAML_")}
+    return subprocess.run(
+        [sys.executable, "-I", "-S", "-c", script, str(ROOT / "src"), *words],
+        cwd=cwd,
+        env=outer,
+        input=data,
+        capture_output=True,
+        check=False,
+        encoding="utf-8",
+        timeout=60,
+    )
+
+
+def full(*words: str, cwd: Path, data: str = "") -> subprocess.CompletedProcess[str]:
+    """Run the same by `aiaml citations`."""
+    outer = {key: each for key, each in os.environ.items() if not key.startswith("AIAML_")}
+    return subprocess.run(
+        [*SERVER, "citations", *words],
+        cwd=cwd,
+        env={**outer, "HOME": str(cwd)},
+        input=data,
+        capture_output=True,
+        check=False,
+        encoding="utf-8",
+        timeout=60,
+    )
+
+
+@pytest.mark.parametrize("command", [bare, full])
+def test_the_command_does_what_the_tools_do(command: Callable[..., Any], repo: Path) -> None:
+    """Both command lines, from a directory below: save, list, get, search, graph, delete."""
+    below = repo / "docs"
+    below.mkdir()
+
+    def said(*words: str, code: int = 0, data: str = "") -> str:
+        done = command(*words, cwd=below, data=data)
+        assert done.returncode == code, done.stderr
+        assert "Traceback" not in done.stderr
+        return str(done.stdout + done.stderr)
+
+    def answered(*words: str) -> Any:
+        return json.loads(command(*words, "--json", cwd=below).stdout)
+
+    words = ("save", "Prices are in cents", "--cite", "prices.py:2", "--tag", "billing")
+    assert said(*words, data=FACT).startswith("saved memories/mem-prices-are-in-cents-")
+    saved = answered(*words, "--content", FACT)
+    assert saved["created"] is False
+    first = saved["id"]
+    linked = ("--link", f"supersedes:{first}", "--link", "related:mem-gone")
+    second = answered("save", "Prices are in euros", "--content", "x", *linked)["id"]
+    assert "--link: 'x'" in said("save", "s", "--content", "x", "--link", "x", code=2)
+    assert first in said("list") and second not in said("list", "--tag", "billing")
+    assert [each["id"] for each in answered("list")] == [first, second]
+    assert 'snippet: "return sum(order)  # in cents"' in said("get", first)
+    assert answered("get", first)["content"] == FACT
+    assert "there is no memory mem-x" in said("get", "mem-x", code=1)
+    assert f"superseded by {second}" in said("search", "cents", "--limit", "1")
+    assert answered("search", "prices", "cents")[0]["id"] == second
+    assert said("search", "zebra", code=1) == ""
+    assert second in said("graph") and first not in said("graph", "--roots")
+    assert "-> related mem-gone (missing)" in said("graph", second)
+    assert said("graph", second, "--format", "mermaid").startswith("graph LR")
+    assert said("graph", second, "--format", "dot").startswith("digraph")
+    assert list(answered("graph", second, "--order", "dfs")["nodes"]) == [second, first]
+    assert "2 verified, 0 stale" in said("verify")
+    assert "links to it (supersedes)" in said("delete", first)
+    assert answered("delete", second)["deleted"] is True
+    assert "words alone" in said("sync-index")
+
+
+@pytest.mark.parametrize("command", [bare, full])
+def test_verify_is_made_for_ci(command: Callable[..., Any], repo: Path) -> None:
+    """Exit code 0, 1 or 2; file, line, verdict and today's line; annotations; some or all."""
+    memories = Memories(repo)
+    moved = memories.save("Moved", FACT, [Citation("prices.py", 2)])
+    stale = memories.save("Stale", FACT, [Citation("prices.py", 1)])
+    (repo / "prices.py").write_text("\n\ndef price(orders):\n    return sum(order)  # in cents\n")
+    done = command("verify", cwd=repo)
+    assert done.returncode == 1
+    likest = "(the likest line is 3: def price(orders):)"
+    assert done.stdout.splitlines() == [
+        f"{moved.path}: prices.py:2 moved, today prices.py:4",
+        f"{stale.path}: prices.py:1 changed {likest}",
+    ]
+    assert done.stderr == "2 verified, 1 stale\n"
+    assert command("verify", moved.id, cwd=repo).returncode == 0
+    assert command("verify", moved.path, cwd=repo).returncode == 0
+    assert command("verify", moved.path, stale.path, cwd=repo).returncode == 1
+    assert command("verify", "mem-nowhere", cwd=repo).returncode == 2
+    report = json.loads(command("verify", "--json", cwd=repo).stdout)
+    assert (report["valid"], report["checked"], report["stale"]) == (False, 2, 1)
+    (citation,) = report["memories"][0]["citations"]
+    assert citation == {
+        "path": "prices.py", "line": 2, "snippet": "return sum(order)  # in cents",
+        "verdict": "moved", "confidence": 0.99, "today": {"path": "prices.py", "line": 4},
+    }  # fmt: skip
+    shown = command("verify", "--format", "github", cwd=repo)
+    assert shown.returncode == 1
+    assert shown.stdout == (
+        f"::error file={stale.path},title=changed::prices.py:1 is changed: "
+        "the likest line is 3: def price(orders):\n"
+    )
+    assert command("verify", "--update", cwd=repo).returncode == 1
+    assert memories.get(moved.id).citations[0].line == 4
+    (repo / "memories" / "mem-bad.md").write_text("---\nid: mem-bad\n---\n")
+    done = command("verify", moved.id, cwd=repo)
+    assert done.returncode == 0
+    done = command("verify", cwd=repo)
+    assert done.returncode == 2 and "mem-bad.md: line 2" in done.stdout
+    (repo / ".memory-config.yaml").write_text("nonsense: 1\n")
+    done = command("verify", cwd=repo)
+    assert done.returncode == 2 and "line 1: nonsense" in done.stderr
+
+
+@pytest.mark.parametrize("command", [bare, full])
+def test_where_there_is_no_repository(command: Callable[..., Any], tmp_path: Path) -> None:
+    """A clear sentence and exit code 2; --repo and the variable name one."""
+    place = tmp_path / "elsewhere"
+    place.mkdir()
+    done = command("list", cwd=place)
+    if done.returncode == 0:  # the temporary directory itself lies in a repository
+        return
+    assert done.returncode == 2 and "AIAML_CITATIONS_REPO" in done.stderr
+    assert command("list", "--repo", str(place), cwd=place).returncode == 0
+    assert command("list", "--repo", str(place / "x"), cwd=place).returncode == 2
+    assert command("nonsense", cwd=place).returncode == 2
+
+
+@pytest.mark.parametrize("command", [bare, full])
+def test_nothing_hostile_reaches_the_terminal(command: Callable[..., Any], repo: Path) -> None:
+    """What a memory by other hands says is made visible."""
+    (repo / "memories").mkdir()
+    head = 'id: mem-a\nsubject: "t\\e]0;x\\a\\u202e"\ntags: ["\\x9b"]'
+    text = f"---\n{head}\n---\n\x1b[31mred\n"
+    (repo / "memories" / "mem-a.md").write_text(text, encoding="utf-8")
+    for line in (
+        "list",
+        "list --json",
+        "get mem-a",
+        "get mem-a --json",
+        "search t --json",
+        "graph",
+    ):
+        done = command(*line.split(), cwd=repo)
+        assert done.stdout
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", done.stdout + done.stderr), line
+
+
+def test_doctor_looks_at_the_repository(repo: Path) -> None:
+    """Which it is, whether its citations hold, what cannot be read, and what is missing."""
+    environ = {"AIAML_TOOLSETS": "citations", "AIAML_CITATIONS_REPO": str(repo)}
+
+    def lines() -> str:
+        return run("doctor", "toolsets", **environ).stdout
+
+    Memories(repo).save("Prices", FACT, [Citation("prices.py", 2)])
+    assert "1 memory" in lines() and "stale" not in lines()
+    (repo / "prices.py").write_text("nothing\n")
+    assert "1 memory, 1 stale" in lines() and "aiaml citations verify" in lines()
+    (repo / "memories" / "mem-bad.md").write_text("bad")
+    assert "mem-bad.md: line 1" in lines()
+    (repo / ".memory-config.yaml").write_text("x: 1\n")
+    assert "x is no known key" in lines()
+    environ["AIAML_CITATIONS_REPO"] = str(repo / "nowhere")
+    assert "is no directory" in lines()

@@ -28,7 +28,7 @@ from aiaml_server.toolsets.citations.failures import (
     DiskError,
     InvalidCitation,
     InvalidConfig,
-    InvalidValue,
+    InvalidInput,
     MalformedMemory,
     NoRepository,
     NotFound,
@@ -450,19 +450,19 @@ class TestFiles(Repository):
             "mem-" + "a" * 200,
             "",
         ):
-            refused(InvalidValue, partial(self.save, id=wrong))
-        assert "case" in refused(InvalidValue, lambda: self.save(id="mem-API-versioning-001"))
+            refused(InvalidInput, partial(self.save, id=wrong))
+        assert "case" in refused(InvalidInput, lambda: self.save(id="mem-API-versioning-001"))
 
     def test_values_that_cannot_be_used_are_refused(self) -> None:
         """And nothing is written."""
         for subject in ("", " ", "x" * 80, "two\nlines", "a\x07", "a\u2028b"):
-            refused(InvalidValue, partial(self.save, subject))
+            refused(InvalidInput, partial(self.save, subject))
         for content in ("", "\n", "\x00", "a\x1b[0m"):
-            refused(InvalidValue, partial(self.memories.save, "s", content))
-        refused(InvalidValue, lambda: self.save(tags=[""]))
-        refused(InvalidValue, lambda: self.save(links=[Link("likes", "mem-a")]))
-        refused(InvalidValue, lambda: self.save(links=[Link("related", "../a")]))
-        refused(InvalidValue, lambda: self.memories.save("s", "x" * 2_000_000))
+            refused(InvalidInput, partial(self.memories.save, "s", content))
+        refused(InvalidInput, lambda: self.save(tags=[""]))
+        refused(InvalidInput, lambda: self.save(links=[Link("likes", "mem-a")]))
+        refused(InvalidInput, lambda: self.save(links=[Link("related", "../a")]))
+        refused(InvalidInput, lambda: self.memories.save("s", "x" * 2_000_000))
         assert self.memories.list().memories == {}
 
     def test_the_usual_parts_of_a_text_are_asked_for_softly(self) -> None:
@@ -834,8 +834,8 @@ class TestSearching(Repository):
         assert hit.memory.id == ids[3]
         assert list(self.memories.list(["t4"]).memories) == [ids[4]]
         for wrong in (0, -1, 1001):
-            refused(InvalidValue, partial(self.memories.search, "x", wrong))
-        refused(InvalidValue, lambda: self.memories.search(" "))
+            refused(InvalidInput, partial(self.memories.search, "x", wrong))
+        refused(InvalidInput, lambda: self.memories.search(" "))
 
     def test_stale_ones_can_be_left_out(self) -> None:
         """And are named; the next best take their places."""
@@ -971,9 +971,9 @@ class TestGraph(Repository):
         assert self.memories.find_roots() == [root.id]
         refused(NotFound, lambda: self.memories.traverse("mem-gone"))
         refused(MalformedMemory, lambda: self.memories.traverse("mem-bad"))
-        refused(InvalidValue, lambda: self.memories.traverse(root.id, link_types=["likes"]))
-        refused(InvalidValue, lambda: self.memories.traverse(root.id, order="random"))
-        refused(InvalidValue, lambda: self.memories.traverse(root.id, max_depth=-1))
+        refused(InvalidInput, lambda: self.memories.traverse(root.id, link_types=["likes"]))
+        refused(InvalidInput, lambda: self.memories.traverse(root.id, order="random"))
+        refused(InvalidInput, lambda: self.memories.traverse(root.id, max_depth=-1))
 
     def test_pictures(self) -> None:
         """Whatever a subject says, it stays a label."""

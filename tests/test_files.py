@@ -367,12 +367,16 @@ DIRECTLY = {
     "database.py": {"unlink"},  # see `remove`
     "sqlite.py": {"read_text"},  # the start of the machine
     "toolsets/sessions/demo.py": {"read_text", "write_text"},  # in a directory of its own
+    "toolsets/citations/demo.py": {"read_text", "write_text"},  # the same
+    "toolsets/citations/bare.py": {"os.open"},  # nowhere, once the pipe is closed
+    "toolsets/citations/lock.py": {"os.open"},  # a directory to lock it; a file with O_NOFOLLOW
     # A file that was just written or read through the door, and is deleted.
     "cli/demo.py": {"read_text"},
     "doctor/place.py": {"read_text", "unlink"},
     "store.py": {"unlink"},
     "sync/asked.py": {"unlink"},
     "toolsets/compartments/file.py": {"rename", "unlink"},  # the damaged file; a run's lock
+    "toolsets/citations/store.py": {"unlink"},  # a memory; a temporary file of ours
     "toolsets/sessions/place.py": {"unlink"},  # a temporary file of ours
     "sync/seen.py": {"unlink", "os.open"},  # O_EXCL
     "sync/worktree.py": {"unlink"},

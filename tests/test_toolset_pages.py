@@ -15,7 +15,7 @@ from aiaml_server.errors import AiamlError
 from aiaml_server.toolset import at
 
 ROOT = Path(__file__).parent.parent
-PAGES = ("sessions", "compartments")
+PAGES = ("sessions", "compartments", "citations")
 
 
 def page(name: str) -> str:

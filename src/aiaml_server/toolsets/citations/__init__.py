@@ -1,1 +1,87 @@
-"""`citations`: memories of a code base that cite its lines, and know when they are stale."""
+"""`citations`: memories of a code base that cite its lines, and know when they are stale.
+
+from aiaml_server.toolsets.citations import Citation, Memories
+
+memories = Memories("/home/ada/shop")
+memories.save("Prices are in cents", "**Fact**: …", [Citation("shop/prices.py", 12)])
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from aiaml_server.toolset import Door, Variable
+
+if TYPE_CHECKING:
+    from .failures import Refused
+    from .indexes import MemoryIndex, NullIndex
+    from .memories import Memories
+    from .model import Citation, Link, Memory
+    from .verify import Checked
+
+__all__ = [
+    "DOOR",
+    "Checked",
+    "Citation",
+    "Link",
+    "Memories",
+    "Memory",
+    "MemoryIndex",
+    "NullIndex",
+    "Refused",
+]
+
+REPOSITORY = "AIAML_CITATIONS_REPO"
+
+
+def _as_given(_variable: str, value: str) -> str:
+    """Take a directory as it is named; whether it is one is seen when it is used."""
+    return value
+
+
+DOOR = Door(
+    name="citations",
+    summary="memories of a code base that cite its lines, and know when they are stale",
+    tools=(
+        "memory_search",
+        "memory_save",
+        "memory_get",
+        "memory_verify",
+        "memory_list",
+        "memory_graph_traverse",
+        "memory_graph_related",
+        "memory_delete",
+        "memory_batch_verify",
+        "memory_sync_index",
+    ),
+    variables=(
+        Variable(
+            REPOSITORY,
+            "",
+            _as_given,
+            "the repository whose memories are served; else it is found upwards from the working"
+            " directory",
+        ),
+    ),
+    build="aiaml_server.toolsets.citations.tools:build",
+    verbs="aiaml_server.toolsets.citations.verbs:citations",
+    checks="aiaml_server.toolsets.citations.verbs:checks",
+    demo="aiaml_server.toolsets.citations.demo:demo",
+)
+
+_PLACES = {
+    "Checked": "verify",
+    "Citation": "model",
+    "Link": "model",
+    "Memories": "memories",
+    "Memory": "model",
+    "MemoryIndex": "indexes",
+    "NullIndex": "indexes",
+    "Refused": "failures",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first used."""
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_PLACES[name]}", __name__), name)

@@ -25,6 +25,8 @@ def recorded(given: Citation, sources: Sources) -> tuple[Citation, list[str]]:
     cited = replace(given, path=re.sub(r"^(?:\./)+", "", given.path.replace("\\", "/")))
     if not cited.path.strip("/ ") or len(cited.path) > 1000 or "\n" in cited.path:
         raise InvalidCitation("citations: path must be a file's, relative to the repository's top")
+    if cited.line is not None and cited.line < 1:
+        raise InvalidCitation(f"citations: line {cited.line} of {cited.path}; lines count from 1")
     if len(cited.snippet or "") > LONGEST_SNIPPET:
         raise InvalidCitation(
             f"citations: a snippet of {cited.path} is longer than 4,000 characters"

@@ -17,7 +17,7 @@ class InvalidConfig(Refused):
     """`.memory-config.yaml` is not as it must be."""
 
 
-class InvalidValue(Refused):
+class InvalidInput(Refused):
     """A value that cannot be used; the sentence says what would be right."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from .model import Link, Memory
 
@@ -142,14 +142,3 @@ def dot(walk: Walk, subjects: Mapping[str, str]) -> str:
 
 def _quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def stated(walk: Walk, subjects: Mapping[str, str]) -> dict[str, Any]:
-    """Return a walk as programs get it."""
-    return {
-        "nodes": {
-            each: {"subject": subjects[each], "depth": depth} for each, depth in walk.nodes.items()
-        },
-        "edges": [edge._asdict() for edge in walk.edges],
-        "missing": walk.missing,
-    }

@@ -16,7 +16,7 @@ from aiaml_server.toolset import repair_surrogates
 from . import graph
 from .citing import recorded
 from .config import NAME, Config, load
-from .failures import InvalidValue, MalformedMemory, NoRepository, NotFound, Unavailable
+from .failures import InvalidInput, MalformedMemory, NoRepository, NotFound, Unavailable
 from .graph import Edge, Walk
 from .indexes import MemoryIndex, NullIndex, Synced
 from .model import LINK_TYPES, LONGEST_SUBJECT, Citation, Link, Memory, instant, is_id, new_id, now
@@ -170,13 +170,13 @@ class Memories:
             tags: only memories that have all of these.
 
         Raises:
-            InvalidValue: the question is empty, or the limit none.
+            InvalidInput: the question is empty, or the limit none.
         """
         if not query.strip():
-            raise InvalidValue("query: must be words to search for")
+            raise InvalidInput("query: must be words to search for")
         limit = self.config.limit if limit is None else limit
         if not 1 <= limit <= MOST:
-            raise InvalidValue(f"limit: must be a whole number from 1 to {MOST}")
+            raise InvalidInput(f"limit: must be a whole number from 1 to {MOST}")
         scan = self.store.scan()
         wanted = {each.casefold() for each in tags or ()}
         found = [
@@ -224,14 +224,14 @@ class Memories:
         What is not given stays as it was.
 
         Raises:
-            InvalidValue, InvalidCitation: a value cannot be used.
+            InvalidInput, InvalidCitation: a value cannot be used.
             MalformedMemory: the file that would be updated is no memory.
             Busy, DiskError: see there.
         """
         subject = _line("subject", subject, LONGEST_SUBJECT)
         content, warnings = _content(content)
         if id is not None and not is_id(id):
-            raise InvalidValue(f"id: {id[:150]!r} must look like mem-topic-1a2b3c4d")
+            raise InvalidInput(f"id: {id[:150]!r} must look like mem-topic-1a2b3c4d")
         sources = Sources(self.root)
         cited: tuple[Citation, ...] | None = None
         if citations is not None:
@@ -279,7 +279,7 @@ class Memories:
                 return name, None
             if given or (found.subject, found.content) == (subject, content):
                 return name, found
-        raise InvalidValue("id: all that this subject and content have are taken; give one")
+        raise InvalidInput("id: all that this subject and content have are taken; give one")
 
     def _warnings_of(self, links: Iterable[Link], memory_id: str) -> Sequence[str]:
         known = {*self.store.ids(), memory_id}
@@ -385,17 +385,17 @@ class Memories:
             order: `bfs` or `dfs`.
 
         Raises:
-            InvalidValue: there is no such type or order.
+            InvalidInput: there is no such type or order.
             NotFound, MalformedMemory, DiskError: of the first memory.
         """
         types = None if link_types is None else set(link_types)
         for each in types or ():
             if each not in LINK_TYPES:
-                raise InvalidValue(f"link_types: {each!r} must be one of {', '.join(LINK_TYPES)}")
+                raise InvalidInput(f"link_types: {each!r} must be one of {', '.join(LINK_TYPES)}")
         if order not in graph.ORDERS:
-            raise InvalidValue(f"order: {order!r} must be bfs or dfs")
+            raise InvalidInput(f"order: {order!r} must be bfs or dfs")
         if max_depth < 0:
-            raise InvalidValue("max_depth: must be a whole number from 0")
+            raise InvalidInput("max_depth: must be a whole number from 0")
         self.get(root_id)
 
         def links(memory_id: str) -> Sequence[Link] | None:
@@ -427,13 +427,13 @@ def _line(field: str, text: str, longest: int) -> str:
     """Return a text that is one line, without blanks around.
 
     Raises:
-        InvalidValue: it is empty, too long, or has control characters.
+        InvalidInput: it is empty, too long, or has control characters.
     """
     text = repair_surrogates(text).strip()
     if not text or len(text) > longest:
-        raise InvalidValue(f"{field}: must have from 1 to {longest} characters")
+        raise InvalidInput(f"{field}: must have from 1 to {longest} characters")
     if _CONTROL.search(text) or len(text.splitlines()) > 1:
-        raise InvalidValue(f"{field}: must be one line, without control characters")
+        raise InvalidInput(f"{field}: must be one line, without control characters")
     return text
 
 
@@ -441,14 +441,14 @@ def _content(content: str) -> tuple[str, list[str]]:
     """Return a content as it is kept, and what is usual and missing in it.
 
     Raises:
-        InvalidValue: it is empty or has control characters.
+        InvalidInput: it is empty or has control characters.
     """
     content = re.sub(r"\r\n?", "\n", repair_surrogates(content)).strip("\n")
     if not content.strip():
-        raise InvalidValue("content: is empty; state the fact, its reasoning and the action")
+        raise InvalidInput("content: is empty; state the fact, its reasoning and the action")
     if found := _CONTROL.search(content):
         line = content.count("\n", 0, found.start()) + 1
-        raise InvalidValue(f"content: line {line} has the control character U+{ord(found[0]):04X}")
+        raise InvalidInput(f"content: line {line} has the control character U+{ord(found[0]):04X}")
     missing = [each for each in _PARTS if f"**{each}**:" not in content]
     if missing:
         return content, [f"content has no {' and no '.join(f'**{each}**:' for each in missing)}"]
@@ -457,7 +457,7 @@ def _content(content: str) -> tuple[str, list[str]]:
 
 def _link(link: Link) -> Link:
     if link.type not in LINK_TYPES:
-        raise InvalidValue(f"links: type {link.type!r} must be one of {', '.join(LINK_TYPES)}")
+        raise InvalidInput(f"links: type {link.type!r} must be one of {', '.join(LINK_TYPES)}")
     if not is_id(link.target):
-        raise InvalidValue(f"links: target {link.target[:150]!r} must be a memory's id")
+        raise InvalidInput(f"links: target {link.target[:150]!r} must be a memory's id")
     return link

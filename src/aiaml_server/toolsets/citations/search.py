@@ -27,8 +27,8 @@ class Hit(NamedTuple):
 def rank(memories: Iterable[Memory], query: str, shortest: int = 3) -> list[tuple[Memory, float]]:
     """Return the memories that share words with a question, best first, with their scores.
 
-    A word's weight is log(1 + memories / memories that have it). What has the same score comes
-    newest first, then by id.
+    A word's weight is log(1 + memories / memories that have it). What has the same score is
+    ordered by the words that it shares in its subject, then newest first, then by id.
     """
     asked = set(terms(query, shortest))
     texts = [(each, asked & _words(each, shortest)) for each in memories]
@@ -42,7 +42,10 @@ def rank(memories: Iterable[Memory], query: str, shortest: int = 3) -> list[tupl
     ]
     found.sort(key=lambda hit: hit[0].id)
     found.sort(key=lambda hit: hit[0].created, reverse=True)
-    found.sort(key=lambda hit: round(hit[1], 9), reverse=True)
+    found.sort(
+        key=lambda hit: (round(hit[1], 9), len(asked & {*terms(hit[0].subject, shortest)})),
+        reverse=True,
+    )
     return found
 
 

@@ -14,7 +14,7 @@ from aiaml_server.errors import MalformedFile
 from aiaml_server.files import is_temporary, read_regular, replace_atomic, sync_directory
 
 from .config import Config
-from .failures import DiskError, InvalidValue, MalformedMemory, NotFound
+from .failures import DiskError, InvalidInput, MalformedMemory, NotFound
 from .frontmatter import Document, read
 from .lock import alone
 from .model import KEYS, PREFIX, Memory, identity, is_id, memory
@@ -162,7 +162,7 @@ class Store:
         """Be the only one who writes; what a writer that was killed has left is cleared away.
 
         Raises:
-            Busy: another process holds the lock for too long.
+            Busy: another process is at it for too long.
             DiskError: the directory cannot be made or locked.
         """
         try:
@@ -181,12 +181,12 @@ class Store:
         """Write a memory that is not there yet, while `writing`.
 
         Raises:
-            InvalidValue: another file would have the same name on some systems.
+            InvalidInput: another file would have the same name on some systems.
             DiskError: the disk refused.
         """
         for other in self.ids():
             if other.lower() == new.id.lower():
-                raise InvalidValue(f"id: {new.id} differs from {other} by case alone; take another")
+                raise InvalidInput(f"id: {new.id} differs from {other} by case alone; take another")
         lines = [line for key, value in new.stated().items() for line in block(key, value)]
         self._write(new.id, "\n".join(["---", *lines, "---", "", new.content, ""]))
 
@@ -239,7 +239,7 @@ class Store:
         path = self._file(memory_id)
         data = text.encode("utf-8", "surrogatepass")
         if len(data) > MAX_FILE:
-            raise InvalidValue(f"content: the file would have more than {MAX_FILE // 1024} KiB")
+            raise InvalidInput(f"content: the file would have more than {MAX_FILE // 1024} KiB")
         try:
             mode = path.stat().st_mode if path.exists() else self.directory.stat().st_mode & 0o666
             replace_atomic(path, data, stat.S_IMODE(mode))

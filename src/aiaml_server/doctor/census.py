@@ -29,7 +29,7 @@ Question = tuple[str, ...]
 
 
 @dataclass
-class FileScan:
+class Census:
     """What a reading showed.
 
     Attributes:
@@ -87,24 +87,24 @@ class FileScan:
             self.foreign.append(os.path.basename(path))  # noqa: PTH119 (100,000 of them)
 
 
-def look(store: Store) -> FileScan:
+def look(store: Store) -> Census:
     """Read every file of a store.
 
     Raises:
         StoreError: the directory cannot be listed.
     """
     names = sorted(store.names())
-    scan = FileScan(answers={question: [] for question in _questions(store, names)})
+    census = Census(answers={question: [] for question in _questions(store, names)})
     for name in progress(names, "reading"):
         with suppress(FileNotFoundError):
             try:
-                scan.note(name, store.read(name))
-                scan.stat(f"{store.directory}{os.sep}{name}")
+                census.note(name, store.read(name))
+                census.stat(f"{store.directory}{os.sep}{name}")
             except MalformedFile as error:
-                scan.malformed[name] = str(error)
-    for question, hits in scan.answers.items():
-        scan.answers[question] = ordered(hits)[:MAX_HITS]
-    return scan
+                census.malformed[name] = str(error)
+    for question, hits in census.answers.items():
+        census.answers[question] = ordered(hits)[:MAX_HITS]
+    return census
 
 
 def _texts(memory: Memory) -> Iterator[str]:

@@ -1,0 +1,107 @@
+"""The command on a bare Python: `python -m aiaml_server.toolsets.citations`, or a zip file of it.
+
+This is the one module of the command lines that writes to the terminal by itself: the room that all
+others use needs a library.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from aiaml_server.invisible import marked
+
+from .command import COULD_NOT, VERBS, Option, Verb, run
+
+INTERRUPTED, PIPE_CLOSED = 130, 141
+
+
+class BareScreen:
+    """The standard streams; what nobody would see is shown as code points."""
+
+    def __init__(self) -> None:
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="backslashreplace")
+
+    def out(self, text: str) -> None:
+        """Show an answer."""
+        sys.stdout.write(f"{marked(text)}\n")
+
+    def note(self, text: str) -> None:
+        """Show what is not the answer."""
+        sys.stderr.write(f"{marked(text)}\n")
+
+    def out_json(self, value: Any) -> None:
+        """Show an answer for programs, in ASCII."""
+        sys.stdout.write(f"{json.dumps(value, indent=2)}\n")
+
+    def read(self) -> str:
+        """Return what is typed or piped in."""
+        return sys.stdin.read()
+
+
+def parser(prog: str | None = None) -> argparse.ArgumentParser:
+    """Return what reads the command's words."""
+    top = argparse.ArgumentParser(prog, description=_SUMMARY)
+    verbs = top.add_subparsers(dest="verb", metavar="VERB", required=True)
+    for verb in VERBS:
+        examples = "\n".join(f"  {each}" for each in verb.examples)
+        each = verbs.add_parser(
+            verb.name,
+            help=verb.does.partition("\n")[0],
+            description=verb.does,
+            epilog=f"examples:\n{examples}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        for option in verb.options:
+            _add(each, option)
+        each.set_defaults(run=verb)
+    return top
+
+
+_SUMMARY = "Memories of a code base that cite its lines, and know when they are stale."
+
+
+def _add(to: argparse.ArgumentParser, option: Option) -> None:
+    words: dict[str, Any] = {"help": option.help}
+    if not option.metavar:
+        words["action"] = "store_true"
+    else:
+        words |= {"metavar": option.metavar, "default": option.default}
+        if option.choices:
+            words["choices"] = option.choices
+            words["metavar"] = "|".join(option.choices)
+        if option.number:
+            words["type"] = int
+        if option.many and option.name.startswith("-"):
+            words["action"] = "append"
+            words["default"] = []
+        elif option.many:
+            words["nargs"] = "+" if option.needed else "*"
+        elif not option.name.startswith("-") and not option.needed:
+            words["nargs"] = "?"
+    to.add_argument(option.name, **words)
+
+
+def main(words: Sequence[str] | None = None, prog: str | None = None) -> int:
+    """Run the command; return the exit code."""
+    given = vars(parser(prog).parse_args(words))
+    verb: Verb = given.pop("run")
+    screen = BareScreen()
+    try:
+        code = run(verb, screen, given)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
+    except OSError as error:
+        screen.note(str(error))
+        return COULD_NOT
+    return code

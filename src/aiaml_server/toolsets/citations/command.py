@@ -1,0 +1,428 @@
+"""The command's verbs: what each takes and does. Two command lines are made of this table."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from . import REPOSITORY, answers, graph
+from .failures import InvalidInput, NotFound, Refused
+from .memories import Memories, Verified, find_root
+from .model import LINK_TYPES, Citation, Link
+
+VALID, STALE, COULD_NOT = 0, 1, 2
+"""Exit codes: all well, or done; something is stale or was not found; it could not be done."""
+
+
+class Screen(Protocol):
+    """Where the verbs show things; what is shown is made safe there."""
+
+    def out(self, text: str) -> None:
+        """Show an answer."""
+
+    def note(self, text: str) -> None:
+        """Show what is not the answer."""
+
+    def out_json(self, value: Any) -> None:
+        """Show an answer for programs."""
+
+    def read(self) -> str:
+        """Return what is typed or piped in."""
+
+
+class Option(NamedTuple):
+    """One option, or an argument where its name has no dashes.
+
+    Attributes:
+        name: such as `--limit`.
+        help: what it means.
+        metavar: what stands for its value; empty for a flag.
+        many: whether there can be several.
+        choices: the values that it may have; empty for any.
+        number: whether it is a whole number.
+        needed: whether it must be there.
+    """
+
+    name: str
+    help: str
+    metavar: str = ""
+    many: bool = False
+    choices: tuple[str, ...] = ()
+    number: bool = False
+    needed: bool = False
+
+    @property
+    def key(self) -> str:
+        """The key of its value."""
+        return self.name.lstrip("-").replace("-", "_")
+
+    @property
+    def default(self) -> Any:
+        """Its value where it is not given; of several choices the first."""
+        if self.many:
+            return ()
+        return (self.choices[0] if self.choices else None) if self.metavar else False
+
+
+class Verb(NamedTuple):
+    """One verb.
+
+    Attributes:
+        name: what is typed.
+        does: what it does; the first line is the summary.
+        examples: how it is used.
+        options: what it takes.
+        run: does it; returns the exit code.
+    """
+
+    name: str
+    does: str
+    examples: tuple[str, ...]
+    options: tuple[Option, ...]
+    run: Callable[[Screen, Mapping[str, Any]], int]
+
+
+def run(verb: Verb, screen: Screen, given: Mapping[str, Any]) -> int:
+    """Run a verb; return the exit code. What it refuses is a sentence."""
+    try:
+        return verb.run(screen, given)
+    except NotFound as error:
+        screen.note(str(error))
+        return STALE
+    except Refused as error:
+        screen.note(str(error))
+        return COULD_NOT
+
+
+def _memories(given: Mapping[str, Any]) -> Memories:
+    return Memories(find_root(given["repo"] or os.environ.get(REPOSITORY)))
+
+
+# --- the verbs ------------------------------------------------------------------------------------
+
+
+def _search(screen: Screen, given: Mapping[str, Any]) -> int:
+    memories = _memories(given)
+    query = " ".join(given["query"])
+    found = memories.search(query, given["limit"], given["verify"], given["tag"])
+    if given["json"]:
+        screen.out_json(answers.found(memories, found))
+    for hit in () if given["json"] else found.hits:
+        screen.out(f"{hit.memory.id}  {hit.memory.subject}  ({hit.score:.2f})")
+        for by in hit.superseded_by:
+            screen.out(f"    superseded by {by}")
+        if (checked := found.checked.get(hit.memory.id)) and checked.stale:
+            screen.out(f"    stale: {answers.places(checked)}")
+    for remark in answers.remarks(found):
+        screen.note(remark)
+    return VALID if found.hits else STALE
+
+
+def _save(screen: Screen, given: Mapping[str, Any]) -> int:
+    memories = _memories(given)
+    content = given["content"]
+    if content is None:
+        content = screen.read()
+    cited = [_cited(each) for each in given["cite"]] if given["cite"] else None
+    links = [_linked(each) for each in given["link"]] if given["link"] else None
+    saved = memories.save(
+        given["subject"], content, cited, links, given["tag"] or None, given["id"]
+    )
+    if given["json"]:
+        screen.out_json(answers.saved(saved))
+    else:
+        screen.out(f"{'saved' if saved.created else 'updated'} {saved.path}")
+    for warning in () if given["json"] else saved.warnings:
+        screen.note(f"warning: {warning}")
+    return VALID
+
+
+def _cited(text: str) -> Citation:
+    path, colon, line = text.rpartition(":")
+    if not colon or not line.isascii() or not line.isdigit():
+        return Citation(text)
+    return Citation(path, int(line))
+
+
+def _linked(text: str) -> Link:
+    kind, colon, target = text.partition(":")
+    if not colon:
+        raise InvalidInput(f"--link: {text!r} must be TYPE:ID, such as related:mem-topic-1a2b3c4d")
+    return Link(kind, target)
+
+
+def _get(screen: Screen, given: Mapping[str, Any]) -> int:
+    memories = _memories(given)
+    memory = memories.get(given["id"])
+    checked = memories.verify(memory.id, False) if memories.config.on_retrieval else None
+    if given["json"]:
+        screen.out_json(answers.whole(memories, memory, checked))
+        return VALID
+    screen.out(memories.store.document(memory.id).text.removesuffix("\n"))
+    if checked and checked.stale:
+        screen.note(f"stale: {answers.places(checked)}")
+    return VALID
+
+
+def _list(screen: Screen, given: Mapping[str, Any]) -> int:
+    memories = _memories(given)
+    scan = memories.list(given["tag"])
+    if given["json"]:
+        screen.out_json([answers.summary(memories, each) for each in scan.memories.values()])
+    for memory in () if given["json"] else scan.memories.values():
+        late = "  (not verified lately)" if memories.is_overdue(memory) else ""
+        screen.out(f"{memory.id}  {memory.subject}{late}")
+    for sentence in scan.broken.values():
+        screen.note(f"cannot be read: {sentence}")
+    return VALID
+
+
+def _verify(screen: Screen, given: Mapping[str, Any]) -> int:
+    memories = _memories(given)
+    ids = [_id_of(each) for each in given["id"]] or None
+    try:
+        results, broken = memories.verify_all(ids, given["update"], given["update"])
+    except NotFound as error:
+        screen.note(str(error))
+        return COULD_NOT
+    if given["format"] == "github":
+        for line in _annotations(results, broken):
+            screen.out(line)
+    elif given["json"] or given["format"] == "json":
+        stated = [answers.verified(memories, each) for each in results]
+        stale = sum(bool(each.stale) for each in results)
+        report = {"checked": len(results), "stale": stale, "memories": stated}
+        screen.out_json(
+            {"valid": not (stale or broken), **report, "unreadable": list(broken.values())}
+        )
+    else:
+        _report(screen, results, broken)
+    if broken:
+        return COULD_NOT
+    return STALE if any(each.stale for each in results) else VALID
+
+
+def _id_of(text: str) -> str:
+    """Return the id that a person or pre-commit means: it, or the path of its file."""
+    name = text.replace("\\", "/").rpartition("/")[2]
+    return Path(name).stem if ("." in name and text != name) or name.endswith(".md") else text
+
+
+def _report(screen: Screen, results: Sequence[Verified], broken: Mapping[str, str]) -> None:
+    for result in results:
+        for each in result.checked:
+            if each.verdict == "ok":
+                continue
+            today = f", today {each.path}:{each.line}" if each.path else ""
+            note = f" ({each.note})" if each.note else ""
+            where = answers.place(each.citation)
+            screen.out(f"{result.path}: {where} {each.verdict}{today}{note}")
+    for sentence in broken.values():
+        screen.out(f"{sentence} (cannot be read)")
+    stale = sum(bool(each.stale) for each in results)
+    unsure = sum(not each.valid and not each.stale for each in results)
+    parts = [f"{len(results)} verified", f"{stale} stale"]
+    parts += [f"{unsure} ambiguous"] if unsure else []
+    parts += [f"{len(broken)} unreadable"] if broken else []
+    screen.note(", ".join(parts))
+
+
+def _annotations(results: Sequence[Verified], broken: Mapping[str, str]) -> list[str]:
+    """Return the lines that GitHub shows beside the memories' files."""
+    lines = []
+    for result in results:
+        for each in result.checked:
+            if each.valid:
+                continue
+            level = "error" if each.stale else "warning"
+            text = f"{answers.place(each.citation)} is {each.verdict}"
+            text += f": {each.note}" if each.note else ""
+            lines.append(_annotation(level, result.path, each.verdict, text))
+    return lines + [_annotation("error", path, "unreadable", text) for path, text in broken.items()]
+
+
+def _annotation(level: str, path: str, title: str, text: str) -> str:
+    def escaped(value: str, more: str = "") -> str:
+        for each in f"%\r\n{more}":
+            value = value.replace(each, f"%{ord(each):02X}")
+        return value
+
+    return f"::{level} file={escaped(path, ':,')},title={escaped(title, ':,')}::{escaped(text)}"
+
+
+def _graph(screen: Screen, given: Mapping[str, Any]) -> int:
+    memories = _memories(given)
+    if given["roots"] or not given["id"]:
+        found = list(memories.find_roots())
+        if given["json"]:
+            screen.out_json(found)
+        for each in () if given["json"] else found:
+            screen.out(f"{each}  {memories.get(each).subject}")
+        return VALID
+    root = given["id"]
+    walk = memories.traverse(root, _depth(given), given["type"] or None, given["order"])
+    if given["json"]:
+        screen.out_json(answers.walked(memories, root, walk))
+        return VALID
+    subjects = {each: memories.get(each).subject for each in walk.nodes}
+    if given["format"] == "text":
+        for each, depth in walk.nodes.items():
+            screen.out(f"{'  ' * depth}{each}  {subjects[each]}")
+            for edge in walk.edges:
+                if edge.source == each:
+                    gone = " (missing)" if edge.target in walk.missing else ""
+                    screen.out(f"{'  ' * depth}  -> {edge.type} {edge.target}{gone}")
+    else:
+        draw = graph.mermaid if given["format"] == "mermaid" else graph.dot
+        screen.out(draw(walk, subjects))
+    return VALID
+
+
+def _depth(given: Mapping[str, Any]) -> int:
+    return 3 if given["depth"] is None else given["depth"]
+
+
+def _delete(screen: Screen, given: Mapping[str, Any]) -> int:
+    memories = _memories(given)
+    edges = memories.delete(given["id"])
+    path = memories.store.path(given["id"])
+    if given["json"]:
+        names = sorted({each.source for each in edges})
+        screen.out_json({"id": given["id"], "path": path, "deleted": True, "referenced_by": names})
+        return VALID
+    screen.out(f"deleted {path}")
+    for edge in edges:
+        screen.note(f"{edge.source} links to it ({edge.type})")
+    return VALID
+
+
+def _sync_index(screen: Screen, given: Mapping[str, Any]) -> int:
+    done = _memories(given).sync_index()
+    if given["json"]:
+        screen.out_json(vars(done))
+    elif done.index == "none":
+        screen.out("search is by words alone: `index.type` in .memory-config.yaml names no index")
+    else:
+        counts = f"{done.added} added, {done.removed} removed"
+        screen.out(f"{done.index}: {done.memories} memories, {counts}")
+    return VALID
+
+
+# --- the table ------------------------------------------------------------------------------------
+
+REPO = Option("--repo", "The repository; else the one around the working directory.", "PATH")
+JSON = Option("--json", "Print JSON, for programs.")
+TAG = Option("--tag", "Only memories with this tag; can be given several times.", "TAG", many=True)
+ID = Option("id", "The memory's id.", "ID", needed=True)
+
+VERBS = (
+    Verb(
+        "search",
+        "Find memories by words or a question, best first.\n\nExit codes: 0 found, 1 nothing.",
+        ("search api versioning", "search --verify how are prices rounded"),
+        (
+            Option("query", "Words.", "WORD", many=True, needed=True),
+            Option("--limit", "At most so many.", "N", number=True),
+            Option("--verify", "Leave out memories with stale citations."),
+            *(TAG, JSON, REPO),
+        ),
+        _search,
+    ),
+    Verb(
+        "save",
+        "Save a memory, or update the one with --id.\n\nIts text is --content, or standard input.",
+        (
+            'save "Prices are in cents" --cite shop/prices.py:12 --content "**Fact**: …"',
+            'save --id mem-prices-1a2b3c4d "Prices are in cents" < text.md',
+        ),
+        (
+            Option("subject", "What it is about, in one line.", "SUBJECT", needed=True),
+            Option("--content", "The markdown.", "TEXT"),
+            Option(
+                "--cite",
+                "A line that it rests on; can be given several times.",
+                "PATH[:LINE]",
+                many=True,
+            ),
+            Option(
+                "--link",
+                f"A link: {', '.join(LINK_TYPES)}; can be given several times.",
+                "TYPE:ID",
+                many=True,
+            ),
+            Option("--tag", "A word to find it by; can be given several times.", "TAG", many=True),
+            Option("--id", "The memory to update.", "ID"),
+            *(JSON, REPO),
+        ),
+        _save,
+    ),
+    Verb("get", "Show a memory.", ("get mem-prices-1a2b3c4d",), (ID, JSON, REPO), _get),
+    Verb(
+        "list",
+        "List the memories; those that cannot be read are named.",
+        ("list", "list --tag billing --json"),
+        (TAG, JSON, REPO),
+        _list,
+    ),
+    Verb(
+        "verify",
+        "See whether the cited lines are still there.\n\nID is a memory's id or file; without one,"
+        " all are verified. Exit codes: 0 valid, 1 stale, 2 could not look, or not at each.",
+        (
+            "verify",
+            "verify --update",
+            "verify --format github",
+            "verify memories/mem-prices-1a2b3c4d.md",
+        ),
+        (
+            Option("id", "Only these.", "ID", many=True),
+            Option("--update", "Write today's lines and the time into the files."),
+            Option("--format", "How to print.", "FORMAT", choices=("text", "json", "github")),
+            *(JSON, REPO),
+        ),
+        _verify,
+    ),
+    Verb(
+        "graph",
+        "Show what a memory's links lead to; without ID, where to begin.",
+        (
+            "graph",
+            "graph mem-prices-1a2b3c4d --depth 2",
+            "graph mem-prices-1a2b3c4d --format mermaid",
+        ),
+        (
+            Option("id", "Where to begin.", "ID"),
+            Option("--depth", "How many links to follow one after another.", "N", number=True),
+            Option(
+                "--type",
+                "Only this type of link; can be given several times.",
+                "TYPE",
+                many=True,
+                choices=LINK_TYPES,
+            ),
+            Option(
+                "--order", "Level by level, or each branch first.", "ORDER", choices=graph.ORDERS
+            ),
+            Option("--format", "How to print.", "FORMAT", choices=("text", "mermaid", "dot")),
+            Option("--roots", "List the memories that no other one links to."),
+            *(JSON, REPO),
+        ),
+        _graph,
+    ),
+    Verb(
+        "delete",
+        "Delete a memory's file, and name the links that lead nowhere then.",
+        ("delete mem-prices-1a2b3c4d",),
+        (ID, JSON, REPO),
+        _delete,
+    ),
+    Verb(
+        "sync-index",
+        "Bring the index for search by meaning up to date.",
+        ("sync-index",),
+        (JSON, REPO),
+        _sync_index,
+    ),
+)

@@ -1,0 +1,486 @@
+"""The ten tools as agents see them: their schemas and shapes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+from pydantic import Field
+from typing_extensions import NotRequired, TypedDict
+
+from aiaml_server.errors import AiamlError
+from aiaml_server.toolset import CRASHED, Answer, Tool, Toolset, repair_surrogates
+
+from . import REPOSITORY, answers
+from . import descriptions as words
+from .config import load
+from .failures import Refused
+from .memories import Memories, find_root
+from .model import LINK_TYPES, Citation, Link
+
+
+class Failure(TypedDict, total=False):
+    """What every tool answers when it fails: a code of a closed list, and a sentence."""
+
+    error: str
+    message: str
+
+
+class Cited(TypedDict):
+    """A place in the repository that a memory rests on."""
+
+    path: Annotated[str, Field(description="The file, relative to the repository's top.")]
+    line: NotRequired[
+        Annotated[int | None, Field(strict=True, ge=1, description="The line's number.")]
+    ]
+    snippet: NotRequired[Annotated[str | None, Field(description="The line, as it must be.")]]
+
+
+class Linked(TypedDict):
+    """An edge to another memory."""
+
+    type: Annotated[str, Field(json_schema_extra={"enum": list(LINK_TYPES)})]
+    target: Annotated[str, Field(description="The other memory's id.")]
+
+
+class Today(TypedDict):
+    """Where a citation's line is today."""
+
+    path: str
+    line: int | None
+
+
+class CheckedShape(TypedDict):
+    """What became of a citation."""
+
+    path: str
+    line: int | None
+    snippet: str | None
+    verdict: str
+    confidence: float
+    today: Today | None
+    note: NotRequired[str]
+
+
+class CitedShape(TypedDict, total=False):
+    """A citation as it is kept."""
+
+    path: str
+    line: int
+    snippet: str
+    before: str
+    after: str
+
+
+class LinkedShape(TypedDict):
+    """A link as it is kept."""
+
+    type: str
+    target: str
+
+
+class SummaryShape(Failure, total=False):
+    """What a list says of a memory."""
+
+    id: str
+    subject: str
+    path: str
+    tags: list[str]
+    created: str | None
+    verified: str | None
+    confidence: float | None
+    days_since_verified: int | None
+    overdue: bool
+
+
+class MemoryResult(SummaryShape, total=False):
+    """A memory, whole."""
+
+    content: str
+    citations: list[CitedShape]
+    links: list[LinkedShape]
+    score: float
+    superseded_by: list[str]
+    valid: bool
+    stale_citations: list[CheckedShape]
+
+
+class SearchResult(Failure, total=False):
+    """What `memory_search` answers."""
+
+    result: list[MemoryResult]
+
+
+class SaveResult(Failure, total=False):
+    """What `memory_save` answers."""
+
+    id: str
+    path: str
+    created: bool
+    warnings: list[str]
+
+
+class VerifyResult(Failure, total=False):
+    """What `memory_verify` answers."""
+
+    id: str
+    subject: str
+    path: str
+    valid: bool
+    stale_citations: list[CheckedShape]
+    citations: list[CheckedShape]
+    confidence: float | None
+    verified: str | None
+    updated: bool
+    days_since_verified: int | None
+    overdue: bool
+
+
+class ListResult(Failure, total=False):
+    """What `memory_list` answers."""
+
+    result: list[SummaryShape]
+
+
+class NodeShape(TypedDict):
+    """A memory that was reached."""
+
+    subject: str
+    depth: int
+
+
+class EdgeShape(TypedDict):
+    """A link that was followed."""
+
+    source: str
+    target: str
+    type: str
+
+
+class GraphResult(Failure, total=False):
+    """What `memory_graph_traverse` answers."""
+
+    root: str
+    nodes: dict[str, NodeShape]
+    edges: list[EdgeShape]
+    missing: list[str]
+
+
+class Referring(TypedDict):
+    """A memory with a link to the one in question."""
+
+    id: str
+    subject: str
+    type: str
+
+
+class RelatedResult(Failure, total=False):
+    """What `memory_graph_related` answers."""
+
+    result: list[Referring]
+
+
+class DeleteResult(Failure, total=False):
+    """What `memory_delete` answers."""
+
+    id: str
+    path: str
+    deleted: bool
+    referenced_by: list[str]
+
+
+class BatchResult(Failure, total=False):
+    """What `memory_batch_verify` answers."""
+
+    valid: bool
+    checked: int
+    stale: int
+    memories: list[VerifyResult]
+    unreadable: list[str]
+
+
+class SyncResult(Failure, total=False):
+    """What `memory_sync_index` answers."""
+
+    index: str
+    memories: int
+    added: int
+    removed: int
+
+
+Id = Annotated[
+    str, Field(description="The memory's id.", examples=["mem-prices-are-in-cents-1a2b3c4d"])
+]
+Tags = Annotated[
+    list[str] | None,
+    Field(description="Only memories that have all of these tags.", examples=[["api", "billing"]]),
+]
+RULES = {
+    "query": "words or a question, as text",
+    "limit": "a whole number from 1, or nothing",
+    "verify": "true or false",
+    "tags": "a list of texts, or nothing",
+    "subject": "one line of less than 80 characters, as text",
+    "content": "markdown, as text",
+    "citations": "a list of {path, line?, snippet?}, or nothing",
+    "links": "a list of {type, target}, or nothing",
+    "id": "a memory's id, as text, or nothing for a new one",
+    "memory_id": "a memory's id, as text",
+    "memory_ids": "a list of memories' ids, or nothing for all",
+    "update_timestamp": "true or false",
+    "root_id": "a memory's id, as text",
+    "max_depth": "a whole number from 0",
+    "link_types": f"a list of some of {', '.join(LINK_TYPES)}, or nothing for all",
+    "order": "'bfs' or 'dfs'",
+}
+
+
+def build(values: Mapping[str, Any]) -> Toolset:
+    """Return the toolset, from its settings by variable."""
+    calls = CitationTools(values[REPOSITORY])
+    reads = {"reads": True, "repeatable": True}
+    return Toolset(
+        instructions=words.INSTRUCTIONS,
+        brief=words.BRIEF,
+        tools=(
+            _tool(calls.memory_search, words.SEARCH, SearchResult, **reads),
+            _tool(calls.memory_save, words.SAVE, SaveResult, destroys=True, repeatable=True),
+            _tool(calls.memory_get, words.GET, MemoryResult, **reads),
+            _tool(calls.memory_verify, words.VERIFY, VerifyResult, repeatable=True),
+            _tool(calls.memory_list, words.LIST, ListResult, **reads),
+            _tool(calls.memory_graph_traverse, words.TRAVERSE, GraphResult, **reads),
+            _tool(calls.memory_graph_related, words.RELATED, RelatedResult, **reads),
+            _tool(calls.memory_delete, words.DELETE, DeleteResult, destroys=True),
+            _tool(calls.memory_batch_verify, words.BATCH_VERIFY, BatchResult, repeatable=True),
+            _tool(calls.memory_sync_index, words.SYNC_INDEX, SyncResult, repeatable=True),
+        ),
+    )
+
+
+def _tool(call: Callable[..., Any], description: str, shape: type, **hints: bool) -> Tool:
+    name = call.__name__
+    rules = {each: RULES[each] for each in inspect.signature(call).parameters}
+    title = name.removeprefix("memory_").replace("_", " ").capitalize()
+    return Tool(name, title, description, call, shape, rules, failure, **hints)
+
+
+def failure(error: AiamlError | None) -> Failure:
+    """Return what every tool answers when it fails: a code of the closed list, and a sentence."""
+    if error is None:
+        return {"error": "InternalError", "message": CRASHED}
+    code = type(error).__name__ if isinstance(error, Refused) else "InvalidInput"
+    return {"error": code, "message": repair_surrogates(str(error))}
+
+
+class CitationTools:
+    """The ten tools' functions."""
+
+    def __init__(self, repository: str = "") -> None:
+        """Take the repository's directory; where none is named, it is found at each call."""
+        self._repository = repository
+        self._open: Memories | None = None
+
+    def _memories(self) -> Memories:
+        """Return the repository's memories, as its settings are now."""
+        root = find_root(self._repository)
+        if self._open is None or self._open.root != root or self._open.config != load(root):
+            self._open = Memories(root)
+        return self._open
+
+    def memory_search(
+        self,
+        query: Annotated[
+            str,
+            Field(
+                description="A few words, or a question.",
+                examples=["api versioning", "how are prices rounded?"],
+            ),
+        ],
+        limit: Annotated[
+            int | None,
+            Field(
+                strict=True,
+                description="At most so many; 10 where none is given, unless the repository's "
+                "settings say otherwise.",
+                examples=[5],
+            ),
+        ] = None,
+        verify: Annotated[
+            bool,
+            Field(
+                strict=True,
+                description="Leave out memories with stale citations.",
+                examples=[True],
+            ),
+        ] = False,
+        tags: Tags = None,
+    ) -> Any:
+        """Find memories."""
+        memories = self._memories()
+        result = memories.search(query, limit, verify, tags)
+        return Answer(answers.found(memories, result), answers.remarks(result))
+
+    def memory_save(
+        self,
+        subject: Annotated[
+            str,
+            Field(
+                description="What it is about, in one line of less than 80 characters.",
+                examples=["Prices are in cents until they are shown"],
+            ),
+        ],
+        content: Annotated[
+            str,
+            Field(
+                description="Markdown: **Fact**: …, **Reasoning**: …, **Action**: …",
+                examples=[
+                    "**Fact**: `price()` returns cents.\n\n**Reasoning**: …\n\n**Action**: …"
+                ],
+            ),
+        ],
+        citations: Annotated[
+            list[Cited] | None,
+            Field(
+                description="The lines that it rests on; the snippet is filled in.",
+                examples=[[{"path": "shop/prices.py", "line": 12}]],
+            ),
+        ] = None,
+        links: Annotated[
+            list[Linked] | None,
+            Field(
+                description="Edges to other memories.",
+                examples=[[{"type": "supersedes", "target": "mem-prices-are-in-euros-5e6f7a8b"}]],
+            ),
+        ] = None,
+        tags: Annotated[
+            list[str] | None, Field(description="Words to find it by.", examples=[["billing"]])
+        ] = None,
+        id: Annotated[  # noqa: A002 (the specification's name)
+            str | None,
+            Field(
+                description="The memory to update; a new one is made where none is given.",
+                examples=["mem-prices-are-in-cents-1a2b3c4d"],
+            ),
+        ] = None,
+    ) -> Any:
+        """Save a memory."""
+        cited = None if citations is None else [_citation(each) for each in citations]
+        linked = None if links is None else [Link(each["type"], each["target"]) for each in links]
+        return answers.saved(self._memories().save(subject, content, cited, linked, tags, id))
+
+    def memory_get(self, memory_id: Id) -> Any:
+        """Return a memory."""
+        memories = self._memories()
+        memory = memories.get(memory_id)
+        checked = memories.verify(memory_id, False) if memories.config.on_retrieval else None
+        return answers.whole(memories, memory, checked)
+
+    def memory_verify(
+        self,
+        memory_id: Id,
+        update_timestamp: Annotated[
+            bool,
+            Field(
+                strict=True,
+                description="Note the time in the file, if all citations are valid.",
+                examples=[False],
+            ),
+        ] = True,
+    ) -> Any:
+        """Verify a memory."""
+        memories = self._memories()
+        return answers.verified(memories, memories.verify(memory_id, update_timestamp))
+
+    def memory_list(self, tags: Tags = None) -> Any:
+        """List memories."""
+        memories = self._memories()
+        scan = memories.list(tags)
+        listed = [answers.summary(memories, each) for each in scan.memories.values()]
+        return Answer(listed, answers.unreadable(scan.broken))
+
+    def memory_graph_traverse(
+        self,
+        root_id: Id,
+        max_depth: Annotated[
+            int,
+            Field(
+                strict=True,
+                description="How many links to follow one after another; 5 at most, unless the "
+                "repository's settings say otherwise.",
+                examples=[2],
+            ),
+        ] = 3,
+        link_types: Annotated[
+            list[str] | None,
+            Field(description="Only these types of links.", examples=[["supersedes"], ["related"]]),
+        ] = None,
+        order: Annotated[
+            str,
+            Field(
+                description="bfs: level by level; dfs: each branch to its end first.",
+                examples=["bfs", "dfs"],
+                json_schema_extra={"enum": ["bfs", "dfs"]},
+            ),
+        ] = "bfs",
+    ) -> Any:
+        """Walk along links."""
+        memories = self._memories()
+        walk = memories.traverse(root_id, max_depth, link_types, order)
+        return answers.walked(memories, root_id, walk)
+
+    def memory_graph_related(self, memory_id: Id) -> Any:
+        """Return what links to a memory."""
+        memories = self._memories()
+        edges = memories.related(memory_id)
+        if not edges:
+            memories.get(memory_id)
+        return answers.related(memories, edges)
+
+    def memory_delete(self, memory_id: Id) -> Any:
+        """Delete a memory."""
+        memories = self._memories()
+        edges = memories.delete(memory_id)
+        return {
+            "id": memory_id,
+            "path": memories.store.path(memory_id),
+            "deleted": True,
+            "referenced_by": sorted({each.source for each in edges}),
+        }
+
+    def memory_batch_verify(
+        self,
+        memory_ids: Annotated[
+            list[str] | None,
+            Field(
+                description="Only these; all where none are given.",
+                examples=[["mem-prices-are-in-cents-1a2b3c4d"]],
+            ),
+        ] = None,
+        update_timestamp: Annotated[
+            bool,
+            Field(
+                strict=True,
+                description="Note the time in the files whose citations are all valid.",
+                examples=[True],
+            ),
+        ] = False,
+    ) -> Any:
+        """Verify many."""
+        memories = self._memories()
+        results, broken = memories.verify_all(memory_ids, update_timestamp)
+        return {
+            "valid": not broken and all(each.valid for each in results),
+            "checked": len(results),
+            "stale": sum(bool(each.stale) for each in results),
+            "memories": [answers.verified(memories, each) for each in results if not each.valid],
+            "unreadable": list(broken.values()),
+        }
+
+    def memory_sync_index(self) -> Any:
+        """Bring the index up to date."""
+        return vars(self._memories().sync_index())
+
+
+def _citation(given: Cited) -> Citation:
+    return Citation(given["path"], given.get("line"), given.get("snippet"))

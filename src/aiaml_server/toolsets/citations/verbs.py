@@ -1,0 +1,126 @@
+"""`aiaml citations …`: the same verbs as on a bare Python, and what doctor looks at."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import click
+
+from aiaml_server.terminal import note, out, out_json, plural
+from aiaml_server.toolset import Finding
+
+from . import DOOR, REPOSITORY
+from .command import VERBS, Option, Verb, run
+from .failures import InvalidConfig, NoRepository, Refused
+from .memories import Memories, find_root
+
+
+class _Screen:
+    """The terminal as all verbs use it."""
+
+    def out(self, text: str) -> None:
+        """Show an answer."""
+        out(text)
+
+    def note(self, text: str) -> None:
+        """Show what is not the answer."""
+        note(text)
+
+    def out_json(self, value: Any) -> None:
+        """Show an answer for programs."""
+        out_json(value)
+
+    def read(self) -> str:
+        """Return what is typed or piped in."""
+        return sys.stdin.read()
+
+
+@click.group("citations")
+def citations() -> None:
+    """Search, save and verify the memories of a code base.
+
+    \b
+    Examples:
+      aiaml citations search api versioning
+      aiaml citations save "Prices are in cents" --cite shop/prices.py:12 < text.md
+      aiaml citations verify
+    """
+
+
+def _parameter(option: Option) -> click.Parameter:
+    kind: Any = int if option.number else click.Choice(option.choices) if option.choices else str
+    if not option.name.startswith("-"):
+        return click.Argument(
+            [option.name],
+            metavar=f"{option.metavar}..." if option.many else option.metavar,
+            nargs=-1 if option.many else 1,
+            required=option.needed,
+        )
+    if not option.metavar:
+        return click.Option([option.name, option.key], is_flag=True, help=option.help)
+    return click.Option(
+        [option.name, option.key],
+        type=kind,
+        metavar=None if option.choices else option.metavar,
+        multiple=option.many,
+        default=option.default,
+        help=option.help,
+    )
+
+
+def _command(verb: Verb) -> click.Command:
+    def call(**given: Any) -> int:
+        return run(verb, _Screen(), given)
+
+    examples = "\n".join(f"  aiaml citations {each}" for each in verb.examples)
+    return click.Command(
+        verb.name,
+        callback=call,
+        params=[_parameter(each) for each in verb.options],
+        help=f"{verb.does}\n\n\b\nExamples:\n{examples}",
+    )
+
+
+for _verb in VERBS:
+    citations.add_command(_command(_verb))
+
+
+# --- doctor ---------------------------------------------------------------------------------------
+
+
+def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Say which repository's memories are served, and whether they are in order."""
+    (variable,) = DOOR.variables
+    given = variable.value(environ)
+    try:
+        memories = Memories(find_root(given))
+        results, broken = memories.verify_all()
+    except NoRepository as error:
+        if given:
+            yield Finding("citations", "error", str(error), f"correct {REPOSITORY}")
+        else:
+            remedy = f"start the client in a repository, or set {REPOSITORY}"
+            yield Finding(
+                "citations", "warning", "the working directory is in no repository", remedy
+            )
+        return
+    except InvalidConfig as error:
+        yield Finding("citations", "error", str(error), "correct the file")
+        return
+    except Refused as error:
+        yield Finding("citations", "error", str(error), "make it a directory that can be read")
+        return
+    for sentence in broken.values():
+        yield Finding("citations", "error", sentence, "correct the file, or delete it")
+    stale = sum(bool(each.stale) for each in results)
+    found = f"{memories.root}: {plural(len(results), 'memory', 'memories')}"
+    if stale:
+        remedy = "`aiaml citations verify` names each line"
+        yield Finding("citations", "warning", f"{found}, {stale} stale", remedy)
+    else:
+        yield Finding("citations", "ok", found)
+    if not memories.index.health_check():
+        remedy = "`aiaml citations sync-index` makes it up to date"
+        yield Finding("citations", "warning", f"the index {memories.index.name} lacks some", remedy)
