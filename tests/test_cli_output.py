@@ -326,9 +326,10 @@ def test_no_verb_of_compartments_sends_what_the_file_holds(tmp_path: Path) -> No
          "metadata": {f"m{text}": f"v{text}"}, "created_at": "2026", "updated_at": "2026"}
         for text in HOSTILE.values()
     ]  # fmt: skip
-    owners = {f"o{text}": {"run": entries, "session": entries} for text in HOSTILE.values()}
+    sessions = {f"o{text}": {"plan": entries, "session": entries} for text in HOSTILE.values()}
+    runs = {"0123456789abcdef": {"run": entries}}
     path = tmp_path / "memory.json"
-    path.write_text(json.dumps({"format": 1, "runs": owners, "sessions": owners}), "utf-8")
+    path.write_text(json.dumps({"format": 1, "runs": runs, "sessions": sessions}), "utf-8")
     env = at(tmp_path / "m", AIAML_COMPARTMENTS_FILE=str(path), AIAML_TOOLSETS="compartments")
     for line in ("show", "show --json", "stats", "stats --json", "export"):
         done = run("compartments", *line.split(), **env)

@@ -729,11 +729,11 @@ def program(directory: Path, name: str) -> str:
 
 def test_a_checkout_is_started_by_its_script() -> None:
     """`run_server.sh` says what it is; a batch file goes through the shell that reads it."""
-    assert launch.of({"AIAML_LAUNCHER": "/c/run_server.sh"}, "x", "/p", "/py") == [
+    assert launch.command_of({"AIAML_LAUNCHER": "/c/run_server.sh"}, "x", "/p", "/py") == [
         "/c/run_server.sh"
     ]
     windows = {"AIAML_LAUNCHER": "C:\\my c\\run_server.cmd", "COMSPEC": "C:\\W\\cmd.exe"}
-    assert launch.of(windows, "x", "/p", "/py") == [
+    assert launch.command_of(windows, "x", "/p", "/py") == [
         "C:\\W\\cmd.exe",
         "/c",
         windows["AIAML_LAUNCHER"],
@@ -746,16 +746,19 @@ def test_what_uv_keeps_for_a_while_is_started_by_uvx(cache: str, tmp_path: Path)
     uv, uvx = program(tmp_path / "a", "uv"), program(tmp_path / "a", "uvx")
     prefix = str(tmp_path / "cache" / "uv" / cache)
     argv0 = program(Path(prefix) / "bin", "aiaml-server")
-    assert launch.of({"UV": uv, "PATH": ""}, argv0, prefix, "/py") == [uvx, "aiaml-server"]
+    assert launch.command_of({"UV": uv, "PATH": ""}, argv0, prefix, "/py") == [uvx, "aiaml-server"]
     other = program(tmp_path / "b", "uvx")
     path = str(Path(other).parent)
-    assert launch.of({"UV": uv, "PATH": path}, argv0, prefix, "/py") == [uvx, "aiaml-server"]
-    assert launch.of({"PATH": path}, argv0, prefix, "/py") == [other, "aiaml-server"]
-    assert launch.of({"UV": uv, "PATH": ""}, argv0, prefix, "/py", "git+https://x/y@z") == [
+    assert launch.command_of({"UV": uv, "PATH": path}, argv0, prefix, "/py") == [
+        uvx,
+        "aiaml-server",
+    ]
+    assert launch.command_of({"PATH": path}, argv0, prefix, "/py") == [other, "aiaml-server"]
+    assert launch.command_of({"UV": uv, "PATH": ""}, argv0, prefix, "/py", "git+https://x/y@z") == [
         *[uvx, "--from", "aiaml-server @ git+https://x/y@z", "aiaml-server"]
     ]
     Path(uvx).unlink()
-    assert launch.of({"UV": uv, "PATH": ""}, argv0, prefix, "/py") == [
+    assert launch.command_of({"UV": uv, "PATH": ""}, argv0, prefix, "/py") == [
         *[uv, "tool", "run", "aiaml-server"]
     ]
 
@@ -767,7 +770,7 @@ def test_uvx_is_named_as_the_path_has_it(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "uvx").symlink_to(uvx)
     environ = {"UV": uv, "PATH": str(tmp_path / "bin")}
-    found = launch.of(environ, "x", str(tmp_path / "archive-v0" / "x"), "/py")
+    found = launch.command_of(environ, "x", str(tmp_path / "archive-v0" / "x"), "/py")
     assert found == [str(tmp_path / "bin" / "uvx"), "aiaml-server"]
 
 
@@ -781,14 +784,14 @@ def test_an_installed_command_is_started_by_its_absolute_path(
     path = {"PATH": str(tmp_path / "bin")}
     relative = os.path.join("bin", "aiaml")  # noqa: PTH118
     for argv0 in (server, aiaml, relative, "aiaml", "aiaml-server", server.removesuffix(".exe")):
-        assert launch.of(path, argv0, "/p", "/py") == [server], argv0
+        assert launch.command_of(path, argv0, "/p", "/py") == [server], argv0
 
 
 def test_a_windows_command_is_found_with_its_exe(tmp_path: Path) -> None:
     """Launchers of pip and uv say the name with or without it."""
     (tmp_path / "aiaml-server.exe").write_text("")
     for name in ("aiaml", "aiaml.exe", "aiaml-server", "aiaml-server.exe"):
-        found = launch.of({}, str(tmp_path / name), "/p", "/py")
+        found = launch.command_of({}, str(tmp_path / name), "/p", "/py")
         assert found == [str(tmp_path / "aiaml-server.exe")]
 
 
@@ -798,8 +801,8 @@ def test_what_pipx_runs_once_is_run_by_pipx(tmp_path: Path) -> None:
     path = {"PATH": str(tmp_path / "bin")}
     prefix = str(tmp_path / ".cache" / "pipx" / "1a2b")
     argv0 = program(Path(prefix) / "bin", "aiaml-server")
-    assert launch.of(path, argv0, prefix, "/py") == [pipx, "run", "aiaml-server"]
-    assert launch.of(path, argv0, prefix, "/py", "file:///x.whl") == [
+    assert launch.command_of(path, argv0, prefix, "/py") == [pipx, "run", "aiaml-server"]
+    assert launch.command_of(path, argv0, prefix, "/py", "file:///x.whl") == [
         *[pipx, "run", "--spec", "file:///x.whl", "aiaml-server"]
     ]
 
@@ -807,7 +810,7 @@ def test_what_pipx_runs_once_is_run_by_pipx(tmp_path: Path) -> None:
 def test_without_a_command_python_is_started() -> None:
     """`python -m aiaml_server` is always there."""
     for argv0 in ("-c", "/site-packages/aiaml_server/__main__.py", "/nowhere/aiaml-server"):
-        assert launch.of({"PATH": ""}, argv0, "/p", "/py") == ["/py", "-m", "aiaml_server"]
+        assert launch.command_of({"PATH": ""}, argv0, "/p", "/py") == ["/py", "-m", "aiaml_server"]
 
 
 def test_this_installation_s_command_is_absolute() -> None:

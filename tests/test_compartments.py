@@ -29,7 +29,8 @@ from aiaml_server.toolsets.compartments import (
     NotFound,
 )
 from client import Client
-from toolset_contract import Call, Contract
+from steps import killed, steps
+from toolset_contract import HOSTILE, Call, Contract
 
 ALL = ("run", "session", "plan")
 
@@ -442,6 +443,63 @@ def test_a_kill_leaves_the_file_before_or_after(moment: float, path: Path) -> No
         assert told <= {each.content for each in memory.get("session").entries}
 
 
+STEPS = """
+import sys
+from aiaml_server.toolsets.compartments import Compartments
+with Compartments(sys.argv[1]) as memory:
+    print("session", memory.save("session", "one").id, flush=True)
+    print("run", memory.save("run", "two").id, flush=True)
+    print("session", memory.save("session", "three").id, flush=True)
+    memory.get("session")
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="SIGKILL")
+def test_a_kill_at_any_step_leaves_the_file_before_or_after(path: Path) -> None:
+    """Before each file that is opened, written, renamed or made durable, one after the other."""
+    count = 0
+    for count, told in enumerate(killed(STEPS, path.parent, [str(path)]), 1):  # noqa: B007
+        answered = {line.partition(" ")[2] for line in told if line.startswith("session")}
+        with Compartments(path) as memory:
+            assert memory.notices() == []
+            assert answered <= {each.id for each in memory.get("session").entries}
+            memory.save("session", "after")
+        value = json.loads(path.read_text("utf-8"))
+        assert value["runs"] == {}, "what the killed run left is cleared"
+        for each in path.parent.glob(".aiaml-*.tmp"):
+            os.utime(each, (0, 0))  # it could be another program's that is being written
+        with Compartments(path):
+            pass
+        left = {each.name for each in path.parent.iterdir()}
+        assert left == {"memory.json", "memory.json.lock"}, "nothing of the killed one is left"
+        path.unlink()
+    assert count > 20
+
+
+def test_no_network_and_no_program(path: Path) -> None:
+    """Only the file, its lock, and its temporary names are touched."""
+    done = steps(STEPS, path.parent, [str(path)])
+    assert {"open", "fsync", "os.rename"} <= {event for event, _ in done}
+    assert {event for event, _ in done} <= {"open", "os.rename", "os.remove", "fsync"}
+    removed = {Path(name).name for event, name in done if event == "os.remove"}
+    assert all(name.startswith("memory.json.run-") for name in removed)
+
+
+def test_two_processes_set_a_damaged_file_aside_once(path: Path) -> None:
+    """Whoever comes second finds the new file, and leaves it where it is."""
+    path.write_text("{", "utf-8")
+
+    def run(name: int) -> None:
+        words = [sys.executable, "-c", WRITER, str(path), f"p{name}", "3"]
+        subprocess.run(words, check=True, capture_output=True)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(run, range(4)))
+    assert [each.name for each in path.parent.glob("*.damaged-*")] == ["memory.json.damaged-1"]
+    with Compartments(path) as memory:
+        assert memory.get("session").total == 12
+
+
 # --- over MCP -------------------------------------------------------------------------------------
 
 
@@ -487,6 +545,90 @@ def test_a_change_of_the_run_memory_is_announced(tmp_path: Path) -> None:
         assert told["params"]["uri"] == "memory://run"
         listed = client.answer(client.request("tools/list"))["result"]["tools"]
     assert [each["name"] for each in listed] == ["save_memory", "get_memory", "clear_memory"]
+
+
+GOOD: dict[str, dict[str, Any]] = {
+    "save_memory": {
+        "content": "tea", "category": "drink", "tags": ["hot"], "metadata": {"a": "b"},
+        "priority": 5,
+    },
+    "get_memory": {
+        "id": "0a1b2c3d", "category": "drink", "tags": ["hot"], "query": "tea", "limit": 3,
+        "offset": 0,
+    },
+    "clear_memory": {"id": "0a1b2c3d", "category": "drink", "tags": ["hot"]},
+}  # fmt: skip
+TRICKS: list[Any] = [
+    "../../x", "a\nb", "\u202eabc", "RUN", "run ", "runs", 0, 11, 10**30, -(10**30), 1e308, "5",
+    ["a"] * 101, ["\x00"], {"a": "\x1b[0m"}, {"a": None}, {"": ""}, "🙂" * 3000,
+]  # fmt: skip
+CODES = {"InvalidInput", "NotFound", "LimitExceeded", "Busy", "DiskError"}
+
+
+def data_of(path: Path) -> bytes:
+    """Return what the file holds."""
+    return path.read_bytes()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("tool", GOOD)
+async def test_whatever_a_parameter_holds_the_answer_has_its_shape(tool: str, path: Path) -> None:
+    """One hostile value at a time among good ones: a code of the list, and nothing changed."""
+    good = {"compartment": "session", **GOOD[tool]}
+    parameters = [*good, "id"] if tool == "save_memory" else [*good]
+    async with SdkClient(Server([built(path)])) as client:
+        await client.call_tool("save_memory", {"compartment": "session", "content": "kept"})
+        for parameter in parameters:
+            for value in (*HOSTILE, *TRICKS):
+                if isinstance(value, str):
+                    value = value.encode("utf-8", "replace").decode()  # noqa: PLW2901
+                before = data_of(path)
+                result = await client.call_tool(tool, {**good, parameter: value})
+                answer = result.structured_content
+                assert answer and "Traceback" not in str(answer)
+                if result.is_error:
+                    assert set(answer) == {"error", "message"} and answer["error"] in CODES, value
+                    assert data_of(path) == before
+                else:
+                    await client.call_tool("clear_memory", {"compartment": "session"})
+        found = await client.call_tool("get_memory", {"compartment": "session"})
+        assert not found.is_error
+    assert {each.name for each in path.parent.iterdir()} == {"memory.json", "memory.json.lock"}
+
+
+def test_answers_are_those_of_the_specification(path: Path, tmp_path: Path) -> None:
+    """Their keys, to a real client of a real server; what is empty is left out."""
+    command = (sys.executable, "-m", "aiaml_server", "--toolset", "compartments")
+    environ = {"AIAML_COMPARTMENTS_FILE": str(path)}
+    everything = {"category": "a", "tags": ["b"], "metadata": {"c": "d"}, "priority": 7}
+    with Client(tmp_path, command=command, environ=environ) as client:
+        plain = client.call("save_memory", compartment="plan", content="x")
+        full = client.call("save_memory", compartment="plan", content="y", **everything)
+        assert (set(plain), plain["created"]) == ({"id", "created"}, True)
+        found = client.call("get_memory", compartment="plan")
+        assert set(found) == {"entries", "total"} and found["total"] == 2
+        usual = {"id", "content", "created_at", "updated_at", "access_count", "priority"}
+        first, second = found["entries"]
+        assert set(first) == usual | {"category", "tags", "metadata"} and set(second) == usual
+        assert (first["id"], first["priority"], second["priority"]) == (full["id"], 7, 5)
+        changed = client.call("save_memory", compartment="plan", id=plain["id"], priority=9)
+        assert changed == {"id": plain["id"], "created": False}
+        assert client.call("clear_memory", compartment="plan") == {"cleared": 2}
+        missing = client.call("save_memory", compartment="plan", id="nope", priority=9)
+        assert missing["error"] == "NotFound"
+
+
+def test_the_file_is_in_the_working_directory_where_none_is_named(tmp_path: Path) -> None:
+    """Under the name that the page has."""
+    command = (sys.executable, "-m", "aiaml_server", "--toolset", "compartments")
+    here = (
+        sys.executable,
+        "-c",
+        "import os, sys; os.chdir(sys.argv[1]); os.execv(sys.argv[2], sys.argv[2:])",
+    )
+    with Client(tmp_path, command=(*here, str(tmp_path), *command)) as client:
+        client.call("save_memory", compartment="session", content="x")
+        assert (tmp_path / ".aiaml-compartments.json").exists()
 
 
 @pytest.mark.anyio

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -31,7 +33,8 @@ from aiaml_server.toolsets.sessions.memory import AgentMemory
 from aiaml_server.toolsets.sessions.schema import DEFAULT_SCHEMA
 from client import Client
 from machine import git
-from toolset_contract import Call, Contract
+from steps import killed, steps
+from toolset_contract import HOSTILE, Call, Contract
 
 DAY = "2025-01-20"
 BELOW = Path(".github/agent-memory/aristotle")
@@ -568,6 +571,51 @@ def test_a_kill_leaves_the_old_or_the_new_file(
     assert shown.count("??") == 3 and ".tmp" not in shown
 
 
+SESSION = """
+import sys
+from aiaml_server.toolsets.sessions.memory import AgentMemory
+memory = AgentMemory(sys.argv[1], "aristotle")
+memory.start("2025-01-20")
+print("started", flush=True)
+memory.append("Decisions", "- Cents.", "2025-01-20")
+print("appended", flush=True)
+memory.update("Decisions", "- Euros.", "append")
+print("updated", flush=True)
+memory.summary(), memory.sessions()
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="SIGKILL")
+def test_a_kill_at_any_step_leaves_whole_files(repo: Path) -> None:
+    """Before each file that is opened, written, renamed or made durable, one after the other."""
+    count = 0
+    for count, told in enumerate(killed(SESSION, repo, [str(repo)]), 1):  # noqa: B007
+        assert not [each for each in check(repo) if each.remarks and (each.path.exists() or told)]
+        memory = AgentMemory(str(repo), "aristotle")
+        assert "appended" not in told or "- Cents." in log_of(repo).read_text("utf-8")
+        assert "updated" not in told or "- Euros." in memory.summary()
+        memory.start(DAY)
+        memory.append("Context", "- after", DAY)
+        memory.update("Context", "- after", "append")
+        shown = git(repo, "status", "--porcelain", "--untracked-files=all", "--ignored")
+        assert ".tmp" not in shown and shown.count("?? ") == 3 and shown.count("!! ") == 0
+        shutil.rmtree(repo / ".github")
+        shutil.rmtree(repo / ".git" / "aiaml-sessions")
+    assert count > 20
+
+
+def test_no_network_no_program_and_nothing_is_deleted(repo: Path) -> None:
+    """Of all that a session does, each step is looked at."""
+    for _ in range(2):  # where nothing is yet, and where all is there
+        done = steps(SESSION, repo, [str(repo)])
+        assert {"open", "fsync"} <= {event for event, _ in done}
+        assert {event for event, _ in done} <= {"open", "os.mkdir", "os.rename", "fsync"}
+        for event, path in done:
+            below = Path(path or repo).relative_to(repo).as_posix()
+            ours = (".github", ".git/HEAD", ".git/aiaml-sessions")
+            assert below == "." or below.startswith(ours), (event, path)
+
+
 # --- over MCP -------------------------------------------------------------------------------------
 
 
@@ -616,6 +664,138 @@ async def test_every_refusal_has_its_code(
     assert value == result.structured_content
     assert (value["error"], set(value)) == (code, {"error", "message"})
     assert {path: path.read_bytes() for path in (repo / ".github").rglob("*.md")} == before
+
+
+GOOD: dict[str, dict[str, Any]] = {
+    "start_session": {"date": DAY},
+    "append_entry": {"section": "Decisions", "content": "- Cents.", "date": DAY},
+    "read_summary": {},
+    "update_summary": {"section": "Decisions", "content": "- Cents.", "mode": "append"},
+    "list_sessions": {"limit": 3},
+}
+"""For each tool the arguments besides agent and repository."""
+TRICKS: list[Any] = [
+    "../../escape", "/etc", "\\\\host\\share", "C:\\x", "a/../b", "~", "$HOME", "a\nb", "a\tb",
+    "\u202eabc", "Header", "header", "DECISIONS", "# Decisions", "## x", "con", "2025-01-20/..",
+    "9999-12-31", "0000-00-00", "é" * 300, 10**30, -(10**30), 2**63, 1e308,
+]  # fmt: skip
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("tool", GOOD)
+async def test_whatever_a_parameter_holds_the_answer_has_its_shape(tool: str, repo: Path) -> None:
+    """One hostile value at a time among good ones: a code of the list, or a file that is whole."""
+    AgentMemory(str(repo), "aristotle").start(DAY)
+    outside = {each for each in repo.parent.rglob("*") if repo not in (each, *each.parents)}
+    good = {"agent_name": "aristotle", "repo_root": str(repo), **GOOD[tool]}
+    codes = {"InvalidInput", *(each.__name__ for each in subclasses(Refused))}
+    async with SdkClient(Server([built()])) as client:
+        for parameter in good:
+            for value in (*HOSTILE, *TRICKS):
+                if isinstance(value, str):
+                    value = value.encode("utf-8", "replace").decode()  # noqa: PLW2901
+                before = contents(repo)
+                result = await client.call_tool(tool, {**good, parameter: value})
+                answer = result.structured_content
+                assert answer and "Traceback" not in str(answer)
+                if result.is_error:
+                    assert set(answer) == {"error", "message"} and answer["error"] in codes, value
+                    assert contents(repo) == before
+    assert [each for each in check(repo) if each.remarks] == []
+    assert {each for each in repo.parent.rglob("*") if repo not in (each, *each.parents)} == outside
+    assert strangers(repo) == []
+
+
+def subclasses(kind: type[Refused]) -> set[type[Refused]]:
+    """Return a class and all below it."""
+    found = {kind}
+    for each in kind.__subclasses__():
+        found |= subclasses(each)
+    return found
+
+
+def strangers(repo: Path) -> list[str]:
+    """Return what git shows besides the contract's files."""
+    shown = git(repo, "status", "--porcelain", "--untracked-files=all", "--ignored").splitlines()
+    ours = r"\?\? \.github/agent-memory/[\w.-]+/(logs/[\d-]{10}|_schema|_summary)\.md"
+    return [line for line in shown if not re.fullmatch(ours, line)]
+
+
+def contents(repo: Path) -> dict[Path, bytes]:
+    """Return every file of the memory in a repository."""
+    return {path: path.read_bytes() for path in (repo / ".github").rglob("*") if path.is_file()}
+
+
+def test_answers_are_those_of_the_specification(repo: Path, tmp_path: Path) -> None:
+    """Their keys, to a real client of a real server."""
+    command = (sys.executable, "-m", "aiaml_server", "--toolset", "sessions")
+    who = {"agent_name": "aristotle", "repo_root": str(repo)}
+    with Client(tmp_path / "base", command=command) as client:
+        assert client.call("list_sessions", **who) == {"sessions": []}
+        assert set(client.call("read_summary", **who)) == {"summary"}
+        file = str(log_of(repo))
+        for created in (True, False):
+            done = client.call("start_session", **who, date=DAY)
+            assert done == {"session_file": file, "created": created}
+        client.call("append_entry", **who, section="Decisions", content="- Cents.", date=DAY)
+        client.call("start_session", **who, date="2025-01-15")
+        listed = client.call("list_sessions", **who)
+        assert listed == {"sessions": ["2025-01-20.md", "2025-01-15.md"]}
+        assert client.call("list_sessions", **who, limit=1) == {"sessions": ["2025-01-20.md"]}
+        refused = client.call("append_entry", **who, section="Thoughts", content="x", date=DAY)
+    assert refused["error"] == "InvalidSection"
+    assert refused["message"].startswith("Section 'Thoughts' is not defined in schema")
+
+
+def test_nothing_is_written_but_what_the_call_names(memory: AgentMemory, repo: Path) -> None:
+    """An entry does not reach the summary, nor the summary a log; reading writes nothing."""
+    for call, changed in (
+        (lambda: memory.append("Decisions", "- Cents.", DAY), log_of(repo)),
+        (lambda: memory.update("Decisions", "- Cents.", "append"), repo / BELOW / "_summary.md"),
+        (memory.summary, None),
+        (memory.sessions, None),
+    ):
+        before = contents(repo)
+        call()
+        after = contents(repo)
+        assert set(after) == set(before)
+        assert [path for path in after if after[path] != before[path]] == (
+            [changed] if changed else []
+        )
+
+
+CALLS = st.lists(
+    st.tuples(
+        st.sampled_from(["start", "append", "summary", "update", "sessions"]),
+        st.sampled_from(["aristotle", "plato", "../x", ""]),
+        st.sampled_from([DAY, "2025-01-21", "2025-02-30", None]),
+        st.sampled_from(["Decisions", "Context", "Header", "Thoughts"]),
+        st.sampled_from(["- entry", "### deeper\n\ntext", "## other", "", "```\nopen"]),
+        st.sampled_from(["append", "replace", "prepend"]),
+    ),
+    max_size=12,
+)  # fmt: skip
+
+
+@settings(max_examples=25, deadline=None)
+@given(calls=CALLS)
+def test_after_any_calls_git_shows_the_contract_s_files_only(
+    calls: list[tuple[str, ...]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Also after those that were refused; and each of them is in order."""
+    root = tmp_path_factory.mktemp("repo")
+    git(root, "init", "--quiet")
+    for operation, agent, day, section, content, mode in calls:
+        with suppress(Refused):
+            memory = AgentMemory(str(root), agent)
+            words = {
+                "start": (day,),
+                "append": (section, content, day),
+                "update": (section, content, mode),
+            }
+            getattr(memory, operation)(*words.get(operation, ()))
+    assert [each for each in check(root) if each.remarks] == []
+    assert strangers(root) == []
 
 
 def built() -> Any:

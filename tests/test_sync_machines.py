@@ -21,11 +21,11 @@ def outrun_always(machine: Machine, other: Machine, monkeypatch: pytest.MonkeyPa
     """Have another machine push something new just before each push of this one."""
     push = Remote.push
 
-    def late(remote: Remote, commit: str) -> None:
+    def late(remote: Remote, commit: str, instead_of: str = "") -> None:
         if remote is machine.rounds._remote:
             other.remember("faster")
             other.synced()
-        push(remote, commit)
+        push(remote, commit, instead_of)
 
     monkeypatch.setattr(Remote, "push", late)
 
@@ -68,13 +68,13 @@ def test_a_refusal_is_a_failure_however_often_others_push(
     ada.remember("refused")
     push = Remote.push
 
-    def refused(remote: Remote, commit: str) -> None:
+    def refused(remote: Remote, commit: str, instead_of: str = "") -> None:
         if remote is not ada.rounds._remote:
-            return push(remote, commit)
+            return push(remote, commit, instead_of)
         hook.write_text("#!/bin/sh\necho no entry; exit 1\n")
         hook.chmod(0o755)
         try:
-            return push(remote, commit)
+            return push(remote, commit, instead_of)
         finally:
             hook.unlink()
             bob.remember("another")

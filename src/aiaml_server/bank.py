@@ -1,4 +1,4 @@
-"""The verbs: remember, think, recall; and opening and closing the house."""
+"""The verbs of one memory directory, and what runs beside them while a server is open."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ class MemoryBank:
         self._tell()
 
     def commit(self, *, seconds: float = PATIENCE_SECONDS) -> dict[str, str] | None:
-        """Have git take what is new on this machine; what is not to be had is told, not raised.
+        """Have git take what is new on this machine; a failure is told, not raised.
 
         Args:
             seconds: how long to wait while another process synchronises; for 0, nothing is told

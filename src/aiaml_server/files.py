@@ -47,7 +47,7 @@ def make_directory(path: Path) -> None:
         if path.parent == path:
             raise
         make_directory(path.parent)
-        _make_one(path)  # once more and no oftener: /proc says so of every new name in it
+        _make_one(path)  # retried once: below /proc, mkdir says so for ever
 
 
 def _make_one(path: Path) -> None:
@@ -382,7 +382,7 @@ class Lock:
 
     @contextmanager
     def held(self, seconds: float) -> Iterator[Hold]:
-        """Hold the lock inside the `with`, if it is to be had.
+        """Hold the lock inside the `with`, if it can be acquired.
 
         It is not when another holder keeps it for `seconds`, and on a file system that cannot
         lock. Neither is an error here: the caller knows what it can do without.

@@ -149,7 +149,7 @@ def load_yaml(text: str, *, fast: bool = False) -> object:
     Returns:
         Text, lists and mappings; None where it cannot be loaded.
     """
-    import yaml  # noqa: PLC0415 (only files by other hands need it)
+    import yaml  # noqa: PLC0415 (only files that others wrote need it)
 
     shallow = len(text) < 2000 and sum(map(text.count, "[{-?:")) < 200
     loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader) if fast and shallow else yaml.BaseLoader

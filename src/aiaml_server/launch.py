@@ -17,10 +17,10 @@ SERVER = "aiaml-server"
 
 def command() -> list[str]:
     """Return the words that start the server of this installation."""
-    return of(os.environ, sys.argv[0], sys.prefix, sys.executable, _source())
+    return command_of(os.environ, sys.argv[0], sys.prefix, sys.executable, _source())
 
 
-def of(
+def command_of(
     environ: Mapping[str, str], argv0: str, prefix: str, executable: str, source: str = ""
 ) -> list[str]:
     """Return the words that start the server of an installation.

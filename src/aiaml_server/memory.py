@@ -47,11 +47,11 @@ class Memory:
     """One memory, as its file states it.
 
     Attributes:
-        id: eight hexadecimal digits for a memory of our own; any text in a file by other hands.
+        id: eight hexadecimal digits for a memory of our own; any text in a file that others wrote.
         timestamp: when it was made, ISO 8601, as written in the file.
         agent: the agent that made it.
         user: the person it is about.
-        topics: single words for those that `new` makes; any text in files by other hands.
+        topics: single words for those that `new` makes; any text in files that others wrote.
         content: markdown, exactly as given.
         extra: lines of the frontmatter that belong to no field above, as they stand.
     """

@@ -101,7 +101,7 @@ def _accumulated(database: Database, words: Iterable[str]) -> dict[int, Accumula
 def _bounds(database: Database, keyword: str) -> Counts:
     """Return the memories in which a keyword of any other kind may occur.
 
-    Its score is at most what is returned: it occurs no oftener than the rarest of its terms.
+    Its score is at most what is returned: it occurs not more often than the rarest of its terms.
     """
     vocabulary = database.postings.vocabulary()
     parts = terms_of(keyword)

@@ -107,7 +107,10 @@ class Store:
         except OSError as error:
             raise StoreError("write in", self.directory, error) from error
         if not hold.had:
-            log.warning("Stored a memory without the lock on %s: not to be had", self.base)
+            log.warning(
+                "Stored a memory without the lock on %s, which could not be acquired",
+                self.base,
+            )
         return stored
 
     def _make_directories(self) -> None:

@@ -11,9 +11,9 @@ terms of them, because nothing else in the text matters to where it can stand. S
 
 Any other keyword is cut in the same way. If it is one term, it can occur only in a text with a term
 that contains it. If it is several (`node.js`, `san francisco`), it can occur only in a text with
-its inner terms, one that ends with its first and one that begins with its last; and no oftener than
-any of these. These conditions are necessary, not sufficient: they narrow the search and say which
-texts can be the best, and `scorer` then counts in the text itself.
+its inner terms, one that ends with its first and one that begins with its last; and not more often
+than any of these. These conditions are necessary, not sufficient: they narrow the search and say
+which texts can be the best, and `scorer` then counts in the text itself.
 
 Terms are kept as UTF-8: in it, one text's bytes occur in another's exactly where its characters do.
 """

@@ -14,13 +14,13 @@ import click
 
 from aiaml_server.doctor.answers import index
 from aiaml_server.doctor.connected import clients
+from aiaml_server.doctor.context import Context
 from aiaml_server.doctor.environment import settings
 from aiaml_server.doctor.finding import Finding, Fix, guarded
 from aiaml_server.doctor.memories import files
 from aiaml_server.doctor.offered import served
 from aiaml_server.doctor.place import access, clock, directory, space, writable
 from aiaml_server.doctor.program import packages, python, version
-from aiaml_server.doctor.scene import Scene
 from aiaml_server.doctor.syncing import git, remote, status
 from aiaml_server.doctor.trial import server
 from aiaml_server.terminal import (
@@ -88,8 +88,8 @@ def doctor(only: tuple[str, ...], mend: bool, offline: bool, yes: bool, json: bo
       aiaml doctor --json --offline
     """
     logging.getLogger("aiaml_server").addHandler(logging.NullHandler())  # what matters is found
-    scene = Scene(os.environ, offline)
-    found = list(_findings(scene, only or tuple(CHECKS), shown=not json))
+    context = Context(os.environ, offline)
+    found = list(_findings(context, only or tuple(CHECKS), shown=not json))
     fixes = [each.fix for each in found if each.fix]
     if not json:
         _summary(found, len(fixes) if not mend else 0)
@@ -103,11 +103,11 @@ def doctor(only: tuple[str, ...], mend: bool, offline: bool, yes: bool, json: bo
     return max((_CODES[each.level] for each in found), default=DONE)
 
 
-def _findings(scene: Scene, names: Iterable[str], *, shown: bool) -> Iterator[Finding]:
+def _findings(context: Context, names: Iterable[str], *, shown: bool) -> Iterator[Finding]:
     """Make checks, and show what each finds."""
     for name in names:
         passing(f"{name} …")  # the finding goes over it
-        findings = guarded(name, CHECKS[name], scene)
+        findings = guarded(name, CHECKS[name], context)
         yield from _show(findings) if shown else findings
 
 

@@ -70,7 +70,7 @@ def history(memory_id: str, differences: bool, json: bool) -> None:
       aiaml history 4e5f6a7b --diff
     """
     with opened() as bank:
-        past = Past.of(memory_id, bank, _git_history(settings()))
+        past = Past.of(memory_id, bank, git_history(settings()))
         present = {name: _present(bank, name) for name in past.names}
     if json:
         out_json([_version(past, change, present) for change in past.changes])
@@ -127,7 +127,7 @@ def restore(memory_id: str | None, at: str | None, since: str | None, yes: bool)
         raise Ended("it takes an ID, or --since TIME, and not both", USAGE)
     with opened() as bank:
         bank.commit()  # so that git knows of the present version
-        known = _git_history(settings())
+        known = git_history(settings())
         past = Past.of(memory_id, bank, known)
         name = past.one_name(bank)
         before = _text(bank, name)
@@ -154,7 +154,7 @@ def _restore_forgotten(since: str, *, yes: bool) -> None:
     start = _start(since)
     with opened() as bank:
         bank.commit()  # so that git knows of what was just deleted
-        texts = _forgotten_texts(_git_history(settings()), start, bank)
+        texts = _forgotten_texts(git_history(settings()), start, bank)
         if not texts:
             raise Ended("no memory was forgotten since then, or all are there again")
         print_lines(parse(text) for text in texts.values())
@@ -249,7 +249,7 @@ def log(limit: int, since: str | None, json: bool) -> None:
       aiaml log --since 7d -n 100
     """
     start = _start(since)
-    known = _git_history(settings())
+    known = git_history(settings())
     rows = list(islice(_rows(known, start), limit + 1))
     shown = rows[:limit]
     texts = known.texts(row[0].after or row[0].before for row in shown if len(row) == 1)
@@ -364,6 +364,11 @@ class Past:
         """Return what a file held."""
         return self.texts.get(entry) if entry else None
 
+    def words(self) -> str:
+        """Return the text that it had last."""
+        texts = (self.text(change.after or change.before) for change in self.changes)
+        return _first_words(next((text for text in texts if text), None))
+
     def one_name(self, bank: MemoryBank) -> str:
         """Return the name of the file that is there, or was there last.
 
@@ -395,7 +400,7 @@ def _one_id(memory_id: str, changes: Sequence[Change]) -> str:
 
 
 def _names_of_forgotten(known: History, memory_id: str) -> set[str]:
-    """Look into what was deleted for files by other hands, whose names do not hold the id."""
+    """Look into deleted files that others named: their names do not hold the id."""
     gone = known.forgotten()
     texts = known.texts(change.before for change in gone)
     memories = {change.name: _memory(texts.get(change.before)) for change in gone if change.before}
@@ -411,7 +416,8 @@ def _unknown(memory_id: str, known: History, *, there: bool) -> str:
     return f"no memory has or had the id {memory_id}"
 
 
-def _git_history(setting: Settings) -> History:
+def git_history(setting: Settings) -> History:
+    """Return what git knows of the memory directory's past."""
     from aiaml_server.sync.history import History  # noqa: PLC0415 (imports GitPython)
 
     return History(setting.base)

@@ -50,8 +50,8 @@ def keep_local(ids: Sequence[str], undo: bool) -> None:
     if known := _in_history(setting, names):
         what = "what it had" if known == len(names) == 1 else f"what {plural(known, 'memory')} had"
         note(
-            f"Git's history keeps {what} until now, here and wherever it was pushed; docs/sync.md "
-            '("Removing something for good") tells how to remove that.'
+            f"Git's history keeps {what} until now, here and wherever it was pushed. `aiaml forget "
+            "--everywhere` would remove that, and the memory."
         )
 
 

@@ -94,7 +94,7 @@ def remember(
 def usual_user(memories: Iterable[Memory]) -> str:
     """Return whom most memories are about, or else who is logged in."""
     for user, _ in Counter(memory.user for memory in memories).most_common():
-        with suppress(InvalidInput):  # in a file by other hands a name may be any text
+        with suppress(InvalidInput):  # in a file that others wrote a name may be any text
             return checked_user(user)
     try:
         return getpass.getuser()
@@ -252,19 +252,34 @@ def _editor() -> list[str]:
 
 @click.command("forget")
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
+@click.option("--everywhere", is_flag=True, help="Out of git's history too, on all machines.")
+@click.option("--dry-run", is_flag=True, help="With --everywhere: only say what it takes.")
 @yes
-def forget(ids: Sequence[str], yes: bool) -> None:
+@as_json
+def forget(
+    ids: Sequence[str], everywhere: bool, dry_run: bool, yes: bool, json: bool
+) -> int | None:
     """Delete memories, after showing them and asking.
 
     The files are gone at once, and no agent finds them any more, on none of your machines. Git's
     history, here and in your remote, still has them: `aiaml restore ID` brings one back.
-    docs/sync.md ("Removing something for good") tells how to remove it from there as well.
+
+    With --everywhere the history is rewritten without them, here, in the remote and, when they next
+    hear of it, on your other machines; also those that were forgotten before. That cannot be
+    undone. docs/sync.md ("Removing something for good") says how far it reaches.
 
     \b
     Examples:
       aiaml forget 1b2c3d4e 4e5f6a7b
       aiaml forget 1b2c --yes
+      aiaml forget --everywhere 1b2c --dry-run
     """
+    if everywhere:
+        from .everywhere import everywhere as forget_everywhere  # noqa: PLC0415
+
+        return forget_everywhere(ids, yes=yes, dry_run=dry_run, json=json)
+    if dry_run or json:
+        raise Ended("--dry-run and --json go with --everywhere", USAGE)
     with opened() as bank:
         found = list(dict(each for memory_id in ids for each in found_by(bank, memory_id)).items())
         texts = {name: bank.store.text(name) for name, _ in found}
@@ -281,8 +296,9 @@ def forget(ids: Sequence[str], yes: bool) -> None:
         out(f"Git's history does not have {joined(missing)}: gone for good.")
     elif missing:
         out("What git does not have from before is gone for good.")
+    return None
 
 
 def _word(memory_id: str) -> str:
-    """Return an id as a shell takes it; in a file by other hands it may be any text."""
+    """Return an id as a shell takes it; in a file that others wrote it may be any text."""
     return f"{'-- ' if memory_id.startswith('-') else ''}{shlex.quote(memory_id)}"

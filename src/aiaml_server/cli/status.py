@@ -15,7 +15,7 @@ import click
 from aiaml_server import toolsets
 from aiaml_server.cli.context import settings
 from aiaml_server.errors import AiamlError
-from aiaml_server.moments import ago, instant
+from aiaml_server.moments import ago, instant, now
 from aiaml_server.settings import Settings, without_password
 from aiaml_server.sync import Occupied, Problem, Progress, Status, in_use, once
 from aiaml_server.sync.status import remedy
@@ -44,8 +44,9 @@ if TYPE_CHECKING:
     from aiaml_server.sync.survey import Survey
 
 _LONG = 3600  # seconds that commits may wait for the remote before that is worth a word
+_NOTICED = 7 * 86400  # seconds for which a notice stands in the status
 _NAMED = 5  # memories that stay here, in the status
-_PATIENCE = 60.0  # seconds for another process that is at it
+_PATIENCE = 60.0  # seconds for another process that synchronises
 _OFF = (
     "Sync is off (AIAML_ENABLE_SYNC is false): memories are plain files, and git has no part in it"
 )
@@ -139,8 +140,18 @@ class Standing:
             since = f" since {_since(self.last.failing_since)}" if self.last.problem else ""
             yield f"{bold('It fails')}{since}: {self.problem.sentence}."
             yield f"  What to do: {self.problem.remedy}"
-        elif self.code == DONE and not (self.survey.ahead or self._not_committed()):
+        yield from self._notice()
+        if (
+            not self.problem
+            and self.code == DONE
+            and not (self.survey.ahead or self._not_committed())
+        ):
             yield "All is well."
+
+    def _notice(self) -> Iterator[str]:
+        noticed = instant(self.last.noticed_at) if self.last.noticed_at else None
+        if self.last.notice and noticed and now().timestamp() - noticed / 1e6 < _NOTICED:
+            yield f"{bold('Of note')}, {ago(noticed)}: {self.last.notice}."
 
     def _times(self) -> Iterator[str]:
         times = {"committed": self.last.last_commit}
@@ -188,6 +199,8 @@ class Standing:
             "problem": self.problem.sentence if self.problem else None,
             "problem_kind": self.problem.kind if self.problem else None,
             "failing_since": last.failing_since,
+            "notice": last.notice,
+            "noticed_at": last.noticed_at,
             "what_to_do": self.problem.remedy if self.problem else None,
         }
 
@@ -249,7 +262,7 @@ def sync(forget: bool, bring_back: bool, ids: tuple[str, ...]) -> None:
         release(setting, ids)
     missing: Missing = "forget" if forget else "bring back" if bring_back else ""
     _quiet_log()
-    told = _Told()
+    told = Told()
     try:
         after = once(setting, missing=missing, seconds=_PATIENCE, progress=told)
     except Occupied:
@@ -282,7 +295,7 @@ def _failure(problem: Problem) -> str:
     return f"It fails: {problem.sentence}.\nWhat to do: {problem.remedy}"
 
 
-class _Told(Progress):
+class Told(Progress):
     """Shows the phase on a terminal, in one line that is gone in the end."""
 
     def __init__(self) -> None:
@@ -291,9 +304,11 @@ class _Told(Progress):
 
     @property
     def something(self) -> bool:
+        """Whether anything was done."""
         return bool(self.committed or self.brought_back or self.arrived or self.pushed)
 
     def begin(self, doing: str) -> None:
+        """Show what is done now."""
         if doing == self._shown:
             return
         passing(f"{doing} …")
@@ -302,9 +317,11 @@ class _Told(Progress):
         self._shown = doing
 
     def clear(self) -> None:
+        """Show nothing any more."""
         passing()
 
     def summary(self) -> str:
+        """Return what was done, in words."""
         counts = {
             "committed": self.committed,
             "brought back": self.brought_back,

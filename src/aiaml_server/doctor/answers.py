@@ -13,9 +13,9 @@ from aiaml_server.scorer import rank
 from aiaml_server.store import Store
 from aiaml_server.terminal import in_bytes, plural
 
-from .census import Question
+from .context import Context
 from .finding import Finding, Fix
-from .scene import Scene
+from .scan import Question
 
 _UNWATCHED = (
     "other programs use all that this system has (fs.inotify.max_user_instances) for telling which"
@@ -27,16 +27,16 @@ _MORE_INSTANCES = (
 )
 
 
-def index(scene: Scene) -> Iterator[Finding]:
+def index(context: Context) -> Iterator[Finding]:
     """Ask what was asked of the files, and compare."""
-    if not (base := scene.base) or not (base / "files").is_dir():
+    if not (base := context.base) or not (base / "files").is_dir():
         return
     store = Store(base)
-    asked = scene.census.answers
+    asked = context.scan.answers
     with _complaints() as complaints, closing(Index(store)) as questioned:
-        wrong = [each for each in asked if not _agree(store, questioned, each, scene)]
+        wrong = [each for each in asked if not _agree(store, questioned, each, context)]
         unwatched = questioned.lacks_watch
-        missing = set(questioned.newest()) ^ scene.census.names
+        missing = set(questioned.newest()) ^ context.scan.names
         if missing:  # of this very moment, in which others may be writing
             missing = {name for name, _ in store.scan()} ^ set(questioned.newest())
     yield from (_unusable(base, complaint) for complaint in complaints)
@@ -52,9 +52,9 @@ def index(scene: Scene) -> Iterator[Finding]:
     yield Finding("index", "error", f"the index {what}", remedy, _anew(base))
 
 
-def _agree(store: Store, index: Index, question: Question, scene: Scene) -> bool:
+def _agree(store: Store, index: Index, question: Question, context: Context) -> bool:
     """Compare an answer; where it differs, once more with the files of this very moment."""
-    if index.think(question) == scene.census.answers[question]:
+    if index.think(question) == context.scan.answers[question]:
         return True
     return index.think(question) == rank(store.scan(), question)
 

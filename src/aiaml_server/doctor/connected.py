@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from aiaml_server.programs import find
 
+from .context import Context
 from .finding import Finding, Level
-from .scene import Scene
 
 
-def clients(_: Scene) -> Iterator[Finding]:
+def clients(_: Context) -> Iterator[Finding]:
     """Look into every client's configuration."""
     from aiaml_server.clients import connections  # noqa: PLC0415 (only this check reads them)
 

@@ -8,26 +8,26 @@ from difflib import get_close_matches
 from aiaml_server import toolsets
 from aiaml_server.settings import VARIABLES
 
+from .context import PREFIX, Context
 from .finding import Finding
-from .scene import PREFIX, Scene
 
 _INTERNAL = ("AIAML_LAUNCHER",)
 
 
-def settings(scene: Scene) -> Iterator[Finding]:
+def settings(context: Context) -> Iterator[Finding]:
     """Name every variable that cannot be used, or that nobody reads."""
-    for error in scene.wrong.values():
+    for error in context.wrong.values():
         remedy = f"correct {error.variable}, or remove it, where the server's environment is set"
         yield Finding("settings", "error", str(error), remedy)
-    given = sorted(name for name in scene.environ if name.upper().startswith(PREFIX))
+    given = sorted(name for name in context.environ if name.upper().startswith(PREFIX))
     known = _known()
     unknown = [name for name in given if name not in (*known, *_INTERNAL)]
     for name in unknown:
         near = get_close_matches(name.upper(), known, 1)
         remedy = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
         yield Finding("settings", "warning", f"{name} is set, but no such setting exists", remedy)
-    good = [name for name in given if name in known and name not in scene.wrong]
-    if good or not (scene.wrong or unknown):
+    good = [name for name in given if name in known and name not in context.wrong]
+    if good or not (context.wrong or unknown):
         yield Finding("settings", "ok", ", ".join(good) or "none set: the defaults are used")
 
 

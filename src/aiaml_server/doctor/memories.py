@@ -17,8 +17,8 @@ from aiaml_server.memory import MAX_TOPICS
 from aiaml_server.store import SUFFIX
 from aiaml_server.terminal import in_bytes, plural
 
+from .context import Context
 from .finding import Finding, Fix
-from .scene import Scene
 
 _STRAY_SECONDS = 3600.0
 _CONFLICT = re.compile(
@@ -29,11 +29,11 @@ _OWN = (".lock", ".sync.lock", ".sync-status.json", ".index")
 _SYSTEM = ("desktop.ini", "thumbs.db")
 
 
-def files(scene: Scene) -> Iterator[Finding]:
+def files(context: Context) -> Iterator[Finding]:
     """Count the memories, and name every file that is not what it should be."""
-    if not (base := scene.base):
+    if not (base := context.base):
         return
-    found = scene.census
+    found = context.scan
     count = plural(len(found.names), "memory")
     yield Finding(
         "files", "ok", f"{count}, {in_bytes(found.size)}" if found.names else "no memories"

@@ -20,8 +20,8 @@ from aiaml_server.memory import Memory, parse
 from aiaml_server.memory import format as text_of
 from aiaml_server.terminal import joined, plural
 
+from .context import Context, is_directory
 from .finding import Finding, Fix, Level
-from .scene import Scene, is_directory
 
 _MIB = 1024 * 1024
 _ROOM, _LITTLE_ROOM = 10 * _MIB, 500 * _MIB
@@ -30,13 +30,13 @@ _AHEAD_SECONDS = 600.0
 _OURS = ".git .gitattributes .gitignore .index .keep-local .lock .sync-status.json .sync.lock files"
 
 
-def directory(scene: Scene) -> Iterator[Finding]:
+def directory(context: Context) -> Iterator[Finding]:
     """Look whether there is a directory, or could be one, and on what."""
-    if not scene.settings:
+    if not context.settings:
         found = "unknown, so nothing in it is checked: AIAML_MEMORY_DIR cannot be used"
         yield Finding("directory", "error", found, "correct AIAML_MEMORY_DIR, then run this again")
         return
-    base = scene.settings.base
+    base = context.settings.base
     if os.path.lexists(base) and not is_directory(base):
         remedy = "move it away, or set AIAML_MEMORY_DIR to a directory"
         yield Finding("directory", "error", f"{base} is not a directory", remedy)
@@ -68,9 +68,9 @@ def _could_be_made(base: Path) -> Finding:
     return Finding("directory", "ok", found)
 
 
-def writable(scene: Scene) -> Iterator[Finding]:
+def writable(context: Context) -> Iterator[Finding]:
     """Really keep a memory: create, sync, rename, read, delete, lock."""
-    if not (base := scene.base):
+    if not (base := context.base):
         return
     files = base / "files"
     for place in (base, files) if os.path.lexists(files) else (base,):
@@ -123,9 +123,9 @@ def _locks(base: Path) -> Iterator[Finding]:
         yield Finding("disk", "warning", f"files cannot be locked in {base}", remedy)
 
 
-def access(scene: Scene) -> Iterator[Finding]:
+def access(context: Context) -> Iterator[Finding]:
     """Look whether others can read the memories."""
-    if sys.platform == "win32" or not (base := scene.base):
+    if sys.platform == "win32" or not (base := context.base):
         return
     status = base.stat()
     mode = stat.S_IMODE(status.st_mode)
@@ -168,11 +168,11 @@ def _close(base: Path, names: Iterable[str]) -> None:
         (base / name).chmod(_bits(base / name) & 0o7700)
 
 
-def space(scene: Scene) -> Iterator[Finding]:
+def space(context: Context) -> Iterator[Finding]:
     """Look whether there is room."""
-    if not scene.settings:
+    if not context.settings:
         return
-    place = _existing(scene.settings.base)
+    place = _existing(context.settings.base)
     free = shutil.disk_usage(place).free
     remedy = "free some space on that disk; nothing can be remembered when it is full"
     level = _level(free, _ROOM, _LITTLE_ROOM)
@@ -190,11 +190,11 @@ def _level(free: int, error: int, warning: int) -> Level:
     return "error" if free < error else "warning" if free < warning else "ok"
 
 
-def clock(scene: Scene) -> Iterator[Finding]:
+def clock(context: Context) -> Iterator[Finding]:
     """Look for memories from the future."""
-    if not scene.base:
+    if not context.base:
         return
-    moment, name = scene.census.newest
+    moment, name = context.scan.newest
     if moment / 1e6 > time.time() + _AHEAD_SECONDS:
         found = (
             f"{name} is from the future: this computer's clock, or the one it was made by, is off"

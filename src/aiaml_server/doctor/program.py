@@ -15,20 +15,20 @@ from pathlib import Path
 
 from aiaml_server import __version__
 
+from .context import Context
 from .finding import Finding
-from .scene import Scene
 
 NAME = "aiaml-server"
 AGAIN = "install it anew: `uv tool install --force aiaml-server` or `pip install -U aiaml-server`"
 
 
-def version(_: Scene) -> Iterator[Finding]:
+def version(_: Context) -> Iterator[Finding]:
     """Say which program this is, and where it came from."""
     place = Path(__file__).parents[2]
     yield Finding("version", "ok", f"{NAME} {__version__}, {_installed()}, in {place}")
 
 
-def python(_: Scene) -> Iterator[Finding]:
+def python(_: Context) -> Iterator[Finding]:
     """Say what it runs on, and whether it was tested there."""
     where = f"Python {platform.python_version()} on {platform.platform()}"
     found = f"{where}, SQLite {sqlite3.sqlite_version}, started as {sys.argv[0]}"
@@ -40,7 +40,7 @@ def python(_: Scene) -> Iterator[Finding]:
         yield Finding("python", "ok", found)
 
 
-def packages(_: Scene) -> Iterator[Finding]:
+def packages(_: Context) -> Iterator[Finding]:
     """Say which versions of other packages there are, and whether they are those it needs."""
     good = []
     for name, bounds in _needed():

@@ -14,8 +14,8 @@ from aiaml_server.sync.status import Status, remedy
 from aiaml_server.sync.survey import Survey, survey, useless, version
 from aiaml_server.terminal import joined, plural
 
+from .context import Context
 from .finding import Finding
-from .scene import Scene
 
 if TYPE_CHECKING:
     from aiaml_server.sync.repository import Repository
@@ -25,9 +25,9 @@ _STALE_SECONDS = 600.0  # longer than any git of ours runs on this computer
 _UNFINISHED = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply")
 
 
-def git(scene: Scene) -> Iterator[Finding]:
+def git(context: Context) -> Iterator[Finding]:
     """Look for git, if it is wanted."""
-    settings = scene.settings
+    settings = context.settings
     if settings and not settings.sync:
         found = "not used: sync is off (AIAML_ENABLE_SYNC); memories are in files only"
         yield Finding("git", "ok", found)
@@ -40,9 +40,9 @@ def git(scene: Scene) -> Iterator[Finding]:
     yield Finding("git", "error" if found else "warning", told, problem.remedy)
 
 
-def status(scene: Scene) -> Iterator[Finding]:
+def status(context: Context) -> Iterator[Finding]:
     """Say what the last sync said, what git says now, and what is in the way."""
-    settings, base = scene.settings, scene.base
+    settings, base = context.settings, context.base
     if not settings or not base or not settings.sync:
         return
     last, now = Status.read(base), survey(settings)
@@ -93,16 +93,16 @@ def _obstacles(directory: Path) -> Iterator[Finding]:
             yield Finding("sync", "warning", found, todo)
 
 
-def remote(scene: Scene) -> Iterator[Finding]:
+def remote(context: Context) -> Iterator[Finding]:
     """Ask the remote what it has, with no prompt and a time limit; fetch nothing."""
-    settings = scene.settings
-    if "AIAML_GITHUB_REMOTE" in scene.wrong or not settings or not settings.sync:
+    settings = context.settings
+    if "AIAML_GITHUB_REMOTE" in context.wrong or not settings or not settings.sync:
         return
     if not settings.remote:
         yield Finding("remote", "ok", "none set: memories stay on this computer")
         return
     yield from _exposed(settings.remote)
-    if scene.offline:
+    if context.offline:
         yield Finding("remote", "ok", "not asked (--offline)")
         return
     from aiaml_server.sync.command import GitFailed, GitMissing  # noqa: PLC0415

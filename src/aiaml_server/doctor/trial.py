@@ -15,8 +15,8 @@ from typing import IO, Any
 from aiaml_server import launch
 from aiaml_server.errors import AiamlError
 
+from .context import PREFIX, Context
 from .finding import REPORT, Finding
-from .scene import PREFIX, Scene
 
 _SECONDS = 30.0  # for everything; a cold disk takes its time
 _PROTOCOL = "2025-11-25"
@@ -28,13 +28,13 @@ class NoAnswer(AiamlError):  # noqa: N818
     """The server said something else than it should, or nothing."""
 
 
-def server(scene: Scene) -> Iterator[Finding]:
+def server(context: Context) -> Iterator[Finding]:
     """Shake hands, list the tools, remember, think and recall."""
     command = launch.command()
     with tempfile.TemporaryDirectory(prefix="aiaml-doctor-") as place:
         log = Path(place, "log")
         try:
-            with _started(command, scene.environ, Path(place)) as process:
+            with _started(command, context.environ, Path(place)) as process:
                 found = _converse(process)
         except (NoAnswer, OSError, ValueError, LookupError, TypeError) as error:
             lines = log.read_text("utf-8", "replace").splitlines() if log.exists() else []

@@ -24,7 +24,7 @@ class Record(NamedTuple):
 
 
 def records(path: Path) -> Iterator[Record | Skip]:
-    """Yield the object on each line of a file; what is none is skipped with its line number."""
+    """Yield the object on each line of a file; any other line is skipped with its number."""
     where = place(path, path)
     if not path.is_file():
         yield Skip(where, "it is not a regular file")

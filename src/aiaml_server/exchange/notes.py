@@ -1,4 +1,4 @@
-"""A markdown file by other hands → notes: its frontmatter, title, tags, time and sections."""
+"""A markdown file that others wrote → notes: its frontmatter, title, tags, time and sections."""
 
 from __future__ import annotations
 

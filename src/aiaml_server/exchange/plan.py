@@ -82,7 +82,7 @@ class Planner:
         self._user = user
         self._add_changed = changed
         self._ids: set[str] = set()
-        self._prints: set[bytes] = set()
+        self._fingerprints: set[bytes] = set()
         self._digests: set[str] = set()
         self._places: set[str] = set()
         for memory in existing:
@@ -91,7 +91,7 @@ class Planner:
 
     def _learn(self, memory: Memory) -> None:
         self._ids.add(memory.id)
-        self._prints.add(_print(memory))
+        self._fingerprints.add(_fingerprint(memory))
         self._digests.update(line for line in memory.extra if line.startswith(_DIGEST))
 
     def consider(self, found: Iterable[Found]) -> None:
@@ -125,7 +125,7 @@ class Planner:
             self.plan.skips.append(Skip(kept.place, problem))
         elif _OWN_ID.fullmatch(memory.id) and memory.id not in self._ids:
             self._add(kept.place, memory)
-        elif _print(memory) in self._prints:
+        elif _fingerprint(memory) in self._fingerprints:
             self.plan.there.append(kept.place)
         else:
             taken = memory.id in self._ids
@@ -139,7 +139,7 @@ class Planner:
         self.plan.additions.append(Addition(place, memory, remark))
 
 
-def _print(memory: Memory) -> bytes:
+def _fingerprint(memory: Memory) -> bytes:
     """Return what is the same for memories that are alike but for their id."""
     return hashlib.sha256(repr(replace(memory, id="")).encode("utf-8", "replace")).digest()
 

@@ -14,6 +14,10 @@
     asked       which deletions a person has asked for
     seen        which files this machine has had, and in which directory
     union       two histories made one (pure)
+    rewrite     a history without what is forgotten everywhere (pure)
+    erasure     what that is, and histories rewritten
+    purge       removing what only the old ones had
+    everywhere  what forgetting everywhere will do, for a person to see
     command     running git
     status      how things stand, for others to read
     history     which versions there were, and who made them
@@ -81,6 +85,7 @@ def once(
     missing: Missing = "",
     seconds: float = 10.0,
     progress: Progress | None = None,
+    erase: frozenset[bytes] = frozenset(),
 ) -> Status:
     """Do one round now, and return how things stand after it; `problem` is that of this round.
 
@@ -96,6 +101,7 @@ def once(
             or brought back. Else a deletion of many at once is held.
         seconds: how long to wait while another process is at it.
         progress: is told what goes on, from another thread.
+        erase: marks of what is to be forgotten everywhere (see `rewrite`).
 
     Raises:
         GitMissing: there is no git.
@@ -110,7 +116,8 @@ def once(
 
     closing = threading.Event()
     another = in_use(settings.base) not in ("", settings.remote)
-    rounds = Rounds(settings, closing, progress, missing, aside=another and bool(settings.remote))
+    aside = another and bool(settings.remote)
+    rounds = Rounds(settings, closing, progress, missing, aside=aside, erase=erase)
     with ThreadPoolExecutor(1, "round") as pool:
         done = pool.submit(_attempt, rounds, closing, local=local, seconds=seconds)
         try:

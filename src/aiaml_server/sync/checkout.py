@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .command import Command, GitFailed
+from .rewrite import FILE
 from .union import Entry, is_memory
 from .worktree import Unfit, object_name, read
 
@@ -35,7 +36,7 @@ log = logging.getLogger(__name__)
 MAIN = "refs/heads/main"
 BRANCH = "refs/heads/aiaml"  # our own; in a worktree of another repository, with its name
 HIDDEN = b"/files/*.md\n"
-_OWN = (b".gitignore", b".gitattributes")
+_OWN = (b".gitignore", b".gitattributes", FILE)
 _UNFINISHED = (
     "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "BISECT_LOG",
 )  # fmt: skip
@@ -56,6 +57,7 @@ class Checkout:
         self._base = repository.base
         self._directory = repository.directory
         self._ours = repository.branch()
+        self._erasure = repository.erasure
         self._note = self._directory / "aiaml" / "checked-out"  # the commit checked out last time
         self._exclude = repository.common / "info" / "exclude"
         self._settled: set[str] = set()  # commits that need not be looked at again
@@ -125,8 +127,9 @@ class Checkout:
             tip = self._name_of(f"{branch}^{{commit}}") if branch else ""
             if not tip or tip in self._settled or self._was_ours(tip):
                 continue
-            if self._is_to_follow(branch, tip):
-                yield tip
+            commit = self._erasure.cleaned(tip)
+            if commit and self._is_to_follow(branch, commit):
+                yield commit
             self._settled.add(tip)
 
     def _was_ours(self, tip: str) -> bool:
@@ -275,11 +278,26 @@ class Checkout:
             return (self._directory / "logs" / "HEAD").stat().st_size
         return 0
 
+    def cut_logs(self) -> None:
+        """Take from git's logs what does not lead to where our branches are now.
+
+        These are ours and the one that is moved along. A person's own are left as they are.
+        """
+        tip = self._name_of("HEAD^{commit}")
+        along = tip == self._name_of(self._ours)
+        for name in (self._ours, *((self._branch(), "HEAD") if along else ())):
+            if name:
+                with suppress(GitFailed):  # there is none
+                    self._git.reflog("expire", "--expire=never", "--expire-unreachable=now", name)
+        if along:
+            self._take_note(tip, self._log_length())
+
     def _is_free(self, branch: str, tip: str, new: Difference) -> bool:
         """Whether the branch can be moved without disturbing a person."""
         if self._is_in_use():
             return False
-        if tip and not self._was_ours(tip) and self._quiet("merge_base", self._ours, tip) != tip:
+        old = self._erasure.cleaned(tip)
+        if old and not self._was_ours(tip) and self._quiet("merge_base", self._ours, old) != old:
             return False
         if branch == self._ours:
             return True

@@ -18,9 +18,12 @@ from aiaml_server.files import make_directory, read_regular, replace_atomic
 
 from .checkout import HIDDEN
 from .command import Command, GitFailed
+from .erasure import erased
 from .leaks import objection
+from .rewrite import is_erased
 
 KEPT = "it is kept on this machine"
+FORGOTTEN = "it was forgotten everywhere"
 KEEP_LOCAL = ".keep-local"
 _HEAD = "# Memories that stay on this machine, as .gitignore has them (see `aiaml keep-local`).\n"
 _REMEMBERED = 200_000
@@ -34,11 +37,14 @@ class Guard:
         """Read the choices for the memories in `base`, whose repository is `common`."""
         self._secrets = secrets
         self._released = released(common)
+        self._erased = erased(common)
         self._kept = _kept(base, common, git)
         self._harmless: set[int] = set()  # hashes of what was looked into, and may travel
 
     def __call__(self, path: bytes, data: bytes) -> str:
         """Say why a file must not travel; empty when it may."""
+        if self._erased and is_erased(path, data, self._erased):
+            return FORGOTTEN
         if where := self._kept.get(path):
             return f"{KEPT} ({where})"
         if (
@@ -57,7 +63,7 @@ class Guard:
         return isinstance(other, Guard) and self._choices() == other._choices()
 
     def _choices(self) -> tuple[object, ...]:
-        return self._secrets, self._released, self._kept
+        return self._secrets, self._released, self._erased, self._kept
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -203,7 +203,7 @@ class History:
         for line in lines:
             ends, _, reason = line.partition("\t")
             before, after = [*ends.split(" "), "", ""][:2]
-            if not seen:
+            if before not in seen:  # at the beginning, and where the history was rewritten
                 seen.update(_reach(before, parents, seen))
             new = _reach(after, parents, seen)
             joined = reason.partition("aiaml: join ")[2]

@@ -175,6 +175,15 @@ _CAUSES = (
         REMOTE_VERBS,
     ),
     Cause(
+        "history-kept",
+        r"denying non-fast-forward|force.push(es|ing)?[^\n]{0,99}(not|n't|cannot|forbid|protect)"
+        r"|(not|n't|cannot|forbid)[^\n]{0,99}force.push",
+        "the remote does not let its history be replaced, as forgetting everywhere takes",
+        "allow it for once: in a repository of your own, `git config receive.denyNonFastForwards "
+        "false`; at a host, let `main` be force-pushed. Until then nothing is pushed from here.",
+        ("push",),
+    ),
+    Cause(
         "too-large",
         r"\b413\b|entity too large|payload too large|content too large",
         "the remote's web server takes no request of this size",

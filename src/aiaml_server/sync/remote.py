@@ -119,33 +119,39 @@ class Remote:
         words = ("--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head")
         self._call("fetch", *words, "origin", f"+{branch}:{REMOTE}")
 
-    def push(self, commit: str) -> None:
+    def push(self, commit: str, instead_of: str = "") -> None:
         """Make the remote's main the given commit, if that holds all that is there.
 
         What is too large for a web server's limit goes in pieces, which end with a commit each.
+
+        Args:
+            commit: what it is to be.
+            instead_of: what it must be for that, where its history is not that of `commit`.
 
         Raises:
             GitFailed: it cannot be reached, or refuses.
         """
         try:
-            self._push(commit)
+            self._push(commit, instead_of)
         except GitFailed as error:
-            commits = self._commits_up_to(commit)
+            commits = self._commits_up_to(commit, instead_of)
             if problem_of(error).kind != "too-large" or len(commits) < 2:
                 raise
             middle = len(commits) // 2
-            self.push(commits[middle - 1])
+            self.push(commits[middle - 1], instead_of)
             self.push(commit)
 
-    def _push(self, commit: str) -> None:
-        words = ("--porcelain", "--no-verify", "--recurse-submodules=no", *self._receiving)
+    def _push(self, commit: str, instead_of: str) -> None:
+        words = ["--porcelain", "--no-verify", "--recurse-submodules=no", *self._receiving]
+        if instead_of:
+            words.append(f"--force-with-lease={MAIN}:{instead_of}")
         self._call("push", *words, "origin", f"{commit}:{MAIN}")
         self.git.update_ref(REMOTE, commit)
         self._repository.git.update_ref(self._seen, commit)
 
-    def _commits_up_to(self, commit: str) -> list[str]:
+    def _commits_up_to(self, commit: str, instead_of: str) -> list[str]:
         """Return the commits that lead from what the remote has to this one."""
-        known = self._known()
+        known = "" if instead_of else self._known()
         words = ("--ancestry-path", f"^{known}") if known else ()
         found: bytes = self._repository.git.rev_list("--reverse", "--first-parent", *words, commit)
         return found.decode().split()

@@ -30,7 +30,9 @@ from .address import git_directories
 from .checkout import BRANCH, MAIN, Checkout, Difference, changes, empty_tree, quiet
 from .command import Command, GitFailed
 from .disk import Disk, in_chunks, listing
-from .replay import MOST, on_top
+from .erasure import Erasure
+from .replay import MOST, SCRATCH, on_top
+from .rewrite import FILE, Marks, mark, text_of
 from .seen import MARKER, Seen, Sighting
 from .stream import Step
 from .union import Changes, Copy, Entry, is_memory, is_safe, renamed, union
@@ -112,9 +114,12 @@ class Repository:
         self.missing: frozenset[bytes] = frozenset()  # what `pending` found to be brought in
         self.brought_back = 0  # memories, since this was made
         self._adopted = False
+        self.erased = ""  # what was forgotten at another machine's word, in a sentence
+        self._missing: Missing = ""
         self._looked = False  # for a join that another process did not finish
         self._identity = ""
         self._may_move = True  # commits of ours, on top of others'
+        self.erasure = Erasure(self.git, self.common)
         self._checkout = Checkout(self)
         self._record: Seen | None = None
         self._listed: tuple[str, dict[bytes, Entry]] = ("", {})
@@ -133,6 +138,7 @@ class Repository:
         if not self._adopted:
             self._adopt()
         self._clear_leftovers()
+        self.erasure.load()
         obstacle, remedy = self._checkout.obstacle()
         if obstacle:
             raise Busy(obstacle, remedy)
@@ -162,6 +168,7 @@ class Repository:
         self._check_files()
         self.git.variables["GIT_DIR"] = str(self.directory)
         self.git.variables["GIT_WORK_TREE"] = str(self.base)
+        self.erasure = Erasure(self.git, self.common)
         self._checkout = Checkout(self)
         return True
 
@@ -316,6 +323,7 @@ class Repository:
         Returns:
             How many were committed.
         """
+        self._missing = missing
         head = self.head() or self._commit_own_files()
         disk = self._disk(head)
         if disk.unlike and self.git.ls_files("--unmerged", "--", "files"):
@@ -465,7 +473,8 @@ class Repository:
 
     def _join(self, theirs: str) -> int:
         ours = self.head()
-        joined = self._joined(ours, theirs) if ours else theirs
+        self._learn(ours, theirs)
+        joined = self._marked(self._both(ours, theirs))
         if joined == ours:
             return 0
         new = self._changes(ours or self._empty_tree(), joined)
@@ -483,6 +492,84 @@ class Repository:
             self._looked = True
             return self.name_of(JOINING)
         return ""
+
+    def _both(self, ours: str, theirs: str) -> str:
+        """Return a commit that holds both, but for what is forgotten everywhere."""
+        mine, their = self.erasure.cleaned(ours), self.erasure.cleaned(theirs)
+        if not mine or not their:
+            return mine or their
+        brought_back = their != theirs  # by a machine that still has the old history, perhaps
+        return mine if brought_back and self._only_joins(mine, their) else self._joined(mine, their)
+
+    def _only_joins(self, ours: str, theirs: str) -> bool:
+        """Whether all that theirs has besides are joins of what is here, as it is here."""
+        if self.name_of(f"{ours}^{{tree}}") != self.name_of(f"{theirs}^{{tree}}"):
+            return False
+        return not self.git.rev_list("--no-merges", "--max-count=1", theirs, f"^{ours}")
+
+    def _learn(self, ours: str, theirs: str) -> None:
+        """Hear from another machine's commit what is forgotten everywhere.
+
+        Raises:
+            Busy: it is so much that a person has to say so.
+        """
+        new = self.erasure.told_by(theirs) - self.erasure.marks
+        if not new:
+            return
+        tree = self._tree(ours) if ours else {}
+        gone = [path for path in tree if mark(path) in new]
+        if len(gone) > _MANY and _SHARE * len(gone) > len(tree) and self._missing != "forget":
+            raise Busy(
+                f"another machine has {len(gone)} of the {len(tree)} memories here forgotten "
+                "everywhere, for good",
+                "if that is meant, `aiaml sync --forget` follows. Until then nothing is exchanged.",
+            )
+        self.erasure.add(new)
+        if gone:
+            changed = [path for path in gone if mark(tree[path].oid) not in self.erasure.marks]
+            names = ", ".join(os.fsdecode(path) for path in changed)
+            also = f"; what was changed here went as well, in {names}" if changed else ""
+            self.erased = (
+                f"{len(gone)} of the memories here were forgotten everywhere, for good, at another "
+                f"machine's word{also}"
+            )
+
+    def _marked(self, commit: str) -> str:
+        """Return a commit whose tree tells other machines what is forgotten everywhere."""
+        told = self.erasure.told_by(commit)
+        if self.erasure.marks <= told:
+            return commit
+        step = Step("Forget everywhere", FILE, text_of(self.erasure.marks | told))
+        return self._import(stream.commits([[step]], SCRATCH, commit, self._who()), "--force")
+
+    def erase(self, marks: Marks) -> int:
+        """Forget everywhere what has these marks, and what is noted so already.
+
+        Returns:
+            How many memories are not here as they were.
+
+        Raises:
+            Busy: a file was changed since it was committed; nothing of it is lost.
+            OSError: the disk refused.
+        """
+        self.erasure.add(marks)
+        return self.join(self.head()) if self.erasure.marks else 0
+
+    def left_of_erased(self) -> bytes:
+        """Return what is still to be removed, and what a person's refs lead to; empty for none."""
+        left = self.erasure.left()
+        if not any(left):
+            return b""
+        refs: bytes = self.git.for_each_ref("--format=%(refname) %(objectname)")
+        return b" ".join([refs, *sorted(left.tips | left.files)])
+
+    def author(self, commit: str) -> str:
+        """Return the name that a commit is by."""
+        return _text(self.git.log("-1", "--no-show-signature", "--format=%an", commit, "--"))
+
+    def cut_logs(self) -> None:
+        """Have git's logs of our branches not lead to what they were before."""
+        self._checkout.cut_logs()
 
     def _joined(self, ours: str, theirs: str) -> str:
         """Return a commit that holds both, written without moving anything.
@@ -511,7 +598,8 @@ class Repository:
         for path in changes.keys() & self.held_back.keys():
             if other := changes.pop(path):  # what is held back keeps its name
                 copies.append(Copy(path, other))
-        changes |= self._kept([copy for copy in copies if copy.entry.is_file], ours.encode())
+        copies = [copy for copy in copies if copy.entry.is_file and copy.path != FILE]
+        changes |= self._kept(copies, ours.encode())
         return self._import(stream.join(ours, theirs, changes, self._who()), "--force")
 
     def _kept(self, copies: Sequence[Copy], like: bytes) -> dict[bytes, Entry]:

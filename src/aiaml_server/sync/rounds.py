@@ -7,6 +7,7 @@ import os
 import re
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 from aiaml_server.errors import AiamlError, InvalidSetting
@@ -19,8 +20,10 @@ from .mend import is_damage, mend
 from .outgoing import Outgoing
 from .pace import Pace
 from .problem import LOCAL, OUTRUN, problem_of
+from .purge import purge
 from .remote import Remote
 from .repository import Busy, Missing, Repository
+from .rewrite import Marks
 from .status import Problem, Progress, Status, moment, now
 from .tidy import Tidy
 
@@ -55,12 +58,15 @@ class Rounds:
         missing: Missing = "",
         *,
         aside: bool = False,
+        erase: Marks = frozenset(),
     ) -> None:
         self._settings = settings
         self.progress = progress or Progress()
         self.problem: Problem | None = None  # of the last round
         self._closing = closing
         self._missing: Missing = missing
+        self._erase = erase
+        self._purged = b""  # the state after which nothing more could be removed
         self._lock = Lock(settings.base / ".sync.lock")
         self._repository = Repository(settings.base)
         self.tidy = Tidy(self._repository)
@@ -159,12 +165,14 @@ class Rounds:
         self._commit()
         if unfinished := self._repository.joining():
             self._join(unfinished)
+        self._forget()
         if last:
             return
         try:
             self._exchange_when_due()
         finally:
             self._count()
+            self._purge()
         if error := self._settings.remote_error:
             raise error
 
@@ -185,6 +193,23 @@ class Rounds:
             self._status.last_commit = now()
             log.info("Committed %d memories", committed)
         return committed
+
+    def _forget(self) -> None:
+        """Have no history here with anything that is forgotten everywhere."""
+        if self._erase:
+            self.progress.begin("rewriting the history")
+        self._until_quiet(lambda: self._repository.erase(self._erase))
+
+    def _purge(self) -> None:
+        """Have nothing left of it in the repository; once, as long as the same leads to it."""
+        try:
+            state = self._repository.left_of_erased()
+            if state and state != self._purged:
+                self.progress.begin("removing what nothing leads to any more")
+                purge(self._repository)
+                self._purged = self._repository.left_of_erased()
+        except (GitFailed, OSError) as error:
+            log.info("Not all that was forgotten is removed from the repository: %s", error)
 
     def _new_guard(self) -> Guard:
         repository, secrets = self._repository, self._settings.check_secrets
@@ -235,8 +260,10 @@ class Rounds:
             seen = theirs
             if theirs:
                 self._join(theirs)
-            ours = self._pushable(theirs)
+            clean = self._cleaned(theirs)
+            ours = self._pushable(clean)
             if not ours or (on_main and ours == theirs):
+                self._repository.erasure.settle(theirs)
                 return False
             if refused and attempt == _ATTEMPTS:
                 if not _OUTRUN.search(refused.output):
@@ -247,7 +274,7 @@ class Rounds:
                 raise Outrun from refused
             self.progress.begin("pushing")
             try:
-                remote.push(ours)
+                remote.push(ours, theirs if clean != theirs and on_main else "")
             except GitFailed as error:
                 refused = error
                 self._closing.wait(self._pace.lost(time.monotonic() - started, attempt))
@@ -255,10 +282,28 @@ class Rounds:
                 self._status.last_push = now()
                 if ours != self._repository.head() and not self._repository.go_on_from(ours):
                     self._join(ours)
-                self.progress.pushed += self._repository.differing(theirs, ours)
+                self.progress.pushed += self._repository.differing(clean, ours)
+                self._repository.erasure.settle(ours)
                 log.info("Pushed")
                 return True
         raise AssertionError  # the last attempt returns or raises
+
+    def _cleaned(self, theirs: str) -> str:
+        """Return what the remote is to have of its history; tell if it was there so before."""
+        erasure = self._repository.erasure
+        clean = erasure.cleaned(theirs)
+        if clean != theirs and erasure.is_settled():
+            author = self._repository.author(theirs)
+            self._notice(
+                "something that was forgotten everywhere came back to the remote and is removed "
+                f"again: a program or person with the old history pushed (last was {author}). "
+                "Update AIAML on every machine, and clone anew where you use git by hand"
+            )
+        return clean
+
+    def _notice(self, sentence: str) -> None:
+        self._status.notice, self._status.noticed_at = sentence, now()
+        self._report(f"Sync: {sentence}")
 
     def _pushable(self, theirs: str) -> str:
         """Return what may be pushed; empty for nothing."""
@@ -271,15 +316,18 @@ class Rounds:
 
     def _join(self, theirs: str) -> None:
         self.progress.begin("joining")
-        for attempt in range(_ATTEMPTS + 1):
+        self.progress.arrived += self._until_quiet(lambda: self._repository.join(theirs))
+        if self._repository.erased:
+            self._notice(self._repository.erased)
+            self._repository.erased = ""
+
+    def _until_quiet(self, join: Callable[[], int]) -> int:
+        for _ in range(_ATTEMPTS):
             try:
-                self.progress.arrived += self._repository.join(theirs)
+                return join()
             except Busy:  # a file changed meanwhile: that version is committed, then joined
-                if attempt == _ATTEMPTS:
-                    raise
                 self._commit()
-            else:
-                return
+        return join()
 
     def _count(self) -> None:
         if self._remote and self._repository.head():

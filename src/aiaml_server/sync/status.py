@@ -32,6 +32,8 @@ class Status:
         what_to_do: and what to do about it.
         failing_since: when that began.
         held_back: the files that are not committed, each with the reason.
+        notice: what happened last that a person should hear of, though nothing failed.
+        noticed_at: when that was.
     """
 
     remote: bool = False
@@ -46,6 +48,8 @@ class Status:
     what_to_do: str | None = None
     failing_since: str | None = None
     held_back: dict[str, str] = field(default_factory=dict)
+    notice: str | None = None
+    noticed_at: str | None = None
 
     @classmethod
     def read(cls, base: Path) -> Status:
@@ -115,7 +119,7 @@ def _fits(name: str, value: object) -> bool:
         return isinstance(value, int) and value >= 0
     if not isinstance(value, str):
         return value is None
-    return moment(value) is not None if name.startswith(("last_", "failing_")) else True
+    return moment(value) is not None if name.startswith(("last_", "failing_", "noticed_")) else True
 
 
 def moment(text: str | None) -> datetime | None:
@@ -163,6 +167,9 @@ _REMEDIES = {
     "not forgotten unless you say so": (
         "`aiaml sync --bring-back` brings them back from git; `aiaml sync --forget` forgets them, "
         "on all your machines. If a disk is not mounted or a copy not complete, mend that."
+    ),
+    "it was forgotten everywhere": (
+        "delete the file; what of it may stay, remember as a new memory, without the rest."
     ),
     "larger than": "cut it into several memories, or move it elsewhere.",
     "cannot be read": "see that the file belongs to you and can be read.",

@@ -111,6 +111,8 @@ def _quoted(path: bytes) -> bytes:
 def _message(group: Sequence[Step]) -> str:
     if group[0].verb == "Set up":
         return "Set up the memory directory"
+    if group[0].verb == "Forget everywhere":
+        return "Forget memories everywhere"
     if len(group) > 1:
         return f"Import {len(group)} memories"
     name = " ".join(os.fsdecode(group[0].path).removeprefix("files/").split())

@@ -30,7 +30,7 @@ def serve(settings: Settings, port: int | None, *, browser: bool, idle: float) -
     """Serve the page until Ctrl-C, or until nobody came for `idle` seconds.
 
     Raises:
-        Ended: the port is not to be had.
+        Ended: the port cannot be used.
     """
     _end_in_order()
     with suppress(KeyboardInterrupt), _listening(port) as listener:

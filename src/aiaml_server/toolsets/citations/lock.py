@@ -24,7 +24,7 @@ def alone(directory: Path, seconds: float) -> Iterator[None]:
     among the temporary ones. The system releases it when its holder dies.
 
     Raises:
-        Busy: another one is at it for longer than so many seconds.
+        Busy: another process holds it for longer than so many seconds.
         OSError: there is nothing to lock.
     """
     deadline = time.monotonic() + seconds

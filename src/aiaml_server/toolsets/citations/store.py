@@ -162,7 +162,7 @@ class Store:
         """Be the only one who writes; what a writer that was killed has left is cleared away.
 
         Raises:
-            Busy: another process is at it for too long.
+            Busy: another process holds the lock for too long.
             DiskError: the directory cannot be made or locked.
         """
         try:

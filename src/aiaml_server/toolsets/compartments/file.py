@@ -16,13 +16,14 @@ import logging
 import os
 import re
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from aiaml_server.errors import MalformedFile
-from aiaml_server.files import Lock, read_regular, replace_atomic
+from aiaml_server.files import Lock, is_temporary, read_regular, replace_atomic
 
 from .entries import Entry
 from .failures import Busy, DiskError
@@ -32,6 +33,7 @@ log = logging.getLogger(__name__)
 FORMAT = 1
 MAX_FILE = 256 * 1024 * 1024  # bytes
 LOCK_SECONDS = 10.0
+LEFT_SECONDS = 600.0  # after which a temporary file was left by a process that was killed
 _RUN = re.compile(r"[0-9a-f]{16}")
 Stamp = tuple[int, int, int, int]
 Place = tuple[str, str, str]
@@ -234,17 +236,43 @@ class File:
     # --- runs -------------------------------------------------------------------------------------
 
     def open_run(self, run: str) -> None:
-        """Begin a run, and clear what runs have left whose process is gone."""
+        """Begin a run, and clear what those have left whose process is gone.
+
+        Raises:
+            DiskError: the disk refused, or the file is of a later version.
+        """
+        with self._thread:
+            try:
+                with self._alone():  # so that nobody takes the new run for one that has ended
+                    self._hold_run(run)
+                    self._clear_ended(run)
+            except Busy:  # whoever opens next clears
+                self._hold_run(run)
+            except OSError as error:
+                raise _refused(self.path, error) from error
+
+    def _hold_run(self, run: str) -> None:
         hold = self._held.enter_context(Lock(self._run_file(run)).held(0))
         if not hold.had:
             log.warning("%s cannot be locked; what a killed run leaves stays", self._run_file(run))
-        left = [each for each in self.read().value["runs"] if each != run and self._is_gone(each)]
-        if left:
+
+    def _clear_ended(self, run: str) -> None:
+        names = os.listdir(self.path.parent)  # noqa: PTH208
+        prefix = self._run_file("").name
+        runs = [each.removeprefix(prefix) for each in names if each.startswith(prefix)]
+        others = [each for each in runs if _RUN.fullmatch(each) and each != run]
+        ended = [each for each in others if self._is_gone(each)]
+        if not self.read().value["runs"].keys().isdisjoint(ended):
             with self.changing() as content:
-                for each in left:
+                for each in ended:
                     content.remove_run(each)
-            for each in left:
-                self._unlink(each)
+        for each in ended:
+            self._unlink(each)
+        for name in filter(is_temporary, names):
+            path = self.path.with_name(name)
+            with suppress(OSError):
+                if time.time() - path.stat().st_mtime > LEFT_SECONDS:
+                    path.unlink()
 
     def close_run(self, run: str) -> None:
         """End a run: nothing of it is left."""
@@ -263,10 +291,7 @@ class File:
 
     def _is_gone(self, run: str) -> bool:
         """Say whether a run's process is provably gone: its lock can be had."""
-        path = self._run_file(run)
-        if not path.exists():
-            return False  # nothing is known of it
-        with Lock(path).held(0) as hold:
+        with Lock(self._run_file(run)).held(0) as hold:
             return hold.had
 
     def _unlink(self, run: str) -> None:

@@ -199,7 +199,7 @@ class Place:
         """Be the only one who writes for this agent, and clear away what a killed one left.
 
         Raises:
-            Busy: another process is at it for too long.
+            Busy: another process holds the lock for too long.
         """
         with Lock(self._lock()).held(LOCK_SECONDS) as hold:
             if not hold.had:

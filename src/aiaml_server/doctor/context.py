@@ -14,7 +14,7 @@ from aiaml_server.settings import Settings
 from aiaml_server.store import Store
 from aiaml_server.sync import with_remote_in_use
 
-from .census import Census, look
+from .scan import FileScan, look
 
 PREFIX = "AIAML_"
 
@@ -25,7 +25,7 @@ def is_directory(path: Path) -> bool:
 
 
 @dataclass
-class Scene:
+class Context:
     """What is examined.
 
     Attributes:
@@ -69,7 +69,7 @@ class Scene:
         return base if base and is_directory(base) else None
 
     @cached_property
-    def census(self) -> Census:
+    def scan(self) -> FileScan:
         """What one reading of all files showed.
 
         Raises:

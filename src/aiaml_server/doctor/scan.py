@@ -29,7 +29,7 @@ Question = tuple[str, ...]
 
 
 @dataclass
-class Census:
+class FileScan:
     """What a reading showed.
 
     Attributes:
@@ -87,24 +87,24 @@ class Census:
             self.foreign.append(os.path.basename(path))  # noqa: PTH119 (100,000 of them)
 
 
-def look(store: Store) -> Census:
+def look(store: Store) -> FileScan:
     """Read every file of a store.
 
     Raises:
         StoreError: the directory cannot be listed.
     """
     names = sorted(store.names())
-    census = Census(answers={question: [] for question in _questions(store, names)})
+    scan = FileScan(answers={question: [] for question in _questions(store, names)})
     for name in progress(names, "reading"):
         with suppress(FileNotFoundError):
             try:
-                census.note(name, store.read(name))
-                census.stat(f"{store.directory}{os.sep}{name}")
+                scan.note(name, store.read(name))
+                scan.stat(f"{store.directory}{os.sep}{name}")
             except MalformedFile as error:
-                census.malformed[name] = str(error)
-    for question, hits in census.answers.items():
-        census.answers[question] = ordered(hits)[:MAX_HITS]
-    return census
+                scan.malformed[name] = str(error)
+    for question, hits in scan.answers.items():
+        scan.answers[question] = ordered(hits)[:MAX_HITS]
+    return scan
 
 
 def _texts(memory: Memory) -> Iterator[str]:

@@ -1,0 +1,204 @@
+"""`forget --everywhere`: out of git's history too, here, in the remote and on all machines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from aiaml_server.cli.context import opened, settings
+from aiaml_server.errors import AiamlError, MalformedFile
+from aiaml_server.memory import parse
+from aiaml_server.settings import Settings, without_password
+from aiaml_server.sync import Status, once
+from aiaml_server.terminal import (
+    DONE,
+    REFUSED,
+    USAGE,
+    Ended,
+    bold,
+    confirm,
+    joined,
+    note,
+    one_line,
+    out,
+    out_json,
+    plural,
+    width,
+)
+
+from .history import Past, git_history
+from .status import Told
+
+if TYPE_CHECKING:
+    from aiaml_server.sync.everywhere import Plan
+
+_PATIENCE = 60.0  # seconds for another process that synchronises
+_OFF = (
+    "sync is off (AIAML_ENABLE_SYNC is false), and git's history is its business: set it to true, "
+    "for this command at least"
+)
+_BEYOND = (
+    "What git cannot reach: backups, exports, copies and clones that you made, and what a host "
+    "keeps for a while of what nothing leads to any more (a remote of your own: `git gc "
+    "--prune=now` there; a hosted one: ask its support). A secret counts as known: change it."
+)
+
+
+def everywhere(ids: Sequence[str], *, yes: bool, dry_run: bool, json: bool) -> int:
+    """Forget memories everywhere, after showing what that takes and asking; return the exit code.
+
+    Raises:
+        Ended: sync is off, there is no such memory, or it is not wanted after all.
+    """
+    setting = settings()
+    if not setting.sync:
+        raise Ended(_OFF, USAGE)
+    meant = _meant(ids, setting)
+    if dry_run:
+        _answer(meant, None, [], setting, json=json)
+        return DONE
+    if not yes:
+        _preview(meant, setting)
+        confirm(f"Forget {plural(len(meant.ids), 'memory')} everywhere, for good?")
+    after = _done(meant, setting)
+    from aiaml_server.sync.everywhere import still_held  # noqa: PLC0415 (imports GitPython)
+
+    _answer(meant, after, still_held(setting.base), setting, json=json)
+    return REFUSED if after.problem else DONE
+
+
+class Meant(NamedTuple):
+    """The memories that are meant.
+
+    Attributes:
+        ids: their ids.
+        words: the first words of each.
+        names: the names of their files.
+        plan: what it takes.
+    """
+
+    ids: Sequence[str]
+    words: Sequence[str]
+    names: Sequence[str]
+    plan: Plan
+
+
+def _meant(ids: Sequence[str], setting: Settings) -> Meant:
+    from aiaml_server.sync.everywhere import plan  # noqa: PLC0415 (imports GitPython)
+
+    with opened() as bank:
+        bank.commit()
+        known = git_history(setting)
+        pasts = list(
+            {past.id: past for past in (Past.of(each, bank, known) for each in ids)}.values()
+        )
+    names = list(dict.fromkeys(name for past in pasts for name in past.names))
+    found = [past.id for past in pasts]
+
+    def is_one(data: bytes) -> bool:
+        with suppress(MalformedFile, UnicodeDecodeError):
+            return parse(data.decode()).id in found
+        return False
+
+    return Meant(found, [past.words() for past in pasts], names, plan(setting.base, names, is_one))
+
+
+def _done(meant: Meant, setting: Settings) -> Status:
+    told = Told()
+    try:
+        after = once(setting, seconds=_PATIENCE, progress=told, erase=meant.plan.marks)
+    except AiamlError as error:
+        from aiaml_server.sync.problem import problem_of  # noqa: PLC0415
+
+        raise Ended(f"it is not done: {problem_of(error).sentence}", REFUSED) from error
+    finally:
+        told.clear()
+    with opened() as bank:
+        # Versions that git has not, such as one with a secret.
+        bank.forget({name: bank.store.text(name) for name in meant.plan.names
+                     if bank.store.stamp(name)})  # fmt: skip
+        bank.index.refresh()  # it holds what it has read, until it looks again
+    return after
+
+
+# --- telling --------------------------------------------------------------------------------------
+
+
+def _preview(meant: Meant, setting: Settings) -> None:
+    for identity, words in zip(meant.ids, meant.words, strict=True):
+        out(f"{bold(one_line(identity, 20))}  {one_line(words, max(width() - 24, 20))}")
+    out()
+    for line in _takes(meant, setting):
+        out(line)
+    out("It cannot be undone. " + _BEYOND)
+
+
+def _takes(meant: Meant, setting: Settings) -> list[str]:
+    plan = meant.plan
+    lines = [
+        (
+            f"{plural(plan.versions, 'version')} in {plural(len(plan.names), 'file')} will be "
+            f"removed from git's history, for which {plural(plan.commits, 'commit')} will be "
+            "rewritten."
+        )
+    ]
+    if copies := sorted(set(plan.names) - set(meant.names)):
+        lines.append(f"Among them are copies, made when two machines edited one: {joined(copies)}.")
+    if setting.remote:
+        who = f" (commits are by {joined([*plan.authors[:5]])})" if plan.authors else ""
+        where = without_password(setting.remote)
+        lines.append(
+            f"{where} will be given the new history; every machine that uses it{who} follows at "
+            "its next round."
+        )
+    if plan.holders:
+        lines.append(_still(plan.holders))
+    return lines
+
+
+def _still(holders: Sequence[str]) -> str:
+    return (
+        f"Yours, and left as it is, though it has them too: {joined([*holders])}. Delete it, or "
+        "make it anew from the branch aiaml; docs/sync.md tells how."
+    )
+
+
+def _answer(
+    meant: Meant, after: Status | None, held: Sequence[str], setting: Settings, *, json: bool
+) -> None:
+    if json:
+        out_json(_fields(meant, after, held, setting))
+        return
+    if not after:
+        _preview(meant, setting)
+        out("Nothing was changed.")
+        return
+    out(f"Forgot {plural(len(meant.ids), 'memory')} everywhere: "
+        f"{plural(meant.plan.versions, 'version')}, {plural(meant.plan.commits, 'commit')} "
+        "rewritten.")  # fmt: skip
+    if after.trouble:
+        out(f"The remote still has them: {after.trouble.sentence}. The next server or `aiaml sync` "
+            f"that reaches it removes them there. What to do: {after.trouble.remedy}")  # fmt: skip
+    elif setting.remote:
+        out("The remote has the new history, and other machines follow at their next round.")
+    if held:
+        out(_still(held))
+    note(_BEYOND)
+
+
+def _fields(
+    meant: Meant, after: Status | None, held: Sequence[str], setting: Settings
+) -> dict[str, Any]:
+    plan = meant.plan
+    return {
+        "ids": list(meant.ids),
+        "files": list(plan.names),
+        "versions": plan.versions,
+        "commits": plan.commits,
+        "authors": list(plan.authors),
+        "done": after is not None,
+        "remote": None if not setting.remote else bool(after and not after.problem),
+        "problem": after.problem if after else None,
+        "still_held_by": list(held if after else plan.holders),
+    }

@@ -1,0 +1,144 @@
+"""Removing from the repository what only a history had that was rewritten.
+
+git keeps what nothing leads to any more for weeks, in case that somebody wants it back. Here nobody
+does. What goes is named one by one: of a git of the person's that runs beside us, nothing is taken
+that it may have written a moment ago.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aiaml_server.files import Lock, check_own, replace_atomic
+
+from .command import Command, GitFailed
+from .erasure import present
+from .replay import SCRATCH
+
+if TYPE_CHECKING:
+    from .repository import Repository
+
+log = logging.getLogger(__name__)
+
+_ROOTS = ("--all", "--reflog", "--indexed-objects")
+_SECONDS = 3600.0
+_PATIENCE = 10.0  # for a packing that is under way
+_BESIDE = (".idx", ".pack", ".rev", ".bitmap", ".mtimes")  # the first makes the others known
+
+
+def purge(repository: Repository) -> None:
+    """Remove what is left of histories that were rewritten, but for what a person's refs lead to.
+
+    Raises:
+        GitFailed: git could not; it is tried again.
+        OSError: the disk refused.
+    """
+    erasure = repository.erasure
+    if not any(erasure.left()):
+        return
+    _clean_refs(repository)
+    repository.cut_logs()
+    left = erasure.left()
+    git = repository.git
+    reachable = _objects(git, *_ROOTS)
+    tips = present(git, left.tips)
+    stale = _objects(git, *(each.decode() for each in tips)) if tips else set()
+    gone = (stale | left.files) - reachable
+    with Lock(repository.common / "aiaml" / "tidying").held(_PATIENCE) as hold:
+        if hold.had:
+            _remove(git, repository.common / "objects", gone)
+    erasure.leave(present(git, left.tips), present(git, left.files))
+
+
+def holders(repository: Repository, files: Iterable[bytes]) -> list[str]:
+    """Say what of the person's own still leads to files that are, or are to be, forgotten."""
+    git, wanted = repository.git, set(files)
+    ours, tip = repository.branch(), repository.head()
+    if not wanted:
+        return []
+    found = []
+    lines = git.for_each_ref("--format=%(HEAD)%(refname) %(objectname)").decode().splitlines()
+    for line in lines:
+        name, _, oid = line[1:].partition(" ")
+        along = line.startswith("*") and oid == tip
+        along = along or name == ours or name.startswith("refs/aiaml/")
+        if not along and wanted & _objects(git, name):
+            found.append(_called(name))
+    checked_out = repository.name_of("HEAD^{commit}")
+    if checked_out and checked_out != tip and wanted & _objects(git, "--indexed-objects"):
+        found.append("the index (`git status`)")
+    return found
+
+
+def held(repository: Repository) -> set[bytes]:
+    """Return which of the objects that are to be gone are still there."""
+    return present(repository.git, repository.erasure.left().files)
+
+
+def _called(name: str) -> str:
+    for start, kind in (("refs/heads/", "branch"), ("refs/tags/", "tag")):
+        if name.startswith(start):
+            return f"the {kind} {name.removeprefix(start)}"
+    return "the stash" if name == "refs/stash" else name
+
+
+def _clean_refs(repository: Repository) -> None:
+    """Have no ref of ours lead to a history that was rewritten."""
+    git, erasure = repository.git, repository.erasure
+    lines = git.for_each_ref("--format=%(refname) %(objectname)", "refs/aiaml").decode()
+    for name, oid in (line.split(" ") for line in lines.splitlines()):
+        if name in (SCRATCH, "refs/aiaml/sent"):
+            git.update_ref("-d", name)
+        elif name != "refs/aiaml/joining" and (new := erasure.cleaned(oid)) != oid:
+            git.update_ref(name, new) if new else git.update_ref("-d", name)
+    for place in ("aiaml", "aiaml/aside"):  # what the remote has, as git is told when it is asked
+        path = repository.common / place / "refs" / "aiaml" / "remote"
+        if check_own(path):
+            oid = path.read_text(encoding="ascii").strip()
+            if (new := erasure.cleaned(oid)) != oid:
+                replace_atomic(path, f"{new}\n".encode(), 0o600) if new else path.unlink()
+
+
+def _objects(git: Command, *roots: str) -> set[bytes]:
+    """Return the names of all objects that roots lead to."""
+    output = git.rev_list(
+        "--objects", "--no-object-names", "--missing=allow-any", *roots, kill_after_timeout=_SECONDS
+    )
+    return set(output.split())
+
+
+def _remove(git: Command, objects: Path, names: set[bytes]) -> None:
+    """Remove objects, loose ones and those in packs."""
+    for name in names:
+        text = name.decode()
+        with suppress(OSError):
+            (objects / text[:2] / text[2:]).unlink()
+    for index in (objects / "pack").glob("*.idx"):
+        if not index.with_suffix(".keep").exists():
+            with suppress(OSError, GitFailed):
+                _remove_from_pack(git, index, names)
+
+
+def _remove_from_pack(git: Command, index: Path, names: set[bytes]) -> None:
+    """Have a pack without some objects take the place of another, if that has any of them."""
+    has = list(_names_in(git, index))
+    kept = [name for name in has if name not in names]
+    if len(kept) == len(has):
+        return
+    if kept:
+        listed = b"".join(name + b"\n" for name in kept)
+        words = ("--quiet", str(index.parent / "pack"))
+        git.pack_objects(*words, istream=listed, kill_after_timeout=_SECONDS)
+    with suppress(FileNotFoundError):  # an index of several packs, which git can do without
+        (index.parent / "multi-pack-index").unlink()
+    for suffix in _BESIDE:
+        index.with_suffix(suffix).unlink(missing_ok=True)
+
+
+def _names_in(git: Command, index: Path) -> Iterator[bytes]:
+    for line in git.show_index(istream=index.read_bytes()).splitlines():
+        yield line.split(b" ")[1]

@@ -1,0 +1,253 @@
+"""A history without some of its files: the same commits, as if these had never been.
+
+Pure: what `git fast-export` says becomes what `git fast-import` makes of it. What comes out depends
+on nothing but the history and what is taken out, so that every machine makes the same commits of
+the same history, and need not be told which of them took the place of which.
+
+What is taken out is known by marks: SHA-256 sums of file paths and of git's names for what files
+held. A commit that has nothing of it, and stands on none that had, stays as it is. One that did
+nothing else disappears.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
+
+from .replay import SCRATCH
+from .union import Copy, Entry, renamed
+from .worktree import object_name
+
+FILE = b".aiaml-forgotten"
+_HEAD = b"""\
+# Forgotten everywhere: SHA-256 sums of file paths and of git's names for what files held. No
+# machine keeps these in its history. See "Removing something for good" in AIAML's docs/sync.md.
+"""
+_MARK = re.compile(rb"^[0-9a-f]{64}$", re.MULTILINE)
+# What `git fast-import` takes for a person and a time.
+_WHO = re.compile(rb"(?:author|committer) (?:[^<>\n]* )?<[^<>\n]*> \d{1,18} [+-]\d{4}|encoding .*")
+_NOBODY = b" Unknown <> 0 +0000"
+_ESCAPED = re.compile(rb'\\([abfnrtv"\\]|[0-7]{3})')
+_ESCAPES = dict(zip(b'abfnrtv"\\', b'\a\b\f\n\r\t\v"\\', strict=True))
+
+Marks = frozenset[bytes]
+
+
+def mark(name: bytes) -> bytes:
+    """Return the mark of a path, or of an object's name."""
+    return hashlib.sha256(name).hexdigest().encode()
+
+
+def marks_in(text: bytes) -> Marks:
+    """Return the marks that stand in a text, each on a line of its own."""
+    return frozenset(_MARK.findall(text))
+
+
+def text_of(marks: AbstractSet[bytes]) -> bytes:
+    """Return the text of the file that tells other machines what is forgotten."""
+    return _HEAD + b"".join(each + b"\n" for each in sorted(marks))
+
+
+def is_erased(path: bytes, data: bytes, marks: Marks) -> bool:
+    """Whether a file is marked, by its path or by what it holds."""
+    names = (path, object_name(data, b""), object_name(data, b"0" * 64))
+    return any(mark(each) in marks for each in names)
+
+
+class Touch(NamedTuple):
+    """What a commit did to a file; `oid` is empty where that is gone, or no plain file."""
+
+    line: bytes
+    path: bytes
+    oid: bytes
+
+
+class Commit(NamedTuple):
+    """A commit as it was exported.
+
+    Attributes:
+        mark: what the stream calls it, such as ":12".
+        oid: its object name.
+        head: the lines about author, committer and encoding.
+        message: its message.
+        parents: the marks or names of those before it.
+        touches: what it did, compared with the first of these.
+    """
+
+    mark: bytes
+    oid: bytes
+    head: Sequence[bytes]
+    message: bytes
+    parents: Sequence[bytes]
+    touches: Sequence[Touch]
+
+
+def commits(exported: bytes) -> Iterator[Commit]:
+    """Read `git fast-export --no-data --show-original-ids`; parents come before children."""
+    fields: dict[bytes, bytes] = {}
+    lists: dict[bytes, list[bytes]] = {}
+    start = 0
+    while start < len(exported):
+        end = exported.index(b"\n", start) + 1
+        line, start = exported[start : end - 1], end
+        word, _, rest = line.partition(b" ")
+        if word in (b"commit", b"reset"):
+            if b"original-oid" in fields:
+                yield _commit(fields, lists)
+            fields, lists = {}, {b"head": [], b"parents": [], b"touches": []}
+        elif word in (b"author", b"committer", b"encoding"):
+            lists[b"head"].append(line)
+        elif word in (b"from", b"merge"):
+            lists[b"parents"].append(rest)
+        elif word in (b"M", b"D"):
+            lists[b"touches"].append(line)
+        elif word == b"data":
+            start = end + int(rest)
+            fields[word] = exported[end:start]
+        else:
+            fields[word] = rest
+    if b"original-oid" in fields:
+        yield _commit(fields, lists)
+
+
+def _commit(fields: Mapping[bytes, bytes], lists: Mapping[bytes, Sequence[bytes]]) -> Commit:
+    return Commit(
+        fields[b"mark"],
+        fields[b"original-oid"],
+        lists[b"head"],
+        fields[b"data"],
+        lists[b"parents"],
+        [_touch(line) for line in lists[b"touches"]],
+    )
+
+
+def _touch(line: bytes) -> Touch:
+    if line.startswith(b"D "):
+        return Touch(line, _unquoted(line[2:]), b"")
+    _, mode, oid, path = line.split(b" ", 3)
+    return Touch(line, _unquoted(path), oid if mode.startswith(b"100") else b"")
+
+
+def _unquoted(path: bytes) -> bytes:
+    if not path.startswith(b'"'):
+        return path
+    return _ESCAPED.sub(lambda found: bytes([_character(found[1])]), path[1:-1])
+
+
+def _character(escape: bytes) -> int:
+    return int(escape, 8) if len(escape) == 3 else _ESCAPES[escape[0]]
+
+
+class Rewritten(NamedTuple):
+    """What becomes of a history.
+
+    Attributes:
+        stream: makes the new commits, and tells the last one's name; empty for none.
+        tip: the name of the last commit where none is made; empty where nothing is left.
+        commits: how many are not as they were.
+        taken: what was taken out, as paths and names of objects.
+    """
+
+    stream: bytes
+    tip: str
+    commits: int
+    taken: frozenset[tuple[bytes, bytes]]
+
+
+def without(history: Iterable[Commit], marks: Marks) -> Rewritten:
+    """Take files out of a history.
+
+    Args:
+        history: its commits; the last one is its tip.
+        marks: what to take out: files under a path in all their versions, and what files held under
+            whatever path.
+    """
+    marked = _Marked(marks)
+    now: dict[bytes, bytes] = {}  # what has become of each commit; empty for nothing
+    changed = set[bytes]()
+    taken = set[tuple[bytes, bytes]]()
+    made = list[bytes]()
+    tip = b""
+    for commit in history:
+        kept = []
+        for touch in commit.touches:
+            if touch.path in marked:
+                taken.add((touch.path, touch.oid))
+            elif touch.oid in marked:
+                taken.add((touch.path, touch.oid))
+                kept.append(b"D " + touch.line.split(b" ", 3)[3])
+            else:
+                kept.append(touch.line)
+        if kept == [touch.line for touch in commit.touches] and changed.isdisjoint(commit.parents):
+            now[commit.mark] = tip = commit.oid
+            continue
+        changed.add(commit.mark)
+        parents = [now.get(each, each) for each in commit.parents]
+        tip = _in_place_of(commit, parents, kept)
+        if tip == commit.mark:
+            made += _made(commit, parents, kept)
+        now[commit.mark] = tip
+    if tip.startswith(b":"):
+        made.append(b"get-mark %s\ndone\n" % tip)
+        return Rewritten(b"".join(made), "", len(changed), frozenset(taken))
+    return Rewritten(b"", tip.decode(), len(changed), frozenset(taken))
+
+
+class _Marked(dict[bytes, bool]):
+    """Which paths and names of objects are marked."""
+
+    def __init__(self, marks: Marks) -> None:
+        super().__init__({b"": False})
+        self._marks = marks
+
+    def __missing__(self, name: bytes) -> bool:
+        found = self[name] = mark(name) in self._marks
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, bytes) and self[name]
+
+
+def _in_place_of(commit: Commit, parents: Sequence[bytes], kept: Sequence[bytes]) -> bytes:
+    """Return the commit's own mark; or, where nothing is left of it, what it stood on."""
+    did_something = bool(commit.touches) or len(commit.parents) > 1
+    left = set(parents) - {b""}
+    if kept or len(left) > 1 or not did_something or (left and not parents[0]):
+        return commit.mark
+    return parents[0] if parents else b""
+
+
+def _made(commit: Commit, parents: Sequence[bytes], kept: Sequence[bytes]) -> Iterator[bytes]:
+    """Yield what makes a commit."""
+    left = list(dict.fromkeys(filter(None, parents)))
+    if not left:
+        yield b"reset %s\n\n" % SCRATCH.encode()
+    yield b"commit %s\nmark %s\n" % (SCRATCH.encode(), commit.mark)
+    for line in commit.head:
+        yield (line if _WHO.fullmatch(line) else line.partition(b" ")[0] + _NOBODY) + b"\n"
+    yield b"data %d\n%s\n" % (len(commit.message), commit.message)
+    for word, parent in zip((b"from", *[b"merge"] * len(left)), left, strict=False):
+        yield b"%s %s\n" % (word, parent)
+    if left and not parents[0]:  # it was compared with what is nothing now
+        yield b"deleteall\n"
+    for line in kept:
+        yield line + b"\n"
+    yield b"\n"
+
+
+def with_copies(history: Sequence[Commit], marks: Marks) -> Marks:
+    """Add the paths of copies: of versions that two machines made at once, one got a new name."""
+    touches = {(each.path, each.oid) for commit in history for each in commit.touches if each.oid}
+    paths = {path for path, _ in touches}
+    marked = _Marked(marks)
+    copies = {
+        copy: mark(copy)
+        for path, oid in touches
+        if path in marked
+        and (copy := renamed(Copy(path, Entry(b"100644", oid)), b"")[0]) in paths
+        and copy not in marked
+    }
+    return with_copies(history, marks.union(copies.values())) if copies else marks

@@ -1,0 +1,547 @@
+"""`aiaml forget --everywhere`: out of the history of every machine and of the remote, for good."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from aiaml_server.memory import Memory
+from aiaml_server.sync import once, repository
+from aiaml_server.sync.everywhere import plan
+from aiaml_server.sync.remote import Remote
+from aiaml_server.sync.rewrite import commits, mark, marks_in, text_of, without
+from machine import CLEAN, Machine, as_person, content_of, git, settle
+
+SECRET = "the-garden-gate-opens-with-4711"  # noqa: S105 (of a garden)
+posix_only = pytest.mark.skipif(sys.platform == "win32", reason="shell scripts stand in for git")
+
+
+@pytest.fixture(autouse=True)
+def nobodys_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sync runs as on a machine whose owner has configured nothing."""
+    for name, value in CLEAN.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
+def cleo(tmp_path: Path, remote: Path) -> Machine:
+    """A third machine."""
+    return Machine(tmp_path / "cleo", remote)
+
+
+def environment(machine: Machine) -> dict[str, str]:
+    """Return what a shell at a machine has."""
+    return {
+        **os.environ,
+        "AIAML_MEMORY_DIR": str(machine.base),
+        "AIAML_GITHUB_REMOTE": machine.settings.remote,
+        "HOME": str(machine.base.parent),
+        "NO_COLOR": "1",
+    }
+
+
+def aiaml(machine: Machine, *verb: str, code: int = 0) -> str:
+    """Run a verb at a machine and return all that it printed."""
+    done = subprocess.run(
+        [sys.executable, "-m", "aiaml_server", *verb],
+        env=environment(machine),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == code, done.stdout
+    return done.stdout
+
+
+def forget(machine: Machine, *ids: str, code: int = 0) -> str:
+    """Forget everywhere, without being asked."""
+    return aiaml(machine, "forget", "--everywhere", "--yes", *ids, code=code)
+
+
+def marks_of(machine: Machine, name: str) -> frozenset[bytes]:
+    """Return what a memory is known by, to those that are to forget it."""
+    return plan(machine.base, [name], lambda data: SECRET.encode() in data).marks
+
+
+def objects_with(directory: Path, text: str) -> list[str]:
+    """Return the blobs of a repository that hold a text, whether anything leads to them or not."""
+    asked = ("cat-file", "--batch-all-objects", "--batch-check=%(objecttype) %(objectname)")
+    blobs = [line.split()[1] for line in git(directory, *asked).splitlines() if "blob" in line]
+    return [each for each in blobs if text in git(directory, "cat-file", "blob", each)]
+
+
+def is_gone(machine: Machine, text: str = SECRET) -> None:
+    """See that neither git nor the index nor any other file at a machine has a text."""
+    machine.bank.index.refresh()  # as a server does
+    assert objects_with(machine.base, text) == []
+    assert git(machine.base, "fsck", "--no-dangling") == ""
+    for path in machine.base.rglob("*"):
+        if path.is_file():
+            assert text.encode() not in path.read_bytes(), path
+
+
+def edited(machine: Machine, memory: Memory, text: str) -> None:
+    """Add a line to a memory, as a person with an editor does."""
+    path = machine.path(memory)
+    path.write_bytes(path.read_bytes() + f"{text}\n".encode())
+
+
+def shared(*machines: Machine) -> Memory:
+    """Give all machines a memory with a secret, of several versions, among others."""
+    first = machines[0]
+    first.remember("before")
+    settle([*machines])
+    memory = first.remember(f"It is {SECRET}.")
+    first.synced()
+    edited(first, memory, "And more.")
+    first.synced()
+    first.remember("after")
+    settle([*machines])
+    return memory
+
+
+# --- three machines -----------------------------------------------------------------------------
+
+
+def test_it_is_gone_on_three_machines_and_at_the_remote(
+    ada: Machine, bob: Machine, cleo: Machine, remote: Path
+) -> None:
+    """All else is where it was, and nothing brings it back."""
+    memory = shared(ada, bob, cleo)
+    left = {name: data for name, data in ada.files.items() if name != memory.file_name}
+    said = forget(ada, memory.id)
+    assert "Forgot 1 memory everywhere: 2 versions, 3 commits rewritten." in said
+    settle([bob, cleo, ada])
+    for machine in (ada, bob, cleo):
+        assert machine.files == left == content_of(remote)
+        assert machine.bank.think(["garden-gate"]) == []
+        is_gone(machine)
+        assert git(machine.base, "status", "--porcelain") == ""
+    git(remote, "gc", "--quiet", "--prune=now")
+    assert objects_with(remote, SECRET) == []
+    assert "1 of the memories here were forgotten everywhere" in aiaml(bob, "status")
+    bob.remember("later")
+    settle([bob, ada, cleo])
+    assert ada.files == bob.files == cleo.files == content_of(remote)
+    assert len(ada.files) == 3
+
+
+def test_a_machine_that_was_off_follows_and_keeps_its_other_memories(
+    ada: Machine, bob: Machine, cleo: Machine, remote: Path
+) -> None:
+    """Also when it had edited the forgotten one; what it committed meanwhile is not lost."""
+    memory = shared(ada, bob, cleo)
+    own = [bob.remember(f"offline {number}") for number in range(3)]
+    edited(bob, memory, f"{SECRET} was changed")
+    once(bob.settings, local=True)
+    edited(bob, memory, f"and again {SECRET}")
+    forget(ada, memory.id)
+    other = ada.remember("meanwhile")
+    ada.synced()
+    settle([bob, ada, cleo])
+    for machine in (ada, bob, cleo):
+        assert {each.file_name for each in (*own, other)} <= machine.files.keys()
+        assert machine.files == content_of(remote)
+        is_gone(machine)
+    assert f"what was changed here went as well, in files/{memory.file_name}" in aiaml(
+        bob, "status"
+    )
+    assert git(remote, "rev-list", "--merges", "main") == ""
+
+
+def test_a_memory_that_was_forgotten_before_goes_out_of_the_history(
+    ada: Machine, bob: Machine, remote: Path
+) -> None:
+    """It is named by its id, as for `restore`."""
+    memory = shared(ada, bob)
+    aiaml(ada, "forget", "--yes", memory.id)
+    settle([ada, bob])
+    forget(ada, memory.id)
+    settle([bob, ada])
+    for machine in (ada, bob):
+        is_gone(machine)
+    assert f"no memory has or had the id {memory.id}" in aiaml(ada, "history", memory.id, code=1)
+    assert content_of(remote) == ada.files
+
+
+def test_the_copy_that_two_edits_made_goes_too(ada: Machine, bob: Machine, remote: Path) -> None:
+    """It holds what the memory held, under an id of its own."""
+    memory = shared(ada, bob)
+    edited(ada, memory, "by ada")
+    edited(bob, memory, "by bob")
+    settle([ada, bob])
+    assert len(ada.files) == 4
+    said = aiaml(ada, "forget", "--everywhere", "--dry-run", memory.id)
+    assert "copies, made when two machines edited one" in said
+    forget(ada, memory.id)
+    settle([bob, ada])
+    for machine in (ada, bob):
+        is_gone(machine)
+        assert len(machine.files) == 2
+    assert content_of(remote) == ada.files
+
+
+def test_two_machines_may_forget_different_memories_at_once(
+    ada: Machine, bob: Machine, cleo: Machine, remote: Path
+) -> None:
+    """Both are gone everywhere."""
+    memory = shared(ada, bob, cleo)
+    other = ada.remember("another-secret-of-mine")
+    settle([ada, bob, cleo])
+    once(bob.settings, erase=marks_of(bob, other.file_name), local=True)
+    forget(ada, memory.id)
+    settle([bob, cleo, ada])
+    for machine in (ada, bob, cleo):
+        is_gone(machine)
+        is_gone(machine, "another-secret-of-mine")
+        assert machine.files == content_of(remote)
+        assert len(machine.files) == 2
+
+
+# --- offline, lost races, interruptions -----------------------------------------------------------
+
+
+def test_offline_it_is_gone_here_and_later_elsewhere(
+    ada: Machine, bob: Machine, remote: Path
+) -> None:
+    """What can be done is done; the rest as soon as the remote can be reached."""
+    memory = shared(ada, bob)
+    away = remote.rename(remote.with_name("away"))
+    said = forget(ada, memory.id, code=3)
+    assert "The remote still has them: there is no git repository at the remote address" in said
+    is_gone(ada)
+    away.rename(remote)
+    bob.remember("meanwhile")
+    bob.synced()
+    settle([ada, bob])
+    for machine in (ada, bob):
+        is_gone(machine)
+        assert machine.files == content_of(remote)
+        assert len(machine.files) == 3
+
+
+def test_without_a_remote_it_is_gone_here(tmp_path: Path) -> None:
+    """There is nobody to tell."""
+    machine = Machine(tmp_path / "base")
+    memory = shared(machine)
+    said = forget(machine, memory.id)
+    assert "remote has" not in said
+    is_gone(machine)
+
+
+def test_a_lost_race_is_run_again(
+    ada: Machine, bob: Machine, remote: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What another machine pushed in between is kept."""
+    memory = shared(ada, bob)
+    marks = marks_of(ada, memory.file_name)
+    push, late = Remote.push, [True]
+
+    def second(self: Remote, commit: str, instead_of: str = "") -> None:
+        if late.pop() if late else False:
+            bob.remember("faster")
+            bob.synced()
+        push(self, commit, instead_of)
+
+    monkeypatch.setattr(Remote, "push", second)
+    assert once(ada.settings, erase=marks).problem is None
+    monkeypatch.undo()
+    settle([bob, ada])
+    for machine in (ada, bob):
+        is_gone(machine)
+        assert machine.files == content_of(remote)
+        assert len(machine.files) == 3
+
+
+@posix_only
+@pytest.mark.parametrize("verb", ["fast-export", "fast-import", "update-ref", "push", "reflog",
+                                  "rev-list", "pack-objects"])  # fmt: skip
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_kill_at_any_step_is_made_good(
+    ada: Machine, bob: Machine, remote: Path, tmp_path: Path, verb: str, when: str
+) -> None:
+    """Whatever comes next finishes it; or it was not begun, and nothing has changed."""
+    memory = shared(ada, bob)
+    ada.git("repack", "-q", "-a", "-d")
+    slow = tmp_path / "bin" / "git"
+    slow.parent.mkdir()
+    real = shutil.which("git")
+    kill = f"kill -9 $(cat {tmp_path}/process); sleep 5"
+    before, after = (kill, ":") if when == "before" else (":", kill)
+    slow.write_text(
+        f'#!/bin/sh\ncase " $* " in\n*" {verb} "*) if mkdir {tmp_path}/once 2>/dev/null; then\n'
+        f'{before}; "{real}" "$@"; {after}; exit; fi;;\nesac\nexec "{real}" "$@"\n'
+    )
+    slow.chmod(0o755)
+    process = subprocess.Popen(
+        ["/bin/sh", "-c", f'echo $$ > {tmp_path}/process; exec "$@"', "sh", sys.executable, "-m",
+         "aiaml_server", "forget", "--everywhere", "--yes", memory.id],
+        env={**environment(ada), "PATH": f"{slow.parent}{os.pathsep}{os.environ['PATH']}"},
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    try:
+        said, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert (tmp_path / "once").exists()
+    assert process.returncode == -signal.SIGKILL, said
+    ada.restart()
+    settle([ada, bob])
+    if (ada.base / ".git" / "aiaml" / "erased").exists():
+        assert memory.file_name not in ada.files
+        for machine in (ada, bob):
+            is_gone(machine)
+    else:
+        assert memory.file_name in ada.files
+    assert ada.files == bob.files == content_of(remote)
+    assert len(ada.files) >= 2
+
+
+def test_what_is_asked_and_not_answered_changes_nothing(ada: Machine, bob: Machine) -> None:
+    """Neither does looking only."""
+    memory = shared(ada, bob)
+    before = ada.git("rev-parse", "aiaml"), ada.files
+    said = aiaml(ada, "forget", "--everywhere", memory.id, code=2)
+    assert "there is no terminal to ask on" in said
+    assert SECRET in said
+    said = aiaml(ada, "forget", "--everywhere", "--dry-run", "--json", memory.id)
+    told = json.loads(said)
+    assert (told["ids"], told["versions"], told["commits"]) == ([memory.id], 2, 3)
+    assert (told["done"], told["files"]) == (False, [memory.file_name])
+    assert (ada.git("rev-parse", "aiaml"), ada.files) == before
+    object.__setattr__(ada.settings, "remote", "")
+    assert "nothing" not in aiaml(ada, "status")
+
+
+# --- who brings it back -------------------------------------------------------------------------
+
+
+def pushed_by_force(clone: Path) -> None:
+    """The old history takes the place of the new one."""
+    as_person(clone, "push", "--quiet", "--force", "origin", "main")
+
+
+def pulled_and_pushed(clone: Path) -> None:
+    """The old history is joined with the new one."""
+    as_person(clone, "pull", "--quiet", "--no-rebase", "--no-edit", "origin", "main")
+    as_person(clone, "push", "--quiet", "origin", "main")
+
+
+@pytest.mark.parametrize("brought", [pushed_by_force, pulled_and_pushed])
+def test_an_old_history_that_comes_back_is_rewritten_again(
+    ada: Machine, bob: Machine, remote: Path, tmp_path: Path, brought: Callable[[Path], None]
+) -> None:
+    """What else was pushed with it is kept; and the status says what happened."""
+    memory = shared(ada, bob)
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "--quiet", str(remote), str(clone))
+    forget(ada, memory.id)
+    settle([bob, ada])
+    (clone / "files" / "by hand.md").write_text("by hand")
+    as_person(clone, "add", ".")
+    as_person(clone, "commit", "--quiet", "-m", "By hand")
+    brought(clone)
+    assert memory.file_name in content_of(remote)
+    settle([bob, ada])
+    for machine in (ada, bob):
+        is_gone(machine)
+        assert machine.files == content_of(remote)
+        assert "by hand.md" in machine.files
+        assert len(machine.files) == 3
+    assert "came back to the remote and is removed again" in aiaml(bob, "status")
+    before = git(remote, "rev-parse", "main")
+    settle([bob, ada])
+    assert git(remote, "rev-parse", "main") == before
+
+
+def test_a_file_that_is_put_back_by_hand_stays_out_of_git(ada: Machine, bob: Machine) -> None:
+    """As from a backup: it is told, and not taken from the person."""
+    memory = shared(ada, bob)
+    data = ada.path(memory).read_bytes()
+    forget(ada, memory.id)
+    settle([bob, ada])
+    bob.path(memory).write_bytes(data)
+    settle([bob, ada])
+    assert memory.file_name not in ada.files
+    assert objects_with(bob.base, SECRET) == []
+    assert "it was forgotten everywhere" in aiaml(bob, "status", code=1)
+
+
+def test_a_persons_branch_that_has_it_is_named_and_left(
+    ada: Machine, bob: Machine, remote: Path
+) -> None:
+    """So are a tag and the stash; once they are gone, the rest goes as well."""
+    memory = shared(ada, bob)
+    ada.git("branch", "mine", "main")
+    ada.git("tag", "v1", "main")
+    mine = ada.git("rev-parse", "mine")
+    said = aiaml(ada, "forget", "--everywhere", "--dry-run", memory.id)
+    assert "the branch mine and the tag v1" in said
+    said = forget(ada, memory.id)
+    assert "the branch mine and the tag v1" in said
+    assert ada.git("rev-parse", "mine", "v1").split() == [mine, mine]
+    assert ada.git("fsck", "--no-dangling") == ""
+    ada.git("branch", "-q", "-D", "mine")
+    ada.git("tag", "-d", "v1")
+    settle([ada, bob])
+    for machine in (ada, bob):
+        is_gone(machine)
+    assert content_of(remote) == ada.files
+
+
+def test_a_branch_with_files_of_the_persons_goes_on(
+    ada: Machine, bob: Machine, remote: Path
+) -> None:
+    """It keeps its history, and what is committed to it travels as before."""
+    memory = shared(ada, bob)
+    (ada.base / "notes.txt").write_text("mine")
+    ada.git("add", "notes.txt")
+    as_person(ada.base, "commit", "--quiet", "-m", "My notes")
+    ada.synced()
+    mine = ada.git("rev-parse", "main")
+    assert "the branch main" in forget(ada, memory.id)
+    assert ada.git("rev-parse", "main") == mine
+    assert memory.file_name not in ada.files
+    (ada.base / "more.txt").write_text("more")
+    ada.git("add", "more.txt")
+    as_person(ada.base, "commit", "--quiet", "-m", "More")
+    settle([ada, bob])
+    settle([ada, bob])
+    is_gone(bob)
+    assert memory.file_name not in ada.files
+    assert {"notes.txt", "more.txt"} <= set(git(remote, "ls-tree", "--name-only", "main").split())
+    assert content_of(remote) == ada.files == bob.files
+
+
+def test_so_much_at_another_machines_word_waits_for_a_person(
+    ada: Machine, bob: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing can bring it back; so it needs a word here as well."""
+    monkeypatch.setattr(repository, "_MANY", 2)
+    memories = [ada.remember(f"number {number}") for number in range(5)]
+    settle([ada, bob])
+    forget(ada, *(each.id for each in memories[:4]))
+    trouble = bob.sync().trouble
+    assert trouble
+    assert trouble.kind == "waiting"
+    assert "4 of the 5 memories" in trouble.sentence
+    assert len(bob.files) == 5
+    assert once(bob.settings, missing="forget").problem is None
+    assert len(bob.files) == 1
+
+
+@posix_only
+def test_a_remote_that_refuses_is_told_as_such(ada: Machine, bob: Machine, remote: Path) -> None:
+    """And once it lets its history be replaced, it is."""
+    memory = shared(ada, bob)
+    git(remote, "config", "receive.denyNonFastForwards", "true")
+    said = forget(ada, memory.id, code=3)
+    assert "does not let its history be replaced" in said
+    git(remote, "config", "receive.denyNonFastForwards", "false")
+    settle([ada, bob])
+    assert content_of(remote) == ada.files == bob.files
+
+
+# --- what is left to know -----------------------------------------------------------------------
+
+
+def test_what_was_not_touched_keeps_its_commits(ada: Machine, bob: Machine) -> None:
+    """Those before the first that had it are the same, and the others say what they said."""
+    memory = shared(ada, bob)
+    settle([ada, bob])
+    old = ada.git("log", "--format=%H %an %at %cn %ct %s", "aiaml").splitlines()
+    forget(ada, memory.id)
+    new = ada.git("log", "--format=%H %an %at %cn %ct %s", "aiaml").splitlines()
+    assert new[-2:] == old[-2:]
+    assert new[0].endswith("Forget memories everywhere")
+    told = [line.partition(" ")[2] for line in old if memory.id not in line]
+    assert [line.partition(" ")[2] for line in new[1:]] == told
+    listed = aiaml(ada, "log")
+    assert "after" in listed
+    assert memory.id not in listed
+
+
+def test_the_same_history_becomes_the_same_on_every_machine(ada: Machine, bob: Machine) -> None:
+    """Therefore no machine has to be told what took the place of what."""
+    memory = shared(ada, bob)
+    edited(ada, memory, "by ada")
+    edited(bob, memory, "by bob")
+    settle([ada, bob])
+    marks = marks_of(ada, memory.file_name)
+    found = []
+    for machine in (ada, bob):
+        machine.rounds._repository.erasure.add(marks)
+        found.append(machine.rounds._repository.erasure.cleaned(machine.git("rev-parse", "aiaml")))
+    assert found[0] == found[1] != ada.git("rev-parse", "aiaml")
+    tree = ada.git("ls-tree", "-r", "--name-only", found[0]).splitlines()
+    assert len(tree) == len(set(tree)) == 4
+
+
+def test_marks_are_read_as_they_are_written() -> None:
+    """Whatever else stands in the file, as after two versions of it were joined by hand."""
+    marks = frozenset(map(mark, (b"files/a.md", b"0" * 40)))
+    assert marks_in(b"<<<<<<< ours\n" + text_of(marks)) == marks
+    assert marks_in(b"nothing") == frozenset()
+
+
+def exported(directory: Path) -> bytes:
+    """Return all of main as git exports it."""
+    words = ("fast-export", "--no-data", "--show-original-ids", "main")
+    return git(directory, *words).encode("utf-8", "surrogateescape") + b"\n"
+
+
+def test_a_version_under_another_name_is_taken_out_alone(tmp_path: Path) -> None:
+    """The file that held it for a while, and holds something else now, stays."""
+    git(tmp_path, "init", "--quiet", "--initial-branch=main")
+    for text in ("one", "secret", "three"):
+        (tmp_path / "ünd so.txt").write_text(text)
+        git(tmp_path, "add", ".")
+        as_person(tmp_path, "commit", "--quiet", "-m", text)
+    secret = git(tmp_path, "rev-parse", "main~1:ünd so.txt").encode()
+    found = without(commits(exported(tmp_path)), frozenset([mark(secret)]))
+    assert {oid for _, oid in found.taken} == {secret}
+    new = git(tmp_path, "fast-import", "--quiet", "--done", data=found.stream.decode())
+    assert git(tmp_path, "show", f"{new}:ünd so.txt") == "three"
+    assert git(tmp_path, "log", "--format=%s", new).split() == ["three", "secret", "one"]
+    assert git(tmp_path, "ls-tree", "--name-only", f"{new}~1") == ""
+
+
+def many(number: int) -> Iterator[str]:
+    """Yield a history of as many commits, with a memory each."""
+    for each in range(number):
+        text, name = f"memory {each}", f"20240101_000000_{each:08x}"
+        message = f"Add memory {each:08x} ({name}.md)"
+        yield f"commit refs/heads/main\ncommitter A <a@b> {1_700_000_000 + each} +0000\n"
+        yield f"data {len(message)}\n{message}\n"
+        yield f"M 100644 inline files/{name}.md\ndata {len(text)}\n{text}\n"
+    yield "done\n"
+
+
+def test_a_long_history_takes_little_longer_than_making_it(ada: Machine) -> None:
+    """The oldest of 2,000 memories, each of which has a commit: all are rewritten."""
+    ada.base.mkdir()
+    git(ada.base, "init", "--quiet", "--initial-branch=main")
+    started = time.monotonic()
+    git(ada.base, "fast-import", "--quiet", "--done", data="".join(many(2000)))
+    made = time.monotonic() - started
+    git(ada.base, "reset", "--quiet", "--hard")
+    ada.synced()
+    name = "20240101_000000_00000000.md"
+    started = time.monotonic()
+    marks = marks_of(ada, name)
+    assert once(ada.settings, erase=marks).problem is None
+    assert len(ada.files) == 1999
+    assert objects_with(ada.base, "memory 0\n") == []
+    assert time.monotonic() - started < 10 * made + 5
