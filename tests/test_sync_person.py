@@ -6,6 +6,8 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -436,3 +438,175 @@ def test_what_git_took_away_between_two_rounds_is_not_forgotten(alone: Machine) 
     alone.path(gone).unlink()
     alone.synced()
     assert alone.files == before == content_of(alone.base, "aiaml")
+
+
+# --- what git does is no wish to forget ---------------------------------------------------------
+
+
+@pytest.fixture
+def own(ada: Machine) -> Machine:
+    """A machine with two memories, which the person has committed to main beside their notes."""
+    ada.remember("one")
+    ada.remember("two")
+    ada.synced()
+    commit_file(ada.base, "notes.txt", "v1")
+    ada.remember("three")
+    ada.synced()
+    ada.git("add", "-f", "files/*.md")
+    as_person(ada.base, "commit", "--quiet", "-m", "All")
+    ada.synced()
+    return ada
+
+
+def staged_and_reset(base: Path) -> None:
+    """A memory that is staged is no longer on disk after a reset."""
+    git(base, "add", "-f", "files/*.md")
+    git(base, "reset", "--quiet", "--hard")
+
+
+def put_away(base: Path) -> None:
+    """All is stashed, also what git overlooks."""
+    as_person(base, "stash", "push", "--quiet", "--all")
+
+
+def staged_and_put_away(base: Path) -> None:
+    """What is staged is stashed."""
+    git(base, "add", "-f", "files/*.md")
+    as_person(base, "stash", "push", "--quiet")
+
+
+def back_and_forth(base: Path) -> None:
+    """A rebase, a look at an old commit, and back."""
+    as_person(base, "rebase", "--quiet", "--force-rebase", "HEAD~2")
+    git(base, "checkout", "--quiet", "HEAD~1")
+    git(base, "checkout", "--quiet", "main")
+
+
+def taken_back(base: Path) -> None:
+    """The commit that added memories is reverted."""
+    as_person(base, "revert", "--no-edit", "HEAD")
+
+
+def made_sparse(base: Path) -> None:
+    """Only some directories are wanted on disk."""
+    git(base, "sparse-checkout", "set", "notes")
+
+
+def emptied(base: Path) -> None:
+    """All memories are committed, and a branch without any is begun; `files` is gone."""
+    git(base, "add", "-f", "files/*.md")
+    as_person(base, "commit", "--quiet", "-m", "All")
+    (base / "files" / ".aiaml-directory").unlink()
+    git(base, "switch", "--quiet", "--orphan", "empty")
+    assert not (base / "files").exists()
+
+
+@pytest.mark.parametrize("disturb", [
+    staged_and_reset, put_away, staged_and_put_away, back_and_forth, taken_back, made_sparse,
+    emptied,
+])  # fmt: skip
+def test_what_git_takes_off_the_disk_is_brought_back(
+    own: Machine, bob: Machine, remote: Path, disturb: Callable[[Path], None]
+) -> None:
+    """Nobody has forgotten anything; and what is then deleted by hand is forgotten as ever."""
+    own.remember("four")
+    settle([own, bob])
+    before = dict(own.files)
+    assert len(before) == 4
+    disturb(own.base)
+    settle([own, bob])
+    assert own.files == bob.files == content_of(remote) == before
+    gone = own.base / "files" / min(before)
+    gone.unlink()
+    settle([own, bob])
+    assert set(own.files) == set(bob.files) == before.keys() - {gone.name}
+
+
+def test_a_memory_that_git_took_to_another_branch_before_we_saw_it_is_kept(ada: Machine) -> None:
+    """It was remembered, committed and left behind between two rounds."""
+    ada.remember("one")
+    ada.synced()
+    commit_file(ada.base, "notes.txt", "mine")
+    ada.git("checkout", "--quiet", "--detach")
+    memory = ada.remember("two")
+    ada.git("add", "-f", "files/*.md")
+    as_person(ada.base, "commit", "--quiet", "-m", "On no branch")
+    ada.git("checkout", "--quiet", "main")
+    assert memory.file_name not in ada.files
+    ada.synced()
+    assert memory.file_name in ada.files
+    assert memory.file_name in content_of(ada.base, "aiaml")
+
+
+def test_a_version_that_git_put_there_is_no_edit(own: Machine, bob: Machine) -> None:
+    """The person's branch has a memory as it was before it was edited."""
+    own_file = own.base / "files" / min(own.files)
+    own_file.write_bytes(own_file.read_bytes() + b"edited\n")
+    settle([own, bob])
+    own.git("reset", "--quiet", "--hard")
+    assert b"edited" not in own_file.read_bytes()
+    settle([own, bob])
+    assert b"edited" in own_file.read_bytes()
+    assert own.files == bob.files
+
+
+# --- what was forgotten stays so, as far as it can be told ---------------------------------------
+
+
+def forget(machine: Machine, name: str) -> None:
+    """Forget a memory by the verb."""
+    machine.bank.forget({name: machine.files[name].decode()})
+
+
+@pytest.mark.parametrize("here", [True, False])
+@pytest.mark.parametrize("words", [
+    ("stash",), ("reset", "--hard"), ("checkout", "--force", "main"), ("rebase", "-f", "HEAD~2"),
+])  # fmt: skip
+def test_what_a_persons_branch_still_has_does_not_come_back(
+    own: Machine, bob: Machine, remote: Path, words: tuple[str, ...], here: bool
+) -> None:
+    """Git puts a forgotten memory on disk, since what is checked out has it."""
+    settle([own, bob])
+    name = min(own.files)
+    if here:
+        forget(own, name)
+    else:
+        forget(bob, name)
+        settle([bob, own])
+    with suppress(AssertionError):  # git refuses: there are changes
+        as_person(own.base, *words)
+    settle([own, bob])
+    assert name not in own.files
+    assert own.files == bob.files == content_of(remote)
+    assert len(own.files) == 2
+
+
+def test_a_rebase_over_a_forgotten_memory_does_not_bring_it_back(
+    alone: Machine,
+) -> None:
+    """The commit that forgot it was thrown away, and those before were made anew."""
+    memories = [alone.remember(text).file_name for text in ("one", "two", "three")]
+    alone.synced()
+    forget(alone, memories[1])
+    alone.synced()
+    alone.git("reset", "--quiet", "--hard", "HEAD~1")
+    assert memories[1] in alone.files
+    as_person(alone.base, "rebase", "--quiet", "--force-rebase", "HEAD~3")
+    alone.synced()
+    assert set(alone.files) == {memories[0], memories[2]}
+    assert alone.git("status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_person_can_bring_it_back_with_git(own: Machine, bob: Machine, again: bool) -> None:
+    """Taking a file from an old commit is a wish, committed or not."""
+    settle([own, bob])
+    name = min(own.files)
+    forget(bob, name)
+    settle([bob, own])
+    own.git("checkout", "HEAD", "--", f"files/{name}")
+    if again:
+        as_person(own.base, "commit", "--quiet", "--allow-empty", "-m", "Wanted after all")
+    settle([own, bob])
+    assert name in bob.files
+    assert own.files == bob.files

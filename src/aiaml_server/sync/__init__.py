@@ -12,6 +12,8 @@
     worktree    its files, read and replaced without a loss
     disk        the files compared with a commit
     asked       which deletions a person has asked for
+    checkout    what a person has checked out beside our branch
+    moves       what a person's git did to the files
     seen        which files this machine has had, and in which directory
     union       two histories made one (pure)
     rewrite     a history without what is forgotten everywhere (pure)

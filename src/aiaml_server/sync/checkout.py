@@ -8,25 +8,23 @@ Three things remain to be done, and are done here:
   the index with it, so that `git log` and `git status` show what everybody expects.
 - What a person commits to such a branch, or to main, is taken over into ours.
 - The memories on disk are those of our branch. Where git has put others there, because a person
-  checked out something else, that is told from what a person did to the files.
+  checked out something else (`moves.py`), that is no wish of theirs.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import re
 import time
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import suppress
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .command import Command, GitFailed
+from .moves import NONE, Journal
 from .rewrite import FILE
 from .union import Entry, is_memory
-from .worktree import Unfit, object_name, read
 
 if TYPE_CHECKING:
     from .repository import Repository
@@ -40,10 +38,7 @@ _OWN = (b".gitignore", b".gitattributes", FILE)
 _UNFINISHED = (
     "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "BISECT_LOG",
 )  # fmt: skip
-_CHECKOUT_SECONDS = 60.0  # git does not change files for longer
 _EDITOR_SECONDS = 3600.0  # a commit message is not written for longer
-
-_COMMIT = re.compile(rb"commit(?! \(merge)")
 
 Difference = dict[bytes, tuple[Entry | None, Entry | None]]
 """What differs between two trees: each path's entry before and after."""
@@ -58,6 +53,7 @@ class Checkout:
         self._directory = repository.directory
         self._ours = repository.branch()
         self._erasure = repository.erasure
+        self.journal = Journal(repository.directory, repository.common)
         self._note = self._directory / "aiaml" / "checked-out"  # the commit checked out last time
         self._exclude = repository.common / "info" / "exclude"
         self._settled: set[str] = set()  # commits that need not be looked at again
@@ -70,6 +66,7 @@ class Checkout:
 
         Where no memory is in what is checked out, git does nothing to memories.
         """
+        self._looked_at = self._name_of("HEAD^{commit}")
         if not self._name_of("HEAD:files"):
             return "", ""
         for name in _UNFINISHED:
@@ -79,31 +76,6 @@ class Checkout:
             remedy = f"go back with `git checkout main` in {self._base}; sync goes on by itself"
             return "an older state of the memories is checked out, and no branch", remedy
         return "", ""
-
-    def disturbed(self) -> Difference:
-        """Return the memories that git has put on disk, or taken away, since the last time.
-
-        Each with its entry on disk and the one in our branch.
-        """
-        self._looked_at = self._name_of("HEAD^{commit}")
-        touched = self._touched_by_git()
-        if not touched:
-            return {}
-        return {
-            path: (there, wanted)
-            for path, (there, wanted) in changes(
-                self._git, self._looked_at, self._ours, "files"
-            ).items()
-            if path in touched and is_memory(path) and self._is_on_disk(path, there)
-        }
-
-    def is_under_way(self) -> bool:
-        """Whether a person's git may be changing files right now."""
-        with suppress(OSError):
-            begun = (self._directory / "index.lock").stat().st_mtime
-            if time.time() - begun < _CHECKOUT_SECONDS and self._name_of("HEAD:files"):
-                return True
-        return self._name_of("HEAD^{commit}") != self._looked_at
 
     def start(self) -> str:
         """Return the commit that our branch is to begin with; empty where it begins anew.
@@ -115,6 +87,13 @@ class Checkout:
             return ""
         names = {*self._git.ls_tree("-r", "-z", "--name-only", tip).split(b"\0"), b""}
         return tip if names <= {*_OWN, b""} or any(map(is_memory, names)) else ""
+
+    def checked_out(self) -> dict[bytes, bytes]:
+        """Return the memories that are checked out, with the names of their objects."""
+        if not self._name_of("HEAD:files"):
+            return {}
+        entries = tree(self._git, "HEAD")
+        return {path: entry.oid for path, entry in entries.items()}
 
     def to_follow(self) -> Iterator[str]:
         """Yield the commits of a person that our branch lacks and is to have.
@@ -168,60 +147,28 @@ class Checkout:
 
     def _is_elsewhere(self) -> bool:
         """Whether other memories are checked out than the last time."""
-        known, _ = self._noted()
+        known = self._noted()
         now = self._name_of("HEAD^{commit}")
         try:
             return bool(known and now != known and changes(self._git, known, now, "files"))
         except GitFailed:  # that commit was thrown away
             return False
 
-    def _touched_by_git(self) -> set[bytes]:
-        """Return the paths in `files` that git itself has changed on disk since the last time.
+    def left_behind(self, commits: Iterable[str]) -> dict[bytes, Entry]:
+        """Return the memories of commits that our branch has not."""
+        ours = self._name_of(self._ours)
+        asked = "".join(f"{commit}\n" for commit in commits).encode()
+        if not ours or not asked:
+            return {}
+        there = self._git.rev_list("--no-walk", "--ignore-missing", "--stdin", istream=asked)
+        lines = "".join(f"{ours} {commit}\n" for commit in there.decode().split())
+        words = ("--stdin", "-r", "-z", "--raw", "--no-renames", "--no-commit-id", "--", "files")
+        found = _differences(self._git.diff_tree(*words, istream=lines.encode()))
+        return {path: old for path, (old, new) in found if old and not new and is_memory(path)}
 
-        Each line of the log of what was checked out has the commits before and after. What a person
-        commits was on disk before.
-        """
-        known, end = self._noted()
-        if not known:
-            return set()
-        log_file = self._directory / "logs" / "HEAD"
-        text = log_file.read_bytes() if log_file.is_file() else b""
-        if len(text) < end or not text:
-            return self._differing([f"{self._name_of('HEAD^{commit}')} {known}"])
-        touched = set[bytes]()
-        lines = (line.partition(b"\t") for line in text[end:].splitlines())
-        moves = [(ends.split(b" "), reason) for ends, _, reason in lines]
-        for is_commit, run in groupby(moves, lambda move: bool(_COMMIT.match(move[1]))):
-            pairs = [
-                b"%s %s" % (ends[1], ends[0])
-                for ends, reason in run
-                if len(ends) > 1 and ends[0].strip(b"0") and not reason.startswith(b"aiaml: ")
-            ]
-            paths = self._differing([os.fsdecode(pair) for pair in pairs])
-            touched = touched - paths if is_commit else touched | paths
-        return touched
-
-    def _differing(self, pairs: Sequence[str]) -> set[bytes]:
-        """Return the paths in `files` that differ between any two commits in the same line."""
-        if not pairs:
-            return set()
-        words = ("--stdin", "-r", "-z", "--name-only", "--no-renames", "--no-commit-id")
-        lines = "".join(f"{pair}\n" for pair in dict.fromkeys(pairs)).encode()
-        return set(self._git.diff_tree(*words, "--", "files", istream=lines).split(b"\0"))
-
-    def _noted(self) -> tuple[str, int]:
-        """Return what was checked out last time, and how long the log of that was."""
-        commit, _, length = _text_of(self._note).partition(" ")
-        return commit, int(length or 0)
-
-    def _is_on_disk(self, path: bytes, entry: Entry | None) -> bool:
-        try:
-            data = read(self._base / os.fsdecode(path))
-        except Unfit:
-            return False
-        if data is None or entry is None:
-            return data is None and entry is None
-        return object_name(data, entry.oid) == entry.oid
+    def _noted(self) -> str:
+        """Return what was checked out last time."""
+        return _text_of(self._note).partition(" ")[0]
 
     # --- doing ----------------------------------------------------------------------------------
 
@@ -238,11 +185,11 @@ class Checkout:
         Args:
             apart: memories on disk that are not as they are committed.
         """
-        length = self._log_length()
+        before = self.journal.state()
         branch, ours = self._branch(), self._name_of(self._ours)
         tip = self._name_of("HEAD^{commit}")
         is_ours = branch == self._ours  # moved already, under the person's index
-        known = self._noted()[0] if is_ours else tip
+        known = self._noted() if is_ours else tip
         if not (self._directory / "index").exists():
             known = ""
         if branch and ours and known != ours:
@@ -255,8 +202,9 @@ class Checkout:
             elif is_ours:
                 return
         if tip == self._looked_at:
-            self._take_note(tip, length)
+            self._take_note(tip)
         self._hide(bool(ours) and tip != ours)
+        self.journal.pass_over(before)
 
     def _hide(self, hidden: bool) -> None:
         """Have git overlook the memories that what is checked out does not have, or see them.
@@ -268,15 +216,10 @@ class Checkout:
         if (HIDDEN in text) != hidden:
             self._exclude.write_bytes(HIDDEN + text if hidden else text.replace(HIDDEN, b""))
 
-    def _take_note(self, tip: str, length: int) -> None:
-        if (tip, length) != self._noted():
+    def _take_note(self, tip: str) -> None:
+        if tip != self._noted():
             self._note.parent.mkdir(exist_ok=True)
-            self._note.write_text(f"{tip} {length}", encoding="ascii")
-
-    def _log_length(self) -> int:
-        with suppress(OSError):
-            return (self._directory / "logs" / "HEAD").stat().st_size
-        return 0
+            self._note.write_text(tip, encoding="ascii")
 
     def cut_logs(self) -> None:
         """Take from git's logs what does not lead to where our branches are now.
@@ -285,12 +228,15 @@ class Checkout:
         """
         tip = self._name_of("HEAD^{commit}")
         along = tip == self._name_of(self._ours)
+        dealt_with = self.journal.moves() == NONE
         for name in (self._ours, *((self._branch(), "HEAD") if along else ())):
             if name:
                 with suppress(GitFailed):  # there is none
                     self._git.reflog("expire", "--expire=never", "--expire-unreachable=now", name)
         if along:
-            self._take_note(tip, self._log_length())
+            self._take_note(tip)
+        if dealt_with:
+            self.journal.note(self.journal.state())
 
     def _is_free(self, branch: str, tip: str, new: Difference) -> bool:
         """Whether the branch can be moved without disturbing a person."""
@@ -369,15 +315,25 @@ class Checkout:
         return True
 
 
+def tree(git: Command, commit: str) -> dict[bytes, Entry]:
+    """Return the memories of a commit."""
+    output = git.ls_tree("-z", "--full-tree", commit, "files/")
+    lines = (line.partition(b"\t") for line in output.split(b"\0") if line)
+    fields = ((meta.split(b" "), path) for meta, _, path in lines if is_memory(path))
+    return {path: Entry(meta[0], meta[2]) for meta, path in fields}
+
+
 def changes(git: Command, old: str, new: str, *within: str) -> Difference:
     """Return what differs between two trees, everywhere or within some paths."""
     words = ("-r", "-z", "--raw", "--no-renames", old, new, "--", *within)
-    fields = git.diff_tree(*words).split(b"\0")
-    found = {}
+    return dict(_differences(git.diff_tree(*words)))
+
+
+def _differences(raw: bytes) -> Iterator[tuple[bytes, tuple[Entry | None, Entry | None]]]:
+    fields = raw.split(b"\0")
     for meta, path in zip(fields[::2], fields[1::2], strict=False):
         old_mode, new_mode, old_oid, new_oid, _ = meta[1:].split(b" ")
-        found[path] = (_entry(old_mode, old_oid), _entry(new_mode, new_oid))
-    return found
+        yield path, (_entry(old_mode, old_oid), _entry(new_mode, new_oid))
 
 
 def empty_tree(git: Command) -> str:

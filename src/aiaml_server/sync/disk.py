@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from aiaml_server.store import Stamp
 
+from .moves import NONE, Moves
 from .seen import Sighting
 from .stream import Step
 from .union import Entry, is_memory
@@ -61,11 +62,13 @@ class Disk:
         tree: the memories of the commit.
         here: the files, with their stamps.
         known: what was seen in this directory before.
+        moves: what git did to the files since.
+        certain: files whose deletion is not git's doing, whatever it did since.
         arriving: what a join that was interrupted makes of files; it is no news that they are so.
         held_back: files that must not be committed, and why.
         unfit: what has a memory's name and is none, and why.
         same: files that are as in the commit.
-        outdated: files that are as in an earlier commit, and were not seen here before: with their
+        outdated: files that are as in an earlier commit, and not by a person's doing: with their
             entries on disk and in the commit.
     """
 
@@ -73,11 +76,13 @@ class Disk:
     tree: Mapping[bytes, Entry]
     here: Mapping[bytes, Stamp | None]
     known: Mapping[bytes, Sighting]
+    moves: Moves = NONE
+    certain: Container[bytes] = frozenset()
     arriving: Mapping[bytes, Entry | None] = field(default_factory=dict)
     held_back: dict[bytes, str] = field(default_factory=dict)
     unfit: dict[bytes, str] = field(default_factory=dict)
     same: dict[bytes, Sighting] = field(default_factory=dict)
-    outdated: dict[bytes, tuple[Entry, Entry]] = field(default_factory=dict)
+    outdated: dict[bytes, tuple[Entry, Entry | None]] = field(default_factory=dict)
 
     @cached_property
     def unlike(self) -> list[bytes]:
@@ -95,34 +100,36 @@ class Disk:
         return {path for path in paths & tree.keys() if tree[path].oid == known[path].oid}
 
     def deleted(self) -> dict[bytes, Entry]:
-        """Return what is gone after it was seen here as the commit has it."""
+        """Return what is gone after it was seen here as the commit has it, and not by git."""
         return {
             path: entry
             for path, entry in self._absent()
-            if self._was_here(path, entry) and self.arriving.get(path, entry)
+            if self._was_deleted(path, entry) and self.arriving.get(path, entry)
         }
 
     def missing(self) -> dict[bytes, Entry]:
-        """Return what is not here and never was, as far as is known."""
+        """Return what is not here, and that by no person's doing, as far as is known."""
         return {
             path: entry
             for path, entry in self._absent()
-            if not self._was_here(path, entry) and path not in self.arriving
+            if not self._was_deleted(path, entry) and path not in self.arriving
         }
 
     def _absent(self) -> Iterator[tuple[bytes, Entry]]:
         absent = ((path, self.tree[path]) for path in sorted(self.tree.keys() - self.here.keys()))
         return ((path, entry) for path, entry in absent if entry.is_file)
 
-    def _was_here(self, path: bytes, entry: Entry) -> bool:
+    def _was_deleted(self, path: bytes, entry: Entry) -> bool:
         sighting = self.known.get(path)
-        return sighting is not None and sighting.oid == entry.oid
+        was_here = sighting is not None and sighting.oid == entry.oid
+        return was_here and (not self.moves.last or path in self.certain)
 
     def steps(
         self,
         like: bytes,
         objection: Callable[[bytes, bytes], str],
         was_there: Callable[[bytes, bytes], bool],
+        checked_out: Callable[[], Mapping[bytes, bytes]],
     ) -> Iterator[tuple[Step, Sighting]]:
         """Read what is unlike, and yield what is to be committed, with what was seen.
 
@@ -130,15 +137,29 @@ class Disk:
             like: any object name of the repository.
             objection: says why a path with these bytes must not be committed; empty if it may.
             was_there: whether a path had a version, by its object name, in an earlier commit.
+            checked_out: says which versions git has checked out.
         """
+
+        def is_old(path: bytes, oid: bytes) -> bool:
+            entry = self.tree.get(path)
+            if entry:
+                return (path not in self.known or self._is_gits(path)) and was_there(path, oid)
+            may_be = self.moves.wrote and self._is_gits(path) and checked_out().get(path) == oid
+            return may_be and was_there(path, oid)
+
         for path in self.unlike:
             data = self._read(path)
             if data is None:
                 continue
             oid = object_name(data, like)
-            if self._is_news(path, oid, was_there) and self._may_travel(path, data, objection):
+            if self._is_news(path, oid, is_old) and self._may_travel(path, data, objection):
                 verb = "Update" if path in self.tree else "Add"
                 yield Step(verb, path, data), Sighting(oid, self.here[path])
+
+    def _is_gits(self, path: bytes) -> bool:
+        """Whether git may have written a file."""
+        stamp = self.here[path]
+        return bool(self.moves.last) and (not stamp or stamp.modified <= self.moves.last)
 
     def _read(self, path: bytes) -> bytes | None:
         try:
@@ -149,15 +170,15 @@ class Disk:
                 self.unfit[path] = str(error)
             return None
 
-    def _is_news(self, path: bytes, oid: bytes, was_there: Callable[[bytes, bytes], bool]) -> bool:
+    def _is_news(self, path: bytes, oid: bytes, is_old: Callable[[bytes, bytes], bool]) -> bool:
         entry, arriving = self.tree.get(path), self.arriving.get(path)
         if arriving and arriving.oid == oid:
             return False
         if entry and entry.oid == oid:
             self.same[path] = Sighting(oid, self.here[path])
             return False
-        if entry and path not in self.known and was_there(path, oid):
-            self.outdated[path] = (entry._replace(oid=oid), entry)
+        if is_old(path, oid):
+            self.outdated[path] = (Entry(b"100644", oid), entry)
             return False
         return True
 

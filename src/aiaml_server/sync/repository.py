@@ -27,10 +27,11 @@ from aiaml_server.files import (
 
 from . import asked, stream
 from .address import git_directories
-from .checkout import BRANCH, MAIN, Checkout, Difference, changes, empty_tree, quiet
+from .checkout import BRANCH, MAIN, Checkout, Difference, changes, empty_tree, quiet, tree
 from .command import Command, GitFailed
 from .disk import Disk, in_chunks, listing
 from .erasure import Erasure
+from .moves import Moves
 from .replay import MOST, SCRATCH, on_top
 from .rewrite import FILE, Marks, mark, text_of
 from .seen import MARKER, Seen, Sighting
@@ -118,11 +119,11 @@ class Repository:
         self._missing: Missing = ""
         self._looked = False  # for a join that another process did not finish
         self._identity = ""
-        self._may_move = True  # commits of ours, on top of others'
         self.erasure = Erasure(self.git, self.common)
         self._checkout = Checkout(self)
         self._record: Seen | None = None
         self._listed: tuple[str, dict[bytes, Entry]] = ("", {})
+        self._past: tuple[str, set[tuple[bytes, bytes]]] = ("", set())
 
     # --- setting up -----------------------------------------------------------------------------
 
@@ -264,9 +265,18 @@ class Repository:
         tree, seen = self._tree(head), self._seen
         known = seen.read()
         here = listing(directory, known)
-        if here is None and tree and seen.anything():
+        moves = self._checkout.journal.moves()  # later than the listing, so that it has all of it
+        if here is None and tree and seen.anything() and not moves.last:
             raise Busy(f"the directory {directory} is missing", _PUT_BACK)
-        return Disk(self.base, tree, here or {}, known, self._arriving(head))
+        return Disk(
+            self.base,
+            tree,
+            here or {},
+            known,
+            moves,
+            seen.held() | asked.to_forget(self.base) if moves.last else frozenset(),
+            self._arriving(head),
+        )
 
     def _arriving(self, head: str) -> dict[bytes, Entry | None]:
         """Return what a join that was interrupted has brought, or has still to bring."""
@@ -279,21 +289,20 @@ class Repository:
     def _tree(self, commit: str) -> dict[bytes, Entry]:
         """Return the memories of a commit; the last answer is kept, since it is often the same."""
         if commit != self._listed[0]:
-            output = self.git.ls_tree("-z", "--full-tree", commit, "files/")
-            lines = (line.partition(b"\t") for line in output.split(b"\0") if line)
-            fields = ((meta.split(b" "), path) for meta, _, path in lines if is_memory(path))
-            self._listed = commit, {path: Entry(meta[0], meta[2]) for meta, path in fields}
+            self._listed = commit, tree(self.git, commit)
         return self._listed[1]
 
     def _versions(self, head: str) -> set[tuple[bytes, bytes]]:
         """Return each path in `files/` with the object name of each version it has had."""
-        options = ("--stdin", "-m", "-r", "--root", "-z", "--raw", "--no-renames", "--no-commit-id")
-        commits = self.git.rev_list(head)
-        fields = self.git.diff_tree(*options, "--", "files", istream=commits).split(b"\0")
-        return {
-            (path, meta.split(b" ")[3])
-            for meta, path in zip(fields[::2], fields[1::2], strict=False)
-        }
+        if head != self._past[0]:
+            words = ("--stdin", "-m", "-r", "--root", "-z", "--raw", "--no-renames")
+            commits = self.git.rev_list(head)
+            fields = self.git.diff_tree(
+                *words, "--no-commit-id", "--", "files", istream=commits
+            ).split(b"\0")
+            pairs = zip(fields[::2], fields[1::2], strict=False)
+            self._past = head, {(path, meta.split(b" ")[3]) for meta, path in pairs}
+        return self._past[1]
 
     def _changes(self, old: str, new: str) -> Difference:
         return changes(self.git, old, new)
@@ -325,38 +334,62 @@ class Repository:
         """
         self._missing = missing
         head = self.head() or self._commit_own_files()
+        journal, named = self._checkout.journal, asked.to_forget(self.base)
+        journal.rest()
+        state = journal.state()
+        self._undo(journal.moves(), head, named)
         disk = self._disk(head)
         if disk.unlike and self.git.ls_files("--unmerged", "--", "files"):
             raise Busy("a merge has left conflicts in files/: resolve them, then sync goes on")
-        named = asked.to_forget(self.base)
-        # What git takes away just now is not deleted.
-        wait = bool(disk.unlike or disk.deleted()) and self._checkout.is_under_way()
+        # What git takes away or writes just now is not deleted or edited.
+        wait = journal.is_under_way(state)
         forgotten = [] if wait else self._forgotten(disk, named, missing)
         if self.forgetting != self._seen.held():
             self._seen.hold(self.forgetting)
         self.held_back, self.unfit = disk.held_back, disk.unfit
         gone = ((Step("Forget", path, None), None) for path in forgotten)
-        found = (
-            each
-            for each in chain(self._steps(disk, head, objection), gone)
-            if not wait or each[0].verb == "Add"
-        )
+        found = chain(self._steps(disk, head, objection), gone)
         adopting = not disk.tree and len(disk.here) > IMPORT_FROM
         most = (_IMPORTED, _IMPORTED_BYTES) if adopting else (_CHUNK, _BYTES)
         committed = 0
         for chunk in in_chunks(found, _size, *most):
-            steps = [step for step, _ in chunk]
+            wait = wait or journal.is_under_way(state)
+            sure = [each for each in chunk if not wait or each[0].verb == "Add"]
+            steps = [step for step, _ in sure]
             groups = [steps] if adopting else [[step] for step in steps]
-            head = self._import(stream.commits(groups, self.branch(), head, self._who()))
-            self._seen.note({step.path: sighting for step, sighting in chunk})
+            if steps:
+                head = self._import(stream.commits(groups, self.branch(), head, self._who()))
+                self._seen.note({step.path: sighting for step, sighting in sure})
             committed += len(steps)
         self._seen.note(disk.same)
-        back = disk.missing() | (disk.deleted() if missing == "bring back" else {})
-        self._bring_back(back, disk.outdated)
-        self._bring_along()
         if not wait:
+            back = disk.missing() | (disk.deleted() if missing == "bring back" else {})
+            self._bring_back(back, disk.outdated)
             asked.done(self.base, named)
+            journal.note(state)
+        self._bring_along()
         return committed
+
+    def _undo(self, moves: Moves, head: str, named: set[bytes]) -> None:
+        """Undo what git did to what our branch has not, or is not to have.
+
+        What was remembered and, before we saw it, committed to another branch is put on disk. What
+        a person has told us to forget, and git put back, goes again.
+        """
+        if left := self._checkout.left_behind(moves.commits):
+            known = {path for path, _ in self._versions(head)} | named
+            new = {
+                path: (None, entry)
+                for path, entry in left.items()
+                if path not in known and mark(path) not in self.erasure.marks
+            }
+            self._check_out({p: each for p, each in new.items() if not self._file(p).exists()})
+        for path in named if moves.last else ():
+            with suppress(Unfit, FileNotFoundError):
+                name = object_name(read(self._file(path)) or b"", head.encode())
+                is_gits = self._file(path).stat().st_mtime_ns <= moves.last
+                if is_gits and (path, name) in self._versions(head):
+                    self._file(path).unlink()
 
     def _forgotten(self, disk: Disk, named: set[bytes], missing: Missing) -> list[bytes]:
         """Return which deletions are to be committed; note which are held."""
@@ -378,23 +411,20 @@ class Repository:
     def _steps(
         self, disk: Disk, head: str, objection: Callable[[bytes, bytes], str]
     ) -> Iterator[tuple[Step, Sighting | None]]:
-        versions: set[tuple[bytes, bytes]] = set()
-
         def was_there(path: bytes, oid: bytes) -> bool:
-            if not versions:
-                versions.update(self._versions(head))
-            return (path, oid) in versions
+            return mark(path) in self.erasure.marks or (path, oid) in self._versions(head)
 
-        return disk.steps(head.encode(), objection, was_there)
+        return disk.steps(head.encode(), objection, was_there, self._checkout.checked_out)
 
     def _bring_back(
-        self, missing: Mapping[bytes, Entry], outdated: Mapping[bytes, tuple[Entry, Entry]]
+        self, missing: Mapping[bytes, Entry], outdated: Mapping[bytes, tuple[Entry, Entry | None]]
     ) -> None:
-        """Have on disk what was not deleted there, as the commit has it."""
-        lost = {path: (None, entry) for path, entry in missing.items()}
-        changes = {**lost, **outdated}
-        back = self._check_out(changes)
-        self._seen.note({path: _sighting(changes[path][1]) for path in back})
+        """Have on disk what no person deleted or changed there, as the commit has it."""
+        changes: Difference = {path: (None, entry) for path, entry in missing.items()}
+        changes |= outdated
+        done = self._check_out(changes)
+        self._seen.note({path: _sighting(changes[path][1]) for path in done})
+        back = [path for path in done if changes[path][1]]
         self.brought_back += len(back)
         if back:
             log.warning("Brought back %d memories that were in git and not on disk", len(back))
@@ -435,19 +465,14 @@ class Repository:
         self._checkout.bring_along(self.held_back.keys() | self.unfit.keys())
 
     def _take_over(self) -> None:
-        """Have in our branch what a person committed, and on disk what git took away."""
-        if not self.joining():
-            self._may_move = False
-            try:
-                for commit in self._checkout.to_follow():
-                    self._join(commit)
-            except Busy as error:  # what is on disk is committed first, and this at the next round
-                log.debug("Not taken over yet: %s", error)
-            finally:
-                self._may_move = True
-        back = self._check_out(self._checkout.disturbed())
-        if back:
-            log.info("Another state was checked out; %d memories were put back", len(back))
+        """Have in our branch what a person committed."""
+        if self.joining():
+            return
+        try:
+            for commit in self._checkout.to_follow():
+                self._join(commit, self._followed)
+        except Busy as error:  # what is on disk is committed first, and this at the next round
+            log.debug("Not taken over yet: %s", error)
 
     def _file(self, path: bytes) -> Path:
         return self.base / os.fsdecode(path)
@@ -471,10 +496,10 @@ class Repository:
         self._bring_along()
         return arrived
 
-    def _join(self, theirs: str) -> int:
+    def _join(self, theirs: str, together: Callable[[str, str], str] | None = None) -> int:
         ours = self.head()
         self._learn(ours, theirs)
-        joined = self._marked(self._both(ours, theirs))
+        joined = self._marked(self._both(ours, theirs, together or self._joined))
         if joined == ours:
             return 0
         new = self._changes(ours or self._empty_tree(), joined)
@@ -493,13 +518,13 @@ class Repository:
             return self.name_of(JOINING)
         return ""
 
-    def _both(self, ours: str, theirs: str) -> str:
+    def _both(self, ours: str, theirs: str, together: Callable[[str, str], str]) -> str:
         """Return a commit that holds both, but for what is forgotten everywhere."""
         mine, their = self.erasure.cleaned(ours), self.erasure.cleaned(theirs)
         if not mine or not their:
             return mine or their
         brought_back = their != theirs  # by a machine that still has the old history, perhaps
-        return mine if brought_back and self._only_joins(mine, their) else self._joined(mine, their)
+        return mine if brought_back and self._only_joins(mine, their) else together(mine, their)
 
     def _only_joins(self, ours: str, theirs: str) -> bool:
         """Whether all that theirs has besides are joins of what is here, as it is here."""
@@ -575,25 +600,52 @@ class Repository:
         """Return a commit that holds both, written without moving anything.
 
         Histories that crossed have several common ancestors; these are joined first, as git does.
-        Commits that are only ours are put on top of theirs, where both touch different memories,
-        unless theirs are a person's on this machine: the remote may have ours by now.
+        Commits that are only ours are put on top of theirs, where both touch different memories.
         """
-        bases = quiet(self.git, "merge_base", "--all", ours, theirs).split()
+        bases = self._bases(ours, theirs)
         if theirs in bases:
             return ours
-        if self._may_move and (bare := self._without_join(ours, theirs)):
+        if bare := self._without_join(ours, theirs):
             return self._joined(bare, theirs)
         # What is held back here stands in the way of another version of it that arrives.
         if ours in bases and not self.held_back.keys() & self._changes(ours, theirs).keys():
             return theirs
+        mine, their = self._sides(bases, ours, theirs)
+        replayed = len(bases) == 1 and self._replayed(ours, theirs, mine, their)
+        return replayed or self._together(ours, theirs, mine, their)
+
+    def _followed(self, ours: str, theirs: str) -> str:
+        """Return a commit that holds both, where theirs are a person's on this machine.
+
+        Ours stay as they are: the remote may have them by now. What these commits lack, or have as
+        it was before in ours, may be so because the person's git moved; the disk tells better.
+        """
+        bases = self._bases(ours, theirs)
+        if theirs in bases:
+            return ours
+        mine, their = self._sides(bases, ours, theirs)
+        now = self._tree(ours)
+        unlike = {p: each for p, each in their.items() if is_memory(p) and each != now.get(p)}
+        old = {p for p, each in unlike.items() if not each or (p, each.oid) in self._versions(ours)}
+        old |= asked.to_forget(self.base) - now.keys() if unlike else set()
+        if ours in bases and not old and not self.held_back.keys() & their.keys():
+            return theirs
+        return self._together(ours, theirs, mine, {p: their[p] for p in their.keys() - old})
+
+    def _bases(self, ours: str, theirs: str) -> list[str]:
+        return quiet(self.git, "merge_base", "--all", ours, theirs).split()
+
+    def _sides(self, bases: Sequence[str], ours: str, theirs: str) -> tuple[Changes, Changes]:
+        """Return what each side changed since the two parted."""
         base = reduce(self._joined, bases) if bases else self._empty_tree()
         mine, their = (
             {path: after for path, (_, after) in self._changes(base, side).items()}
             for side in (ours, theirs)
         )
-        movable = self._may_move and len(bases) == 1
-        if movable and (replayed := self._replayed(ours, theirs, mine, their)):
-            return replayed
+        return mine, their
+
+    def _together(self, ours: str, theirs: str, mine: Changes, their: Changes) -> str:
+        """Write a commit of two parents that has what both sides changed."""
         changes, copies = union(mine, their)
         for path in changes.keys() & self.held_back.keys():
             if other := changes.pop(path):  # what is held back keeps its name
