@@ -19,7 +19,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -115,9 +115,12 @@ class Effort:
 class Server:
     """A server process and its only client."""
 
-    def __init__(self, command: tuple[str, ...], base: Path) -> None:
+    def __init__(
+        self, command: tuple[str, ...], base: Path, settings: Mapping[str, str] | None = None
+    ) -> None:
         environ = {key: value for key, value in os.environ.items() if key[:6] != "AIAML_"}
         environ |= {"AIAML_MEMORY_DIR": str(base), "AIAML_ENABLE_SYNC": "false"}
+        environ |= settings or {}
         self._ids = count()
         self.spawned = perf_counter()
         self._process = subprocess.Popen(

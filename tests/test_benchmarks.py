@@ -93,3 +93,11 @@ def rows_of(document: str) -> list[str]:
     table = document.partition("<!-- end -->")[0]
     lines = [line for line in table.splitlines() if line.startswith("| ")]
     return [line.split("|")[1].strip() for line in lines[1:]]
+
+
+def test_every_row_of_the_toolsets_is_measured() -> None:
+    """And is one of those that are published; the answers are compared on the way."""
+    published = (BENCHMARKS / "RESULTS.md").read_text(encoding="utf-8").partition("## Toolsets")[2]
+    rows = [line.split(" | ")[0] for line in run("toolsets.py", "--quick").splitlines()]
+    assert len(rows) > 12
+    assert rows == [line.split(" | ")[0] for line in published.splitlines() if line[:1] == "|"]

@@ -84,10 +84,21 @@ class Content:
             del self.entries[place]
 
     def data(self) -> bytes:
-        """Return the file's bytes."""
-        return (json.dumps(self.value, ensure_ascii=False, indent=1) + "\n").encode(
-            "utf-8", "replace"
-        )
+        """Return the file's bytes: a line for each entry, for people and for `git diff`."""
+        return f"{_lines(self.value)}\n".encode("utf-8", "replace")
+
+
+def _lines(value: Any, depth: int = 0) -> str:
+    """Return JSON with a line for each entry (`json` would indent everything, and slowly)."""
+    if isinstance(value, list) and value:
+        return "[\n" + ",\n".join(_encode(each) for each in value) + "]"
+    if isinstance(value, dict) and value and depth < 4:
+        pairs = (f"{_encode(name)}: {_lines(each, depth + 1)}" for name, each in value.items())
+        return "{" + f",\n{' ' * (depth + 1)}".join(pairs) + "}"
+    return _encode(value)
+
+
+_encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class Damaged(ValueError):  # noqa: N818 (it is the file's state)

@@ -75,13 +75,21 @@ class Document:
         return starts if starts[-1] == len(self.data) else [*starts, len(self.data)]
 
     @cached_property
+    def _parsed(self) -> tuple[list[Heading], int]:
+        """The headings of level 1 and 2, and what `open_block` returns: one parse tells both."""
+        text = self.text.removeprefix("\ufeff")
+        found = list(parse_headings(f"{text}\n\n## {_SENTINEL}\n"))
+        closed = bool(found) and found[-1][1] == _SENTINEL
+        headings = [
+            Heading(level, text, self._lines[first], self._lines[behind], first + 1)
+            for level, text, first, behind in (found[:-1] if closed else found)
+        ]
+        return headings, 0 if closed else _open_block(text)
+
+    @property
     def headings(self) -> list[Heading]:
         """Every heading of level 1 or 2, in order."""
-        parsed = parse_headings(self.text.removeprefix("\ufeff"))
-        return [
-            Heading(level, text, self._lines[first], self._lines[behind], first + 1)
-            for level, text, first, behind in parsed
-        ]
+        return self._parsed[0]
 
     @property
     def title(self) -> Heading | None:
@@ -108,14 +116,13 @@ class Document:
         first = _LINE_END.search(self.data)
         return first[0] if first else b"\n"
 
+    @property
     def open_block(self) -> int:
-        """Return the line on which a code fence or HTML begins that is never closed; else 0.
+        """The line on which a code fence or HTML begins that is never closed; else 0.
 
         What is appended behind it would not be what it looks like.
         """
-        text = self.text.removeprefix("\ufeff")
-        found = [each for _, each, _, _ in parse_headings(f"{text}\n\n## {_SENTINEL}\n")]
-        return 0 if found[-1:] == [_SENTINEL] else _open_block(text)
+        return self._parsed[1]
 
     def appended(self, section: Heading, content: str) -> Document:
         """Return the document with `content` behind what a section holds; all else stays."""

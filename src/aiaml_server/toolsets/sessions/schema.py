@@ -225,7 +225,7 @@ def _heading_problems(document: Document) -> Iterator[Problem]:
         seen.add(each.text)
     for each in [each for each in document.headings if each.level == 1][1:]:
         yield Problem(each.line, "this is a second title")
-    if line := document.open_block():
+    if line := document.open_block:
         yield Problem(line, "this opens a code fence or HTML that is not closed")
 
 
