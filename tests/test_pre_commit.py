@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from aiaml_server.toolsets.citations import Citation, Memories
 from aiaml_server.toolsets.sessions.memory import AgentMemory
 from machine import git
 
 ROOT = Path(__file__).parent.parent
 UV = str(Path(sys.executable).with_name("uv" + (".exe" if os.name == "nt" else "")))
-PUBLISHED = (".pre-commit-hooks.yaml", "pyproject.toml", "README.md", "LICENSE", "src")
+PUBLISHED = (".pre-commit-hooks.yaml", "pyproject.toml", "README.md", "LICENSE", "src", "scripts")
 WHO = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
 DAY = "2025-01-20"
 
@@ -94,3 +95,20 @@ def test_pre_commit_lets_good_logs_in_and_bad_ones_not(shop: Path, home: Path) -
     name = log.relative_to(shop)
     line = log.read_text("utf-8").splitlines().index("## Thoughts") + 1
     assert f"{name}:{line}: the section 'Thoughts' is not in the schema" in done.stdout
+
+
+@pytest.mark.timeout(600)
+def test_pre_commit_lets_no_stale_memory_in(shop: Path, home: Path) -> None:
+    """Of the toolset `citations`: whichever files are committed, and nothing is installed."""
+    config = shop / ".pre-commit-config.yaml"
+    text = config.read_text("utf-8").replace("aiaml-sessions-check", "aiaml-citations-verify")
+    config.write_text(text, "utf-8")
+    (shop / "prices.py").write_text("price = 1\n")
+    Memories(shop).save("One price", "text", [Citation("prices.py", 1)])
+    git(shop, "add", "--all")
+    done = run(shop, home)
+    assert done.returncode == 0 and "Passed" in done.stdout, done.stdout + done.stderr
+    (shop / "prices.py").write_text("price = 2\n")
+    git(shop, "add", "prices.py")
+    done = run(shop, home)
+    assert done.returncode == 1 and "prices.py:1 changed" in done.stdout

@@ -1,0 +1,125 @@
+"""`citations` in CI without any installation: a checkout, one file, pre-commit, GitHub's action."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import yaml
+
+from aiaml_server.toolsets.citations import Citation, Memories
+from machine import git
+
+ROOT = Path(__file__).parent.parent
+SCRIPT = ROOT / "scripts" / "citations.py"
+BASH = shutil.which("bash")
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    """A repository with a memory that cites a line."""
+    path = tmp_path / "shop with space"
+    path.mkdir()
+    git(path, "init", "--quiet")
+    (path / "prices.py").write_text("def price(order):\n    return sum(order)  # in cents\n")
+    Memories(path).save("Prices are in cents", "text", [Citation("prices.py", 2)])
+    return path
+
+
+def run(words: Sequence[str], cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run a program; a Python in it sees nothing that is installed."""
+    return subprocess.run(
+        words,
+        cwd=cwd,
+        env={**os.environ, **env},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+        encoding="utf-8",
+        timeout=60,
+    )
+
+
+def three_states(repo: Path, words: Sequence[str], **env: str) -> None:
+    """See that a command exits with 0, 1 and 2, and says why."""
+    done = run(words, repo, **env)
+    assert done.returncode == 0, done.stderr
+    (repo / "prices.py").write_text("nothing\n")
+    done = run(words, repo, **env)
+    assert done.returncode == 1 and "prices.py:2" in done.stdout, done.stderr
+    (repo / "memories" / "mem-bad.md").write_text("bad\n")
+    done = run(words, repo, **env)
+    assert done.returncode == 2 and "mem-bad.md: line 1" in done.stdout, done.stderr
+
+
+def test_a_checkout_runs_it(repo: Path) -> None:
+    """With Python's own library alone."""
+    three_states(repo, [sys.executable, "-I", "-S", str(SCRIPT), "verify"])
+
+
+def test_one_file_runs_it(repo: Path, tmp_path: Path) -> None:
+    """Made by the script, small, and without the checkout."""
+    file = tmp_path / "citations.pyz"
+    assert (
+        run([sys.executable, "-I", "-S", str(SCRIPT), "--zip", str(file)], tmp_path).returncode == 0
+    )
+    assert file.stat().st_size < 100_000
+    names = zipfile.ZipFile(file).namelist()
+    assert "aiaml_server/toolsets/citations/verify.py" in names
+    assert not [name for name in names if "pycache" in name or "sessions" in name]
+    three_states(repo, [sys.executable, "-I", "-S", str(file), "verify"])
+
+
+def test_what_is_in_the_one_file_is_all_that_it_needs(tmp_path: Path, repo: Path) -> None:
+    """Every verb but those for which something is to be installed."""
+    file = tmp_path / "citations.pyz"
+    run([sys.executable, str(SCRIPT), "--zip", str(file)], tmp_path)
+    bare = [sys.executable, "-I", "-S", str(file)]
+    (saved,) = Memories(repo).list().memories
+    for line in (
+        "list", "search cents", f"get {saved}", "graph", f"graph {saved}", "sync-index",
+        "save again --content x", f"delete {saved}",
+    ):  # fmt: skip
+        done = run([*bare, *line.split()], repo)
+        assert done.returncode == 0, done.stderr
+
+
+def test_the_hook_of_pre_commit(repo: Path) -> None:
+    """Its entry, run as pre-commit runs a script: from the hooks' checkout, in the repository."""
+    hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text("utf-8"))
+    (hook,) = (each for each in hooks if each["id"] == "aiaml-citations-verify")
+    assert (hook["language"], hook["pass_filenames"], hook["always_run"]) == ("script", False, True)
+    program, *words = shlex.split(hook["entry"])
+    assert os.name == "nt" or os.access(ROOT / program, os.X_OK)
+    assert (ROOT / program).read_text("utf-8").startswith("#!/usr/bin/env python3\n")
+    three_states(repo, [sys.executable, str(ROOT / program), *words])
+
+
+@pytest.mark.skipif(not BASH, reason="the action's shell is bash")
+def test_the_action(repo: Path) -> None:
+    """Its step, as GitHub runs it: annotations and the exit code, nothing of the inputs as code."""
+    assert BASH
+    text = (ROOT / "actions" / "citations" / "action.yml").read_text("utf-8")
+    action = yaml.safe_load(text)
+    (step,) = action["runs"]["steps"]
+    assert action["runs"]["using"] == "composite" and step["shell"] == "bash"
+    assert "${{" not in step["run"]
+    assert set(step["env"]) == {each.upper() for each in action["inputs"]}
+    environ = {
+        "PYTHON": sys.executable,
+        "REPOSITORY": str(repo),
+        "GITHUB_ACTION_PATH": str(ROOT / "actions" / "citations"),
+    }
+    words = [BASH, "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
+    three_states(repo, words, **environ)
+    shown = run(words, repo, **environ).stdout
+    assert "::error file=memories/mem-prices-are-in-cents-" in shown
+    assert "title=changed::prices.py:2 is changed" in shown
+    assert "::error file=memories/mem-bad.md,title=unreadable::" in shown
