@@ -25,6 +25,8 @@ from pathlib import Path
 import pytest
 
 from aiaml_server.sync import repository
+from aiaml_server.sync.erasure import erased
+from aiaml_server.sync.everywhere import plan
 from machine import Machine, bare, content_of, git, settle
 
 RUNS = 20
@@ -42,6 +44,9 @@ class World:
         moved: where the directory of a machine was moved.
         backups: copies of directories, all of whose files are in git.
         swept: machines on whose disks so much was deleted that it must be held.
+        origin: the first version of the memory that each version is of.
+        doomed: those of memories that were forgotten everywhere.
+        erased: the names of their files.
     """
 
     def __init__(self, directory: Path, seed: int) -> None:
@@ -57,11 +62,18 @@ class World:
         self.machines = [Machine(directory / f"m{number}", self.remote) for number in range(5)]
         self.drawn = 0
         self.living: set[bytes] = set()
+        self.origin: dict[bytes, bytes] = {}
+        self.doomed: set[bytes] = set()
+        self.erased: set[str] = set()
 
-    def token(self) -> str:
-        """Return a text that no other version of any memory has."""
+    def token(self, before: bytes = b"") -> str:
+        """Return a text that no other version of any memory has, of a new one or one before."""
         self.drawn += 1
-        self.living.add(b"%d" % self.drawn)
+        token = b"%d" % self.drawn
+        earlier = TOKEN.findall(before)
+        self.origin[token] = self.origin[earlier[0]] if earlier else token
+        if self.origin[token] not in self.doomed:
+            self.living.add(token)
         return f"token-{self.drawn}."
 
     def remember(self, machine: Machine) -> None:
@@ -72,7 +84,7 @@ class World:
         """A person rewrites a memory in an editor."""
         if path := self._any_file(machine):
             before = path.read_bytes()
-            path.write_bytes(TOKEN.sub(self.token().encode(), before))
+            path.write_bytes(TOKEN.sub(self.token(before).encode(), before))
             self.living -= set(TOKEN.findall(before))
 
     def delete(self, machine: Machine) -> None:
@@ -80,6 +92,23 @@ class World:
         if path := self._any_file(machine):
             self.living -= set(TOKEN.findall(path.read_bytes()))
             path.unlink()
+
+    def erase(self, machine: Machine) -> None:
+        """A person has a memory forgotten everywhere; all its versions go, wherever they are."""
+        path = self._any_file(machine)
+        if not path or not self.committed(machine):
+            return
+        tokens = set(TOKEN.findall(path.read_bytes()))
+        marks = plan(machine.base, [path.name], lambda _: False).marks
+        machine.rounds._erase = marks
+        if self.random.random() < 0.5:
+            self.kill(machine)
+        else:
+            machine.sync()
+        if marks <= erased(machine.base / ".git"):
+            self.erased.add(path.name)
+            self.doomed |= {self.origin[each] for each in tokens}
+            self.living = {each for each in self.living if self.origin[each] not in self.doomed}
 
     def sync(self, machine: Machine) -> None:
         """A round takes place, whether the remote is there or not."""
@@ -228,7 +257,8 @@ class World:
         """Let anything happen anywhere."""
         actions = {
             self.remember: 6, self.edit: 4, self.delete: 2, self.sync: 8,
-            self.outage: 1, self.restart: 1, self.kill: 3, self.disaster: 4, self.come_back: 1,
+            self.erase: 1, self.outage: 1, self.restart: 1, self.kill: 3, self.disaster: 4,
+            self.come_back: 1,
         }  # fmt: skip
         action = self.random.choices(list(actions), list(actions.values()))[0]
         machine = self.random.choice(self.machines)
@@ -253,6 +283,10 @@ class World:
             machine.rounds._missing = word
             machine.synced()
             machine.rounds._missing = ""
+        for machine in self.machines:
+            machine.synced()
+            for name in self.erased:  # an old backup may have brought it back, to this disk alone
+                (machine.base / "files" / name).unlink(missing_ok=True)
         settle(self.machines)
 
     def check(self) -> None:
@@ -261,6 +295,12 @@ class World:
         for machine in self.machines[1:]:
             assert machine.files == first
         assert content_of(self.remote) == first
+        assert self.erased.isdisjoint(first)
+        for directory in (*(machine.base for machine in self.machines), self.remote):
+            ref = "aiaml" if (directory / ".git").exists() else "main"
+            history = git(directory, "log", "--name-only", "-m", "--format=", ref, "--", "files")
+            assert self.erased.isdisjoint(Path(line).name for line in history.splitlines())
+            assert git(directory, "fsck", "--no-dangling") == ""
         left = [token for data in first.values() for token in TOKEN.findall(data)]
         assert self.living <= set(left), f"missing: {self.living - set(left)}"
         # An older version may be there as well, where two edits met before a third was known.

@@ -19,7 +19,7 @@ from aiaml_server.sync import once, repository
 from aiaml_server.sync.everywhere import plan
 from aiaml_server.sync.remote import Remote
 from aiaml_server.sync.rewrite import commits, mark, marks_in, text_of, without
-from machine import CLEAN, Machine, as_person, content_of, git, settle
+from machine import CLEAN, TOKEN, Machine, as_person, content_of, git, settle
 
 SECRET = "the-garden-gate-opens-with-4711"  # noqa: S105 (of a garden)
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="shell scripts stand in for git")
@@ -131,7 +131,7 @@ def test_it_is_gone_on_three_machines_and_at_the_remote(
         assert git(machine.base, "status", "--porcelain") == ""
     git(remote, "gc", "--quiet", "--prune=now")
     assert objects_with(remote, SECRET) == []
-    assert "1 of the memories here were forgotten everywhere" in aiaml(bob, "status")
+    assert "1 memory was forgotten here, for good" in aiaml(bob, "status")
     bob.remember("later")
     settle([bob, ada, cleo])
     assert ada.files == bob.files == cleo.files == content_of(remote)
@@ -379,6 +379,36 @@ def test_a_file_that_is_put_back_by_hand_stays_out_of_git(ada: Machine, bob: Mac
     assert "it was forgotten everywhere" in aiaml(bob, "status", code=1)
 
 
+def test_what_git_never_got_stays_where_it_is_and_is_named(
+    ada: Machine, bob: Machine, remote: Path
+) -> None:
+    """A version that was held back is on one disk alone: only a person deletes it there."""
+    memory = shared(ada, bob)
+    edited(bob, memory, TOKEN)
+    bob.synced()
+    mine = bob.path(memory).read_bytes()
+    forget(ada, memory.id)
+    settle([bob, ada])
+    assert bob.path(memory).read_bytes() == mine
+    assert objects_with(bob.base, SECRET) == []
+    assert memory.file_name not in content_of(remote)
+    assert "it was forgotten everywhere" in aiaml(bob, "status", code=1)
+    edited(ada, ada.remember("another"), TOKEN)
+    assert "git has no version of it" in forget(ada, ada.remember(TOKEN).id, code=1)
+
+
+def test_a_version_that_git_never_got_goes_where_it_is_asked_for(
+    ada: Machine, bob: Machine, remote: Path
+) -> None:
+    """It was shown, and it was said to be forgotten."""
+    memory = shared(ada, bob)
+    edited(ada, memory, TOKEN)
+    forget(ada, memory.id)
+    settle([ada, bob])
+    is_gone(ada)
+    assert content_of(remote) == ada.files == bob.files
+
+
 def test_a_persons_branch_that_has_it_is_named_and_left(
     ada: Machine, bob: Machine, remote: Path
 ) -> None:
@@ -429,7 +459,7 @@ def test_so_much_at_another_machines_word_waits_for_a_person(
     ada: Machine, bob: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing can bring it back; so it needs a word here as well."""
-    monkeypatch.setattr(repository, "_MANY", 2)
+    monkeypatch.setattr(repository, "_MANY_TOLD", 2)
     memories = [ada.remember(f"number {number}") for number in range(5)]
     settle([ada, bob])
     forget(ada, *(each.id for each in memories[:4]))

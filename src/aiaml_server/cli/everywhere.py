@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from aiaml_server.bank import MemoryBank
 from aiaml_server.cli.context import opened, settings
 from aiaml_server.errors import AiamlError, MalformedFile
 from aiaml_server.memory import parse
@@ -32,6 +33,7 @@ from .status import Told
 
 if TYPE_CHECKING:
     from aiaml_server.sync.everywhere import Plan
+    from aiaml_server.sync.history import History
 
 _PATIENCE = 60.0  # seconds for another process that synchronises
 _OFF = (
@@ -91,7 +93,7 @@ def _meant(ids: Sequence[str], setting: Settings) -> Meant:
         bank.commit()
         known = git_history(setting)
         pasts = list(
-            {past.id: past for past in (Past.of(each, bank, known) for each in ids)}.values()
+            {past.id: past for past in (_past(each, bank, known) for each in ids)}.values()
         )
     names = list(dict.fromkeys(name for past in pasts for name in past.names))
     found = [past.id for past in pasts]
@@ -102,6 +104,16 @@ def _meant(ids: Sequence[str], setting: Settings) -> Meant:
         return False
 
     return Meant(found, [past.words() for past in pasts], names, plan(setting.base, names, is_one))
+
+
+def _past(memory_id: str, bank: MemoryBank, known: History) -> Past:
+    try:
+        return Past.of(memory_id, bank, known)
+    except Ended as error:
+        if not bank.find(memory_id):
+            raise
+        said = f"git has no version of it, so `aiaml forget {memory_id}` is enough"
+        raise Ended(f"memory {memory_id} is on this computer alone: {said}") from error
 
 
 def _done(meant: Meant, setting: Settings) -> Status:

@@ -50,6 +50,7 @@ _BYTES = 16 * 1024 * 1024  # and as many bytes of them, at the most
 _IMPORTED = 5000
 _IMPORTED_BYTES = 1024 * 1024  # so that a commit passes the limit that web servers are shipped with
 _MANY = 20  # deletions at once that need no word of a person's, also of all memories
+_MANY_TOLD = 20  # memories to forget everywhere at another machine's word that need no other
 _SHARE = 5  # more are held if they are more than a fifth
 _STALE_SECONDS = 600.0  # longer than any command of ours runs on this machine
 _SESSION_SECONDS = 86400.0  # `git commit -a` locks the index while a person writes the message
@@ -543,7 +544,7 @@ class Repository:
             return
         tree = self._tree(ours) if ours else {}
         gone = [path for path in tree if mark(path) in new]
-        if len(gone) > _MANY and _SHARE * len(gone) > len(tree) and self._missing != "forget":
+        if len(gone) > _MANY_TOLD and _SHARE * len(gone) > len(tree) and self._missing != "forget":
             raise Busy(
                 f"another machine has {len(gone)} of the {len(tree)} memories here forgotten "
                 "everywhere, for good",
@@ -554,9 +555,10 @@ class Repository:
             changed = [path for path in gone if mark(tree[path].oid) not in self.erasure.marks]
             names = ", ".join(os.fsdecode(path) for path in changed)
             also = f"; what was changed here went as well, in {names}" if changed else ""
+            count = "1 memory was" if len(gone) == 1 else f"{len(gone)} memories were"
             self.erased = (
-                f"{len(gone)} of the memories here were forgotten everywhere, for good, at another "
-                f"machine's word{also}"
+                f"{count} forgotten here, for good, since another machine has them forgotten "
+                f"everywhere{also}"
             )
 
     def _marked(self, commit: str) -> str:
@@ -578,7 +580,11 @@ class Repository:
             OSError: the disk refused.
         """
         self.erasure.add(marks)
-        return self.join(self.head()) if self.erasure.marks else 0
+        if not self.erasure.marks:
+            return 0
+        head = self.head()
+        is_done = self.erasure.is_clean(head) and self.erasure.marks <= self.erasure.told_by(head)
+        return 0 if is_done else self.join(head)
 
     def left_of_erased(self) -> bytes:
         """Return what is still to be removed, and what a person's refs lead to; empty for none."""
