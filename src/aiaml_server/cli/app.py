@@ -26,6 +26,7 @@ from aiaml_server.terminal import (
     USAGE,
     Ended,
     note,
+    out,
     take_streams,
 )
 from aiaml_server.toolset import at
@@ -182,10 +183,7 @@ def _run(name: str, words: Sequence[str]) -> int:
         note("")
         return INTERRUPTED
     except click.ClickException as error:
-        path = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else name
-        say = " ".join(error.format_message().split()).rstrip(".?")
-        _complain(name, f"{say}; `{path} --help` tells more")
-        return USAGE
+        return _misused(name, error)
     except AiamlError as error:
         return _refused(name, error)
     except SystemExit as left:  # click leaves so after the Tab key, and with 1 at a closed pipe
@@ -201,6 +199,16 @@ def _run(name: str, words: Sequence[str]) -> int:
 
 def _wants_colours(environ: Mapping[str, str]) -> bool:
     return not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"  # https://no-color.org
+
+
+def _misused(name: str, error: click.ClickException) -> int:
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):  # a toolset's name without a verb
+        out(error.format_message())
+        return DONE
+    path = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else name
+    say = " ".join(error.format_message().split()).rstrip(".?")
+    _complain(name, f"{say}; `{path} --help` tells more")
+    return USAGE
 
 
 def _refused(name: str, error: AiamlError) -> int:

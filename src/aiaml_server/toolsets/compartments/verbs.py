@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from aiaml_server.errors import AiamlError, InvalidSetting, StoreError
+from aiaml_server.errors import InvalidSetting, StoreError
 from aiaml_server.files import write_atomic
 from aiaml_server.invisible import marked_line
 from aiaml_server.terminal import (
@@ -340,8 +340,11 @@ def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
     except Damaged as error:
         remedy = "correct it; else the next run keeps it under another name, and begins anew"
         yield Finding(DOOR.name, "warning", f"{path} is damaged: {error}", remedy)
-    except (AiamlError, OSError) as error:
-        yield Finding(DOOR.name, "error", f"{path}: {error}", "make it readable, or name another")
+    except DiskError as error:
+        yield Finding(DOOR.name, "error", str(error), "name another file, or move this one away")
+    except OSError as error:
+        sentence = str(StoreError("read", path, error))
+        yield Finding(DOOR.name, "error", sentence, "make it readable, or name another file")
     else:
         size = in_bytes(path.stat().st_size)
         version = f"format {content.value['format']}"
