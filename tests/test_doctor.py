@@ -626,7 +626,7 @@ def test_an_index_that_answers_wrongly_is_an_error_that_is_mended(base: Path) ->
     "statement",
     [
         "DELETE FROM unindexed",
-        "UPDATE texts SET searched = x'00', topics = 0, agent = 0, user = 0",
+        "UPDATE texts SET content = 'nothing', topics = '', agent = '', user = ''",
         "UPDATE files SET memory_id = NULL",
     ],
 )

@@ -160,8 +160,8 @@ def test_a_file_that_could_not_be_read_once_is_read_again(
 DAMAGES = [
     "UPDATE files SET name = x'c2' WHERE id = 1",
     "UPDATE files SET name = NULL",
-    "UPDATE texts SET searched = NULL",
-    "UPDATE texts SET searched = 7",
+    "UPDATE texts SET content = NULL",
+    "UPDATE texts SET content = 7",
     "UPDATE postings SET totals = NULL",
     "UPDATE postings SET totals = 'text'",
     "UPDATE vocabulary SET terms = NULL",
@@ -488,7 +488,7 @@ def exchange_values(path: Path, rng: Random) -> None:
         [
             *(
                 ("postings", "totals"),
-                ("texts", "searched"),
+                ("texts", "content"),
                 ("texts", "agent"),
                 ("files", "instant"),
             ),
@@ -556,3 +556,34 @@ def test_no_damage_gives_a_wrong_answer(
     shutil.rmtree(indexed / ".index")
     (indexed / ".index").mkdir(mode=0o700)
     file.write_bytes(sound)
+
+
+def change_bytes_in_place(path: Path) -> None:
+    """Change a letter of every text, and no checksum, behind SQLite's back."""
+    with path.open("r+b") as stream:
+        data = stream.read()
+        stream.seek(0)
+        stream.write(data.replace(b"needle c++ ", b"needle c-- "))
+
+
+def change_by_sql(path: Path) -> None:
+    """Do the same as another process would write."""
+    with closing(sqlite3.connect(path)) as sql, sql:
+        sql.execute("UPDATE texts SET content = replace(content, 'needle c++', 'needle c--')")
+
+
+@pytest.mark.parametrize("damage", [change_bytes_in_place, change_by_sql])
+def test_damage_under_a_running_process_is_seen(
+    tmp_path: Path, damage: Callable[[Path], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    """What agreed with its checksums is compared again once anybody has written to the file."""
+    for number in range(300):  # more than SQLite keeps in memory
+        write(tmp_path, f"{number}.md", f"needle c++ {'x y ' * 2500}")
+    time.sleep(0.1)
+    with closing(MemoryBank(Settings(tmp_path))) as bank:
+        expected = scan(tmp_path, "c++")
+        assert [bank.think(["c++"]) for _ in range(3)] == [expected] * 3
+        assert "made anew" not in caplog.text
+        damage(file_of(tmp_path / ".index"))
+        assert bank.think(["c++"]) == expected
+    assert "made anew" in caplog.text

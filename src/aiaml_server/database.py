@@ -17,13 +17,13 @@ import sys
 import time
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import chain
 from pathlib import Path
 from struct import Struct
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 from zlib import crc32
 
 from . import postings, tuning
@@ -52,7 +52,7 @@ CREATE TABLE files (
 );
 CREATE INDEX by_memory_id ON files (memory_id);
 CREATE INDEX newest ON files (instant, name);
-CREATE TABLE texts (id INTEGER PRIMARY KEY, topics, user, agent, searched BLOB, text_sum);
+CREATE TABLE texts (id INTEGER PRIMARY KEY, topics, content, user, agent, text_sum);
 CREATE TABLE unindexed (id INTEGER PRIMARY KEY, size);
 CREATE TABLE unindexed_sum (sum);
 INSERT INTO unindexed_sum VALUES (0);
@@ -63,25 +63,25 @@ _KNOWN = """
 SELECT name, modified, changed, inode, size FROM files WHERE name > ? ORDER BY name LIMIT ?
 """
 _FIND = "SELECT id, name, modified, changed, inode, size FROM files WHERE name IN ({})"
-_TEXTS = "SELECT id, topics, user, agent, searched, text_sum FROM texts WHERE id IN ({})"
 _AGES = "SELECT instant, name, id, age_sum FROM files WHERE id IN ({})"
+_TEXTS = "SELECT id, topics, content, user, agent{} FROM texts WHERE id IN ({{}})"
 _ROWS = """
-SELECT id, name, modified, changed, inode, size, memory_id, timestamp, problems, age_sum, sum,
-    topics, user, agent, searched, text_sum
-FROM files JOIN texts USING (id) WHERE id IN ({})
+SELECT id, name, modified, changed, inode, size, memory_id, timestamp,
+    topics, content, user, agent{}
+FROM files JOIN texts USING (id) WHERE id IN ({{}})
 """
+_TEXT_SUM = """
+, text_sum, CAST(topics || char(0) || user || char(0) || agent || char(0) || content AS BLOB)
+"""
+_SUMS = f", age_sum, sum{_TEXT_SUM}"
 _RECORDED = """
-SELECT memory_id, timestamp, instant, problems, topics, user, agent, searched
+SELECT memory_id, timestamp, instant, problems, topics, content, user, agent
 FROM files LEFT JOIN texts USING (id) WHERE id = ?
 """
 _ADD_FILE = "INSERT INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _ADD_TEXT = "INSERT INTO texts VALUES (?, ?, ?, ?, ?, ?)"
 _MEMORIES = "SELECT id FROM files WHERE memory_id IS NOT NULL AND id IN ({})"
 _RESTAMP = "UPDATE files SET (modified, changed, inode, size, sum) = (?, ?, ?, ?, ?) WHERE id = ?"
-
-Text: TypeAlias = tuple[int, int, int, bytes]
-"""What is searched in a memory as it is recorded: where topics, user and agent end, in characters;
-and these and the content, one after the other."""
 
 
 class Row(NamedTuple):
@@ -181,6 +181,8 @@ class Database(SharedFile):
     ) -> None:
         """Open the file, as `SharedFile` does; without a path, a database in memory."""
         self.postings = Postings(self)
+        self._agreed = bytearray()  # of each number, what agreed with its checksums
+        self._agreed_at: tuple[int, ...] = ()
         self._unindexed: list[int] = []
         self._read_at = -1  # what `changed_by_others` said then; never read
         super().__init__(path, _TABLES, SCHEMA, hurried=hurried, local=local)
@@ -194,6 +196,29 @@ class Database(SharedFile):
         """Read anew what may have been read of a transaction that came to nothing."""
         self.postings.rolled_back()
         self._read_at = -1
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Read one state. What agreed with its checksums is believed until the file is written."""
+        with super().snapshot():
+            status = self.path.stat() if self.path else None
+            written = (status.st_mtime_ns, status.st_size) if status else ()
+            now = (self.changed_by_others(), self.sql.total_changes, *written)
+            if self._agreed_at != now:
+                self._believe_nothing()
+                self._agreed_at = now
+            yield
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Write all or nothing; what is read before is compared with its checksums."""
+        with super().transaction():
+            self._believe_nothing()
+            yield
+
+    def _believe_nothing(self) -> None:
+        self._agreed = bytearray(self._last_id() + 1 + SEGMENT)  # and what a step adds
+        self._agreed_at = ()
 
     # --- files ----------------------------------------------------------------------------------
 
@@ -259,42 +284,45 @@ class Database(SharedFile):
     def rows(self, numbers: Iterable[int]) -> list[Row]:
         """Return memories by their numbers, in no order."""
         wanted = list(numbers)
-        found = []
-        for row in self.read_some(_ROWS, wanted):
-            number, name, *stamp, memory_id, timestamp, problems, age_sum, its_sum = row[:11]
-            *text, text_sum = row[11:]
-            row_sum = _file_sum(number, stamp, (memory_id, timestamp, problems), age_sum)
-            if its_sum != row_sum or text_sum != _text_sum(number, *text):
+        agree = self._agree(_ROW, wanted)
+        rows = list(self.read_some(_ROWS.format("" if agree else _SUMS), wanted))
+        for number, *row in () if agree else rows:
+            if row[12] != _file_sum(number, row[1:5], row[5], row[6], row[11]):
                 raise Damaged
-            searched = _searched(*text)
-            found.append(
-                Row(number, _name(name), Stamp._make(stamp), memory_id, timestamp, searched)
-            )
-        if len(found) != len(wanted):
+            if row[13] != crc32(row[14], number):
+                raise Damaged
+            self._agreed[number] |= _ROW | _TEXT
+        if len(rows) != len(wanted):
             raise Damaged
-        return found
+        return [
+            Row(row[0], _name(row[1]), Stamp._make(row[2:6]), row[6], row[7], _fields(*row[8:12]))
+            for row in rows
+        ]
 
-    def texts(
-        self, numbers: Iterable[int], parts: Collection[bytes] = (b"",)
-    ) -> Iterator[tuple[int, Fields]]:
-        """Return what is searched in some memories, with their numbers.
-
-        Args:
-            numbers: the memories'.
-            parts: a memory in which none of these occurs is left out.
-        """
+    def texts(self, numbers: Iterable[int]) -> Iterator[tuple[int, Fields]]:
+        """Return what is searched in some memories, with their numbers."""
         wanted = list(numbers)
+        if self._agree(_TEXT, wanted):
+            rows = self.read_some(_TEXTS.format(""), wanted)
+        else:
+            rows = self._agreeing(self.read_some(_TEXTS.format(_TEXT_SUM), wanted))
         found = 0
-        for number, topics, user, agent, searched, text_sum in self.read_some(_TEXTS, wanted):
-            if text_sum != _text_sum(number, topics, user, agent, searched):
-                raise Damaged
+        for number, topics, content, user, agent in rows:
             found += 1
-            for part in parts:
-                if part in searched:
-                    yield number, _searched(topics, user, agent, searched)
-                    break
+            yield number, _fields(topics, content, user, agent)
         if found != len(wanted):
             raise Damaged
+
+    def _agreeing(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+        for row in rows:
+            if row[5] != crc32(row[6], row[0]):
+                raise Damaged
+            self._agreed[row[0]] |= _TEXT
+            yield row[:5]
+
+    def _agree(self, what: int, numbers: Iterable[int]) -> bool:
+        """Say whether all of some memories are known to agree with their checksums."""
+        return all(self._agreed[number] & what for number in numbers)
 
     def unindexed(self) -> list[int]:
         """Return the memories that have no postings."""
@@ -311,8 +339,12 @@ class Database(SharedFile):
         """Return what breaks ties, the greater of which is the newer, and the number."""
         wanted = list(numbers)
         rows = list(self.read_some(_AGES, wanted))
-        sums = [_age_sum(moment, name, number) for moment, name, number, _ in rows]
-        if len(rows) != len(wanted) or sums != [row[3] for row in rows]:
+        if not self._agree(_AGE, wanted):
+            for moment, name, number, age_sum in rows:
+                if age_sum != _age_sum(moment, name, number):
+                    raise Damaged
+                self._agreed[number] |= _AGE
+        if len(rows) != len(wanted):
             raise Damaged
         return [row[:3] for row in rows]
 
@@ -355,10 +387,10 @@ class Database(SharedFile):
             self.sql.execute(_ADD_FILE, row)
             if isinstance(entry.found, Memory):
                 searched = fields(entry.found)
-                text = _text(searched)
-                self.sql.execute(_ADD_TEXT, (number, *text, _text_sum(number, *text)))
+                texts = [text for _, text in searched]
+                self.sql.execute(_ADD_TEXT, (number, *texts, _text_sum(number, *texts)))
                 if few or not batch.add(number % SEGMENT, searched):
-                    size = len(text[-1]) if few else None
+                    size = sum(map(len, texts)) if few else None
                     self.sql.execute("INSERT INTO unindexed VALUES (?, ?)", (number, size))
         self.postings.add(first // SEGMENT, batch, new=new)
         if few:
@@ -373,8 +405,7 @@ class Database(SharedFile):
     def confirm(self, known: Known, entry: Entry) -> bool:
         """Record the stamp of a file that holds what is recorded of it; False if it does not."""
         held = self.sql.execute(_RECORDED, (known.id,)).fetchone()
-        text = _text(fields(entry.found)) if isinstance(entry.found, Memory) else (None,) * 4
-        same = bool(held == (*_facts(entry), *text))
+        same = bool(held == (*_facts(entry), *_texts(entry)))
         if same:
             _, its_sum = _file_sums(known.id, entry)
             self.sql.execute(_RESTAMP, (*entry.stamp, its_sum, known.id))
@@ -417,34 +448,31 @@ class Database(SharedFile):
 
 # --- its columns ----------------------------------------------------------------------------------
 
+_TEXT, _ROW, _AGE = 1, 2, 4
 _STAMP = Struct("<qqqqq")
 
 
-def _file_sum(number: int, stamp: Sequence[int], others: Sequence[object], age_sum: int) -> int:
-    """Return the checksum of a file's row.
-
-    Args:
-        number: the file's.
-        stamp: its stamp.
-        others: the memory's id and timestamp, and the problems.
-        age_sum: the checksum of its name and instant.
-    """
-    text = "{}\0{}\0{}".format(*others).encode("utf-8", "replace")
+def _file_sum(
+    number: int, stamp: Sequence[int], memory_id: str | None, timestamp: str | None, age_sum: int
+) -> int:
+    """Return the checksum of a file's row; that of its name and instant is `age_sum`."""
+    text = f"{memory_id}\0{timestamp}".encode("utf-8", "replace")
     return crc32(text, crc32(_STAMP.pack(number, *stamp), age_sum))
 
 
 def _file_sums(number: int, entry: Entry) -> tuple[int, int]:
-    memory_id, timestamp, moment, problems = _facts(entry)
+    memory_id, timestamp, moment, _ = _facts(entry)
     age_sum = _age_sum(moment, _packed(entry.name), number)
-    return age_sum, _file_sum(number, entry.stamp, (memory_id, timestamp, problems), age_sum)
+    return age_sum, _file_sum(number, entry.stamp, memory_id, timestamp, age_sum)
 
 
 def _age_sum(moment: int, name: bytes, number: int) -> int:
     return crc32(name, (moment ^ number << 8) & MASK)
 
 
-def _text_sum(number: int, topics: int, user: int, agent: int, searched: bytes) -> int:
-    return crc32(searched, number + topics * 65599 + user * 4099 + agent * 1000003 & MASK)
+def _text_sum(number: int, topics: str, content: str, user: str, agent: str) -> int:
+    """Return the checksum of a text, in the order of `_TEXT_SUM`."""
+    return crc32(f"{topics}\0{user}\0{agent}\0{content}".encode(), number)
 
 
 def _rows_sum(rows: Iterable[object]) -> int:
@@ -459,15 +487,15 @@ def _facts(entry: Entry) -> tuple[str | None, str | None, int, str | None]:
     return entry.found.id, entry.found.timestamp, _NO_INSTANT if moment is None else moment, None
 
 
-def _text(searched: Fields) -> Text:
-    (_, topics), (_, content), (_, user), (_, agent) = searched
-    ends = len(topics), len(topics + user), len(topics + user + agent)
-    return *ends, (topics + user + agent + content).encode()
+def _texts(entry: Entry) -> tuple[str | None, ...]:
+    """Return what is searched in a file as it is recorded; of one that is no memory, nothing."""
+    if isinstance(entry.found, str):
+        return (None,) * 4
+    return tuple(text for _, text in fields(entry.found))
 
 
-def _searched(topics: int, user: int, agent: int, searched: bytes) -> Fields:
-    text = searched.decode()
-    return (2, text[:topics]), (1, text[agent:]), (1, text[topics:user]), (1, text[user:agent])
+def _fields(topics: str, content: str, user: str, agent: str) -> Fields:
+    return ((2, topics), (1, content), (1, user), (1, agent))
 
 
 def _packed(name: str) -> bytes:

@@ -25,7 +25,7 @@ from .database import NEVER, Database, Entry, Row, file_of, remove, remove_other
 from .errors import AiamlError, MalformedFile, NotOurs, StoreError
 from .freshness import Closed, Freshness
 from .memory import Memory
-from .scorer import Hit, hit, newest_first, ordered, rank
+from .scorer import Hit, newest_first, ordered, rank
 from .selection import Question, best, can_occur
 from .sqlite import Busy
 from .store import UNREADABLE, Stamp, Store
@@ -292,7 +292,7 @@ class Index:
                 rows = database.rows(best(database, question))
             changed = [row.name for row in rows if self._differs(row)]
             if not changed:
-                return ordered(filter(None, (_hit(row, question) for row in rows)))
+                return ordered(filter(None, map(question.hit, rows)))
             self._record(database, changed)
 
     def _differs(self, row: Row) -> bool:
@@ -305,10 +305,6 @@ class Index:
                 found.append((name, self._store.read(name)))
         found = [(name, memory) for name, memory in found if memory.id == memory_id]
         return sorted(found, key=lambda each: newest_first(each[1].timestamp))
-
-
-def _hit(row: Row, question: Question) -> Hit | None:
-    return hit(row.name, row.memory_id, row.timestamp, row.searched, question.keywords)
 
 
 def _may_pass(error: MalformedFile) -> bool:

@@ -81,6 +81,8 @@ class Postings:
 
     def find(self, terms: Collection[int]) -> Iterator[Posting]:
         """Return the postings of some terms, in all segments."""
+        if not terms:
+            return
         total = 0
         for rows in self._found(terms):
             total += sum(
@@ -119,8 +121,7 @@ class Postings:
         return total & MASK
 
     def _by_block(self, terms: Iterable[int]) -> dict[int, list[int]]:
-        """Return terms by the first number of their block of the vocabulary."""
-        self.vocabulary()
+        """Return terms by the first number of their block of the vocabulary, which was read."""
         firsts = self._firsts
         by_block: defaultdict[int, list[int]] = defaultdict(list)
         for term in terms:
@@ -136,6 +137,7 @@ class Postings:
 
     def _change_sums(self, changes: Mapping[int, int]) -> None:
         """Add to the checksums of terms."""
+        self.vocabulary()
         by_block = self._by_block(changes)
         sums = self._sums_of(by_block)
         for first, numbers in by_block.items():

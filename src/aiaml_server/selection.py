@@ -15,8 +15,8 @@ from itertools import islice
 from typing import TypeAlias
 
 from . import tuning
-from .database import Database
-from .scorer import MAX_HITS, clean, score
+from .database import Database, Row
+from .scorer import MAX_HITS, Hit, clean, hit, score
 from .tokens import Accumulator, Scores, at_least, histogram, is_word, matching, terms_of
 from .tuning import SEGMENT
 
@@ -46,7 +46,12 @@ class Question:
         """
         able = tuple(each for each in clean(keywords) if can_occur(each))
         words = tuple(filter(is_word, able))
-        return cls(able, words, tuple(each for each in able if each not in words))
+        others = tuple(each for each in able if not is_word(each))
+        return cls(able, words, others)
+
+    def hit(self, row: Row) -> Hit | None:
+        """Make a hit of a memory; None when no keyword occurs in it."""
+        return hit(row.name, row.memory_id, row.timestamp, row.searched, self.keywords)
 
 
 def can_occur(text: str) -> bool:
@@ -65,16 +70,18 @@ def best(database: Database, question: Question) -> list[int]:
     else:
         scores = [(segment, each.scores()) for segment, each in accumulators.items()]
     unindexed = _in_texts(database, database.unindexed(), question.keywords)
-    return _top(database, [*scores, (0, Counter(dict(unindexed)))])
+    return _top(database, [*scores, (0, +Counter(dict(unindexed)))])
 
 
 def _in_texts(
     database: Database, numbers: Iterable[int], keywords: Sequence[str]
 ) -> Iterator[tuple[int, int]]:
-    """Score keywords in the texts of some memories; those in which none occurs are left out."""
-    parts = [keyword.encode() for keyword in keywords]
-    for number, searched in database.texts(numbers, parts):
-        yield number, sum([score(searched, keyword) for keyword in keywords])
+    """Return some memories with the scores of keywords in their texts."""
+    for number, searched in database.texts(numbers):
+        value = 0
+        for keyword in keywords:
+            value += score(searched, keyword)
+        yield number, value
 
 
 def _accumulated(database: Database, words: Iterable[str]) -> dict[int, Accumulator]:
@@ -162,8 +169,9 @@ def _counted(
     while some := list(islice(ranked, size)):
         if len(top) == MAX_HITS and some[0][0] < top[-1]:
             break
-        values = Counter({number: _value(counts, number) for _, number in some})
-        values.update(dict(_in_texts(database, sorted(values), keywords)))
+        values = {number: _value(counts, number) for _, number in some}
+        for number, value in _in_texts(database, sorted(values), keywords):
+            values[number] += value
         for number, value in values.items():
             if value:
                 scored[number // SEGMENT][number % SEGMENT] = value
@@ -194,7 +202,7 @@ def _ranked(addends: Iterable[Counts]) -> Iterator[tuple[int, int]]:
 def _top(database: Database, scores: Sequence[tuple[int, Scores]]) -> list[int]:
     """Return the numbers with the highest scores; of equal ones, the newest."""
     room, least = MAX_HITS, 0
-    for value, number in histogram([each for _, each in scores]):
+    for value, number in histogram([each for _, each in scores], MAX_HITS):
         if number >= room:
             least = value
             break

@@ -171,6 +171,7 @@ class SharedFile:
     @contextmanager
     def _alone(self) -> Iterator[None]:
         self.patiently("BEGIN IMMEDIATE")
+        self._beaten = time.monotonic()
         try:
             yield
             self.patiently("COMMIT")
@@ -187,6 +188,7 @@ class SharedFile:
     def snapshot(self) -> Iterator[None]:
         """Read one state of the database, whatever other processes write meanwhile."""
         self.sql.execute("BEGIN")
+        self._beaten = time.monotonic()
         try:
             self._unsynced()  # SQLite begins with the first reading
             yield
@@ -222,7 +224,7 @@ class SharedFile:
             size = next(size for size in tuning.VALUES if size >= len(some))
             marks = ", ".join([mark] * size)
             filled = (*before, *some, *repeat(None, size - len(some)))
-            yield from self.sql.execute(statement.format(marks), filled)
+            yield from self.sql.execute(statement.format(marks), filled).fetchall()
 
     def patiently(self, statement: str, values: Sequence[object] = ()) -> sqlite3.Cursor:
         """Execute what another process may hinder, as soon as it does not.
@@ -245,7 +247,7 @@ class SharedFile:
                 time.sleep(0.001)  # SQLite itself has waited for most of a try
 
     def beat(self) -> None:
-        """Show others that whoever writes goes on."""
+        """Show others, now and then, that what takes long goes on."""
         if self.path and (now := time.monotonic()) > self._beaten + tuning.BEAT:
             self._beaten = now
             if self.sql.in_transaction:

@@ -232,15 +232,19 @@ class Accumulator:
         return self.counts()
 
 
-def histogram(scores: Sequence[Scores]) -> Iterator[tuple[int, int]]:
-    """Return scores, the highest first, and how many there are of each."""
+def histogram(scores: Sequence[Scores], most: int) -> Iterator[tuple[int, int]]:
+    """Return scores, the highest first, and how many there are of each; `most` in all at least."""
     planes = b"".join([each for each in scores if isinstance(each, bytes)])
     counted: Counter[int] = Counter()
     for each in scores:
         if isinstance(each, Counter):
             counted.update(each.values())
-    for value in sorted({*planes, *counted} - {0}, reverse=True):
-        yield value, counted[value] + (planes.count(value) if value < 256 else 0)
+    for least in (64, 16, 4, 1):  # so that not all bytes are looked at one by one
+        highest = planes.translate(None, bytes(range(least)))
+        if len(highest) >= most:
+            break
+    for value in sorted({*highest, *counted} - {0}, reverse=True):
+        yield value, counted[value] + (highest.count(value) if value < 256 else 0)
 
 
 def at_least(scores: Scores, least: int) -> Iterator[tuple[int, int]]:
