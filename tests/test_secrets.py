@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -287,6 +288,37 @@ def test_a_line_of_gits_own_that_names_a_memory_is_honoured(
     assert there.file_name in content_of(remote)
     told = survey(ada.settings).kept_local[f"files/{here[0].file_name}"]
     assert Path(place).name in told
+
+
+@pytest.mark.parametrize("rules", ["hidden", "a link", "neither"])
+@pytest.mark.parametrize("place", [".keep-local", ".gitignore", ".git/info/exclude"])
+def test_patterns_mean_what_git_says_they_mean(
+    ada: Machine, remote: Path, place: str, rules: str
+) -> None:
+    """Also where our own line hides all memories from git, or `files` leads elsewhere."""
+    if rules == "a link":
+        if sys.platform == "win32":
+            pytest.skip("links take a privilege on Windows")
+        (ada.base.parent / "vault").mkdir()
+        ada.base.mkdir()
+        (ada.base / "files").symlink_to(ada.base.parent / "vault")
+    ada.remember("first")
+    ada.synced()
+    if rules == "hidden":
+        (ada.base / "notes.txt").write_text("mine")
+        ada.git("add", "notes.txt")
+        as_person(ada.base, "commit", "--quiet", "-m", "Notes")
+        ada.remember("second")
+        ada.synced()
+        assert "/files/*.md" in (ada.base / ".git" / "info" / "exclude").read_text()
+    before = set(content_of(remote))
+    names = ["a-1.md", "a-2.md", "b-x.md", "b-1.md", "c.md", "e.md"]
+    for name in names:
+        (ada.base / "files" / name).write_text(name)
+    with (ada.base / place).open("a") as file:
+        file.write("a-*.md\n!a-2.md\n/**/b-[!0-9].md\n/c.md\ne.md/\n")
+    assert ada.synced().held_back == {}
+    assert set(content_of(remote)) - before == {"a-2.md", "b-1.md", "c.md", "e.md"}
 
 
 def test_deleting_git_does_not_let_go_what_is_kept_here(ada: Machine, remote: Path) -> None:

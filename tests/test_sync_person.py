@@ -475,6 +475,12 @@ def staged_and_put_away(base: Path) -> None:
     as_person(base, "stash", "push", "--quiet")
 
 
+def put_away_by_name(base: Path) -> None:
+    """Some files are stashed; nothing is checked out for that."""
+    git(base, "add", "-f", "files/*.md")
+    as_person(base, "stash", "push", "--quiet", "--", "files")
+
+
 def back_and_forth(base: Path) -> None:
     """A rebase, a look at an old commit, and back."""
     as_person(base, "rebase", "--quiet", "--force-rebase", "HEAD~2")
@@ -502,8 +508,8 @@ def emptied(base: Path) -> None:
 
 
 @pytest.mark.parametrize("disturb", [
-    staged_and_reset, put_away, staged_and_put_away, back_and_forth, taken_back, made_sparse,
-    emptied,
+    staged_and_reset, put_away, staged_and_put_away, put_away_by_name, back_and_forth, taken_back,
+    made_sparse, emptied,
 ])  # fmt: skip
 def test_what_git_takes_off_the_disk_is_brought_back(
     own: Machine, bob: Machine, remote: Path, disturb: Callable[[Path], None]

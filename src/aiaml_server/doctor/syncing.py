@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aiaml_server.settings import Settings
+from aiaml_server.sync.moves import UNFINISHED
 from aiaml_server.sync.status import Status, remedy
 from aiaml_server.sync.survey import Survey, survey, useless, version
 from aiaml_server.terminal import joined, plural
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 _REMOTE_SECONDS = 10.0
 _STALE_SECONDS = 600.0  # longer than any git of ours runs on this computer
-_UNFINISHED = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply")
 
 
 def git(context: Context) -> Iterator[Finding]:
@@ -81,7 +81,7 @@ def _told(last: Status) -> str:
 
 
 def _obstacles(directory: Path) -> Iterator[Finding]:
-    unfinished = [name for name in _UNFINISHED if (directory / name).exists()]
+    unfinished = [name for name in UNFINISHED if (directory / name).exists()]
     if unfinished:
         found = f"git is in the middle of something ({joined(unfinished)} in {directory})"
         todo = f"finish or abort it: `git -C {directory.parent} status` says how; sync waits for it"

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .command import Command, GitFailed
-from .moves import NONE, Journal
+from .moves import NONE, UNFINISHED, Journal
 from .rewrite import FILE
 from .union import Entry, is_memory
 
@@ -35,9 +35,6 @@ MAIN = "refs/heads/main"
 BRANCH = "refs/heads/aiaml"  # our own; in a worktree of another repository, with its name
 HIDDEN = b"/files/*.md\n"
 _OWN = (b".gitignore", b".gitattributes", FILE)
-_UNFINISHED = (
-    "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "BISECT_LOG",
-)  # fmt: skip
 _EDITOR_SECONDS = 3600.0  # a commit message is not written for longer
 
 Difference = dict[bytes, tuple[Entry | None, Entry | None]]
@@ -69,7 +66,7 @@ class Checkout:
         self._looked_at = self._name_of("HEAD^{commit}")
         if not self._name_of("HEAD:files"):
             return "", ""
-        for name in _UNFINISHED:
+        for name in UNFINISHED:
             if (self._directory / name).exists():
                 return f"{name} is in .git: finish what git is doing there, then sync goes on", ""
         if not self._branch() and self._is_elsewhere():
@@ -257,7 +254,7 @@ class Checkout:
 
     def _is_in_use(self) -> bool:
         """Whether a git of the person's is under way, as while they write a commit's message."""
-        if any((self._directory / name).exists() for name in ("index.lock", *_UNFINISHED)):
+        if any((self._directory / name).exists() for name in ("index.lock", *UNFINISHED)):
             return True
         with suppress(OSError):
             begun = (self._directory / "COMMIT_EDITMSG").stat().st_mtime

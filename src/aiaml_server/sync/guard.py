@@ -8,10 +8,10 @@ it) or in git's own `.gitignore` or `info/exclude`; git itself is asked what the
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from fnmatch import fnmatchcase
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import make_directory, read_regular, replace_atomic
@@ -114,51 +114,58 @@ def _write(base: Path, text: str) -> None:
 
 def _kept(base: Path, common: Path, git: Command) -> dict[bytes, str]:
     """Return which files a line names, with where it stands."""
-    places = (base / KEEP_LOCAL, base / ".gitignore", base / "files" / ".gitignore")
-    if not any(_may_name_memories(each) for each in (*places, common / "info" / "exclude")):
+    rules = {
+        "info/exclude": _read(common / "info" / "exclude").replace(HIDDEN, b"#\n"),  # not theirs
+        KEEP_LOCAL: _read(base / KEEP_LOCAL),
+        "tree/.gitignore": _read(base / ".gitignore"),
+        "tree/files/.gitignore": _read(base / "files" / ".gitignore"),
+    }
+    if not any(map(_may_name_memories, rules.values())):
         return {}
     names = [b"files/" + name for name in _listed(base / "files")]
     exact = {
         _line(os.fsdecode(name)[6:]).encode("utf-8", "surrogateescape"): name for name in names
     }
-    kept = {
-        exact[line]: KEEP_LOCAL
-        for line in _read(base / KEEP_LOCAL).splitlines()
-        if line in exact
-    }  # fmt: skip
-    return _ignored(base, git, names) | kept
+    lines = rules[KEEP_LOCAL].splitlines()
+    kept = {exact[line]: KEEP_LOCAL for line in lines if line in exact}
+    return _ignored(rules, common, git, names) | kept
 
 
-def _ignored(base: Path, git: Command, names: list[bytes]) -> dict[bytes, str]:
-    """Ask git which files it would ignore, were none of them in it."""
-    words = ["git", "-c", f"core.excludesFile={base / KEEP_LOCAL}", "check-ignore"]
-    words += ["--no-index", "--verbose", "-z", "--stdin"]
-    try:
+def _ignored(
+    rules: Mapping[str, bytes], common: Path, git: Command, names: list[bytes]
+) -> dict[bytes, str]:
+    """Ask git which files it would ignore, were none of them in it.
+
+    It is asked in a repository that has nothing but these rules: the real one hides memories by a
+    line of ours, and `files` may be a link there, through which git does not look.
+    """
+    with TemporaryDirectory(prefix="aiaml-rules-") as name:
+        place = Path(name)
+        config = str(common / "config").replace("\\", "/").replace('"', '\\"')
+        head, config = b"ref: refs/heads/main\n", f'[include]\n\tpath = "{config}"\n'
+        for path, text in {**rules, "HEAD": head, "config": os.fsencode(config)}.items():
+            (place / path).parent.mkdir(parents=True, exist_ok=True)
+            (place / path).write_bytes(text)
+        for directory in ("objects", "refs"):
+            (place / directory).mkdir()
+        words = ["git", "-c", f"core.excludesFile={place / KEEP_LOCAL}", "check-ignore"]
+        words += ["--no-index", "--verbose", "-z", "--stdin"]
+        variables = {"GIT_DIR": name, "GIT_WORK_TREE": str(place / "tree")}
         asked = b"\0".join((*names, b""))
-        output = git.execute(words, istream=asked, env={"GIT_LITERAL_PATHSPECS": "0"})
-    except GitFailed:  # none; or the directory is a link, through which git does not look
-        return {}
+        try:
+            output = git.execute(
+                words, istream=asked, env={**variables, "GIT_LITERAL_PATHSPECS": "0"}
+            )
+        except GitFailed as error:
+            if error.output:
+                raise
+            return {}  # none
     fields = iter(output.split(b"\0"))
-    found = {}
-    for source, line, pattern, path in zip(fields, fields, fields, fields, strict=False):
-        if pattern == HIDDEN.strip() and source.endswith(b"info/exclude"):  # our own line, first
-            name = os.fsdecode(path).removeprefix("files/")
-            if any(fnmatchcase(name, each) for each in _patterns(base)):
-                found[path] = KEEP_LOCAL
-        elif not pattern.startswith(b"!"):
-            place = Path(os.fsdecode(source)).name if b"/" in source else os.fsdecode(source)
-            found[path] = f"{place}, line {line.decode()}"
-    return found
-
-
-def _patterns(base: Path) -> list[str]:
-    """Return what `.keep-local` says of names in `files`, where git tells of another line."""
-    lines = _read(base / KEEP_LOCAL).decode("utf-8", "surrogateescape").splitlines()
-    return [
-        "*" if line.strip("/") == "files" else line.strip("/").removeprefix("files/")
-        for line in lines
-        if line and line[0] not in "#!"
-    ]
+    return {
+        path: f"{Path(os.fsdecode(source)).name}, line {line.decode()}"
+        for source, line, pattern, path in zip(fields, fields, fields, fields, strict=False)
+        if not pattern.startswith(b"!")
+    }
 
 
 def _listed(directory: Path) -> list[bytes]:
@@ -167,9 +174,9 @@ def _listed(directory: Path) -> list[bytes]:
     return []
 
 
-def _may_name_memories(path: Path) -> bool:
+def _may_name_memories(text: bytes) -> bool:
     """Whether there is a line that is no comment, and not for names with a dot before them."""
-    lines = (line.strip() for line in _read(path).splitlines())
+    lines = (line.strip() for line in text.splitlines())
     return any(line and line[:1] not in (b"#", b".") for line in lines)
 
 

@@ -16,6 +16,11 @@ from typing import NamedTuple
 
 from aiaml_server.store import Stamp
 
+UNFINISHED = (
+    "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "BISECT_LOG",
+)  # fmt: skip
+"""What is in git's directory while it is in the middle of something."""
+
 _LOCK_SECONDS = 60.0  # git does not change files for longer
 _TAIL = 4096  # bytes, of which the last line is found
 _REST_SECONDS = 0.3  # from the last change of files to the line in the log
