@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -12,6 +13,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -19,10 +21,12 @@ from hypothesis import strategies as st
 from mcp import Client as SdkClient
 
 from aiaml_server.errors import InvalidInput, InvalidSetting
+from aiaml_server.files import Lock
 from aiaml_server.server import Server
 from aiaml_server.toolset import at
 from aiaml_server.toolsets import door
 from aiaml_server.toolsets.compartments import (
+    Busy,
     Compartments,
     DiskError,
     LimitExceeded,
@@ -498,6 +502,40 @@ def test_two_processes_set_a_damaged_file_aside_once(path: Path) -> None:
     assert [each.name for each in path.parent.glob("*.damaged-*")] == ["memory.json.damaged-1"]
     with Compartments(path) as memory:
         assert memory.get("session").total == 12
+
+
+def test_who_waits_too_long_is_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nothing was changed; reading waits for nobody."""
+    with Compartments(path) as memory:
+        saved = memory.save("session", "x")
+        before = path.read_bytes()
+        monkeypatch.setattr("aiaml_server.toolsets.compartments.file.LOCK_SECONDS", 0.05)
+        with Lock(path.with_name("memory.json.lock")).held(1) as hold:
+            assert hold.had
+            for call in (
+                lambda: memory.save("session", "y"),
+                lambda: memory.save("session", id=saved.id, priority=9),
+                lambda: memory.clear("session"),
+            ):
+                with pytest.raises(Busy):
+                    call()
+            assert memory.get("session").total == 1
+        assert path.read_bytes() == before
+
+
+def test_what_the_disk_refuses_is_told(path: Path) -> None:
+    """A full disk while writing, and a directory that has the file's name."""
+    with Compartments(path) as memory:
+        memory.save("session", "x")
+        before = path.read_bytes()
+        full = OSError(errno.ENOSPC, "No space left on device")
+        with mock.patch("os.fsync", side_effect=full), pytest.raises(DiskError, match="no space"):
+            memory.save("session", "y")
+        assert path.read_bytes() == before and memory.get("session").total == 1
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(DiskError, match="directory"), Compartments(path):
+        pass
 
 
 # --- over MCP -------------------------------------------------------------------------------------

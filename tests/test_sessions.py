@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -17,6 +18,7 @@ from contextlib import suppress
 from datetime import date
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import given, settings
@@ -524,29 +526,62 @@ def test_no_hook_of_the_repository_runs(repo: Path) -> None:
 # --- many at once, and ends -----------------------------------------------------------------------
 
 APPENDER = """
-import sys
+import sys, time
 from aiaml_server.toolsets.sessions.memory import AgentMemory
 memory = AgentMemory(sys.argv[1], "aristotle")
 for number in range(int(sys.argv[3])):
+    begun = time.monotonic()
     memory.append("Decisions", f"- {sys.argv[2]}.{number}.", "2025-01-20")
-    print(f"{sys.argv[2]}.{number}.", flush=True)
+    print(f"{sys.argv[2]}.{number}.", begun, time.monotonic(), flush=True)
 """
 
 
 @pytest.mark.usefixtures("memory")
 def test_eight_processes_lose_nothing(repo: Path) -> None:
-    """Every entry is there, each process's in its order."""
+    """Every entry is there; what was answered before another was asked for stands before it."""
 
-    def run(name: int) -> None:
+    def run(name: int) -> list[tuple[str, float, float]]:
         words = [sys.executable, "-c", APPENDER, str(repo), f"p{name}", "6"]
-        subprocess.run(words, check=True, capture_output=True)
+        done = subprocess.run(words, check=True, capture_output=True, text=True)
+        rows = [line.split() for line in done.stdout.splitlines()]
+        return [(entry, float(begun), float(ended)) for entry, begun, ended in rows]
 
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(run, range(8)))
-    entries = re.findall(r"^- (p\d)\.(\d)\.$", log_of(repo).read_text("utf-8"), re.MULTILINE)
-    for name in range(8):
-        assert [number for who, number in entries if who == f"p{name}"] == list("012345")
+        answered = [row for rows in pool.map(run, range(8)) for row in rows]
+    entries = re.findall(r"^- (p\d\.\d\.)$", log_of(repo).read_text("utf-8"), re.MULTILINE)
+    assert sorted(entries) == sorted(entry for entry, _, _ in answered) and len(entries) == 48
+    places = {entry: number for number, entry in enumerate(entries)}
+    for entry, _, ended in answered:
+        for other, begun, _ in answered:
+            assert ended > begun or places[entry] < places[other]
     assert [each for each in check(repo) if each.remarks] == []
+
+
+def test_who_waits_too_long_is_told(
+    memory: AgentMemory, repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And nothing was changed; reading waits for nobody."""
+    monkeypatch.setattr("aiaml_server.toolsets.sessions.place.LOCK_SECONDS", 0.05)
+    before = contents(repo)
+    with AgentMemory(str(repo), "aristotle").place.writing():
+        for call in (
+            lambda: memory.start(DAY),
+            lambda: memory.append("Decisions", "x", DAY),
+            lambda: memory.update("Decisions", "x", "append"),
+        ):
+            assert code_of(call) == "Busy"
+        assert memory.summary() and memory.sessions()
+    assert contents(repo) == before
+
+
+def test_what_the_disk_refuses_is_told(memory: AgentMemory, repo: Path) -> None:
+    """A full disk while writing, and something else that has the name of a directory."""
+    before = contents(repo)
+    with mock.patch("os.fsync", side_effect=OSError(errno.ENOSPC, "No space left on device")):
+        assert code_of(lambda: memory.append("Decisions", "x", DAY)) == "DiskError"
+    assert contents(repo) == before
+    (repo / ".github" / "agent-memory" / "plato").write_text("in the way")
+    assert code_of(lambda: AgentMemory(str(repo), "plato").start(DAY)) == "DiskError"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="SIGKILL")
@@ -561,7 +596,7 @@ def test_a_kill_leaves_the_old_or_the_new_file(
         first = process.stdout.readline().strip()
         time.sleep(moment)
         process.send_signal(signal.SIGKILL)
-        told = [first, *process.stdout.read().split()]
+        told = [line.split()[0] for line in [first, *process.stdout.read().splitlines()] if line]
     log = log_of(repo).read_text("utf-8")
     assert all(f"- {each}\n" in log for each in told)
     (log_of(repo).parent / ".aiaml-0a1b2c3d4e5f6071.tmp").write_text("left by a killed writer")
@@ -743,6 +778,10 @@ def test_answers_are_those_of_the_specification(repo: Path, tmp_path: Path) -> N
         assert listed == {"sessions": ["2025-01-20.md", "2025-01-15.md"]}
         assert client.call("list_sessions", **who, limit=1) == {"sessions": ["2025-01-20.md"]}
         refused = client.call("append_entry", **who, section="Thoughts", content="x", date=DAY)
+        schema = repo / BELOW / "_schema.md"
+        schema.write_text(DEFAULT_SCHEMA.replace("v1", "v2"), "utf-8")
+        warned = client.call("start_session", **who, date=DAY)["warnings"]
+    assert len(warned) == 2 and "declares schema v2" in warned[0] and "schema v1" in warned[1]
     assert refused["error"] == "InvalidSection"
     assert refused["message"].startswith("Section 'Thoughts' is not defined in schema")
 
@@ -802,6 +841,15 @@ def built() -> Any:
     """Build the toolset for any repository."""
     door = toolsets.door("sessions")
     return at(door.build)(door.values({}))
+
+
+def test_the_instructions_carry_the_usage_pattern() -> None:
+    """Its five steps in their order, and whose reasoning and judgement are."""
+    text = built().instructions
+    steps_ = ["starts", "`read_summary`", "reason together", "`append_entry`", "`update_summary`"]
+    places = [text.index(each) for each in steps_]
+    assert places == sorted(places)
+    assert "Reasoning is the agent's, judgement is the person's" in text
 
 
 def test_exactly_five_tools_are_served(tmp_path: Path) -> None:
