@@ -17,7 +17,7 @@ import pytest
 
 import strace
 from aiaml_server import Memory, MemoryBank, Settings
-from aiaml_server.workers import MOST
+from aiaml_server.server import MOST
 from client import Client, ask, bank_process
 from disk import contents, leftovers, memories
 

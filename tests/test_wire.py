@@ -16,7 +16,7 @@ import pytest
 
 from aiaml_server.wire import Wire
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="threads do all of it on Windows")
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="Windows has no pipes that tell")
 
 
 def _pipe() -> tuple[int, int]:

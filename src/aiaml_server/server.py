@@ -6,13 +6,15 @@ import asyncio
 import inspect
 import json
 import logging
+import math
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 from urllib.parse import unquote
 
+import anyio
 from mcp import types
 from mcp.server import Server as ProtocolServer
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
@@ -26,11 +28,38 @@ from .errors import AiamlError, InvalidArguments, InvalidSetting
 from .settings import Settings
 from .toolset import CRASHED, Answer, Prompt, Resource, Tool, Toolset, repair_surrogates
 from .wire import Wire
-from .workers import Workers
 
 log = logging.getLogger(__name__)
 
 NAME = "AI Agnostic Memory Layer"
+MOST = 40
+"""Calls of a tool that run at once; further ones wait."""
+
+Result = TypeVar("Result")
+
+
+class Threads:
+    """Runs what may wait for a disk in threads, at most `MOST` at once, so that no loop waits.
+
+    Args:
+        ready: returns when a call may begin.
+    """
+
+    _unlimited = anyio.CapacityLimiter(math.inf)
+
+    def __init__(self, ready: Callable[[], Awaitable[None]]) -> None:
+        self._ready = ready
+        self._turns = anyio.Semaphore(MOST, fast_acquire=True)
+
+    async def run(self, function: Callable[[], Result]) -> Result:
+        """Run a function in a thread; return or raise what it does.
+
+        A caller that is cancelled before its turn goes at once; later, only when the function has
+        returned, so that nothing goes on behind its back.
+        """
+        async with self._turns:
+            await self._ready()
+            return await anyio.to_thread.run_sync(function, limiter=self._unlimited)
 
 
 class Server(ProtocolServer[None]):
@@ -55,7 +84,7 @@ class Server(ProtocolServer[None]):
             "prompt", ((each.name, each) for one in toolsets for each in one.prompts)
         )
         self._wire: Wire | None = None
-        self._workers = Workers(self._room)
+        self._threads = Threads(self._room)
         self._subscribed: dict[str, list[Any]] = {}
         self._announcing: set[asyncio.Task[None]] = set()
         self._bus = InMemorySubscriptionBus()
@@ -179,7 +208,7 @@ class Server(ProtocolServer[None]):
         uri = str(params.uri)
         resource, names = self._located(uri)
         try:
-            text = await self._workers.run(partial(resource.read, **names))
+            text = await self._threads.run(partial(resource.read, **names))
         except LookupError as error:
             raise _missing_resource(uri) from error
         except Exception as error:
@@ -242,7 +271,7 @@ class Server(ProtocolServer[None]):
         prompt = self._prompts[params.name]
         given = _known_arguments(prompt, params.arguments or {})
         try:
-            text = await self._workers.run(partial(prompt.text, **given))
+            text = await self._threads.run(partial(prompt.text, **given))
         except Exception as error:
             raise _refused(f"Prompt {prompt.name}", error) from error
         content = types.TextContent(type="text", text=repair_surrogates(text))
@@ -272,10 +301,10 @@ def _instructions(toolsets: Sequence[Toolset]) -> str:
 
 def _checked(tool: Tool, ready: Callable[[], Awaitable[None]]) -> CheckedTool:
     """Return a tool as the SDK has it, which derives the schemas and checks arguments by them."""
-    workers = Workers(ready)  # of its own: many calls that wait for a lock hold no other tool up
+    threads = Threads(ready)  # of its own: many calls that wait for a lock hold no other tool up
 
     async def called(**arguments: Any) -> types.CallToolResult:
-        return _result(await workers.run(partial(tool.call, **arguments)))
+        return _result(await threads.run(partial(tool.call, **arguments)))
 
     signature = inspect.signature(tool.call, eval_str=True)
     shape = Annotated[types.CallToolResult, tool.shape]

@@ -3,11 +3,10 @@
 The descriptors 0 and 1 are taken away before anything else is imported: what a library prints goes
 to stderr, and a child process reads end of file.
 
-Nothing here waits in the event loop: a client which neither writes nor reads cannot keep the
-process from ending. One that does not read its answers is not read from either, once `MUCH` waits
-to be written. Where the system tells what can be done at once (pipes and sockets, not on
-Windows), the loop itself reads and writes; everything else is left to two daemon threads, since
-waking a thread takes as long as a good part of an answer.
+Two daemon threads read and write, so that a client which does neither cannot keep the process from
+ending. One that does not read its answers is not read from either, once `MUCH` waits to be written.
+What a pipe or a socket takes at once, the event loop writes itself (not on Windows): to wake the
+thread for it would take a tenth of the time of a short answer.
 """
 
 from __future__ import annotations
@@ -47,12 +46,10 @@ class Wire:
         self._queue: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._queued = 0  # bytes, counted by the loop
         self._written = 0  # bytes, counted by the writing thread
-        self._full = False
         self._open = threading.Event()  # set while there is room
         self._open.set()
-        self._waiting: set[asyncio.Future[None]] = set()
-        self._pause: Callable[[], object] = lambda: None
-        self._resume: Callable[[], object] = lambda: None
+        self._room = asyncio.Event()  # the same, for the loop
+        self._room.set()
         self._write_some = _writing(outgoing)
         self._writer: threading.Thread | None = None
 
@@ -88,20 +85,14 @@ class Wire:
 
         self._writer = threading.Thread(
             target=self._write,
-            args=(lambda: in_loop(broken), lambda: in_loop(self._emptied)),
+            args=(partial(in_loop, broken), partial(in_loop, self._emptied)),
             name="wire-out",
             daemon=True,
         )
         self._writer.start()
-        if _kind(self._incoming) is not None:
-            self._read_in(loop, received)
-        else:
-            threading.Thread(
-                target=self._read,
-                args=(lambda lines: in_loop(received, lines),),
-                name="wire-in",
-                daemon=True,
-            ).start()
+        threading.Thread(
+            target=self._read, args=(partial(in_loop, received),), name="wire-in", daemon=True
+        ).start()
 
     def send(self, line: bytes) -> None:
         """Write one line, given without its end, now or in its turn."""
@@ -113,31 +104,20 @@ class Wire:
         if rest:
             self._queued += len(rest)
             self._queue.put(rest.tobytes())
-            if self._queued - self._written > MUCH and not self._full:
-                self._full = True
+            if self._queued - self._written > MUCH:
                 self._open.clear()
-                self._pause()
+                self._room.clear()
                 self._emptied()  # as the thread may just have done, and told nobody
 
     async def room(self) -> None:
         """Return when less than `MUCH` waits to be written; at once, as a rule."""
-        while self._full:
-            waiting = asyncio.get_running_loop().create_future()
-            self._waiting.add(waiting)
-            try:
-                await waiting
-            finally:
-                self._waiting.discard(waiting)
+        await self._room.wait()
 
     def _emptied(self) -> None:
         """Go on if enough has been written; called in the loop."""
-        if self._full and self._queued - self._written <= _HALF:
-            self._full = False
+        if self._queued - self._written <= _HALF:
             self._open.set()
-            self._resume()
-            for waiting in self._waiting:
-                if not waiting.done():
-                    waiting.set_result(None)
+            self._room.set()
 
     def close(self, seconds: float) -> None:
         """Wait until what was sent is written, at most `seconds`."""
@@ -147,43 +127,12 @@ class Wire:
 
     # --- in ---------------------------------------------------------------------------------------
 
-    def _read_in(self, loop: asyncio.AbstractEventLoop, received: Received) -> None:
-        """Read in the loop whenever there is something."""
-        ended = False
-
-        def readable() -> None:
-            nonlocal ended
-            try:
-                lines, ended = self._take()
-            except BlockingIOError:
-                return
-            if ended:
-                loop.remove_reader(self._incoming)
-                loop.call_soon(received, None)
-            received(lines)
-
-        def resume() -> None:
-            if not ended:
-                loop.add_reader(self._incoming, readable)
-
-        def look() -> None:
-            if self._full and not ended:
-                if _has_left(self._incoming):
-                    resume()  # what is still in the pipe is little, and then comes its end
-                else:
-                    loop.call_later(_LOOK_SECONDS, look)
-
-        def pause() -> None:
-            loop.remove_reader(self._incoming)
-            loop.call_later(_LOOK_SECONDS, look)
-
-        self._pause, self._resume = pause, resume
-        resume()
-
     def _read(self, received: Received) -> None:
         ended = False
         while not ended:
-            self._open.wait()
+            while not self._open.wait(_LOOK_SECONDS):
+                if _has_left(self._incoming):
+                    break  # what is still in the pipe is little, and then comes its end
             try:
                 lines, ended = self._take()
             except BlockingIOError:
@@ -241,27 +190,20 @@ class Wire:
                     broken()
                     return
             self._written += len(line)
-            if self._full and self._queued - self._written <= _HALF:
+            if not self._open.is_set() and self._queued - self._written <= _HALF:
                 emptied()
-
-
-def _kind(descriptor: int) -> int | None:
-    """Return the type of a file that the system tells about when it is ready; None of others."""
-    if sys.platform == "win32":
-        return None
-    kind = stat.S_IFMT(os.fstat(descriptor).st_mode)
-    return kind if kind in (stat.S_IFIFO, stat.S_IFSOCK) else None
 
 
 def _writing(descriptor: int) -> Callable[[memoryview], int]:
     """Return a function that writes as much as can be written at once, and returns how much."""
-    kind = _kind(descriptor)
-    if kind == stat.S_IFSOCK:
-        return partial(_send_some, descriptor)
-    if kind == stat.S_IFIFO:
-        poll = select.poll()
-        poll.register(descriptor, select.POLLOUT)
-        return lambda data: os.write(descriptor, data[: select.PIPE_BUF]) if poll.poll(0) else 0
+    if sys.platform != "win32":
+        kind = stat.S_IFMT(os.fstat(descriptor).st_mode)
+        if kind == stat.S_IFSOCK:
+            return partial(_send_some, descriptor)
+        if kind == stat.S_IFIFO:
+            poll = select.poll()
+            poll.register(descriptor, select.POLLOUT)
+            return lambda data: os.write(descriptor, data[: select.PIPE_BUF]) if poll.poll(0) else 0
     return lambda _: 0
 
 
@@ -275,6 +217,8 @@ def _send_some(descriptor: int, data: memoryview) -> int:
 
 def _has_left(descriptor: int) -> bool:
     """Say whether the other end is closed, though there may still be something to read."""
+    if sys.platform == "win32":  # where nothing tells
+        return False
     poll = select.poll()
     poll.register(descriptor, getattr(select, "POLLRDHUP", 0))
     return bool(poll.poll(0))
