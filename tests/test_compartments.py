@@ -131,7 +131,9 @@ def test_wrong_values_change_nothing(wrong: dict[str, Any], path: Path) -> None:
             memory.save("other", "x")
 
 
-@pytest.mark.parametrize("empty", [{"id": ""}, {"category": ""}, {"tags": []}])
+@pytest.mark.parametrize("empty", [{"id": ""}, {"category": ""}, {"tags": []},
+    {"category": " "}, {"tags": [" "]},
+])  # fmt: skip
 def test_an_empty_filter_clears_nothing(empty: dict[str, Any], path: Path) -> None:
     """It might mean all or nothing."""
     with Compartments(path) as memory:
@@ -703,6 +705,22 @@ def test_a_wrong_setting_is_one_sentence(variable: str, value: str) -> None:
     """Before anything is served."""
     with pytest.raises(InvalidSetting, match=variable):
         door("compartments").values({variable: value})
+
+
+def test_a_file_that_cannot_be_used_does_not_end_the_server(path: Path, tmp_path: Path) -> None:
+    """Each call says so, and so does the log; when the file is usable again, all goes on."""
+    path.write_text('{"format": 2}', "utf-8")
+    command = (sys.executable, "-m", "aiaml_server", "--toolset", "compartments")
+    environ = {"AIAML_COMPARTMENTS_FILE": str(path)}
+    with Client(tmp_path / "base", command=command, environ=environ) as client:
+        refused = client.call("save_memory", compartment="run", content="x")
+        assert refused["error"] == "DiskError" and "format 2" in refused["message"]
+        path.unlink()
+        assert client.call("save_memory", compartment="run", content="x")["created"]
+        path.write_text('{"format": 2}', "utf-8")
+        assert client.close() == 0
+        assert client.log().count("format 2") == 2 and "Traceback" not in client.log()
+    assert [each.name for each in tmp_path.glob("*.run-*")] == []
 
 
 def test_a_working_directory_that_is_no_agent_s_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -167,6 +167,6 @@ def fitting(
         each
         for each in entries
         if (not id or each.id == id)
-        and (not category or each.category == category.strip())
+        and (not category or each.category == category)
         and (not tags or set(tags) <= set(each.tags))
     ]

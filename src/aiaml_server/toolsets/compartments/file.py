@@ -259,8 +259,11 @@ class File:
                     self._clear_ended(run)
             except Busy:  # whoever opens next clears
                 self._hold_run(run)
-            except OSError as error:
-                raise _refused(self.path, error) from error
+            except BaseException as error:
+                self._end_run(run)
+                if isinstance(error, OSError):
+                    raise _refused(self.path, error) from error
+                raise
 
     def _hold_run(self, run: str) -> None:
         hold = self._held.enter_context(Lock(self._run_file(run)).held(0))
@@ -294,6 +297,9 @@ class File:
         except BaseException:
             self._held.close()  # the file stays, so that whoever opens next sees that the run ended
             raise
+        self._end_run(run)
+
+    def _end_run(self, run: str) -> None:
         self._held.close()
         self._unlink(run)
 

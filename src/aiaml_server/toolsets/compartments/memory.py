@@ -100,10 +100,12 @@ class Compartments:
     def close(self) -> None:
         """End the run: its memory is gone."""
         with self._lock:
-            if any(place[0] == "sessions" for place, _ in self._accesses):
-                with self._file.changing() as content:
-                    self._count_accesses(content.entries, content.put)
-            self._file.close_run(self._run)
+            try:
+                if any(place[0] == "sessions" for place, _ in self._accesses):
+                    with self._file.changing() as content:
+                        self._count_accesses(content.entries, content.put)
+            finally:
+                self._file.close_run(self._run)
 
     def notices(self) -> list[str]:
         """Return what a person should be told, such as that a damaged file was set aside; once."""
@@ -177,15 +179,17 @@ class Compartments:
             InvalidInput: a value is not what it must be.
         """
         place = self._place(compartment)
-        check_values(category, tags, None, None)
+        wanted = check_values(category, tags, None, None)
         if limit is not None and (type(limit) is not int or limit < 1):
             raise refuse("limit")
         if type(offset) is not int or offset < 0:
             raise refuse("offset")
+        if query is not None and not isinstance(query, str):
+            raise refuse("query")
         words = (query or "").lower().split()
         with self._lock:
             entries = self._file.read().entries.get(place, {})
-            fit = fitting(entries.values(), id, category, tags)
+            fit = fitting(entries.values(), id, wanted["category"], wanted["tags"])
             ranked = [(each.occurrences(words) if words else 0, each) for each in fit]
             found = [pair for pair in ranked if pair[0] or not words]
             found.sort(key=lambda pair: pair[1].updated_at, reverse=True)
@@ -210,12 +214,13 @@ class Compartments:
             InvalidInput: a filter is empty, which might mean all or nothing; or a value is wrong.
         """
         place = self._place(compartment)
+        values = check_values(category, tags, None, None)
+        category, tags = values["category"], values["tags"]
         for name, value in (("id", id), ("category", category), ("tags", tags)):
             if value is not None and not value:
                 raise InvalidInput(
                     name, "must not be empty; leave it out to clear the whole compartment"
                 )
-        check_values(category, tags, None, None)
         with self._lock:
             with self._file.changing() as whole:
                 entries = whole.entries.get(place, {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from .entries import RULES
 from .failures import Refused
 from .memory import COMPARTMENTS, Compartments
 from .words import BRIEF, CLEAR, GET, INSTRUCTIONS, SAVE
+
+log = logging.getLogger(__name__)
 
 RUN = "memory://run"
 
@@ -252,8 +255,13 @@ def build(values: Mapping[str, Any]) -> Toolset:
     @contextmanager
     def opened(changed: Changed) -> Iterator[None]:
         told.append(changed)
-        with memory:
+        with _logged():  # while it lasts, each call answers so
+            memory.open()
+        try:
             yield
+        finally:
+            with _logged():
+                memory.close()
 
     return Toolset(
         instructions=INSTRUCTIONS,
@@ -290,6 +298,15 @@ def build(values: Mapping[str, Any]) -> Toolset:
         ),
         opened=opened,
     )
+
+
+@contextmanager
+def _logged() -> Iterator[None]:
+    """Say in the log what was refused, and go on."""
+    try:
+        yield
+    except Refused as error:
+        log.error("%s", error)  # noqa: TRY400 (the sentence says it all)
 
 
 def _tool(
