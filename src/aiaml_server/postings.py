@@ -14,6 +14,7 @@ from array import array
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from itertools import repeat
 from typing import TypeAlias
 from zlib import crc32
@@ -79,7 +80,7 @@ class Postings:
             self._read_at = now
         return self._vocabulary
 
-    def find(self, terms: Collection[int]) -> Iterator[Posting]:
+    def find(self, terms: AbstractSet[int] | Mapping[int, int]) -> Iterator[Posting]:
         """Return the postings of some terms, in all segments."""
         if not terms:
             return
@@ -95,7 +96,7 @@ class Postings:
         if total & MASK != self._sum(terms):
             raise Damaged
 
-    def _found(self, terms: Collection[int]) -> Iterator[list[Posting]]:
+    def _found(self, terms: AbstractSet[int] | Mapping[int, int]) -> Iterator[list[Posting]]:
         if len(terms) < tuning.ALL_TERMS:
             ((last,),) = self._file.read(_LAST_SEGMENT)
             yield list(self._in_segments(terms, 0, last))
@@ -211,7 +212,8 @@ class Postings:
         A term that is left without any posting is removed from the vocabulary.
         """
         known = {number: term for term, number in term_numbers(self.vocabulary(), terms).items()}
-        left, empty, changes = [], [], {}
+        left, changes = [], {}
+        empty: set[int] = set()
         for _, number, totals, topics in self._in_segments(known, segment, segment):
             packed = remove_ids(totals, gone), remove_ids(topics, gone)
             changes[number] = -_sum(segment, number, totals, topics)
@@ -219,7 +221,7 @@ class Postings:
                 changes[number] += _sum(segment, number, *packed)
                 left.append((_key(segment, number), *packed))
             else:
-                empty.append(number)
+                empty.add(number)
         self._change_sums(changes)
         self._file.sql.executemany(_PUT, left)
         keys = [(_key(segment, number),) for number in empty]
