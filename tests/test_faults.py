@@ -434,6 +434,28 @@ def test_large_texts_of_different_words_take_little_memory_and_time(tmp_path: Pa
     assert scan(tmp_path, "n7z") == MemoryBank(Settings(tmp_path)).think(["n7z"])
 
 
+@pytest.mark.parametrize("different", [19_000, 400_000])
+def test_one_large_memory_takes_less_than_a_second(tmp_path: Path, different: int) -> None:
+    """Of 4 MB, with as many terms as are indexed or with any number; new, edited and forgotten."""
+    terms = " ".join(f"{number * 7919 % 1048573:05x}" for number in range(different))
+    text = f"{terms} {'abcdefg ' * ((4_000_000 - len(terms)) // 8)}"
+    for number in range(1000):
+        write(tmp_path, f"{number}.md", f"needle word{number}")
+    with closing(MemoryBank(Settings(tmp_path))) as bank:
+        assert len(found(bank, "needle")) == 25
+        large = tmp_path / "files" / "large.md"
+        changes: list[Callable[[], object]] = [
+            lambda: write(tmp_path, large.name, f"first1z {text}"),
+            lambda: write(tmp_path, large.name, f"{text} last2z"),
+            large.unlink,
+        ]
+        for change, names in zip(changes, ([large.name], [large.name], []), strict=True):
+            change()
+            begun = time.process_time()
+            assert found(bank, "first1z", "last2z") == names
+            assert time.process_time() - begun < 1.0
+
+
 # --- random damage --------------------------------------------------------------------------------
 
 QUESTIONS = (["needle"], ["word7"], ["c++"], ["ord1", "x"], ["word1", "a b"], ["zzz"], ["late3"])

@@ -15,7 +15,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from itertools import repeat
+from itertools import islice, repeat
 from typing import TypeAlias
 from zlib import crc32
 
@@ -226,8 +226,10 @@ class Postings:
         self._file.sql.executemany(_PUT, left)
         keys = [(_key(segment, number),) for number in empty]
         self._file.sql.executemany("DELETE FROM postings WHERE id = ?", keys)
-        elsewhere = {number for _, number, *_ in self.find(empty)}
-        self._shrink({known[number] for number in empty if number not in elsewhere})
+        rest = iter(list(empty))
+        while some := set(islice(rest, tuning.ALL_TERMS - 1)):  # looked up, so that few are read
+            empty.difference_update([number for _, number, *_ in self.find(some)])
+        self._shrink({known[number] for number in empty})
 
     def _shrink(self, terms: set[bytes]) -> None:
         """Remove terms from the vocabulary."""

@@ -117,13 +117,17 @@ class Batch:
     def add(self, local_id: int, searched: Fields) -> bool:
         """Tokenize a text's fields; False, and nothing is added, where that does not pay.
 
-        It does not when it has a long term, nor when it is large and of mostly different terms.
+        It does not when it has a long term or very many, nor when it is large and of mostly
+        different terms.
         """
         text = "\n".join([text for _, text in searched])
         terms = tokenize(text)
         if max(map(len, terms), default=0) > tuning.MAX_TERM:
             return False
-        if len(text) > tuning.LARGE and 4 * sum(map(len, set(terms))) > 3 * len(text):
+        different = set(terms)
+        if len(different) > tuning.DIFFERENT:
+            return False
+        if len(text) > tuning.LARGE and 4 * sum(map(len, different)) > 3 * len(text):
             return False
         for ids in map(self.totals.__getitem__, terms):
             ids.append(local_id)
