@@ -681,7 +681,10 @@ class TestVerifying(Repository):
             ("old/other.py", 1, "same_line()"): ("ambiguous", 0.5, "y/other.py", 1),
             (prices, 5, "return sum(orders)"): ("changed", 0.0, "", None),
             (prices, 4, line[3:-3]): ("changed", 0.0, "", None),
-            ("gone.py", 1, line): ("missing", 0.0, "", None),
+            ("gone.py", 1, "def nowhere_to_be_found():"): ("missing", 0.0, "", None),
+            ("gone.py", 1, "import math"): ("missing", 0.0, "", None),
+            ("gone.md", 1, line): ("missing", 0.0, "", None),
+            ("gone.py", 1, line): ("renamed", 0.95, prices, 5),
             ("gone.py",): ("missing", 0.0, "", None),
             (prices, 99): ("missing", 0.0, "", None),
             (prices, 5): ("ok", 0.5, prices, 5),
@@ -708,7 +711,7 @@ class TestVerifying(Repository):
             "path": "shop/prices.py", "line": 1, "snippet": line, "verdict": "moved",
             "confidence": 0.99, "today": {"path": "shop/prices.py", "line": 5},
         }  # fmt: skip
-        assert self.verdict(Citation("gone.py", 1, line)).stated()["today"] is None
+        assert self.verdict(Citation("gone.md", 1, line)).stated()["today"] is None
 
     def test_a_memory_is_valid_when_all_its_citations_are(self) -> None:
         """Only then is the time noted."""

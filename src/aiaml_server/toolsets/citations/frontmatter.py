@@ -112,12 +112,12 @@ class _Reader:
         for raw in self._text[self._start : self._end].split("\n"):
             line = raw.removesuffix("\r")
             text = line.lstrip(" ")
-            if text.lstrip("\t")[:1] not in ("", "#"):
-                if text[0] == "\t":
-                    raise _Unknown(number, "is indented by a tab; use spaces")
-                end = min(at + len(raw) + 1, self._end)
-                yield _Line(number, at, len(line) - len(text), text, end)
-            at += len(raw) + 1
+            behind = at + len(raw) + 1
+            if text and text[0] not in "#\t":
+                yield _Line(number, at, len(line) - len(text), text, min(behind, self._end))
+            elif text.lstrip("\t")[:1] not in ("", "#"):
+                raise _Unknown(number, "is indented by a tab; use spaces")
+            at = behind
             number += 1
 
     def _next(self) -> _Line | None:
@@ -142,7 +142,7 @@ class _Reader:
                 node = self._below(line, indent + 1, indent + 1)
             elif _is_item(rest) or rest[0] == "\t":
                 raise _Unknown(line.number, "is a list directly in a list")
-            elif _KEY.match(rest):  # a map that begins beside the dash
+            elif _USUAL_KEY.match(rest) or _KEY.match(rest):  # a map that begins beside the dash
                 self._at -= 1
                 self._lines[self._at] = line._replace(indent=column, text=rest)
                 node = self._map(column, line.start + column)
@@ -163,7 +163,7 @@ class _Reader:
         first = self._lines[self._at]
         entries: dict[str, Part] = {}
         while (line := self._next()) and line.indent == indent and not _is_item(line.text):
-            found = _KEY.match(line.text)
+            found = _USUAL_KEY.match(line.text) or _KEY.match(line.text)
             if not found:
                 raise _Unknown(line.number, "is no 'key: value'")
             key = self._key(found["key"], line.number)
@@ -214,11 +214,11 @@ class _Reader:
     # --- on one line ----------------------------------------------------------------------------
 
     def _inline(self, line: _Line, start: int) -> Node:
-        text = self._text[start : line.end].rstrip("\r\n")
+        text = line.text[start - line.start - line.indent :]
         node, end = _value(text, 0, line.number, start, in_flow=False)
-        rest = text[end:]
-        if rest.strip(" \t") and not re.match(r"[ \t]+#", rest):
-            raise _Unknown(line.number, f"goes on after its value with {rest.strip()[:20]!r}")
+        if end < len(text) and text[end:].strip(" \t") and not _COMMENT.match(text, end):
+            rest = text[end:].strip()[:20]
+            raise _Unknown(line.number, f"goes on after its value with {rest!r}")
         follows = self._next()
         if follows and follows.indent > line.indent:
             raise _Unknown(
@@ -232,6 +232,7 @@ _KEY = re.compile(
     r"""(?:(?![ \t]\#|:[ \t]|:$).)+?)[ \t]*:(?:[ \t]+|$)""",
     re.VERBOSE,
 )
+_USUAL_KEY = re.compile(r"(?P<key>[A-Za-z_][A-Za-z0-9_]*):(?:[ \t]+|$)")
 _SINGLE = re.compile(r"'((?:[^']|'')*)'")
 _DOUBLE = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)")
@@ -240,8 +241,10 @@ _ESCAPES = {
     "e": chr(27), " ": " ", '"': '"', "/": "/", "\\": "\\", "N": "\x85", "_": "\xa0",
     "L": "\u2028", "P": "\u2029",
 }  # fmt: skip
-_PLAIN = re.compile(r"(?:(?![ \t]#|:[ \t]|:$).)+")
-_PLAIN_IN_FLOW = re.compile(r"(?:(?![ \t]#|:[ \t,\[\]{}]|:$|[,\[\]{}]).)+")
+_PLAIN = re.compile(r"(?:[^ \t:]+|:(?![ \t]|$)|[ \t](?!#))+")
+_PLAIN_IN_FLOW = re.compile(r"(?:[^ \t:,\[\]{}]+|:(?![ \t,\[\]{}]|$)|[ \t](?!#))+")
+_INDICATES = re.compile(r"[-?:](?=[ \t,\[\]{}]|$)")
+_COMMENT = re.compile(r"[ \t]+#")
 _NOT_FIRST = "[]{},#&*!|>'\"%@`"
 _WORDS: dict[str, bool | None] = {"": None, "~": None}
 for _word, _means in (
@@ -272,7 +275,7 @@ def _value(text: str, at: int, line: int, base: int, *, in_flow: bool) -> tuple[
     if first and first in "'\"":
         value, end = _quoted(text, at, line)
         return Node(value, "scalar", line, base + at, base + end), end
-    if not first or first in _NOT_FIRST or re.match(r"[-?:](?=[ \t,\[\]{}]|$)", text[at:]):
+    if not first or first in _NOT_FIRST or (first in "-?:" and _INDICATES.match(text, at)):
         raise _Unknown(
             line, f"has the value {text[at : at + 20]!r}; write it in quotes, on one line"
         )
@@ -351,6 +354,8 @@ def _resolved(written: str, line: int) -> Any:
     """Return what a plain scalar means."""
     if written in _WORDS:
         return _WORDS[written]
+    if written[0].isalpha():
+        return written
     if _INT.fullmatch(written):
         return int(written)
     if _FLOAT.fullmatch(written):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from math import log
 from typing import NamedTuple
 
@@ -49,8 +50,11 @@ def rank(memories: Iterable[Memory], query: str, shortest: int = 3) -> list[tupl
     return found
 
 
-def _words(memory: Memory, shortest: int) -> set[str]:
-    return set(terms(f"{memory.subject}\n{memory.content}\n{' '.join(memory.tags)}", shortest))
+@lru_cache(10_000)  # a server is asked about the same memories again and again
+def _words(memory: Memory, shortest: int) -> frozenset[str]:
+    return frozenset(
+        terms(f"{memory.subject}\n{memory.content}\n{' '.join(memory.tags)}", shortest)
+    )
 
 
 def successors(memories: Mapping[str, Memory]) -> dict[str, tuple[str, ...]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
@@ -15,6 +16,8 @@ _LIKELIEST = 5
 _COMMON = 50  # lines of a file with the same word, which tells little then
 _WORD = re.compile(r"\w+")
 _MOST_FILES = 500_000
+_MOST_BYTES = 256 * 1024 * 1024
+_LARGEST = 1024 * 1024  # bytes
 _NO_SOURCES = {".git", "node_modules", "__pycache__", ".venv", "venv", ".tox", ".mypy_cache"}
 _LEADS_OUT = re.compile(
     r"^[/\\]|^[A-Za-z]:|\x00|(?:^|[/\\])(?:\.\.|\.git)(?:[/\\]|$)", re.IGNORECASE
@@ -96,6 +99,7 @@ class Sources:
     def __init__(self, root: Path) -> None:
         self._root = os.path.realpath(root)
         self._read: dict[str, Source | Unreadable] = {}
+        self._kinds: dict[str, dict[str, bytes]] = {}
 
     def get(self, path: str) -> Source:
         """Return a file's lines, by its path below the top.
@@ -137,6 +141,34 @@ class Sources:
         wanted = set(parts)
         found.sort(key=lambda each: (-len(wanted & set(each.split("/"))), each))
         return found[:_LIKELIEST]
+
+    def others(self, path: str, line: str) -> list[str]:
+        """Return the paths of the files of the same kind that have a text in them, at most three.
+
+        Files that are larger than a source usually is are not looked at, nor memories.
+        """
+        _, dot, kind = path.rpartition("/")[2].rpartition(".")
+        wanted = line.encode("utf-8", "surrogatepass")
+        found = []
+        for other, data in self._of_kind(dot + kind).items() if dot else ():
+            if wanted in data and other != path:
+                found.append(other)
+                if len(found) > 2:
+                    break
+        return found
+
+    def _of_kind(self, ending: str) -> dict[str, bytes]:
+        if ending not in self._kinds:
+            self._kinds[ending] = found = {}
+            left = _MOST_BYTES
+            for name in sorted(self._by_name):
+                for path in self._by_name[name] if name.endswith(ending) else ():
+                    with suppress(OSError, MalformedFile):
+                        data = read_regular(os.path.join(self._root, path), _LARGEST)  # noqa: PTH118
+                        left -= len(data)
+                        if left >= 0:
+                            found[path] = data
+        return self._kinds[ending]
 
     @cached_property
     def _by_name(self) -> dict[str, list[str]]:

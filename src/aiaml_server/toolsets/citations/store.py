@@ -61,8 +61,8 @@ class Store:
         """Return a memory's path below the repository's top, with slashes."""
         return f"{self._name}/{memory_id}{self._extension}"
 
-    def _file(self, memory_id: str) -> Path:
-        return self.directory / f"{memory_id}{self._extension}"
+    def _file(self, memory_id: str) -> str:
+        return f"{self.directory}{os.sep}{memory_id}{self._extension}"
 
     def ids(self) -> list[str]:
         """Return the ids of all files that may be memories, in order.
@@ -94,7 +94,7 @@ class Store:
                 f"there is no memory {memory_id[:150]!r}; ids look like mem-topic-1a2b3c4d"
             )
         try:
-            data = read_regular(os.fspath(self._file(memory_id)), MAX_FILE)
+            data = read_regular(self._file(memory_id), MAX_FILE)
         except (FileNotFoundError, NotADirectoryError):
             raise NotFound(f"there is no memory {memory_id}") from None
         except MalformedFile as error:
@@ -228,7 +228,7 @@ class Store:
         if not is_id(memory_id):
             raise NotFound(f"there is no memory {memory_id[:150]!r}")
         try:
-            self._file(memory_id).unlink()
+            Path(self._file(memory_id)).unlink()
             sync_directory(self.directory)
         except FileNotFoundError:
             raise NotFound(f"there is no memory {memory_id}") from None
@@ -236,7 +236,7 @@ class Store:
             raise _refused(self.path(memory_id), error) from error
 
     def _write(self, memory_id: str, text: str) -> None:
-        path = self._file(memory_id)
+        path = Path(self._file(memory_id))
         data = text.encode("utf-8", "surrogatepass")
         if len(data) > MAX_FILE:
             raise InvalidInput(f"content: the file would have more than {MAX_FILE // 1024} KiB")

@@ -22,6 +22,7 @@ WITHOUT_SNIPPET = 0.5
 """The same for a citation that says no more than that a file has so many lines."""
 
 _SIMILAR = 0.6
+_TELLING = 15  # characters of a snippet that is looked for in files of any name
 
 
 class Checked(NamedTuple):
@@ -98,7 +99,9 @@ def check(citation: Citation, sources: Sources) -> Checked:
     if not wanted:
         return _without_snippet(citation, source)
     found = _in(source, wanted, citation)
-    if found is None:
+    if not found and citation.line and _within(source, wanted, citation.line):
+        found = citation.line, True
+    if not found:
         return _changed(citation, source, wanted)
     line, sure = found
     if not sure:
@@ -125,7 +128,7 @@ def _in(source: Source, wanted: list[str], citation: Citation) -> tuple[int, boo
         return line, True
     found = source.find(wanted)
     if not found:
-        return (line, True) if line and _within(source, wanted, line) else None
+        return None
     if around:
         agree = {at: _agreement(source, at, len(wanted), citation) for at in found}
         best = max(agree.values())
@@ -150,16 +153,16 @@ def _within(source: Source, wanted: list[str], line: int) -> bool:
 
 
 def _elsewhere(citation: Citation, sources: Sources, why: str) -> Checked:
-    """Look for the snippet in the files of the same name."""
+    """Look for the snippet in the files of the same name, then in all others of its kind."""
     wanted = lines_of(citation.snippet)
     places: list[tuple[str, int, bool]] = []
-    for path in sources.namesakes(citation.path) if wanted else []:
-        try:
-            found = _in(sources.get(path), wanted, citation)
-        except (Outside, Unreadable):
-            continue
-        if found:
-            places.append((path, *found))
+    if wanted:
+        places = _places(sources.namesakes(citation.path), wanted, citation, sources)
+    if not places and len("".join(wanted)) >= _TELLING:
+        first = (citation.snippet or "").strip().partition("\n")[0].strip()
+        places = _places(sources.others(citation.path, first), wanted, citation, sources)
+        if len(places) > 1:
+            places = []
     if not places:
         return Checked(citation, MISSING, 0.0, note=why)
     path, line, sure = places[0]
@@ -167,6 +170,21 @@ def _elsewhere(citation: Citation, sources: Sources, why: str) -> Checked:
         found_in = ", ".join(each for each, *_ in places)
         return _as(AMBIGUOUS, citation, path, line, f"{why}; the snippet is in {found_in}")
     return _as(RENAMED, citation, path, line)
+
+
+def _places(
+    paths: Iterable[str], wanted: list[str], citation: Citation, sources: Sources
+) -> list[tuple[str, int, bool]]:
+    """Return in which of some files the snippet stands, on which line, and whether that is sure."""
+    places = []
+    for path in paths:
+        try:
+            found = _in(sources.get(path), wanted, citation)
+        except (Outside, Unreadable):
+            continue
+        if found:
+            places.append((path, *found))
+    return places
 
 
 def _without_snippet(citation: Citation, source: Source) -> Checked:
