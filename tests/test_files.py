@@ -366,6 +366,7 @@ DIRECTLY = {
     "cli/remember.py": {"read_bytes", "write_bytes", "shutil.rmtree"},
     "database.py": {"unlink"},  # see `remove`
     "sqlite.py": {"read_text"},  # the start of the machine
+    "sync/guard.py": {"write_bytes"},  # in a temporary directory
     "toolsets/sessions/demo.py": {"read_text", "write_text"},  # in a directory of its own
     "toolsets/citations/demo.py": {"read_text", "write_text"},  # the same
     "toolsets/citations/bare.py": {"os.open"},  # nowhere, once the pipe is closed
@@ -382,7 +383,9 @@ DIRECTLY = {
     "sync/worktree.py": {"unlink"},
     # git's own files in git's own directory, which git itself reads in the same way.
     "sync/address.py": {"read_text"},
+    "sync/checkout.py": {"read_text"},
     "sync/history.py": {"read_text"},
+    "sync/purge.py": {"read_bytes", "unlink"},
     "sync/remote.py": {"read_text", "unlink"},
     "sync/mend.py": {"read_bytes", "read_text", "rename", "unlink", "shutil.rmtree"},
     "sync/repository.py": {"read_bytes", "rename", "unlink", "open"},  # "x": O_EXCL

@@ -21,6 +21,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from aiaml_server.errors import NotOurs
+from aiaml_server.files import check_own, own_directory, read_own, replace_atomic
+
 from .command import Command, GitFailed
 from .moves import NONE, UNFINISHED, Journal
 from .rewrite import FILE
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
     from .repository import Repository
 
 log = logging.getLogger(__name__)
+
+_MOST_RULES = 1024 * 1024  # bytes of `.git/info/exclude`
 
 MAIN = "refs/heads/main"
 BRANCH = "refs/heads/aiaml"  # our own; in a worktree of another repository, with its name
@@ -209,14 +214,16 @@ class Checkout:
         Otherwise they stand in the way of a person's `git checkout`, are taken by `git add .`, and
         removed by `git clean`. The line is the first, so that the person's own lines decide.
         """
-        text = self._exclude.read_bytes()
-        if (HIDDEN in text) != hidden:
-            self._exclude.write_bytes(HIDDEN + text if hidden else text.replace(HIDDEN, b""))
+        with suppress(NotOurs):  # perhaps the person's; no commit depends on it
+            text = read_own(self._exclude, _MOST_RULES) if check_own(self._exclude) else b""
+            if (HIDDEN in text) != hidden:
+                text = HIDDEN + text if hidden else text.replace(HIDDEN, b"")
+                replace_atomic(self._exclude, text, 0o600)
 
     def _take_note(self, tip: str) -> None:
         if tip != self._noted():
-            self._note.parent.mkdir(exist_ok=True)
-            self._note.write_text(tip, encoding="ascii")
+            own_directory(self._note.parent)
+            replace_atomic(self._note, tip.encode(), 0o600)
 
     def cut_logs(self) -> None:
         """Take from git's logs what does not lead to where our branches are now.

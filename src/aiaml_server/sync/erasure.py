@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from aiaml_server.errors import MalformedFile
-from aiaml_server.files import own_directory, read_regular, replace_atomic
+from aiaml_server.files import own_directory, read_regular, remove_own, replace_atomic
 
 from .command import Command
 from .rewrite import FILE, Commit, Marks, commits, mark, marks_in, with_copies, without
@@ -171,7 +171,7 @@ class Erasure:
         if data:
             replace_atomic(self._place / name, data, 0o600)
         else:
-            (self._place / name).unlink(missing_ok=True)
+            remove_own(self._place / name)
 
 
 def present(git: Command, names: Iterable[bytes]) -> set[bytes]:

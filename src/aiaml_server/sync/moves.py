@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from aiaml_server.files import own_directory, replace_atomic
 from aiaml_server.store import Stamp
 
 UNFINISHED = (
@@ -145,10 +146,10 @@ class Journal:
     def note(self, state: State) -> None:
         """Note that all up to a state is dealt with."""
         if state != self._noted():
-            self._note.parent.mkdir(exist_ok=True)
+            own_directory(self._note.parent)
             (length, line), *rest = state
             words = map(os.fsencode, (str(length), *rest))
-            self._note.write_bytes(b" ".join(words) + b"\n" + line)
+            replace_atomic(self._note, b" ".join(words) + b"\n" + line, 0o600)
 
     def pass_over(self, since: State) -> None:
         """Note what we did ourselves since a state, unless there is something else to deal with."""

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aiaml_server.files import Lock, check_own, replace_atomic
+from aiaml_server.files import Lock, check_own, read_own, replace_atomic
 
 from .command import Command, GitFailed
 from .erasure import present
@@ -98,7 +98,7 @@ def _clean_refs(repository: Repository) -> None:
     for place in ("aiaml", "aiaml/aside"):  # what the remote has, as git is told when it is asked
         path = repository.common / place / "refs" / "aiaml" / "remote"
         if check_own(path):
-            oid = path.read_text(encoding="ascii").strip()
+            oid = read_own(path, 1024).decode("ascii").strip()
             if (new := erasure.cleaned(oid)) != oid:
                 replace_atomic(path, f"{new}\n".encode(), 0o600) if new else path.unlink()
 
