@@ -413,6 +413,19 @@ def test_the_page_sees_what_others_change(base: Path) -> None:
         assert web.ask(one(DOG)).status == 404
 
 
+def test_the_page_sees_an_edit_in_place_within_a_second(base: Path) -> None:
+    """Wherever the system does not say which file was touched; where it does, at once."""
+    path = next((base / "files").glob("*.md"))
+    with Web(base) as web:
+        assert web.get("/api/overview")["count"] == 5
+        time.sleep(0.1)  # past the tick in which the directory was filled
+        assert web.get("/api/overview?topic=seenlater")["count"] == 0
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.replace("topics: [", "topics: [seenlater, "), encoding="utf-8")
+        time.sleep(1.1)
+        assert web.get("/api/overview?topic=seenlater")["count"] == 1
+
+
 def test_the_status_says_where_memories_lie_and_how_sync_stands(shared: Web) -> None:
     """Sync is off here, and it says so."""
     status = shared.get("/api/status")

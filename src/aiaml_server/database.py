@@ -38,7 +38,6 @@ from .tokens import Batch, tokenize
 from .tuning import SEGMENT
 
 SCHEMA = 5
-NEVER = Stamp(0, 0, 0, 0)  # recorded where a change might not show in the stamp
 _NO_INSTANT = -(1 << 63)
 _SUFFIX = ".sqlite"
 _NAME = re.compile(r"[0-9]+-[0-9a-f]{8}(?:-[0-9a-f]{8})?\.sqlite")

@@ -21,14 +21,14 @@ from pathlib import Path
 from typing import TypeVar
 
 from . import tuning
-from .database import NEVER, Database, Entry, Row, file_of, remove, remove_others
+from .database import Database, Entry, Row, file_of, remove, remove_others
 from .errors import AiamlError, MalformedFile, NotOurs, StoreError
 from .freshness import Closed, Freshness
 from .memory import Memory
 from .scorer import Hit, newest_first, ordered, rank
 from .selection import Question, best, can_occur
 from .sqlite import Busy
-from .store import UNREADABLE, Stamp, Store
+from .store import NEVER, UNREADABLE, Stamp, Store
 from .watch import is_local
 
 log = logging.getLogger(__name__)

@@ -70,6 +70,9 @@ class Stamp(NamedTuple):
         return abs(time.time_ns() - last) > tick
 
 
+NEVER = Stamp(0, 0, 0, 0)
+"""What is recorded where a change might not show in the stamp: no file bears it."""
+
 UNREADABLE = Stamp(-1, -1, -1, -1)
 """The stamp of a file of which the system does not say in what state it is."""
 

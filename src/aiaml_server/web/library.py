@@ -1,12 +1,12 @@
 """Every memory, for filters and pictures: counted for who asks, in a time that typing can bear.
 
-The files are read once, and afterwards only those whose stamps changed (some 60 ms for 10,000).
+The files are read once, and afterwards only those that `freshness` finds to have changed.
 """
 
 from __future__ import annotations
 
+import random
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -17,20 +17,46 @@ from typing import Any, NamedTuple
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.filters import Filter
+from aiaml_server.freshness import Freshness
 from aiaml_server.memory import Memory
 from aiaml_server.moments import instant
 from aiaml_server.scorer import newest_first
-from aiaml_server.store import Stamp, Store
+from aiaml_server.store import NEVER, Stamp, Store
 
-CHECK_SECONDS = 5.0  # between two looks for files that were changed in place
 MOST_NAMES = 200  # agents, users, topics that are offered
 MOST_LINKED = 18  # topics in the picture: more cannot be read
 _FAR = 4_102_444_800_000_000  # the year 2100: what claims to be of then would flatten the picture
 
 
 class _Known(NamedTuple):
-    stamp: Stamp | None  # None: too young to be trusted
+    stamp: Stamp  # `NEVER` where it is too young to be trusted
     memory: Memory | None  # None: no memory
+
+
+class _Held:
+    """What is held of a directory: the record that `Freshness` asks."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, _Known] = {}
+        self._directory = NEVER
+
+    def directory(self) -> Stamp:
+        return self._directory
+
+    def set_directory(self, stamp: Stamp) -> None:
+        self._directory = stamp
+
+    def known(self, after: str = "", most: int = -1) -> Iterator[tuple[str, Stamp]]:
+        names = sorted(name for name in self.files if name > after)
+        return ((name, self.files[name].stamp) for name in names[: most if most >= 0 else None])
+
+    def any_name(self, few: int) -> str:
+        return random.choice(list(self.files)) if len(self.files) > few else ""  # noqa: S311
+
+    def newest(self) -> list[tuple[str, Memory]]:
+        found = [(name, each.memory) for name, each in self.files.items() if each.memory]
+        found.sort(key=lambda each: each[0], reverse=True)
+        return sorted(found, key=lambda each: newest_first(each[1].timestamp))
 
 
 class Library:
@@ -39,10 +65,9 @@ class Library:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._lock = threading.Lock()
-        self._known: dict[str, _Known] = {}
+        self._freshness = Freshness(store)
+        self._held = _Held()
         self._newest: list[tuple[str, Memory]] = []
-        self._stamp: Stamp | None = None
-        self._due = 0.0
 
     def newest(self) -> list[tuple[str, Memory]]:
         """Return every memory with its file's name, newest first.
@@ -51,33 +76,25 @@ class Library:
             StoreError: the directory cannot be read.
         """
         with self._lock:
-            stamp = self._store.stamp()
-            if stamp != self._stamp or time.monotonic() >= self._due:
-                self._stamp = stamp if stamp and stamp.settled else None
-                self._catch_up()
-                self._due = time.monotonic() + CHECK_SECONDS
+            if directory := self._store.stamp():
+                changed = 0
+                for names in self._freshness.changes(self._held, directory):
+                    changed += len(names)
+                    for name in names:
+                        self._read(name)
+                if changed:
+                    self._newest = self._held.newest()
+            else:
+                self._held, self._newest = _Held(), []
             return self._newest
 
-    def _catch_up(self) -> None:
-        before, self._known = self._known, {}
-        for name in self._store.names():
-            stamp = self._store.stamp(name)
-            known = before.get(name)
-            if known and stamp and known.stamp == stamp:
-                self._known[name] = known
-            elif stamp:
-                self._known[name] = self._read(name, stamp)
-        if self._known != before:
-            found = [(name, each.memory) for name, each in self._known.items() if each.memory]
-            found.sort(key=lambda each: each[0], reverse=True)
-            self._newest = sorted(found, key=lambda each: newest_first(each[1].timestamp))
-
-    def _read(self, name: str, stamp: Stamp) -> _Known:
-        trusted = stamp if stamp.settled else None
-        memory = None
-        with suppress(FileNotFoundError, MalformedFile):
-            memory = self._store.read(name)
-        return _Known(trusted, memory)
+    def _read(self, name: str) -> None:
+        self._held.files.pop(name, None)
+        if stamp := self._store.stamp(name):
+            memory = None
+            with suppress(FileNotFoundError, MalformedFile):
+                memory = self._store.read(name)
+            self._held.files[name] = _Known(stamp if stamp.settled else NEVER, memory)
 
     def overview(self, wanted: Filter) -> dict[str, Any]:
         """Count what a filter lets through.
@@ -98,7 +115,7 @@ class Library:
         return {
             "all": len(everything),
             "count": len(chosen),
-            "malformed": len(self._known) - len(everything),
+            "malformed": len(self._held.files) - len(everything),
             "agents": _counted([m.agent] for m in meant(agent="")),
             "users": _counted([m.user] for m in meant(user="")),
             "topics": _counted(m.topics for m in chosen),
