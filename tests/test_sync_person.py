@@ -556,6 +556,23 @@ def test_a_version_that_git_put_there_is_no_edit(own: Machine, bob: Machine) -> 
     assert own.files == bob.files
 
 
+def test_what_is_remembered_during_a_look_at_the_past_is_in_git_at_once(own: Machine) -> None:
+    """So it is not lost when it is staged there, and thrown away with the rest."""
+    own.git("checkout", "--quiet", "HEAD~1")
+    memory = own.remember("meanwhile")
+    gone = own.remember("and forgotten")
+    assert "older state" in str(own.sync().problem)
+    assert memory.file_name in content_of(own.base, "aiaml")
+    forget(own, gone.file_name)
+    own.git("add", "-f", "files/*.md")
+    own.git("checkout", "--quiet", "--force", "main")
+    assert memory.file_name not in own.files
+    own.synced()
+    assert memory.file_name in own.files
+    assert gone.file_name not in own.files
+    assert own.files == content_of(own.base, "aiaml")
+
+
 # --- what was forgotten stays so, as far as it can be told ---------------------------------------
 
 

@@ -64,7 +64,7 @@ class Checkout:
     # --- asking ---------------------------------------------------------------------------------
 
     def obstacle(self) -> tuple[str, str]:
-        """Say why the files are not to be looked at now, and what to do; empty when they may be.
+        """Say why the files are not as they were, and what to do; empty where they are.
 
         Where no memory is in what is checked out, git does nothing to memories.
         """
@@ -78,6 +78,13 @@ class Checkout:
             remedy = f"go back with `git checkout main` in {self._base}; sync goes on by itself"
             return "an older state of the memories is checked out, and no branch", remedy
         return "", ""
+
+    def is_ours_in_use(self) -> bool:
+        """Whether our own branch is checked out, or being rebased: a commit would be in the way."""
+        rebased = (
+            self._directory / name / "head-name" for name in ("rebase-merge", "rebase-apply")
+        )
+        return self._ours in (self._branch(), *map(_text_of, rebased))
 
     def start(self) -> str:
         """Return the commit that our branch is to begin with; empty where it begins anew.

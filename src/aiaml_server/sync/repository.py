@@ -120,6 +120,7 @@ class Repository:
         self._missing: Missing = ""
         self._looked = False  # for a join that another process did not finish
         self._identity = ""
+        self._obstacle = ("", "")  # what a person is in the middle of, and what to do about it
         self.erasure = Erasure(self.git, self.common)
         self._checkout = Checkout(self)
         self._record: Seen | None = None
@@ -129,10 +130,10 @@ class Repository:
     # --- setting up -----------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Create what is missing, and clear away what a dead git has left.
+        """Create what is missing, clear away what a dead git has left, see what a person did.
 
         Raises:
-            Busy: a person's merge, rebase or look at the past is under way.
+            Busy: a person's merge or rebase of our own branch is under way.
         """
         if not (self.base / ".git").exists():  # also deleted under a running server
             self._create()
@@ -141,10 +142,20 @@ class Repository:
             self._adopt()
         self._clear_leftovers()
         self.erasure.load()
-        obstacle, remedy = self._checkout.obstacle()
-        if obstacle:
-            raise Busy(obstacle, remedy)
-        self._take_over()
+        self._obstacle = self._checkout.obstacle()
+        if self._checkout.is_ours_in_use():
+            self.check()
+        if not any(self._obstacle):
+            self._take_over()
+
+    def check(self) -> None:
+        """See that a round can go on, once what is new is committed.
+
+        Raises:
+            Busy: a person's merge, rebase or look at the past is under way.
+        """
+        if any(self._obstacle):
+            raise Busy(*self._obstacle)
 
     def _create(self) -> None:
         make_directory(self.base)
@@ -324,7 +335,8 @@ class Repository:
         """Commit every memory that is not on disk as it is in the current commit.
 
         What the disk lacks, and was never seen there, is brought back instead. Where much has been
-        deleted at once, that is not committed unless a person has said so.
+        deleted at once, that is not committed unless a person has said so. While a person's git is
+        in the middle of something, only what is new is.
 
         Args:
             objection: says why a path with these bytes must not be committed; empty if it may.
@@ -338,14 +350,15 @@ class Repository:
         journal, named = self._checkout.journal, asked.to_forget(self.base)
         journal.rest()
         state = journal.state()
-        self._undo(journal.moves(), head, named)
+        if not any(self._obstacle):
+            self._undo(journal.moves(), head, named)
         disk = self._disk(head)
         if disk.unlike and self.git.ls_files("--unmerged", "--", "files"):
             raise Busy("a merge has left conflicts in files/: resolve them, then sync goes on")
         # What git takes away or writes just now is not deleted or edited.
-        wait = journal.is_under_way(state)
+        wait = any(self._obstacle) or journal.is_under_way(state)
         forgotten = [] if wait else self._forgotten(disk, named, missing)
-        if self.forgetting != self._seen.held():
+        if not wait and self.forgetting != self._seen.held():
             self._seen.hold(self.forgetting)
         self.held_back, self.unfit = disk.held_back, disk.unfit
         gone = ((Step("Forget", path, None), None) for path in forgotten)
@@ -368,7 +381,8 @@ class Repository:
             self._bring_back(back, disk.outdated)
             asked.done(self.base, named)
             journal.note(state)
-        self._bring_along()
+        if not any(self._obstacle):
+            self._bring_along()
         return committed
 
     def _undo(self, moves: Moves, head: str, named: set[bytes]) -> None:

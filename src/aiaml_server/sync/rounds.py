@@ -163,6 +163,7 @@ class Rounds:
     def _round(self, *, last: bool) -> None:
         self._repository.prepare()
         self._commit()
+        self._repository.check()
         if unfinished := self._repository.joining():
             self._join(unfinished)
         self._forget()
