@@ -39,10 +39,12 @@ class Client:
         *,
         command: Sequence[str] = SERVER,
         environ: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
     ) -> None:
         """Start `command` on the memories of `base`, without sync, and shake hands.
 
         Of the caller's environment, no `AIAML_*` variable reaches the server; `environ` is added.
+        `cwd` is the directory to start in, where it is another.
         """
         outer = {key: value for key, value in os.environ.items() if not key.startswith("AIAML_")}
         settings = {"AIAML_MEMORY_DIR": str(base), "AIAML_ENABLE_SYNC": "false"}
@@ -52,6 +54,7 @@ class Client:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env={**outer, **settings, **(environ or {})},
+            cwd=cwd,
         )
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self._log: list[bytes] = []
