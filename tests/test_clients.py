@@ -464,7 +464,7 @@ def test_a_toml_document_keeps_everything_that_is_not_ours(text: str) -> None:
 
 
 @given(toml_documents(), st.integers(0, 30))
-def test_a_toml_table_may_be_taken_out_from_anywhere(text: str, line: int) -> None:
+def test_a_toml_table_may_be_written_anew_and_taken_out_anywhere(text: str, line: int) -> None:
     """Whatever comes before and after it is what it was."""
     table = "[mcp_servers.aiaml]\ncommand = 'x'\n[mcp_servers.aiaml.env]\nA = '1'\n\n"
     tables = [at for at, sign in enumerate(text) if sign == "[" and text[at - 1 : at] == "\n"]
@@ -474,6 +474,10 @@ def test_a_toml_table_may_be_taken_out_from_anywhere(text: str, line: int) -> No
     at = places[line % len(places)]
     back = toml.remove(text[:at] + table + text[at:], ("mcp_servers", "aiaml"))
     assert words(back) == words(text)
+    new = toml.put(text[:at] + table + text[at:], ("mcp_servers", "aiaml"), ENTRY)
+    assert new.startswith(text[:at])
+    assert new.endswith(f"\n{text[at:]}")
+    assert text.count("#") == new.count("#")
 
 
 WRONG_TOML = {
@@ -483,8 +487,8 @@ WRONG_TOML = {
     "a = 1\na = 2\n": "line 2, column 6: ",
     "\ufeffx = 1\nmcp_servers = 3\n": "line 2, column 1: mcp_servers should be a table",
     "[mcp_servers]\nx.a = 1\naiaml = 3\n": "line 3, column 1: mcp_servers.aiaml should be a table",
-    "[k]\n[mcp_servers]\naiaml = {command = 'x'}\n": "line 3, column 1: mcp_servers.aiaml is not",
-    "mcp_servers = {a = {command = 'x'}}\n": "line 1, column 1: mcp_servers is written in one",
+    "[k]\n[mcp_servers]\naiaml = {command = 'x'}\n": "line 3, column 1: mcp_servers.aiaml can be",
+    "mcp_servers = {a = {command = 'x'}}\n": "line 1, column 1: mcp_servers.aiaml can be",
     "[[mcp_servers.aiaml]]\ncommand = 'x'\n": "line 1, column 1: mcp_servers.aiaml should be",
     "[mcp_servers.aiaml]\nenv = 3\n": "line 2, column 1: env should be a table",
 }
@@ -525,43 +529,60 @@ def test_what_a_client_gets_besides_is_only_a_start(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after"),
+    "before",
     [
-        (
-            "[mcp_servers.aiaml]\ncommand = 'uvx' # c\nenv = {A = '1'}\nargs = [\n 'x', # y\n]\n",
-            '[mcp_servers.aiaml]\ncommand = "/x" # c\nenv = { A = "1", B = "2" }\nargs = []\n',
-        ),
-        (
-            "[mcp_servers.aiaml]\r\n  env.A = '1'\r\n  env.B = '1'\r\n[z]\r\n",
-            (
-                "[mcp_servers.aiaml]\r\n  env.A = '1'\r\n  env.B = \"2\"\r\n"
-                'command = "/x"\r\nargs = []\r\n[z]\r\n'
-            ),
-        ),
-        (
-            "[mcp_servers.aiaml.env]\nB = '1'\n\n[mcp_servers.aiaml]\nargs = []\n# end\n",
-            (
-                '[mcp_servers.aiaml.env]\nB = "2"\n\n[mcp_servers.aiaml]\nargs = []\n'
-                'command = "/x"\n# end\n'
-            ),
-        ),
+        "[mcp_servers.aiaml]\nargs = [\n 'x', # y\n]\ncommand = 'uvx' # c\nenv = {A = '1'}\n",
+        "  [mcp_servers.aiaml]\n  args = 1\n  command = 'x'\n  env.A = '1'\n  env.B = '1'\n",
+        "[mcp_servers.aiaml]\nargs = []\ncommand = ''\n\n[mcp_servers.aiaml.env]\nA = '1'\n",
+        "[ mcp_servers . 'aiaml' ]\nargs = []\ncommand = ''\n# e\n[mcp_servers.aiaml.env]\nA='1'\n",
     ],
 )
-def test_a_toml_table_is_brought_up_to_date_in_its_own_form(before: str, after: str) -> None:
-    """Inline, dotted or as a table of its own: the variables stay written as they are."""
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_a_toml_table_is_written_anew(before: str, newline: str) -> None:
+    """However it was written; what comes before and after it, comments too, stays as it is."""
     value = {"command": "/x", "args": [], "env": {"B": "2"}}
-    new = toml.put(before, ("mcp_servers", "aiaml"), value)
-    assert [line.strip() for line in new.split("\n")] == [
-        line.strip() for line in after.split("\n")
-    ]
+    new = '[mcp_servers.aiaml]\nargs = []\ncommand = "/x"\nenv = { A = "1", B = "2" }\n'
+    top, end = "\ufeff# top\n[a]\n  b =  '\\' # b\n\n", " \n# end\n\n  [[z]]\n x = 1.50"
+    indent = "  " if before.startswith(" ") else ""
+    text, expected = ((top + each + end).replace("\n", newline) for each in (before, indent + new))
+    assert toml.put(text, ("mcp_servers", "aiaml"), value) == expected
+    assert toml.put(expected, ("mcp_servers", "aiaml"), value) == expected
 
 
-def test_a_key_that_only_the_first_json_reader_knew_is_found_in_toml() -> None:
-    """Quoted, spaced and dotted names of the same table are the same table."""
+def test_a_toml_table_in_pieces_becomes_one() -> None:
+    """What stands between the pieces stays."""
+    text = "[m.x.env]\nA = '1'\n\n[m.y]\nb = 1\n\n[m.x]\ncommand = 'x'\n# end\n"
+    new = '[m.x]\nenv = { A = "1" }\ncommand = "y"\n\n[m.y]\nb = 1\n# end\n'
+    assert toml.put(text, ("m", "x"), {"command": "y"}) == new
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("1.50", "-1e-9", "nan", "-inf", "0x1F", "[1, 2.0, '3']", "[]", "[{a = 1}, {b.c = true}]"),
+        *("1979-05-27T07:32:00.5-07:00", "1979-05-27", "07:32:00", "{ 'a b' = {} }", '"\\u007e"'),
+        "'''\na\n\t\"\\'''",
+    ],
+)
+def test_a_person_s_values_in_a_toml_table_stay_what_they_are(value: str) -> None:
+    """Whatever they are, they are written anew with ours."""
+    before = f"[m.x]\ncommand = 'x'\nmine = {value}\n"
+    new = toml.put(before, ("m", "x"), {"command": "y"})
+    assert toml.entry(new, ("m", "x")) == {**toml.entry(before, ("m", "x")), "command": "y"}
+
+
+def test_what_cannot_be_proven_is_refused() -> None:
+    """JSON has a character in its strings that TOML has not."""
+    with pytest.raises(Refused, match="edit the file by hand"):
+        toml.put('[m.x]\ncommand = "\\u007f"\n', ("m", "x"), {"args": []})
+
+
+def test_a_key_that_is_quoted_or_spaced_is_found_in_toml() -> None:
+    """These are names of the same table."""
     for header in ('[mcp_servers."aiaml"]', "[ mcp_servers . aiaml ]", "['mcp_servers'.'aiaml']"):
         new = toml.put(f"{header}\ncommand = 'x'\n", ("mcp_servers", "aiaml"), {"command": "y"})
-        assert new == f'{header}\ncommand = "y"\n'
-        assert toml.remove(new, ("mcp_servers", "aiaml")) == ""
+        assert new == '[mcp_servers.aiaml]\ncommand = "y"\n'
+        assert toml.remove(f"{header}\ncommand = 'x'\n", ("mcp_servers", "aiaml")) == ""
 
 
 # Files.
