@@ -661,12 +661,7 @@ def test_answers_are_those_of_the_specification(path: Path, tmp_path: Path) -> N
 def test_the_file_is_in_the_working_directory_where_none_is_named(tmp_path: Path) -> None:
     """Under the name that the page has."""
     command = (sys.executable, "-m", "aiaml_server", "--toolset", "compartments")
-    here = (
-        sys.executable,
-        "-c",
-        "import os, sys; os.chdir(sys.argv[1]); os.execv(sys.argv[2], sys.argv[2:])",
-    )
-    with Client(tmp_path, command=(*here, str(tmp_path), *command)) as client:
+    with Client(tmp_path, command=command, cwd=tmp_path) as client:
         client.call("save_memory", compartment="session", content="x")
         assert (tmp_path / ".aiaml-compartments.json").exists()
 
