@@ -86,7 +86,7 @@ def test_a_file_of_which_the_system_says_nothing_is_skipped_until_it_does(
 ) -> None:
     """Whatever `lstat` fails with; in a running process, in a new one, and without an index."""
     monkeypatch.setattr("aiaml_server.tuning.SWEEP_SECONDS", -1.0)
-    monkeypatch.setattr("aiaml_server.tuning.UNTOLD_SECONDS", -1.0)
+    monkeypatch.setattr("aiaml_server.tuning.UNTOLD_SECONDS", 1e-9)
     bad, _ = write(tmp_path, "bad.md"), write(tmp_path, "good.md")
     bank = MemoryBank(Settings(tmp_path))
     assert found(bank, "needle") == ["bad.md", "good.md"]
@@ -138,7 +138,7 @@ def test_a_file_that_could_not_be_read_once_is_read_again(
 ) -> None:
     """A passing failure of the disk leaves nothing that only an edit would mend."""
     monkeypatch.setattr("aiaml_server.tuning.SWEEP_SECONDS", -1.0)
-    monkeypatch.setattr("aiaml_server.tuning.UNTOLD_SECONDS", -1.0)
+    monkeypatch.setattr("aiaml_server.tuning.UNTOLD_SECONDS", 1e-9)
     bad = write(tmp_path, "bad.md")
     time.sleep(0.1)
     opened = os.open

@@ -97,7 +97,7 @@ def _edits_are_seen_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     And have two memories left unindexed, where the program has dozens.
     """
     monkeypatch.setattr(tuning, "SWEEP_SECONDS", -1.0)
-    monkeypatch.setattr(tuning, "UNTOLD_SECONDS", -1.0)
+    monkeypatch.setattr(tuning, "UNTOLD_SECONDS", 1e-9)
     monkeypatch.setattr(tuning, "RECENT", 3)
 
 
@@ -395,6 +395,23 @@ def test_without_a_list_of_touched_names_an_edit_is_seen_after_a_second(
     write(base, "first.md", format(replace(NOTE, content="thread")))
     time.sleep(1.1)
     assert found(bank, "thread") == ["first.md"]
+
+
+@pytest.mark.parametrize("name", ["0.md", "4.md", "9.md"])
+def test_among_many_files_the_question_sees_an_edit_that_waited_as_long(
+    name: str, bank: MemoryBank, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slice is compared for each second in which nobody asked; here it is 0.2 s, of 3 files."""
+    monkeypatch.setattr(tuning, "UNTOLD_SECONDS", 0.2)
+    monkeypatch.setattr(tuning, "SWEEP", 3)
+    monkeypatch.setattr(watch.Watch, "begin", lambda *_: None)
+    for number in range(10):
+        write(base, f"{number}.md", format(NOTE))
+    time.sleep(0.1)  # past the tick in which the directory was filled
+    assert len(found(bank, "needle")) == 11
+    write(base, name, format(replace(NOTE, content="thread")))
+    time.sleep(0.85)  # four slices hold all
+    assert found(bank, "thread") == [name]
 
 
 @pytest.mark.parametrize("name", ["0.md", "9.md", "first.md"])

@@ -7,7 +7,8 @@ Nobody tells of a change; before each answer it is looked for, in three steps:
 - *Compared.* Otherwise, adding, removing or replacing a file changes the directory's stamp; when
   that is not the recorded one, the stamps of all files are compared.
 - *Swept.* An edit in place changes no stamp of the directory, and some are on no list. So every few
-  seconds, when there is a question at all, the stamps of the next files are compared.
+  seconds, when there is a question at all, the stamps of the next slice of files are compared;
+  where the system lists nothing, of a slice for each second since the last question.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class Freshness:
         self._record: Record | None = None  # that was last brought up to date
         self._current: Stamp | None = None  # the directory's at that time
         self._sweep_after: str | None = None  # a name; None for a random one
-        self._sweep_due = 0.0
+        self._swept_at: float | None = None
         self._comparing = 0.0
         self._ended = False
 
@@ -83,8 +84,8 @@ class Freshness:
         yield names
         if settled and directory != record.directory():
             record.set_directory(directory)
-        if time.monotonic() > self._sweep_due:
-            yield self._swept(record) - names
+        if slices := self._due():
+            yield self._swept(record, slices * tuning.SWEEP) - names
         self._current = directory
 
     def _told(self, before: Stamp | None, directory: Stamp) -> set[str] | None:
@@ -105,23 +106,28 @@ class Freshness:
         new = set(self._store.names())
         changed = self._differing(record.known(), new)
         self._comparing = time.thread_time() - began
-        self._put_off_sweep()
+        self._swept_at = time.perf_counter()
         return changed | new
 
-    def _swept(self, record: Record) -> set[str]:
+    def _due(self) -> int:
+        """Return how many slices of files to compare, where nothing is told one for each second."""
+        if self._swept_at is None:
+            return 1
+        seconds = time.perf_counter() - self._swept_at
+        if self._watch.begun:
+            return int(seconds > tuning.SWEEP_SECONDS)
+        return min(int(seconds / tuning.UNTOLD_SECONDS), tuning.SWEEPS)
+
+    def _swept(self, record: Record, size: int) -> set[str]:
         """Compare the next files in the order of names, behind the last one the first again."""
         if self._sweep_after is None:  # else each short life would compare the same first files
-            self._sweep_after = record.any_name(tuning.SWEEP)
-        known = list(record.known(self._sweep_after, tuning.SWEEP))
+            self._sweep_after = record.any_name(size)
+        known = list(record.known(self._sweep_after, size))
         if self._sweep_after:
-            known += record.known("", tuning.SWEEP - len(known))
-        self._sweep_after = known[-1][0] if len(known) == tuning.SWEEP else ""
-        self._put_off_sweep()
+            known += record.known("", size - len(known))
+        self._sweep_after = known[-1][0] if len(known) == size else ""
+        self._swept_at = time.perf_counter()
         return self._differing(known, set())
-
-    def _put_off_sweep(self) -> None:
-        seconds = tuning.SWEEP_SECONDS if self._watch.begun else tuning.UNTOLD_SECONDS
-        self._sweep_due = time.monotonic() + seconds
 
     def _differing(self, known: Iterable[tuple[str, Stamp]], names: set[str]) -> set[str]:
         """Return the files that are not as they are known; take what is known out of `names`."""

@@ -14,7 +14,10 @@ SWEEP_SECONDS = 4.0
 """Between two sweeps, where the system lists touched names: 30 ms in 4 s are 0.8 % of a core."""
 
 UNTOLD_SECONDS = 1.0
-"""The same where it lists none: 3 % of a core, and only while there are questions."""
+"""For which a slice is compared where it lists none: 3 % of a core, and only at a question."""
+
+SWEEPS = 10
+"""Slices that one question waits for at most: 0.3 s, so up to 100,000 files after ten seconds."""
 
 # --- recording ------------------------------------------------------------------------------------
 

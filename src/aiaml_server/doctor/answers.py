@@ -19,8 +19,8 @@ from .scan import Question
 
 _UNWATCHED = (
     "other programs use all that this system has (fs.inotify.max_user_instances) for telling which"
-    " files are edited, so a server looks itself: 30 ms at a question, once a second, for each"
-    " 10,000 memories, and it finds an edit by hand up to a second later for each"
+    " files are edited, so a server looks itself: at a question, at 10,000 memories for each second"
+    " since the last one, which take 30 ms; with more, an edit by hand is found that much later"
 )
 _MORE_INSTANCES = (
     "end programs that watch many files, or `sudo sysctl fs.inotify.max_user_instances=1024`"
