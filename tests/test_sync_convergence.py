@@ -95,8 +95,8 @@ class World:
 
     def erase(self, machine: Machine) -> None:
         """A person has a memory forgotten everywhere; all its versions go, wherever they are."""
-        path = self._any_file(machine)
-        if not path or not self.committed(machine):
+        path = self._any_file(machine) if self.committed(machine) else None
+        if not path:
             return
         tokens = set(TOKEN.findall(path.read_bytes()))
         marks = plan(machine.base, [path.name], lambda _: False).marks

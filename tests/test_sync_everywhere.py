@@ -87,6 +87,9 @@ def is_gone(machine: Machine, text: str = SECRET) -> None:
     machine.bank.index.refresh()  # as a server does
     assert objects_with(machine.base, text) == []
     assert git(machine.base, "fsck", "--no-dangling") == ""
+    for ref in (machine.base / ".git" / "aiaml" / "refs").rglob("*"):  # as the remote is told
+        if ref.is_file():
+            git(machine.base, "cat-file", "-e", ref.read_text().strip())
     for path in machine.base.rglob("*"):
         if path.is_file():
             assert text.encode() not in path.read_bytes(), path

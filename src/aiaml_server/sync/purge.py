@@ -95,12 +95,12 @@ def _clean_refs(repository: Repository) -> None:
             git.update_ref("-d", name)
         elif name != "refs/aiaml/joining" and (new := erasure.cleaned(oid)) != oid:
             git.update_ref(name, new) if new else git.update_ref("-d", name)
-    for place in ("aiaml", "aiaml/aside"):  # what the remote has, as git is told when it is asked
-        path = repository.common / place / "refs" / "aiaml" / "remote"
-        if check_own(path):
-            oid = read_own(path, 1024).decode("ascii").strip()
-            if (new := erasure.cleaned(oid)) != oid:
-                replace_atomic(path, f"{new}\n".encode(), 0o600) if new else path.unlink()
+    for place in ("aiaml", "aiaml/aside"):  # what the remote has, as it is told when it is asked
+        for path in (repository.common / place / "refs").rglob("*"):
+            if path.suffix != ".lock" and not path.is_dir() and check_own(path):
+                oid = read_own(path, 1024).decode("ascii").strip()
+                if (new := erasure.cleaned(oid)) != oid:
+                    replace_atomic(path, f"{new}\n".encode(), 0o600) if new else path.unlink()
 
 
 def _objects(git: Command, *roots: str) -> set[bytes]:
