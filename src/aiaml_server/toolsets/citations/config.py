@@ -66,8 +66,8 @@ def _count(least: int) -> Callable[[Any], bool]:
     return lambda value: type(value) is int and least <= value <= _MOST
 
 
-def _matches(pattern: str) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, str) and re.fullmatch(pattern, value) is not None
+def _matches(pattern: re.Pattern[str]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, str) and pattern.fullmatch(value) is not None
 
 
 _KEYS: dict[str, tuple[str, Callable[[Any], bool], str]] = {
@@ -78,7 +78,7 @@ _KEYS: dict[str, tuple[str, Callable[[Any], bool], str]] = {
     ),
     "storage.file_extension": (
         "extension",
-        _matches(r"\.[A-Za-z0-9]{1,15}"),
+        _matches(re.compile(r"\.[A-Za-z0-9]{1,15}")),
         "an ending such as .md",
     ),
     "search.default_limit": ("limit", _count(1), "a whole number from 1"),
@@ -95,12 +95,12 @@ _KEYS: dict[str, tuple[str, Callable[[Any], bool], str]] = {
     ),
     "index.chroma.collection": (
         "chroma_collection",
-        _matches(r"[A-Za-z0-9][A-Za-z0-9._-]{1,510}[A-Za-z0-9]"),
+        _matches(re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,510}[A-Za-z0-9]")),
         "a name of 3 letters and more",
     ),
     "index.forgetful.endpoint": (
         "forgetful",
-        _matches(r"https?://[^\s/?#@]+[^\s?#@]*"),
+        _matches(re.compile(r"https?://[^\s/?#@]+[^\s?#@]*")),
         "an address such as http://localhost:8020",
     ),
     "verification.on_retrieval": (

@@ -166,7 +166,7 @@ class _Reader:
             found = _USUAL_KEY.match(line.text) or _KEY.match(line.text)
             if not found:
                 raise _Unknown(line.number, "is no 'key: value'")
-            key = self._key(found["key"], line.number)
+            key = self._key(found["key"].rstrip(" \t"), line.number)
             if key in entries:
                 raise MalformedMemory(f"line {line.number} has the key {key!r} once more")
             self._at += 1
@@ -216,9 +216,9 @@ class _Reader:
     def _inline(self, line: _Line, start: int) -> Node:
         text = line.text[start - line.start - line.indent :]
         node, end = _value(text, 0, line.number, start, in_flow=False)
-        if end < len(text) and text[end:].strip(" \t") and not _COMMENT.match(text, end):
-            rest = text[end:].strip()[:20]
-            raise _Unknown(line.number, f"goes on after its value with {rest!r}")
+        rest = text[end:].strip(" \t")
+        if rest and not (rest[0] == "#" and text[end] in " \t"):
+            raise _Unknown(line.number, f"goes on after its value with {rest[:20]!r}")
         follows = self._next()
         if follows and follows.indent > line.indent:
             raise _Unknown(
@@ -228,8 +228,8 @@ class _Reader:
 
 
 _KEY = re.compile(
-    r"""(?P<key>"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|(?![-?:][ \t]|[\[\]{},#&*!|>'"%@`])"""
-    r"""(?:(?![ \t]\#|:[ \t]|:$).)+?)[ \t]*:(?:[ \t]+|$)""",
+    r"""(?P<key>(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*')[ \t]*"""
+    r"""|(?![-?:][ \t]|[\[\]{},#&*!|>'"%@`])(?:(?![ \t]\#|:[ \t]|:$).)+):(?:[ \t]+|$)""",
     re.VERBOSE,
 )
 _USUAL_KEY = re.compile(r"(?P<key>[A-Za-z_][A-Za-z0-9_]*):(?:[ \t]+|$)")
@@ -244,7 +244,6 @@ _ESCAPES = {
 _PLAIN = re.compile(r"(?:[^ \t:]+|:(?![ \t]|$)|[ \t](?!#))+")
 _PLAIN_IN_FLOW = re.compile(r"(?:[^ \t:,\[\]{}]+|:(?![ \t,\[\]{}]|$)|[ \t](?!#))+")
 _INDICATES = re.compile(r"[-?:](?=[ \t,\[\]{}]|$)")
-_COMMENT = re.compile(r"[ \t]+#")
 _NOT_FIRST = "[]{},#&*!|>'\"%@`"
 _WORDS: dict[str, bool | None] = {"": None, "~": None}
 for _word, _means in (
@@ -328,7 +327,7 @@ def _skip(text: str, at: int) -> int:
 def _quoted(text: str, at: int, line: int) -> tuple[str, int]:
     """Read a quoted scalar; return what it says, and where it ends."""
     single = text[at] == "'"
-    found = (_SINGLE if single else _DOUBLE).match(text, at)
+    found = _SINGLE.match(text, at) if single else _DOUBLE.match(text, at)
     if not found:
         raise _Unknown(line, "has a quotation that is not closed on it")
     if single:
