@@ -60,7 +60,7 @@ def found(memories: Memories, result: Found) -> list[dict[str, Any]]:
 
 def remarks(result: Found) -> list[str]:
     """Return what is to be said beside a search's hits."""
-    said = []
+    said = list(result.notes)
     if result.left_out:
         names = "; ".join(f"{each.memory.id} ({places(each)})" for each in result.left_out)
         said.append(f"Left out, because citations of them are stale: {names}")

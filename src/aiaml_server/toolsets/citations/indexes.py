@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,8 +27,17 @@ class Synced:
     removed: int
 
 
+def digest(memory: Memory) -> str:
+    """Return what changes when a memory's text does."""
+    text = f"{memory.subject}\n{memory.content}\n{' '.join(memory.tags)}"
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
 class MemoryIndex(ABC):
-    """Finds memories by what they mean. It is derived from the files."""
+    """Finds memories by what they mean; derived from the files, which alone are believed.
+
+    Every method may raise `Unavailable`: what it stands on is not installed or does not answer.
+    """
 
     name: str
 

@@ -20,12 +20,13 @@ from .failures import InvalidInput, MalformedMemory, NoRepository, NotFound, Una
 from .graph import Edge, Walk
 from .indexes import MemoryIndex, NullIndex, Synced
 from .model import LINK_TYPES, LONGEST_SUBJECT, Citation, Link, Memory, instant, is_id, new_id, now
-from .search import Hit, arranged, rank, successors
+from .search import Hit, arranged, merged, rank, successors
 from .sources import Sources
 from .store import NO_ID, Scan, Store
 from .verify import Checked, check_all, confidence
 
 MOST = 1000  # memories in one answer
+_CANDIDATES = 50  # that an index is asked for
 _PARTS = ("Fact", "Reasoning", "Action")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -85,12 +86,14 @@ class Found(NamedTuple):
         checked: what became of their citations, by id, where that was asked for.
         left_out: the memories that would have been hits, but have stale citations.
         broken: the files that could not be read, with what is wrong.
+        notes: what else should be known.
     """
 
     hits: list[Hit]
     checked: dict[str, Verified]
     left_out: list[Verified]
     broken: dict[str, str]
+    notes: Sequence[str] = ()
 
 
 def find_root(given: str | os.PathLike[str] | None, start: Path | None = None) -> Path:
@@ -124,6 +127,10 @@ class Memories:
     def __init__(self, root: str | os.PathLike[str], index: MemoryIndex | None = None) -> None:
         """Take a repository's top directory; nothing is made.
 
+        Args:
+            root: the directory.
+            index: searches by meaning; the one that the settings name where None.
+
         Raises:
             InvalidConfig: its settings are not as they must be.
             DiskError: the directory of memories leads out of it.
@@ -131,7 +138,7 @@ class Memories:
         self.root = Path(root)
         self.config: Config = load(self.root)
         self.store = Store(self.root, self.config)
-        self.index = index or NullIndex()
+        self.index = index or _index(self.root, self.config)
 
     # --- reading --------------------------------------------------------------------------------
 
@@ -179,13 +186,15 @@ class Memories:
             raise InvalidInput(f"limit: must be a whole number from 1 to {MOST}")
         scan = self.store.scan()
         wanted = {each.casefold() for each in tags or ()}
+        ranked = rank(scan.memories.values(), query, self.config.shortest)
+        near, notes = self._near(query, limit)
         found = [
             (each, score)
-            for each, score in rank(scan.memories.values(), query, self.config.shortest)
+            for each, score in merged(ranked, near, scan.memories)
             if wanted <= {tag.casefold() for tag in each.tags}
         ]
         sources = Sources(self.root)
-        result = Found([], {}, [], scan.broken)
+        result = Found([], {}, [], scan.broken, notes)
         for hit in arranged(found, successors(scan.memories)):
             if len(result.hits) == limit:
                 break
@@ -197,6 +206,13 @@ class Memories:
                 result.checked[hit.memory.id] = checked
             result.hits.append(hit)
         return result
+
+    def _near(self, query: str, limit: int) -> tuple[Sequence[tuple[str, float]], Sequence[str]]:
+        """Return what the index finds; where it does not answer, a sentence that says so."""
+        try:
+            return self.index.search(query, max(limit, _CANDIDATES)), ()
+        except Unavailable as error:
+            return (), [f"Found by words alone: {error}"]
 
     def age(self, memory: Memory) -> int | None:
         """Return the days since a memory was verified; None where it never was."""
@@ -421,6 +437,19 @@ class Memories:
             Unavailable: it does not answer, or is not installed.
         """
         return self.index.sync(self.store.scan().memories)
+
+
+def _index(root: Path, config: Config) -> MemoryIndex:
+    """Return the index that the settings name; what it needs is imported when it is used."""
+    if config.index == "chroma":
+        from .chroma import ChromaIndex  # noqa: PLC0415 (few need it)
+
+        return ChromaIndex(root.resolve() / config.chroma_directory, config.chroma_collection)
+    if config.index == "forgetful":
+        from .forgetful import ForgetfulIndex  # noqa: PLC0415 (imports a client of HTTP)
+
+        return ForgetfulIndex(config.forgetful)
+    return NullIndex()
 
 
 def _line(field: str, text: str, longest: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from math import log
 from typing import NamedTuple
@@ -55,6 +55,30 @@ def _words(memory: Memory, shortest: int) -> frozenset[str]:
     return frozenset(
         terms(f"{memory.subject}\n{memory.content}\n{' '.join(memory.tags)}", shortest)
     )
+
+
+def merged(
+    ranked: list[tuple[Memory, float]],
+    near: Sequence[tuple[str, float]],
+    memories: Mapping[str, Memory],
+) -> list[tuple[Memory, float]]:
+    """Return what was found by words and by meaning, each memory and each text once, best first.
+
+    A score is the mean of both: the likeness counts from the least to the greatest that was found.
+    Where nothing was found by meaning, the order is that of the words.
+    """
+    near = [(name, likeness) for name, likeness in near if name in memories]
+    if not near:
+        return ranked
+    least, most = (pick(likeness for _, likeness in near) for pick in (min, max))
+    scores = {each.id: score / 2 for each, score in ranked}
+    for name, likeness in near:
+        part = (likeness - least) / (most - least) if most > least else 1.0
+        scores[name] = scores.get(name, 0.0) + part / 2
+    found: dict[tuple[str, str], tuple[Memory, float]] = {}
+    for name, score in sorted(scores.items(), key=lambda each: (-each[1], each[0])):
+        found.setdefault((memories[name].subject, memories[name].content), (memories[name], score))
+    return list(found.values())
 
 
 def successors(memories: Mapping[str, Memory]) -> dict[str, tuple[str, ...]]:

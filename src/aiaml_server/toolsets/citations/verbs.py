@@ -122,5 +122,6 @@ def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
     else:
         yield Finding("citations", "ok", found)
     if not memories.index.health_check():
-        remedy = "`aiaml citations sync-index` makes it up to date"
-        yield Finding("citations", "warning", f"the index {memories.index.name} lacks some", remedy)
+        name = memories.index.name
+        remedy = "`aiaml citations sync-index` says why; search is by words until then"
+        yield Finding("citations", "warning", f"the index {name} does not answer", remedy)
