@@ -100,7 +100,7 @@ def test_all_expressions_are_collected() -> None:
     where = {f"{use.where} {use.method}" for use in USES}
     assert {
         "aiaml_server.frontmatter._ITEM finditer",
-        "aiaml_server.clients.toml._TOKEN match",
+        "aiaml_server.clients.toml._HEADER finditer",
         "aiaml_server.tokens._TERM findall",
     } <= where
     assert any(use.where.startswith("aiaml_server.sync.address: re.search") for use in USES)

@@ -157,9 +157,13 @@ def _no_table(text: str, keys: Sequence[str]) -> Refused:
 
 
 def _place(text: str, keys: Sequence[str]) -> int:
-    """Return where something seems to be defined: the line that names it first."""
-    found = re.search(rf"^(?:{BOM})?([^#=\r\n]*\b{re.escape(keys[-1])}\b)", text, re.MULTILINE)
-    return found.start(1) if found else 0
+    """Return where something seems to be defined: the first line that names it before a value."""
+    at = 0
+    for line in text.split("\n"):
+        if keys[-1] in re.split("[=#]", line, maxsplit=1)[0]:
+            return at
+        at += len(line) + 1
+    return 0
 
 
 def _name(name: str) -> str:
