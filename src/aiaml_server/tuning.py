@@ -1,6 +1,7 @@
 """The index's numbers, each with the sum behind it. None of them changes an answer, only its price.
 
-Times were measured with 10,000 memories of 1.5 KB (`benchmarks/`) on 2 cores and Python 3.11.
+Times are those of one processor, measured with 10,000 memories of 1.5 KB (`benchmarks/corpus.py`)
+and Python 3.11, each kind of step alone.
 """
 
 from __future__ import annotations
@@ -8,21 +9,22 @@ from __future__ import annotations
 # --- what changed ---------------------------------------------------------------------------------
 
 SWEEP = 10_000
-"""Files whose stamps are compared at a time: 2 µs for `lstat` and 1 µs around it, so 30 ms."""
+"""Files whose stamps are compared at a time: 3 µs for a stamp and 1 µs for what is known, so 30
+to 45 ms."""
 
 SWEEP_SECONDS = 4.0
-"""Between two sweeps, where the system lists touched names: 30 ms in 4 s are 0.8 % of a core."""
+"""Between two sweeps, where the system lists touched names: 40 ms in 4 s are 1 % of a core."""
 
 UNTOLD_SECONDS = 1.0
-"""For which a slice is compared where it lists none: 3 % of a core, and only at a question."""
+"""For which a slice is compared where it lists none: 4 % of a core, and only at a question."""
 
 SWEEPS = 10
-"""Slices that one question waits for at most: 0.3 s, so up to 100,000 files after ten seconds."""
+"""Slices that one question waits for at most: 0.4 s, so 100,000 files after ten seconds."""
 
 # --- recording ------------------------------------------------------------------------------------
 
 STEP_BYTES = 8 * 1024 * 1024
-"""Of files that one transaction records: 2 s at 4 MB/s, and 60 MB of terms and pages."""
+"""Of files that one transaction records: 1.4 s at 4,000 memories of 1.5 KB a second."""
 
 STEP_TERMS = 200_000
 """Different terms that are held until they are recorded: 300 bytes each, so 60 MB."""
@@ -30,8 +32,8 @@ STEP_TERMS = 200_000
 RECENT = 64
 """Memories that are scored as texts at each question before they are tokenized together.
 
-Scoring 64 takes 0.4 ms a question; tokenizing one writes as many blocks of the vocabulary, sums and
-pages as tokenizing dozens: 15 ms against 20 ms."""
+Reading and scoring 64 takes 0.3 ms a question. Tokenizing and recording one takes 14 ms, since each
+of its terms has a page of its own; 64 of them take 49 ms."""
 
 RECENT_BYTES = 1024 * 1024
 """Of such memories together, since scoring takes 1 ms for each megabyte."""
@@ -39,12 +41,12 @@ RECENT_BYTES = 1024 * 1024
 LARGE = 16 * 1024
 """Characters of a text that is not tokenized where three quarters are different terms.
 
-Such are keys, logs and tables. Each megabyte of them adds a megabyte to the vocabulary, and 0.1 ms
-to the search for every keyword; scoring it as a text takes 1 ms, only while it is there."""
+Such are keys, logs and tables. Each megabyte of them would add a megabyte to the vocabulary, and
+0.5 ms to the search for every keyword; scoring it as a text takes 1 ms."""
 
 DIFFERENT = 20_000
 """Different terms of a text, from which it is not tokenized either: recording or forgetting one
-takes 8 µs, and so no question waits for a text longer than 0.2 s. A book has fewer."""
+takes 6 to 8 µs, and so no question waits for a text longer than 0.2 s. A book has fewer."""
 
 MAX_TERM = 600
 """Bytes of a term. A text with a longer one (encoded data) is never tokenized."""
@@ -55,44 +57,47 @@ VOCABULARY_BLOCK = 16 * 1024
 # --- answering ------------------------------------------------------------------------------------
 
 SEGMENT = 4096
-"""Documents whose postings lie together. A common term takes a byte for each, so half a page;
-one long number of 4 bytes for each, 16 KB, adds up in 3 µs."""
+"""Documents whose postings lie together. A common term takes a byte for each, half a page; one long
+number of 4 bytes for each, 16 KB, is added up in 15 µs."""
 
 COMMON = SEGMENT // 4
 """Occurrences from which a term's postings are a byte for each document of the segment.
 
-A document id takes 2 bytes, so both are as large at a half; adding up ids one by one takes 50 ns
-each, adding up a segment 30 µs, so from some 600 on the bytes are faster."""
+Adding up ids takes 41 ns each; adding up the bytes of a segment takes 15 µs and reading the sums
+20, so both are equal at some 900, where the ids take half of the room."""
 
 PARTS = 1000
-"""Lists of document ids that are added up together: 50 ns an id, and 1 µs for each call."""
+"""Lists of document ids that are added up together: 41 ns an id, and 1 µs for each call."""
 
 KEYWORDS = 300
-"""Keywords after which 32 bits might not hold a sum: 4 MiB of one letter count 3 x 4 Mi for it in
-the topics; 300 keywords stay below 2 to the 32."""
+"""Keywords after which 32 bits might not hold a sum: each of the 4 Mi characters of a file counts
+at most three times for each (twice in the topics, once as a word), and 300 x 3 x 4 Mi < 2 ** 32."""
 
 FEW = 8
-"""Candidates that are sooner scored (3 µs each) than narrowed down by another term (30 µs)."""
+"""Candidates that are sooner read and scored (5 µs each) than narrowed down by a term (34 µs)."""
 
 COMMON_PART = 300
 """Terms that contain a part of a keyword, beyond which it does not narrow the choice.
 
-Postings of 300 terms take 1 ms; what so many terms contain stands in nearly every text."""
+Postings of 300 terms take 1.3 ms, in which 240 texts are scored; what so many terms contain stands
+in nearly every text."""
 
 FIRST = 100
-"""Candidates that are scored first, then twice as many, and so on: the 25 best are usually among
-the first hundred, and never are more than twice as many scored as must be."""
+"""Candidates that are scored first (0.5 ms), then twice as many, and so on: the 25 best are usually
+among the first hundred, and never are more than twice as many scored as must be."""
 
 TIES = 2000
 """Memories of equal score that are sooner met on the way from the newest than looked up.
 
-Looking up takes 2 µs each; the way takes 0.3 µs a memory, and ends with the 25th."""
+Looking one up takes 0.7 µs, a step of the way 0.17 µs. Of 2,000 in 10,000 the 25 newest are met
+after 125 steps."""
 
 VALUES = (1, 10, 100)
-"""Values that one statement asks for. SQLite keeps each of the three prepared (50 µs)."""
+"""Values that one statement asks for, so that only three are prepared; 100 terms take 250 µs."""
 
-ALL_TERMS = 5000
-"""Terms that are sooner found in one pass over all postings (1 µs each) than one by one (10 µs)."""
+ALL_TERMS = 12_000
+"""Terms that are sooner found in one pass over all postings (60 ms) than one by one (5 µs each,
+with three segments; both grow with these)."""
 
 LISTED = 10_000
 """Files that one reading of all takes at a time: 5 MB."""
