@@ -6,13 +6,15 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from aiaml_server import __version__
+from aiaml_server import __version__, toolsets
 from client import SERVER
+from machine import git
 
 SDK = "@modelcontextprotocol/sdk@1.32.2"
 CACHE = Path(__file__).parent.parent / ".cache" / "node"
@@ -23,8 +25,8 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
-def answers(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Run the client once; what it got is one JSON object."""
+def sdk() -> Path:
+    """Install the SDK, with the clients beside it; return their directory."""
     CACHE.mkdir(parents=True, exist_ok=True)
     npm = [
         str(shutil.which("npm")),
@@ -36,16 +38,27 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Any:
         SDK,
     ]
     subprocess.run(npm, check=True, timeout=300)
-    shutil.copy(Path(__file__).parent / "node_client.mjs", CACHE)
-    base = tmp_path_factory.mktemp("base")
+    for name in ("node_client.mjs", "node_calls.mjs"):
+        shutil.copy(Path(__file__).parent / name, CACHE)
+    return CACHE
+
+
+def node(script: Path, *words: str, environ: Mapping[str, str] | None = None) -> Any:
+    """Run a client; return what it got."""
     done = subprocess.run(
-        [str(shutil.which("node")), str(CACHE / "node_client.mjs"), str(base), *SERVER],
+        [str(shutil.which("node")), str(script), *words],
         stdout=subprocess.PIPE,
         check=True,
         timeout=120,
-        env=dict(os.environ),
+        env={**os.environ, **(environ or {})},
     )
     return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def answers(sdk: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Run the client once; what it got is one JSON object."""
+    return node(sdk / "node_client.mjs", str(tmp_path_factory.mktemp("base")), *SERVER)
 
 
 def value(result: Any) -> Any:
@@ -77,3 +90,42 @@ def test_its_errors_are_answered(answers: Any) -> None:
     """An error has the specified shape, and the client knows that it is one."""
     assert answers["refused"]["isError"] is True
     assert value(answers["refused"])["message"].startswith("Error storing memory: topics: must be")
+
+
+def test_it_keeps_a_session(sdk: Path, tmp_path: Path) -> None:
+    """From its start to its summary, and what is refused."""
+    git(tmp_path, "init", "--quiet")
+    who = {"agent_name": "aristotle", "repo_root": str(tmp_path)}
+    entry = {"section": "Decisions", "content": "- Cents. 🙂"}
+    calls = [
+        ["start_session", {**who, "date": "2025-01-20"}],
+        ["append_entry", {**who, **entry, "date": "2025-01-20"}],
+        ["update_summary", {**who, **entry, "mode": "append"}],
+        ["read_summary", who],
+        ["list_sessions", {**who, "limit": 5}],
+        ["append_entry", {**who, **entry, "section": "Thoughts", "date": "2025-01-20"}],
+    ]
+    got = node(sdk / "node_calls.mjs", json.dumps(calls), *SERVER, "--toolset", "sessions")
+    assert got["tools"] == list(toolsets.door("sessions").tools)
+    values = [value(each) for each in got["results"]]
+    assert values[0]["created"] is True and "🙂" in values[3]["summary"]
+    assert values[4] == {"sessions": ["2025-01-20.md"]}
+    assert got["results"][5]["isError"] and values[5]["error"] == "InvalidSection"
+
+
+def test_it_keeps_working_memory(sdk: Path, tmp_path: Path) -> None:
+    """Each tool, an error, and the resource of the run memory."""
+    calls = [
+        ["save_memory", {"compartment": "run", "content": "12 of 40", "tags": ["count"]}],
+        ["get_memory", {"compartment": "run", "query": "40", "limit": 1}],
+        ["clear_memory", {"compartment": "run"}],
+        ["save_memory", {"compartment": "run", "id": "nope", "priority": 3}],
+    ]
+    environ = {"AIAML_COMPARTMENTS_FILE": str(tmp_path / "memory.json")}
+    words = (json.dumps(calls), *SERVER, "--toolset", "compartments")
+    got = node(sdk / "node_calls.mjs", *words, environ=environ)
+    assert got["tools"] == list(toolsets.door("compartments").tools)
+    values = [value(each) for each in got["results"]]
+    assert values[0]["created"] is True and values[1]["entries"][0]["tags"] == ["count"]
+    assert values[2] == {"cleared": 1} and values[3]["error"] == "NotFound"
+    assert [each["uri"] for each in got["resources"]["resources"]] == ["memory://run"]

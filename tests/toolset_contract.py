@@ -14,8 +14,11 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import anyio.from_thread
+import anyio.to_thread
 import pytest
 from mcp import Client as SdkClient
+from mcp import StdioServerParameters
 from mcp.types import CallToolResult
 from pydantic import TypeAdapter
 
@@ -210,6 +213,24 @@ class Contract:
 
         with ThreadPoolExecutor(2) as pool:
             list(pool.map(play, range(2)))
+
+    @pytest.mark.anyio
+    @pytest.mark.parametrize("mode", ["auto", "legacy"])
+    async def test_the_sdk_s_client_plays_the_story(self, mode: str, tmp_path: Path) -> None:
+        """With a real process, in both eras; what it gets is judged by the schemas it was told."""
+        words = [*self.command, "--toolset", self.name]
+        environ = {**os.environ, **self.environ(tmp_path)}
+        started = StdioServerParameters(command=words[0], args=words[1:], env=environ)
+        async with SdkClient(started, mode=mode) as client:
+            listed = (await client.list_tools()).tools
+            assert tuple(each.name for each in listed) == self.door.tools
+
+            def call(tool: str, **arguments: Any) -> Any:
+                result = anyio.from_thread.run(client.call_tool, tool, arguments)
+                value = result.structured_content
+                return value["result"] if set(value or ()) == {"result"} else value
+
+            await anyio.to_thread.run_sync(self.story, call)
 
     def process(self, place: Path) -> Client:
         """Start a server with this toolset alone."""
