@@ -12,6 +12,7 @@
     worktree    its files, read and replaced without a loss
     disk        the files compared with a commit
     asked       which deletions a person has asked for
+    refs        what git's refs name
     checkout    what a person has checked out beside our branch
     moves       what a person's git did to the files
     seen        which files this machine has had, and in which directory

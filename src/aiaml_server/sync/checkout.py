@@ -23,9 +23,11 @@ from typing import TYPE_CHECKING
 
 from aiaml_server.errors import NotOurs
 from aiaml_server.files import check_own, own_directory, read_own, replace_atomic
+from aiaml_server.store import Stamp
 
 from .command import Command, GitFailed
 from .moves import NONE, UNFINISHED, Journal
+from .refs import quiet
 from .rewrite import FILE
 from .union import Entry, is_memory
 
@@ -54,11 +56,14 @@ class Checkout:
         self._base = repository.base
         self._directory = repository.directory
         self._ours = repository.branch()
+        self._name_of = repository.name_of
         self._erasure = repository.erasure
         self.journal = Journal(repository.directory, repository.common)
         self._note = self._directory / "aiaml" / "checked-out"  # the commit checked out last time
         self._exclude = repository.common / "info" / "exclude"
         self._settled: set[str] = set()  # commits that need not be looked at again
+        self._asked_of = ("", False)  # a commit, and whether it has memories
+        self._index: tuple[str, bool] = ("", False)  # an index, and whether it has their files
         self._looked_at = ""  # the commit that was checked out when the round began
 
     # --- asking ---------------------------------------------------------------------------------
@@ -69,7 +74,7 @@ class Checkout:
         Where no memory is in what is checked out, git does nothing to memories.
         """
         self._looked_at = self._name_of("HEAD^{commit}")
-        if not self._name_of("HEAD:files"):
+        if not self._has_memories(self._looked_at):
             return "", ""
         for name in UNFINISHED:
             if (self._directory / name).exists():
@@ -78,6 +83,11 @@ class Checkout:
             remedy = f"go back with `git checkout main` in {self._base}; sync goes on by itself"
             return "an older state of the memories is checked out, and no branch", remedy
         return "", ""
+
+    def _has_memories(self, commit: str) -> bool:
+        if commit != self._asked_of[0]:
+            self._asked_of = commit, bool(commit and self._name_of(f"{commit}:files"))
+        return self._asked_of[1]
 
     def is_ours_in_use(self) -> bool:
         """Whether our own branch is checked out, or being rebased: a commit would be in the way."""
@@ -148,9 +158,6 @@ class Checkout:
             return text.removeprefix("ref: ")
         return self._quiet("symbolic_ref", "--quiet", "HEAD")  # none, or kept in another way
 
-    def _name_of(self, revision: str) -> str:
-        return self._quiet("rev_parse", "--verify", "--quiet", revision)
-
     def _quiet(self, verb: str, *words: str) -> str:
         return quiet(self._git, verb, *words)
 
@@ -201,7 +208,8 @@ class Checkout:
         known = self._noted() if is_ours else tip
         if not (self._directory / "index").exists():
             known = ""
-        if branch and ours and known != ours:
+        lags = branch and ours and known != ours
+        if lags and (is_ours or not self._has_persons_files(before.staged)):
             new = changes(self._git, known or empty_tree(self._git), ours)
             if self._is_free(branch, tip, new) and self._put_in_index(new, apart):
                 if not is_ours:
@@ -256,12 +264,16 @@ class Checkout:
         old = self._erasure.cleaned(tip)
         if old and not self._was_ours(tip) and self._quiet("merge_base", self._ours, old) != old:
             return False
-        if branch == self._ours:
-            return True
-        return self._may_leave_away(branch, new) and not self._has_persons_files()
+        return branch == self._ours or self._may_leave_away(branch, new)
 
-    def _has_persons_files(self) -> bool:
-        """Whether the index has a file of the person's, besides those that are hidden."""
+    def _has_persons_files(self, index: str) -> bool:
+        """Whether the index with this stamp has a file of the person's, besides those hidden."""
+        if index != self._index[0]:
+            is_settled = Stamp(*map(int, index.split(","))).settled if "," in index else False
+            self._index = index if is_settled else "", self._find_persons_files()
+        return self._index[1]
+
+    def _find_persons_files(self) -> bool:
         words = ("-t", "-z", "--", ".", ":(exclude)files/*.md")
         entries = self._git.ls_files(*words, env={"GIT_LITERAL_PATHSPECS": "0"}).split(b"\0")
         return any(e and not e.startswith(b"S ") and e[2:] not in _OWN for e in entries)
@@ -350,20 +362,6 @@ def _differences(raw: bytes) -> Iterator[tuple[bytes, tuple[Entry | None, Entry 
 def empty_tree(git: Command) -> str:
     """Return the name of the tree without files."""
     return os.fsdecode(git.mktree(istream=b"")).strip()
-
-
-def quiet(git: Command, verb: str, *words: str) -> str:
-    """Ask for a name that may not be there; empty where it is not.
-
-    Raises:
-        GitFailed: git could not tell.
-    """
-    try:
-        return os.fsdecode(getattr(git, verb)(*words)).strip()
-    except GitFailed as error:
-        if error.output:
-            raise
-        return ""
 
 
 def _persons(found: Mapping[bytes, tuple[Entry | None, Entry | None]]) -> dict[bytes, Entry | None]:

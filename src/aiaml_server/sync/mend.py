@@ -16,10 +16,10 @@ from pathlib import Path
 
 from aiaml_server.files import replace_atomic
 
-from .checkout import quiet
 from .command import GitFailed
 from .disk import in_chunks
 from .problem import REMOTE_VERBS
+from .refs import quiet
 from .repository import REMOTE, Repository
 from .worktree import Unfit, read
 

@@ -22,6 +22,7 @@ from aiaml_server.files import check_own, own_directory, read_own, replace_atomi
 from .address import section
 from .command import Command, GitFailed, dying_with_us, ssh_command
 from .problem import problem_of
+from .refs import name_of
 from .repository import MAIN, REMOTE, Repository
 
 _SECONDS = 60.0
@@ -187,7 +188,11 @@ class Remote:
         return refs
 
     def _known(self) -> str:
-        return self._ask("rev_parse", "--verify", "--quiet", REMOTE)
+        place = self._repository.common / self._place
+        try:
+            return name_of(self.git, place, place, REMOTE)
+        except GitFailed:
+            return ""
 
     def _ask(self, verb: str, *words: str) -> str:
         try:

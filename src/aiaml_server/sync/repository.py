@@ -27,11 +27,12 @@ from aiaml_server.files import (
 
 from . import asked, stream
 from .address import git_directories
-from .checkout import BRANCH, MAIN, Checkout, Difference, changes, empty_tree, quiet, tree
+from .checkout import BRANCH, MAIN, Checkout, Difference, changes, empty_tree, tree
 from .command import Command, GitFailed
 from .disk import Disk, in_chunks, listing
 from .erasure import Erasure
 from .moves import Moves
+from .refs import name_of, quiet
 from .replay import MOST, SCRATCH, on_top
 from .rewrite import FILE, Marks, mark, text_of
 from .seen import MARKER, Seen, Sighting
@@ -74,7 +75,7 @@ _OWN_FILES = {".gitignore": _IGNORED, ".gitattributes": _EXACT}
 _READ_HERE = (".gitattributes", ".gitignore", "files/.gitattributes", "files/.gitignore")
 _READ_THERE = (
     *("HEAD", "config", "config.worktree", "index", "packed-refs", "shallow"),
-    *("info/attributes", "info/exclude", "info/grafts"),
+    *("info/attributes", "info/exclude", "info/grafts", "logs/HEAD", "aiaml/moves"),
 )
 __all__ = ["BRANCH", "IMPORT_FROM", "MAIN", "REMOTE", "Busy", "Repository"]
 
@@ -243,13 +244,16 @@ class Repository:
 
     def name_of(self, revision: str) -> str:
         """Return the object name that git understands by `revision`; empty where there is none."""
-        return quiet(self.git, "rev_parse", "--verify", "--quiet", revision)
+        return name_of(self.git, self.directory, self.common, revision)
 
     def ahead_behind(self) -> tuple[int, int]:
         """Count the commits that the remote, as last seen, has not; and those that we have not."""
-        if not self.name_of(REMOTE):
-            return int(_text(self.git.rev_list("--count", self.head()))), 0
-        both = f"{self.head()}...{REMOTE}"
+        ours, theirs = self.head(), self.name_of(REMOTE)
+        if not theirs:
+            return int(_text(self.git.rev_list("--count", ours))), 0
+        if ours == theirs:
+            return 0, 0
+        both = f"{ours}...{theirs}"
         ahead, behind = self.git.rev_list("--left-right", "--count", both).split()
         return int(ahead), int(behind)
 
@@ -622,7 +626,7 @@ class Repository:
         Histories that crossed have several common ancestors; these are joined first, as git does.
         Commits that are only ours are put on top of theirs, where both touch different memories.
         """
-        bases = self._bases(ours, theirs)
+        bases = [ours] if ours == theirs else self._bases(ours, theirs)
         if theirs in bases:
             return ours
         if bare := self._without_join(ours, theirs):

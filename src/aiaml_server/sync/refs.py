@@ -1,0 +1,61 @@
+"""What git's refs name: read from its files where that is plain, and else asked of git.
+
+A round asks some ten times, and each process of git takes as long as the rest of an idle round.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from .command import Command, GitFailed
+
+_NAME = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_REF = re.compile(r"(HEAD|refs/[\w/.-]+)(?:\^\{commit\})?")
+
+
+def name_of(git: Command, directory: Path, common: Path, revision: str) -> str:
+    """Return the object name that git understands by a revision; empty where there is none.
+
+    Args:
+        git: git in the repository.
+        directory: its git directory, which has HEAD.
+        common: the one that all else is in; another one in a worktree.
+        revision: what is asked for, such as "HEAD:files".
+
+    Raises:
+        GitFailed: git could not tell.
+    """
+    match = _REF.fullmatch(revision)
+    name = _read(directory, common, match[1]) if match else ""
+    return name or quiet(git, "rev_parse", "--verify", "--quiet", revision)
+
+
+def _read(directory: Path, common: Path, ref: str) -> str:
+    """Return what a file says plainly; empty where only git knows."""
+    text = _text_of((directory if ref == "HEAD" else common) / ref)
+    if ref == "HEAD" and text.startswith("ref: refs/heads/"):
+        text = _text_of(common / text.removeprefix("ref: "))
+    return text if _NAME.fullmatch(text) else ""
+
+
+def quiet(git: Command, verb: str, *words: str) -> str:
+    """Ask for a name that may not be there; empty where it is not.
+
+    Raises:
+        GitFailed: git could not tell.
+    """
+    try:
+        return os.fsdecode(getattr(git, verb)(*words)).strip()
+    except GitFailed as error:
+        if error.output:
+            raise
+        return ""
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except (OSError, ValueError):
+        return ""
