@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from aiaml_server import clients, launch
 from aiaml_server.clients import CLIENTS, Client, ConfigError, Machine, jsonc, toml
 from aiaml_server.clients.text import Refused, position
-from aiaml_server.errors import StoreError
+from aiaml_server.entry import ENTRY as OURS
 
 FIXTURES = Path(__file__).with_name("fixtures") / "clients"
 SYSTEMS = ["linux", "darwin", "win32"]
@@ -34,14 +34,14 @@ ENTRY = {"command": "/x/aiaml-server", "args": ["é"], "env": {"AIAML_MEMORY_DIR
 
 def connected(client: Client, machine: Machine, **variables: str) -> clients.Change:
     """Connect a client and write it."""
-    change = clients.connect(client, machine, ["/x/aiaml-server"], variables)
+    change = clients.connect(OURS, client, machine, ["/x/aiaml-server"], variables)
     clients.save(change)
     return change
 
 
 def disconnected(client: Client, machine: Machine) -> None:
     """Disconnect a client and write it."""
-    for change in clients.disconnect(client, machine):
+    for change in clients.disconnect(OURS, client, machine):
         clients.save(change)
 
 
@@ -71,12 +71,12 @@ def test_a_client_s_file_becomes_what_was_written_down(
     """Before and after are compared byte for byte, then again after taking the entry out."""
     before, machine = FIXTURES / system, Machine(system, tmp_path / "home", {})
     shutil.copytree(before, tmp_path / "home", ignore=shutil.ignore_patterns("*.after"))
-    change = clients.connect(client, machine, COMMAND[system], VARIABLES)
+    change = clients.connect(OURS, client, machine, COMMAND[system], VARIABLES)
     clients.save(change)
     path = change.path
     expected = before / path.relative_to(tmp_path / "home")
     assert path.read_bytes() == expected.with_name(expected.name + ".after").read_bytes()
-    again = clients.connect(client, machine, COMMAND[system], VARIABLES)
+    again = clients.connect(OURS, client, machine, COMMAND[system], VARIABLES)
     assert again.before == again.after
     for other in before.rglob("*"):
         if other.is_file() and other.suffix != ".after" and other != expected:
@@ -85,7 +85,8 @@ def test_a_client_s_file_becomes_what_was_written_down(
             )
     had_entry = not change.new
     disconnected(client, machine)
-    assert all(not one.connected for one in clients.connections(machine) if one.client is client)
+    found = clients.connections(OURS, machine)
+    assert all(not one.connected for one in found if one.client is client)
     assert had_entry or path.read_bytes() == expected.read_bytes()
 
 
@@ -178,24 +179,26 @@ def test_of_claude_desktop_s_two_files_on_windows_the_one_in_use_is_found(tmp_pa
     classic = tmp_path / "AppData/Roaming/Claude/claude_desktop_config.json"
     package = tmp_path / "AppData/Local/Packages/Claude_pzs8sxrjxfjjc"
     inside = package / "LocalCache/Roaming/Claude/claude_desktop_config.json"
-    assert clients.located(client, machine) == (classic, False)
+    assert clients.located(OURS, client, machine) == (classic, False)
     package.mkdir(parents=True)
-    assert clients.located(client, machine) == (inside, True)
+    assert clients.located(OURS, client, machine) == (inside, True)
     classic.parent.mkdir(parents=True)
     classic.write_text("{}")
-    assert clients.located(client, machine) == (classic, True)
+    assert clients.located(OURS, client, machine) == (classic, True)
     inside.parent.mkdir(parents=True)
     inside.write_text("{}")
-    assert clients.located(client, machine) == (inside, True)
+    assert clients.located(OURS, client, machine) == (inside, True)
     second = tmp_path / "AppData/Local/Packages/Claude_other"
     shutil.copytree(package, second)
     with pytest.raises(ConfigError, match="more than one directory"):
-        clients.located(client, machine)
+        clients.located(OURS, client, machine)
     for path in (inside, second / inside.relative_to(package), classic):
         path.unlink()
-    (found, *_) = clients.connections(machine)
+    (found, *_) = clients.connections(OURS, machine)
     assert (found.client, found.connected) == (client, False)
-    assert "aiaml install --print claude-desktop" in found.problems[0]
+    assert found.problems[0].remedy == (
+        "put in by hand what `aiaml install --print claude-desktop` prints"
+    )
 
 
 def test_what_is_in_an_older_file_of_a_client_is_taken_out_too(tmp_path: Path) -> None:
@@ -317,7 +320,7 @@ def test_a_file_gets_back_its_very_bytes(document: tuple[str, Any]) -> None:
         except ConfigError:
             assert path.read_bytes() == document[0].encode()
             return
-        assert clients.connections(machine)[2].connected
+        assert clients.connections(OURS, machine)[2].connected
         disconnected(CURSOR, machine)
         assert path.read_bytes() == document[0].encode()
         assert os.listdir(path.parent) == ["mcp.json"]  # noqa: PTH208
@@ -646,7 +649,7 @@ def test_the_first_state_is_kept_and_there_are_never_more_than_two(home: Machine
 def test_a_file_that_another_program_changed_meanwhile_is_left(home: Machine) -> None:
     """What was worked out from an old state is not written over a new one."""
     config(home).write_text("{}")
-    change = clients.connect(CURSOR, home, ["/x"], {})
+    change = clients.connect(OURS, CURSOR, home, ["/x"], {})
     config(home).write_text('{"new": 1}')
     with pytest.raises(ConfigError, match="another program has just changed it"):
         clients.save(change)
@@ -665,7 +668,7 @@ def test_a_file_that_is_read_only_is_left(home: Machine) -> None:
     """A person, or a system that makes the file, wants it so."""
     config(home).write_text("{}")
     config(home).chmod(0o400)
-    with pytest.raises(StoreError, match="permission denied"):
+    with pytest.raises(ConfigError, match="permission denied"):
         connected(CURSOR, home)
     assert config(home).read_text() == "{}"
 
@@ -677,47 +680,69 @@ def test_connections_say_what_is_wrong(home: Machine, tmp_path: Path) -> None:
     """A command that is gone, a switched-off entry, a damaged file: each is a sentence."""
 
     def cursor() -> clients.Connection:
-        (found,) = [one for one in clients.connections(home) if one.client is CURSOR]
+        (found,) = [one for one in clients.connections(OURS, home) if one.client is CURSOR]
         return found
 
     assert cursor() == clients.Connection(CURSOR, config(home), installed=True)
-    clients.save(clients.connect(CURSOR, home, [sys.executable, "-m", "aiaml_server"], {}))
+    clients.save(clients.connect(OURS, CURSOR, home, [sys.executable, "-m", "aiaml_server"], {}))
     assert cursor().connected and cursor().problems == ()
     assert cursor().command == (sys.executable, "-m", "aiaml_server")
     gone = str(tmp_path / "gone")
     again = "`aiaml install cursor` puts it right"
-    for entry, problem in [
-        ({"command": gone}, f"starts {gone}, which is not there; {again}"),
-        ({"command": "no-such-uvx"}, f"starts no-such-uvx, which is not on the PATH; {again}"),
+    for entry, what, remedy in [
+        ({"command": gone}, f"starts {gone}, which is not there", again),
+        ({"command": "no-such-uvx"}, "starts no-such-uvx, which is not on the PATH", again),
         (
             {"command": sys.executable, "args": ["/c", gone]},
-            f"starts {gone}, which is not there; {again}",
+            f"starts {gone}, which is not there",
+            again,
         ),
-        ({"url": "http://x"}, f"has no command; {again}"),
-        ([], f"has no command; {again}"),
+        ({"url": "http://x"}, "has no command", again),
+        ([], "has no command", again),
         (
             {"command": sys.executable, "disabled": True},
-            "is switched off there; switch it on in the client, or in the file",
+            "is switched off there",
+            "switch it on in the client, or in the file",
         ),
     ]:
         config(home).write_text(json.dumps({"mcpServers": {"aiaml": entry}}))
-        assert cursor().problems == (f"{config(home)}: the entry aiaml {problem}",)
+        found = clients.Problem(f"{config(home)}: the entry aiaml {what}", remedy)
+        assert cursor().problems == (found,)
     config(home).write_text("{,}")
     (problem,) = cursor().problems
-    assert problem.startswith(f"{config(home)}: line 1, column 2: ")
+    assert problem.what.startswith(f"{config(home)}: line 1, column 2: ")
     assert not cursor().connected
+
+
+def test_any_program_can_put_its_entry_in(home: Machine) -> None:
+    """By its own name and words; two programs' entries and copies do not meet."""
+    theirs = clients.Entry("other", again="other put", by_hand="other show")
+    config(home).write_text('{"a": 1}')
+    clients.save(clients.connect(theirs, CURSOR, home, ["/gone"], {}))
+    connected(CURSOR, home)
+    assert sorted(json.loads(config(home).read_text())["mcpServers"]) == ["aiaml", "other"]
+    names = sorted(path.name for path in config(home).parent.iterdir())
+    assert names == ["mcp.json", "mcp.json.aiaml-backup", "mcp.json.other-backup"]
+    (found,) = [one for one in clients.connections(theirs, home) if one.connected]
+    assert "the entry other starts" in found.problems[0].what
+    assert found.problems[0].remedy == "`other put cursor` puts it right"
+    disconnected(CURSOR, home)
+    for change in clients.disconnect(theirs, CURSOR, home):
+        clients.save(change)
+    assert config(home).read_text() == '{"a": 1}'
+    assert not any("aiaml" in client.then for client in CLIENTS)
 
 
 def test_a_snippet_is_what_goes_into_the_file() -> None:
     """What is printed for a hand is what would be written."""
-    text = clients.snippet(None, ["uvx", "aiaml-server"], {})
+    text = clients.snippet(OURS, None, ["uvx", "aiaml-server"], {})
     assert json.loads(text) == {
         "mcpServers": {"aiaml": {"command": "uvx", "args": ["aiaml-server"]}}
     }
-    assert json.loads(clients.snippet(BY_NAME["vscode"], ["x"], {"AIAML_X": "1"})) == {
+    assert json.loads(clients.snippet(OURS, BY_NAME["vscode"], ["x"], {"AIAML_X": "1"})) == {
         "servers": {"aiaml": {"type": "stdio", "command": "x", "args": [], "env": {"AIAML_X": "1"}}}
     }
-    assert clients.snippet(BY_NAME["codex"], ["x"], {}).startswith("[mcp_servers.aiaml]\n")
+    assert clients.snippet(OURS, BY_NAME["codex"], ["x"], {}).startswith("[mcp_servers.aiaml]\n")
 
 
 def test_help_and_readme_name_every_client() -> None:

@@ -17,6 +17,7 @@ from mcp import Client, StdioServerParameters
 
 from aiaml_server import __version__
 from aiaml_server.clients import snippet
+from aiaml_server.entry import ENTRY
 from aiaml_server.launch import command
 from aiaml_server.terminal import out
 
@@ -87,7 +88,7 @@ To connect your clients, one or all of them:
 
 For a client that it does not know, this goes into the client's configuration:
 
-{_indented(snippet(None, command(), {}))}"""
+{_indented(snippet(ENTRY, None, command(), {}))}"""
 
 
 def _typed(words: str) -> str:

@@ -11,8 +11,9 @@ from typing import Any
 import click
 
 from aiaml_server import clients, launch, toolsets
-from aiaml_server.clients import CLIENTS, Change, Client, Connection
-from aiaml_server.errors import AiamlError
+from aiaml_server.clients import CLIENTS, Change, Client, ConfigError, Connection
+from aiaml_server.entry import ENTRY, machine
+from aiaml_server.errors import InvalidSetting
 from aiaml_server.settings import Settings
 from aiaml_server.terminal import (
     DONE,
@@ -95,16 +96,16 @@ def install(
         )
     if printed:
         return _print(printed, variables)
-    machine = clients.here()
-    wanted = [BY_NAME[name] for name in dict.fromkeys(names)] or _found(machine)
+    here = machine()
+    wanted = [BY_NAME[name] for name in dict.fromkeys(names)] or _found(here)
     if not wanted:
         note("No client was found here; `aiaml install --list` shows where each was looked for.")
         return NOTHING
     command = launch.command()
 
     def one(client: Client) -> int:
-        change = clients.connect(client, machine, command, variables)
-        return _connect(change, clients.located(client, machine)[1], variables, dry_run)
+        change = clients.connect(ENTRY, client, here, command, variables)
+        return _connect(change, clients.located(ENTRY, client, here)[1], variables, dry_run)
 
     return _each(wanted, one)
 
@@ -126,15 +127,15 @@ def uninstall(names: Sequence[str], everything: bool, dry_run: bool) -> int:
     """
     if bool(names) == everything:
         raise click.UsageError("name clients, or say --all")
-    machine = clients.here()
+    here = machine()
     if everything:
-        names = [one.client.name for one in clients.connections(machine) if one.connected]
+        names = [one.client.name for one in clients.connections(ENTRY, here) if one.connected]
     if not names:
         note("No client is connected.")
         return NOTHING
 
     def one(client: Client) -> int:
-        changes = clients.disconnect(client, machine)
+        changes = clients.disconnect(ENTRY, client, here)
         if not changes:
             note(f"{client.title} is not connected.")
         return max([_disconnect(change, dry_run) for change in changes], default=NOTHING)
@@ -148,7 +149,7 @@ def _each(wanted: Sequence[Client], one: Callable[[Client], int]) -> int:
     for client in wanted:
         try:
             code = one(client)
-        except AiamlError as error:
+        except ConfigError as error:
             note(f"{client.title}: {error}. Nothing was changed there.")
             code = REFUSED
         worst = max(worst, code)
@@ -172,7 +173,7 @@ def _connect(change: Change, installed: bool, variables: Mapping[str, str], dry_
         out(f"  {joined(change.kept)} as before")
     if kept:
         out(f"  as it was, the file is kept in {kept}")
-    out(f"  {client.then}")
+    out(f"  {client.then.format(name=ENTRY.name)}")
     return DONE
 
 
@@ -205,12 +206,12 @@ def _lines(data: bytes | None) -> list[str]:
 
 def _print(name: str, variables: Mapping[str, str]) -> int:
     client = BY_NAME.get(name)
-    text = clients.snippet(client, launch.command(), variables)
+    text = clients.snippet(ENTRY, client, launch.command(), variables)
     out(_masked(text).rstrip("\n"))
     if client:
         try:
-            note(dim(f"This goes into {clients.located(client, clients.here())[0]}"))
-        except AiamlError as error:
+            note(dim(f"This goes into {clients.located(ENTRY, client, machine())[0]}"))
+        except (ConfigError, InvalidSetting) as error:
             note(dim(str(error)))
     if _masked(text) != text:
         note("A password is not shown: put it in place of ***.")
@@ -218,7 +219,7 @@ def _print(name: str, variables: Mapping[str, str]) -> int:
 
 
 def _list(json: bool) -> int:
-    found = clients.connections()
+    found = clients.connections(ENTRY, machine())
     if json:
         out_json([_fields(one) for one in found])
         return DONE
@@ -239,17 +240,17 @@ def _fields(one: Connection) -> dict[str, Any]:
         "installed": one.installed,
         "connected": one.connected,
         "command": list(one.command),
-        "problems": list(one.problems),
+        "problems": list(map(str, one.problems)),
     }
 
 
-def _found(machine: clients.Machine) -> list[Client]:
+def _found(here: clients.Machine) -> list[Client]:
     """Return the clients that are there; one that is there twice is for `_each` to refuse."""
     wanted = []
     for client in CLIENTS:
         try:
-            installed = clients.located(client, machine)[1]
-        except clients.ConfigError:
+            installed = clients.located(ENTRY, client, here)[1]
+        except ConfigError:
             installed = True
         if installed:
             wanted.append(client)

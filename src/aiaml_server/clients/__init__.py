@@ -1,23 +1,21 @@
-"""AIAML in the configuration files of AI clients: put in, taken out, looked at.
+"""An MCP server in the configuration files of AI clients: put in, taken out, looked at.
 
-Only the entry `aiaml` is ours; every other byte of a file is left as it is.
+Only the entry of its name is touched; every other byte of a file is left as it is.
 """
 
 from __future__ import annotations
 
 import codecs
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from aiaml_server.errors import AiamlError, InvalidSetting
 from aiaml_server.programs import find
 
 from . import file, jsonc, toml
-from .file import ConfigError
+from .file import Backups, ConfigError
 from .places import CLIENTS, Client, Machine, Place
 from .text import Refused, position
 
@@ -27,18 +25,32 @@ __all__ = [
     "Client",
     "ConfigError",
     "Connection",
+    "Entry",
     "Machine",
+    "Problem",
     "connect",
     "connections",
     "disconnect",
-    "here",
     "located",
     "save",
     "snippet",
 ]
 
-NAME = "aiaml"
 _FORMS = {"json": jsonc, "toml": toml}
+
+
+class Entry(NamedTuple):
+    """What is put into the files of clients, in the words of the program that puts it there.
+
+    Attributes:
+        name: its name there; copies of the files have it in their own.
+        again: what a person types to have it written anew, the client behind it.
+        by_hand: what prints what to put in by hand, the client behind it.
+    """
+
+    name: str
+    again: str
+    by_hand: str
 
 
 class Change(NamedTuple):
@@ -53,10 +65,22 @@ class Change(NamedTuple):
 
     client: Client
     path: Path
+    backups: Backups
     before: bytes | None
     after: bytes | None
     new: bool
     kept: tuple[str, ...] = ()
+
+
+class Problem(NamedTuple):
+    """What is wrong with one client's file, and what to do about it, if that is known."""
+
+    what: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        """Return both as a sentence."""
+        return f"{self.what}; {self.remedy}" if self.remedy else self.what
 
 
 class Connection(NamedTuple):
@@ -67,7 +91,7 @@ class Connection(NamedTuple):
         installed: whether the file, or a directory of the client, is there.
         connected: whether the file has an entry.
         command: what the entry starts.
-        problems: what is wrong, each a sentence that says what to do.
+        problems: what is wrong.
     """
 
     client: Client
@@ -75,23 +99,10 @@ class Connection(NamedTuple):
     installed: bool
     connected: bool = False
     command: tuple[str, ...] = ()
-    problems: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
 
 
-def here() -> Machine:
-    """Return this machine.
-
-    Raises:
-        InvalidSetting: nothing says where the person's files are.
-    """
-    try:
-        return Machine(sys.platform, Path.home(), os.environ)
-    except RuntimeError as error:
-        name = "USERPROFILE" if sys.platform == "win32" else "HOME"
-        raise InvalidSetting(name, "is not set; it must name your home directory") from error
-
-
-def located(client: Client, machine: Machine) -> tuple[Path, bool]:
+def located(entry: Entry, client: Client, machine: Machine) -> tuple[Path, bool]:
     """Return the file that a client reads, or would read, and whether the client is there.
 
     Raises:
@@ -105,7 +116,8 @@ def located(client: Client, machine: Machine) -> tuple[Path, bool]:
                 raise ConfigError(
                     Path(found[0].file),
                     f"{client.title} has more than one directory here, and nothing says which it "
-                    f"uses; put in by hand what `aiaml install --print {client.name}` prints",
+                    "uses",
+                    f"put in by hand what `{entry.by_hand} {client.name}` prints",
                 )
             if found:
                 return Path(found[0].file), True
@@ -114,7 +126,11 @@ def located(client: Client, machine: Machine) -> tuple[Path, bool]:
 
 
 def connect(
-    client: Client, machine: Machine, command: Sequence[str], variables: Mapping[str, str]
+    entry: Entry,
+    client: Client,
+    machine: Machine,
+    command: Sequence[str],
+    variables: Mapping[str, str],
 ) -> Change:
     """Work out the file with an entry that starts `command` with these environment variables.
 
@@ -122,67 +138,66 @@ def connect(
 
     Raises:
         ConfigError: the file cannot be read, or not be edited safely; it says where.
-        StoreError: the disk refused.
     """
-    path, _ = located(client, machine)
+    path, _ = located(entry, client, machine)
     before = file.read(path)
     text = _decoded(path, before)
-    current = _entry(client, path, text)
+    current = _current(entry, client, path, text)
     try:
         after = _FORMS[client.form].put(
-            text, (*client.keys, NAME), _wanted(client, current, command, variables)
+            text, (*client.keys, entry.name), _wanted(client, current, command, variables)
         )
     except Refused as refused:
         raise _where(path, text, refused) from None
     had = current.get("env") if isinstance(current, dict) else None
     kept = tuple(name for name in had if name not in variables) if isinstance(had, dict) else ()
-    return Change(client, path, before, _encoded(path, after), current is None, kept)
+    backups = Backups.of(path, entry.name)
+    return Change(client, path, backups, before, _encoded(path, after), current is None, kept)
 
 
-def disconnect(client: Client, machine: Machine) -> list[Change]:
-    """Work out each file of a client, of which it may have an older one, without our entry.
+def disconnect(entry: Entry, client: Client, machine: Machine) -> list[Change]:
+    """Work out each file of a client, of which it may have an older one, without the entry.
 
     A file that nobody has edited since gets back the very bytes that it had before; one that was
     not there goes.
 
     Raises:
         ConfigError: a file cannot be read, or not be edited safely; it says where.
-        StoreError: the disk refused.
     """
-    return [change for path in _files(client, machine) for change in _without(client, path)]
+    return [change for path in _files(client, machine) for change in _without(entry, client, path)]
 
 
 def save(change: Change) -> Path | None:
     """Write a change, and return where the file is kept as it was.
 
     Raises:
-        ConfigError: the file has changed meanwhile.
-        StoreError: the disk refused; the file is as it was.
+        ConfigError: the file has changed meanwhile, or the disk refused; it is as it was.
     """
-    kept = file.save(change.path, change.before, change.after)
-    if change.after == file.original(change.path):
-        file.forget_backups(change.path)
+    kept = file.save(change.path, change.before, change.after, change.backups)
+    if change.after == file.original(change.backups):
+        file.forget(change.backups)
         return None
     return kept
 
 
-def connections(machine: Machine | None = None) -> list[Connection]:
+def connections(entry: Entry, machine: Machine) -> list[Connection]:
     """Look at every client, and at every file of it that is there."""
-    machine = machine or here()
     found: list[Connection] = []
     for client in CLIENTS:
         files = _files(client, machine)
-        found += [_connection(client, path) for path in files]
+        found += [_connection(entry, client, path) for path in files]
         if not files:
-            found.append(_absent(client, machine))
+            found.append(_absent(entry, client, machine))
     return found
 
 
-def snippet(client: Client | None, command: Sequence[str], variables: Mapping[str, str]) -> str:
+def snippet(
+    entry: Entry, client: Client | None, command: Sequence[str], variables: Mapping[str, str]
+) -> str:
     """Return what to put into a client's file by hand; for None, what most clients take."""
     client = client or CLIENTS[0]
-    entry = _wanted(client, None, command, variables)
-    text: str = _FORMS[client.form].put("", (*client.keys, NAME), entry)
+    wanted = _wanted(client, None, command, variables)
+    text: str = _FORMS[client.form].put("", (*client.keys, entry.name), wanted)
     return text
 
 
@@ -205,13 +220,13 @@ def _decoded(path: Path, data: bytes | None) -> str:
     if data is None:
         return ""
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise ConfigError(path, "it is written in UTF-16; save it as UTF-8 and try again")
+        raise ConfigError(path, "it is written in UTF-16", "save it as UTF-8 and try again")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         before = data[: error.start].decode("utf-8")
-        reason = "it is not text in UTF-8; save it as UTF-8 and try again"
-        raise _where(path, before, Refused(len(before), reason)) from None
+        refused = Refused(len(before), "it is not text in UTF-8")
+        raise _where(path, before, refused, "save it as UTF-8 and try again") from None
 
 
 def _encoded(path: Path, text: str) -> bytes:
@@ -222,14 +237,14 @@ def _encoded(path: Path, text: str) -> bytes:
         raise ConfigError(path, reason) from None
 
 
-def _where(path: Path, text: str, refused: Refused) -> ConfigError:
+def _where(path: Path, text: str, refused: Refused, remedy: str = "") -> ConfigError:
     line, column = position(text, refused.offset)
-    return ConfigError(path, f"line {line}, column {column}: {refused.reason}")
+    return ConfigError(path, f"line {line}, column {column}: {refused.reason}", remedy)
 
 
-def _entry(client: Client, path: Path, text: str) -> Any:
+def _current(entry: Entry, client: Client, path: Path, text: str) -> Any:
     try:
-        return _FORMS[client.form].entry(text, (*client.keys, NAME))
+        return _FORMS[client.form].entry(text, (*client.keys, entry.name))
     except Refused as refused:
         raise _where(path, text, refused) from None
 
@@ -243,52 +258,58 @@ def _wanted(
     return wanted | ({"env": dict(variables)} if variables else {})
 
 
-def _without(client: Client, path: Path) -> list[Change]:
+def _without(entry: Entry, client: Client, path: Path) -> list[Change]:
     before = file.read(path)
     text = _decoded(path, before)
-    entry = _entry(client, path, text)
-    if entry is None:
+    current = _current(entry, client, path, text)
+    if current is None:
         return []
-    first = file.original(path)
-    if _is_all_that_came(client, path, text, entry, first):
-        return [Change(client, path, before, first, new=False)]
+    backups = Backups.of(path, entry.name)
+    first, keys = file.original(backups), (*client.keys, entry.name)
+    if _is_all_that_came(client, path, text, keys, current, first):
+        return [Change(client, path, backups, before, first, new=False)]
     try:
-        edited = _FORMS[client.form].remove(text, (*client.keys, NAME))
+        edited = _FORMS[client.form].remove(text, keys)
     except Refused as refused:
         raise _where(path, text, refused) from None
-    return [Change(client, path, before, edited.encode("utf-8"), new=False)]
+    return [Change(client, path, backups, before, edited.encode("utf-8"), new=False)]
 
 
 def _is_all_that_came(
-    client: Client, path: Path, text: str, entry: Any, first: bytes | None
+    client: Client, path: Path, text: str, keys: Sequence[str], current: Any, first: bytes | None
 ) -> bool:
-    """Say whether our entry is all that has come to a file since its first state."""
+    """Say whether the entry is all that has come to a file since its first state."""
     if first is None and path.is_symlink():
         return False
     with suppress(Refused, ConfigError, AttributeError):
-        old, keys, form = _decoded(path, first), (*client.keys, NAME), _FORMS[client.form]
-        return form.entry(old, keys) is None and form.put(old, keys, entry) == text
+        old, form = _decoded(path, first), _FORMS[client.form]
+        return form.entry(old, keys) is None and form.put(old, keys, current) == text
     return False
 
 
-def _absent(client: Client, machine: Machine) -> Connection:
+def _absent(entry: Entry, client: Client, machine: Machine) -> Connection:
     try:
-        return Connection(client, *located(client, machine))
+        return Connection(client, *located(entry, client, machine))
     except ConfigError as error:
-        return Connection(client, error.path, installed=True, problems=(str(error),))
+        return Connection(client, error.path, installed=True, problems=(_problem(error),))
 
 
-def _connection(client: Client, path: Path) -> Connection:
+def _problem(error: ConfigError) -> Problem:
+    return Problem(f"{error.path}: {error.reason}", error.remedy)
+
+
+def _connection(entry: Entry, client: Client, path: Path) -> Connection:
     try:
-        entry = _entry(client, path, _decoded(path, file.read(path)))
-    except AiamlError as error:
-        return Connection(client, path, installed=True, problems=(str(error),))
-    if entry is None:
+        current = _current(entry, client, path, _decoded(path, file.read(path)))
+    except ConfigError as error:
+        return Connection(client, path, installed=True, problems=(_problem(error),))
+    if current is None:
         return Connection(client, path, installed=True)
-    command = _command(entry)
-    again = f"`aiaml install {client.name}` puts it right"
+    command = _command(current)
+    again = f"`{entry.again} {client.name}` puts it right"
     problems = tuple(
-        f"{path}: the entry aiaml {problem}" for problem in _problems(entry, command, again)
+        Problem(f"{path}: the entry {entry.name} {what}", remedy)
+        for what, remedy in _problems(current, command, again)
     )
     return Connection(client, path, True, True, command, problems)
 
@@ -300,20 +321,20 @@ def _command(entry: Any) -> tuple[str, ...]:
     return (entry["command"], *(map(str, words) if isinstance(words, list) else ()))
 
 
-def _problems(entry: Any, command: Sequence[str], again: str) -> list[str]:
+def _problems(entry: Any, command: Sequence[str], again: str) -> list[tuple[str, str]]:
     if not command:
-        return [f"has no command; {again}"]
+        return [("has no command", again)]
     found = []
     program = Path(command[2] if command[1:2] == ("/c",) else command[0])
     with suppress(RuntimeError):  # ~ without a home
         program = program.expanduser()
     if not program.is_absolute():
         if not find(command[0]):
-            found.append(f"starts {command[0]}, which is not on the PATH; {again}")
+            found.append((f"starts {command[0]}, which is not on the PATH", again))
     elif not program.is_file():
-        found.append(f"starts {program}, which is not there; {again}")
+        found.append((f"starts {program}, which is not there", again))
     elif not os.access(program, os.X_OK):
-        found.append(f"starts {program}, which may not be executed; {again}")
+        found.append((f"starts {program}, which may not be executed", again))
     if entry.get("disabled") is True or entry.get("enabled") is False:
-        found.append("is switched off there; switch it on in the client, or in the file")
+        found.append(("is switched off there", "switch it on in the client, or in the file"))
     return found

@@ -6,66 +6,83 @@ import os
 import stat
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
-from aiaml_server.errors import AiamlError, MalformedFile, StoreError
-from aiaml_server.files import make_directory, read_regular, replace_atomic
+from aiaml_server.files import make_directory, replace_atomic
+
+_SAFELY = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # waits for no pipe
+_MOST = 64 * 1024 * 1024
 
 
-class ConfigError(AiamlError):
+class ConfigError(Exception):
     """A configuration file that cannot be used as it is; nothing was changed.
 
     Attributes:
         path: the file.
         reason: what is wrong with it, or in its way.
+        remedy: what to do about it, if that is known.
     """
 
-    def __init__(self, path: Path, reason: str) -> None:
-        super().__init__(f"{path}: {reason}")
+    def __init__(self, path: Path, reason: str, remedy: str = "") -> None:
+        super().__init__(f"{path}: {reason}{'; ' if remedy else ''}{remedy}")
         self.path = path
         self.reason = reason
+        self.remedy = remedy
 
 
-_MOST = 64 * 1024 * 1024
-FIRST = ".aiaml-backup"
-LAST = ".aiaml-backup-last"
+class Backups(NamedTuple):
+    """Where a file is kept as it was: its first state, and the latest if that is another."""
+
+    first: Path
+    last: Path
+
+    @classmethod
+    def of(cls, path: Path, name: str) -> Backups:
+        """Return those that a name stands for, beside a file."""
+        first = path.with_name(f"{path.name}.{name}-backup")
+        return cls(first, first.with_name(f"{first.name}-last"))
 
 
 def read(path: Path) -> bytes | None:
     """Return what a file holds, through links; None where there is none.
 
     Raises:
-        ConfigError: it is not a file.
-        StoreError: it cannot be read.
+        ConfigError: it is not a file, or cannot be read.
     """
     try:
-        return read_regular(os.path.realpath(path), _MOST)
+        if path.is_dir():
+            raise ConfigError(path, "it is a directory")
+        with open(os.open(path, os.O_RDONLY | _SAFELY), "rb") as stream:  # noqa: PTH123
+            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                raise ConfigError(path, "it is no file")
+            data = stream.read(_MOST + 1)
     except FileNotFoundError:
         return None
-    except MalformedFile as error:
-        raise ConfigError(path, str(error)) from error
     except OSError as error:
-        raise StoreError("read", path, error) from error
+        raise _failed(path, "read", error) from error
+    if len(data) > _MOST:
+        raise ConfigError(path, f"it is larger than {_MOST // 1024 // 1024} MiB")
+    return data
 
 
-def save(path: Path, before: bytes | None, after: bytes | None) -> Path | None:
+def save(path: Path, before: bytes | None, after: bytes | None, kept: Backups) -> Path | None:
     """Replace a file in one step and return where the old one is kept.
 
-    The first state that was ever replaced stays in FIRST, the latest in LAST, if they differ. A
-    link stays a link, a mode stays the mode; a new file is for its owner alone, because entries of
-    MCP servers hold keys and passwords.
+    A link stays a link, a mode stays the mode; a new file is for its owner alone, because entries
+    of MCP servers hold keys and passwords.
 
     Args:
         path: the file, or a link to it.
         before: what it held when it was read; None if it was not there.
         after: what it shall hold; None if it shall not be there.
+        kept: where it is kept as it was.
 
     Raises:
-        ConfigError: it has changed since it was read.
-        StoreError: the disk refused; the file is as it was.
+        ConfigError: it has changed since it was read, or the disk refused; it is as it was.
     """
     real = Path(os.path.realpath(path))
     if read(path) != before:
-        raise ConfigError(path, "another program has just changed it; try again")
+        raise ConfigError(path, "another program has just changed it", "try again")
     try:
         if after is None:
             real.unlink()
@@ -77,34 +94,28 @@ def save(path: Path, before: bytes | None, after: bytes | None) -> Path | None:
         mode = stat.S_IMODE(real.stat().st_mode)
         if not os.access(real, os.W_OK):
             raise PermissionError(13, "permission denied", str(real))
-        kept = _keep(path, before, mode)
+        new = kept.first if read(kept.first) in (None, before) else kept.last
+        if read(new) != before:
+            replace_atomic(new, before, mode)
         replace_atomic(real, after, mode)
     except OSError as error:
-        raise StoreError("write", path, error) from error
-    return kept
+        raise _failed(path, "written", error) from error
+    return new
 
 
-def _keep(path: Path, data: bytes, mode: int) -> Path:
-    first = path.with_name(path.name + FIRST)
-    if not first.exists():
-        replace_atomic(first, data, mode)
-        return first
-    if read(first) == data:
-        return first
-    last = path.with_name(path.name + LAST)
-    replace_atomic(last, data, mode)
-    return last
-
-
-def original(path: Path) -> bytes | None:
+def original(kept: Backups) -> bytes | None:
     """Return the first state that was kept; None where there is none, or it cannot be read."""
-    with suppress(ConfigError, StoreError):
-        return read(path.with_name(path.name + FIRST))
+    with suppress(ConfigError):
+        return read(kept.first)
     return None
 
 
-def forget_backups(path: Path) -> None:
+def forget(kept: Backups) -> None:
     """Delete what was kept, when the file is again what it was."""
-    for end in (FIRST, LAST):
+    for path in kept:
         with suppress(OSError):
-            path.with_name(path.name + end).unlink()
+            path.unlink()
+
+
+def _failed(path: Path, done: str, error: OSError) -> ConfigError:
+    return ConfigError(path, f"it cannot be {done}: {(error.strerror or str(error)).lower()}")

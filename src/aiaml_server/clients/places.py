@@ -16,8 +16,6 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, Literal, NamedTuple
 
-System = Literal["linux", "darwin", "win32"]
-
 
 class Place(NamedTuple):
     """A file that a client reads, if it is installed.
@@ -76,7 +74,7 @@ class Client:
         keys: where in the file the servers are.
         form: the file's format.
         extras: what an entry has besides command, args and env.
-        then: what a person has to do for it to take effect.
+        then: what a person has to do for an entry `{name}` to take effect.
     """
 
     name: str
@@ -156,20 +154,20 @@ CLIENTS = (
         "claude-code",
         "Claude Code",
         _claude_code,
-        "Start a new session; /mcp shows aiaml in it.",
+        "Start a new session; /mcp shows {name} in it.",
         extras=_STDIO,
     ),
     Client(
         "cursor",
         "Cursor",
         _cursor,
-        "Start Cursor again; its settings show aiaml under MCP.",
+        "Start Cursor again; its settings show {name} under MCP.",
     ),
     Client(
         "vscode",
         "VS Code",
         _vscode,
-        "Run the command MCP: List Servers and start aiaml, or start VS Code again.",
+        "Run the command MCP: List Servers and start {name}, or start VS Code again.",
         keys=("servers",),
         extras=_STDIO,
     ),
@@ -177,7 +175,7 @@ CLIENTS = (
         "vscode-insiders",
         "VS Code Insiders",
         _vscode_insiders,
-        "Run the command MCP: List Servers and start aiaml, or start VS Code Insiders again.",
+        "Run the command MCP: List Servers and start {name}, or start VS Code Insiders again.",
         keys=("servers",),
         extras=_STDIO,
     ),
@@ -185,12 +183,12 @@ CLIENTS = (
         "codex",
         "Codex",
         _codex,
-        "Start Codex again; /mcp shows aiaml in it.",
+        "Start Codex again; /mcp shows {name} in it.",
         keys=("mcp_servers",),
         form="toml",
         extras={"startup_timeout_sec": 60},  # uvx may have to download; the default is 10
     ),
-    Client("gemini", "Gemini CLI", _gemini, "Start gemini again; /mcp shows aiaml in it."),
+    Client("gemini", "Gemini CLI", _gemini, "Start gemini again; /mcp shows {name} in it."),
     Client(
         "windsurf",
         "Windsurf (Devin Desktop)",
@@ -201,7 +199,7 @@ CLIENTS = (
         "zed",
         "Zed",
         _zed,
-        "Zed starts aiaml at once; the settings of the agent panel show it.",
+        "Zed starts {name} at once; the settings of the agent panel show it.",
         keys=("context_servers",),
     ),
 )

@@ -13,15 +13,15 @@ from .finding import Finding, Level
 def clients(_: Context) -> Iterator[Finding]:
     """Look into every client's configuration."""
     from aiaml_server.clients import connections  # noqa: PLC0415 (only this check reads them)
+    from aiaml_server.entry import ENTRY, machine  # noqa: PLC0415
 
     good = []
-    for each in (found := connections()):
+    for each in (found := connections(ENTRY, machine())):
         starts = each.command and find(each.command[0])
         for problem in each.problems:
-            what, _semicolon, todo = problem.rpartition("; ")
             level: Level = "error" if each.connected and not starts else "warning"
-            remedy = todo if what else f"correct it, or run `aiaml install {each.client.name}`"
-            yield Finding("clients", level, f"{each.client.title}: {what or problem}", remedy)
+            remedy = problem.remedy or f"correct it, or run `aiaml install {each.client.name}`"
+            yield Finding("clients", level, f"{each.client.title}: {problem.what}", remedy)
         if each.connected and not each.problems:
             good.append(f"{each.client.title} ({each.path})")
     if good:
