@@ -506,6 +506,33 @@ def test_what_was_not_touched_keeps_its_commits(ada: Machine, bob: Machine) -> N
     assert memory.id not in listed
 
 
+ODD = [
+    "author A <a@b>\ncommitter A <a@b>",
+    "author A <a@b> 99999999999999999999 +9999\ncommitter A <a@b> -1 +0000",
+    "author <> 1 +0000\ncommitter A<a@b> 1 0",
+    "author Ä <ä@b> 1 +0000\ncommitter A <a@b> 1 +0000\nencoding latin1\ngpgsig -----BEGIN\n x",
+]
+
+
+@pytest.mark.parametrize("who", ODD)
+def test_commits_of_odd_tools_are_rewritten_too(
+    ada: Machine, bob: Machine, remote: Path, who: str
+) -> None:
+    """What git itself would not make is made such as git takes it."""
+    memory = shared(ada, bob)
+    tip = git(remote, "rev-parse", "main")
+    text = f"tree {git(remote, 'rev-parse', 'main^{tree}')}\nparent {tip}\n{who}\n\nodd\n"
+    words = ("hash-object", "-t", "commit", "-w", "--stdin", "--literally")
+    git(remote, "update-ref", "refs/heads/main", git(remote, *words, data=text))
+    settle([ada, bob])
+    forget(ada, memory.id)
+    settle([bob, ada])
+    for machine in (ada, bob):
+        is_gone(machine)
+        assert machine.files == content_of(remote)
+    assert "odd" in git(remote, "log", "--format=%s", "main").splitlines()
+
+
 def test_the_same_history_becomes_the_same_on_every_machine(ada: Machine, bob: Machine) -> None:
     """Therefore no machine has to be told what took the place of what."""
     memory = shared(ada, bob)

@@ -109,6 +109,30 @@ def test_a_call_that_takes_too_long_is_ended(tmp_path: Path, silence: Silence) -
     assert machine.messages()[0].startswith("Add memory")
 
 
+@posix_only
+def test_a_new_machine_waits_longer_for_all_that_there_is(
+    ada: Machine, bob: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a slow line never brings the first memory; later fetches bring little."""
+    ada.remember("one")
+    ada.synced()
+    slow = tmp_path / "slow"
+    slow.write_text('#!/bin/sh\nsleep 5\nexec "$@"\n')
+    slow.chmod(0o755)
+    (tmp_path / "configured").write_text(f"[uploadpack]\n\tpackObjectsHook = {slow}\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "configured"))
+    bob.restart()
+    assert bob.rounds._remote
+    bob.rounds._remote.seconds = 2.5
+    bob.synced()
+    assert bob.files == ada.files
+    ada.remember("two")
+    ada.synced()
+    trouble = bob.sync().trouble
+    assert trouble
+    assert trouble.kind == "timeout"
+
+
 @pytest.mark.parametrize(
     ("address", "words"),
     [

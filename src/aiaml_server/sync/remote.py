@@ -26,6 +26,7 @@ from .refs import name_of
 from .repository import MAIN, REMOTE, Repository
 
 _SECONDS = 60.0
+_FIRST = 10.0  # times as long, for all that there is
 _HELPER_SECONDS = 7.0  # for a credential helper at first; more after each failure, like the call
 
 
@@ -101,7 +102,7 @@ class Remote:
             return "", False
         theirs = refs[branch]
         if theirs != known:
-            self._fetch(branch)
+            self._fetch(branch, self.seconds if known else _FIRST * self.seconds)
             theirs = self._known()
             self._repository.git.update_ref(self._seen, theirs)
         return theirs, branch == MAIN
@@ -109,16 +110,16 @@ class Remote:
     def _fetched_main(self) -> str:
         """Fetch main without asking first what there is: one connection; empty without a main."""
         try:
-            self._fetch(MAIN)
+            self._fetch(MAIN, self.seconds)
         except GitFailed as error:
             if "couldn't find remote ref" in error.output:
                 return ""
             raise
         return self._known()
 
-    def _fetch(self, branch: str) -> None:
+    def _fetch(self, branch: str, seconds: float) -> None:
         words = ("--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head")
-        self._call("fetch", *words, "origin", f"+{branch}:{REMOTE}")
+        self._call("fetch", *words, "origin", f"+{branch}:{REMOTE}", seconds=seconds)
 
     def push(self, commit: str, instead_of: str = "") -> None:
         """Make the remote's main the given commit, if that holds all that is there.
@@ -201,7 +202,7 @@ class Remote:
             return ""
         return output.decode().strip()
 
-    def _call(self, verb: str, *words: str) -> bytes:
+    def _call(self, verb: str, *words: str, seconds: float = 0.0) -> bytes:
         trace = self._repository.common / self._place / "trace"
         web = self._url.lower().startswith(("http:", "https:"))
         patience = _HELPER_SECONDS * self.seconds / _SECONDS
@@ -216,7 +217,7 @@ class Remote:
         try:
             output: bytes = getattr(self.git, verb)(
                 *words,
-                kill_after_timeout=self.seconds,
+                kill_after_timeout=seconds or self.seconds,
                 output_stream=meanwhile,
                 env={"GIT_TRACE2_EVENT": str(trace)} if web else {},
             )
