@@ -370,8 +370,10 @@ def where(json: bool) -> None:
         out(f"    {place.what}{place.size_in_words}")
     out()
     out("Settings (environment variables):")
-    for each in _sources(setting):
-        out(f"    {each['variable']:20}  {each['value']}  {dim('(' + each['source'] + ')')}")
+    sources = _sources(setting)
+    wide = max(len(each["variable"]) for each in sources) + 1
+    for each in sources:
+        out(f"    {each['variable']:{wide}}  {each['value']}  {dim('(' + each['source'] + ')')}")
     out()
     out("The log goes to standard error, and nowhere else; there is no configuration file.")
 
@@ -441,7 +443,11 @@ def _sources(setting: Settings) -> list[dict[str, str]]:
         each.name: (without_password(value) or "none") if each.secret else value
         for each, value in setting.by_variable()
     }
-    values[toolsets.VARIABLE.name] = ", ".join(toolsets.VARIABLE.value(os.environ))
+    served = toolsets.VARIABLE.value(os.environ)
+    values[toolsets.VARIABLE.name] = ", ".join(served)
+    for each in (each for name in served for each in toolsets.door(name).variables):
+        given = os.environ.get(each.name) or each.default or "none"
+        values.setdefault(each.name, "***" if each.secret and given != "none" else given)
     return [
         {"variable": name, "value": _shown(value), "source": _source(name, value)}
         for name, value in values.items()
