@@ -29,7 +29,7 @@ def make_zip(target: Path) -> None:
     with tempfile.TemporaryDirectory() as place:
         package = Path("aiaml_server")
         parts = [package / each for each in (*PARTS, "toolsets/__init__.py")]
-        whole = (SOURCE / package / "toolsets" / "citations").glob("*.py")
+        whole = (SOURCE / package / "toolsets" / "citations").glob("*.*")
         for part in [*parts, *(each.relative_to(SOURCE) for each in whole)]:
             (place / part).parent.mkdir(parents=True, exist_ok=True)
             copyfile(SOURCE / part, place / part)

@@ -310,6 +310,65 @@ def _sync_index(screen: Screen, given: Mapping[str, Any]) -> int:
     return VALID
 
 
+def _import_serena(screen: Screen, given: Mapping[str, Any]) -> int:
+    from . import serena  # noqa: PLC0415 (few need it)
+
+    memories = _memories(given)
+    directory = Path(given["directory"]) if given["directory"] else None
+    planned = serena.plan(memories, directory)
+    if given["apply"]:
+        serena.apply(memories, planned)
+    new = [each for each in planned.taken if each.text]
+    if given["json"]:
+        screen.out_json(
+            {
+                "applied": given["apply"],
+                "new": [
+                    {"id": each.id, "source": each.note.source, "links": each.links,
+                     "citations": each.citations}
+                    for each in new
+                ],
+                "there": [each.id for each in planned.taken if not each.text],
+                "differ": [each.id for each in planned.taken if each.differs],
+                "dead": [
+                    {"source": each.note.source, "line": line, "target": target}
+                    for each in planned.taken
+                    for line, target in each.dead
+                ],
+                "skipped": [{"path": path, "why": why} for path, why in planned.skipped],
+            }
+        )  # fmt: skip
+        return VALID
+    for each in new:
+        screen.out(f"{each.note.source} -> {memories.store.path(each.id)}")
+    for each in planned.taken:
+        for line, target in each.dead:
+            screen.out(f"{each.note.source}:{line}: {target} is not there")
+        if each.differs:
+            screen.out(f"{each.note.source}: {each.id} is there with another text; it stays")
+    for path, why in planned.skipped:
+        screen.out(f"{path}: skipped: {why}")
+    links, cited = sum(each.links for each in new), sum(each.citations for each in new)
+    verb = "imported" if given["apply"] else "to import"
+    screen.note(
+        f"{len(new)} {verb} ({links} links, {cited} citations), "
+        f"{len(planned.taken) - len(new)} already there"
+    )
+    if new and not given["apply"]:
+        screen.note("Nothing was written; --apply does.")
+    return VALID
+
+
+def _install_skill(screen: Screen, given: Mapping[str, Any]) -> int:
+    from . import skill  # noqa: PLC0415 (few need it)
+
+    root = None if given["user"] else find_root(given["repo"] or os.environ.get(REPOSITORY))
+    path, written = skill.install(root, force=given["force"])
+    screen.out(f"{'wrote' if written else 'is there already:'} {path}")
+    screen.note("The tools come with: aiaml install claude-code --toolset citations")
+    return VALID
+
+
 # --- the table ------------------------------------------------------------------------------------
 
 REPO = Option("--repo", "The repository; else the one around the working directory.", "PATH")
@@ -417,6 +476,29 @@ VERBS = (
         ("delete mem-prices-1a2b3c4d",),
         (ID, JSON, REPO),
         _delete,
+    ),
+    Verb(
+        "import-serena",
+        "Take over Serena's memories; without --apply, show what would be done.\n\nThe texts"
+        " stay byte for byte, the originals stay, and a second run changes nothing.",
+        ("import-serena", "import-serena --apply", "import-serena ~/.serena/memories/global"),
+        (
+            Option("directory", "Where they are; .serena/memories if not said.", "DIRECTORY"),
+            Option("--apply", "Write the memories."),
+            *(JSON, REPO),
+        ),
+        _import_serena,
+    ),
+    Verb(
+        "install-skill",
+        "Give Claude Code a skill: when to search, save, cite and verify.",
+        ("install-skill", "install-skill --user"),
+        (
+            Option("--user", "For you in all repositories, instead of this one."),
+            Option("--force", "Also over a file that is another one."),
+            REPO,
+        ),
+        _install_skill,
     ),
     Verb(
         "sync-index",

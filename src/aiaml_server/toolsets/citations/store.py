@@ -188,7 +188,7 @@ class Store:
             if other.lower() == new.id.lower():
                 raise InvalidInput(f"id: {new.id} differs from {other} by case alone; take another")
         lines = [line for key, value in new.stated().items() for line in block(key, value)]
-        self._write(new.id, "\n".join(["---", *lines, "---", "", new.content, ""]))
+        self.put(new.id, "\n".join(["---", *lines, "---", "", new.content, ""]))
 
     def change(self, memory_id: str, changes: Mapping[str, Any], content: str | None) -> bool:
         """Change some entries of a memory, and its text where one is given, while `writing`.
@@ -215,7 +215,7 @@ class Store:
                     f"{self.path(memory_id)}: {key} depends on what would be changed; edit the file"
                 )
         memory(after, memory_id)
-        self._write(memory_id, text)
+        self.put(memory_id, text)
         return True
 
     def delete(self, memory_id: str) -> None:
@@ -235,7 +235,13 @@ class Store:
         except OSError as error:
             raise _refused(self.path(memory_id), error) from error
 
-    def _write(self, memory_id: str, text: str) -> None:
+    def put(self, memory_id: str, text: str) -> None:
+        """Write a memory's whole file, while `writing`.
+
+        Raises:
+            InvalidInput: it is too large.
+            DiskError: the disk refused.
+        """
         path = Path(self._file(memory_id))
         data = text.encode("utf-8", "surrogatepass")
         if len(data) > MAX_FILE:
