@@ -40,12 +40,31 @@ from .file import Content, Damaged, File, Place, load
 NAMES = ("run", "session", "plan")
 FULL = 0.9  # share of a limit from which doctor says so
 
+
+def _said(_context: click.Context, _option: click.Parameter, value: Any) -> Any:
+    """Refuse an empty text, such as of a shell's variable that is not set: it would mean all."""
+    for each in value if isinstance(value, tuple) else (value,):
+        if each is not None and not each.strip():
+            raise click.BadParameter("must not be empty; leave it out to mean all")
+    return value
+
+
 compartment = click.argument("compartment", required=False, type=click.Choice(NAMES))
-session_option = click.option("--session", metavar="NAME", help="Only of this session.")
-id_option = click.option("--id", "id", metavar="ID", help="The entry with this id.")
-category_option = click.option("--category", metavar="WORD", help="Entries of this category.")
+session_option = click.option(
+    "--session", metavar="NAME", callback=_said, help="Only of this session."
+)
+id_option = click.option("--id", "id", metavar="ID", callback=_said, help="The entry with this id.")
+category_option = click.option(
+    "--category", metavar="WORD", callback=_said, help="Entries of this category."
+)
 tag_option = click.option(
-    "--tag", "-t", "tags", metavar="TAG", multiple=True, help="With this tag; with all of several."
+    "--tag",
+    "-t",
+    "tags",
+    metavar="TAG",
+    multiple=True,
+    callback=_said,
+    help="With this tag; with all of several.",
 )
 
 
@@ -143,7 +162,9 @@ def export(environ: Mapping[str, str], session: str | None, to: str | None) -> N
 
 @compartments.command("clear")
 @click.argument("compartment", type=click.Choice(NAMES))
-@click.option("--session", metavar="NAME", help="Of this session; else AIAML_SESSION's.")
+@click.option(
+    "--session", metavar="NAME", callback=_said, help="Of this session; else AIAML_SESSION's."
+)
 @id_option
 @category_option
 @tag_option
