@@ -80,7 +80,7 @@ def test_a_path_of_nothing_but_relative_entries_becomes_none_of_them(
 STARTED = {
     "sync/command.py: subprocess.Popen": "git, by GIT; before it setpriv, by find",
     "sync/command.py: subprocess.run": "taskkill, by find",
-    "doctor/trial.py: subprocess.Popen": "this installation, by launch",
+    "conversation.py: subprocess.Popen": "this installation, by launch or the running Python",
     "doctor/place.py: subprocess.run": "/sbin/mount",
     "cli/remember.py: subprocess.Popen": "the person's editor, by find",
     "web/service.py: webbrowser.open": "a browser, on a PATH without relative entries",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import shlex
@@ -12,11 +11,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-import anyio
-from mcp import Client, StdioServerParameters
-
-from aiaml_server import __version__
 from aiaml_server.clients import snippet
+from aiaml_server.conversation import Conversation, begun
 from aiaml_server.entry import ENTRY
 from aiaml_server.launch import command
 from aiaml_server.terminal import out
@@ -33,44 +29,33 @@ KEYWORDS = ["dinner", "restaurant", "food", "eat", "vegetarian", "diet", "marco"
 def demo() -> int:
     """Play the three tools once against a server of its own; return the exit code."""
     started = time.perf_counter()
-    with tempfile.TemporaryDirectory(prefix="aiaml-demo-") as base:
-        try:
-            anyio.run(_play, Path(base))
-        except asyncio.CancelledError:  # what Ctrl-C is on Python 3.10
-            raise KeyboardInterrupt from None
+    with tempfile.TemporaryDirectory(prefix="aiaml-demo-") as place:
+        _play(Path(place))
     out(f"\nDone in {time.perf_counter() - started:.1f} s; the throw-away directory is gone.\n")
     out(_how_to_connect())
     return 0
 
 
-async def _play(base: Path) -> None:
-    server = StdioServerParameters(
-        command=sys.executable,
-        args=["-m", "aiaml_server"],
-        env={**os.environ, "AIAML_MEMORY_DIR": str(base), "AIAML_ENABLE_SYNC": "false"},
-    )
-    async with Client(server) as client:
-        tools = ", ".join(tool.name for tool in (await client.list_tools()).tools)
-        out(f"Connected to a server of version {__version__} with the tools {tools}.")
+def _play(place: Path) -> None:
+    with begun([sys.executable, "-m", "aiaml_server"], os.environ, place) as server:
+        tools = ", ".join(server.tools())
+        out(f"Connected to a server of version {server.version} with the tools {tools}.")
         out("\nToday, one agent remembers:")
-        stored = await _call(client, "remember", MEMORY)
+        stored = _call(server, "remember", MEMORY)
         out("\nNext week, another agent is asked for a place for dinner, and thinks first:")
-        found = await _call(client, "think", {"keywords": KEYWORDS})
+        found = _call(server, "think", {"keywords": KEYWORDS})
         out("\nThen it recalls what it found:")
-        await _call(client, "recall", {"memory_ids": [hit["id"] for hit in found]})
-    (path,) = (base / "files").glob(f"*_{stored['memory_id']}.md")
+        _call(server, "recall", {"memory_ids": [hit["id"] for hit in found]})
+    (path,) = (place / "base" / "files").glob(f"*_{stored['memory_id']}.md")
     out(f"\nAll there is on disk is files/{path.name}:\n")
     out(_indented(path.read_text(encoding="utf-8")))
 
 
-async def _call(client: Client, tool: str, arguments: dict[str, Any]) -> Any:
+def _call(server: Conversation, tool: str, arguments: dict[str, Any]) -> Any:
     given = ", ".join(f"{key}={json.dumps(value)}" for key, value in arguments.items())
     out(_indented(f"{tool}({given})"))
-    result = await client.call_tool(tool, arguments)
-    value = json.loads(result.content[0].text)  # type: ignore[union-attr]
+    value = server.call(tool, arguments)
     out(_indented(f"-> {json.dumps(value)}"))
-    if result.is_error:
-        raise SystemExit(1)
     return value
 
 
