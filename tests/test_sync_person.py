@@ -528,6 +528,34 @@ def test_what_git_takes_off_the_disk_is_brought_back(
     assert set(own.files) == set(bob.files) == before.keys() - {gone.name}
 
 
+@pytest.mark.parametrize("words", [
+    ("revert", "--no-edit", "HEAD~1"), ("reset", "--quiet", "--hard", "HEAD~2"),
+    ("rebase", "--quiet", "--onto", "HEAD~3", "HEAD~2"), ("commit", "--amend", "-m", "In my words"),
+    ("branch", "--force", "aiaml", "aiaml~2"), ("update-ref", "refs/heads/aiaml", "aiaml~2"),
+])  # fmt: skip
+@pytest.mark.parametrize("checked_out", [True, False])
+def test_our_own_branch_is_not_taken_back(
+    alone: Machine, words: tuple[str, ...], checked_out: bool
+) -> None:
+    """A person moves `aiaml` itself, or what is moved along with it."""
+    for number in range(4):
+        alone.remember(f"number {number}")
+        alone.synced()
+    before = dict(alone.files)
+    if checked_out:
+        alone.git("checkout", "--quiet", "aiaml")
+    if not (checked_out and words[0] == "branch"):  # which git refuses
+        as_person(alone.base, *words)
+    for _ in range(2):
+        alone.synced()
+    assert alone.files == before == content_of(alone.base, "aiaml")
+    assert alone.git("status", "--porcelain") == ""
+    gone = alone.base / "files" / min(before)
+    gone.unlink()
+    alone.synced()
+    assert gone.name not in content_of(alone.base, "aiaml")
+
+
 def test_a_memory_that_git_took_to_another_branch_before_we_saw_it_is_kept(ada: Machine) -> None:
     """It was remembered, committed and left behind between two rounds."""
     ada.remember("one")
@@ -602,6 +630,43 @@ def test_what_a_persons_branch_still_has_does_not_come_back(
     assert name not in own.files
     assert own.files == bob.files == content_of(remote)
     assert len(own.files) == 2
+
+
+@pytest.mark.parametrize("branch", ["main", "aiaml"])
+def test_what_others_forgot_is_forgotten_when_a_person_pulls_it(
+    own: Machine, bob: Machine, remote: Path, branch: str
+) -> None:
+    """Their commit says so, and comes here by a pull by hand before sync fetches it."""
+    settle([own, bob])
+    name = min(own.files)
+    forget(bob, name)
+    bob.synced()
+    own.git("checkout", "--quiet", branch)
+    as_person(own.base, "pull", "--quiet", "--no-rebase", "--no-edit", str(remote), "main")
+    settle([own, bob])
+    assert name not in own.files
+    assert own.files == bob.files == content_of(remote)
+    assert len(own.files) == 2
+
+
+def test_what_was_restored_is_not_forgotten_by_a_copy_of_the_commit_that_forgot_it(
+    alone: Machine,
+) -> None:
+    """A person's rebase makes the old commits anew."""
+    memories = [alone.remember(text).file_name for text in ("one", "two", "three")]
+    alone.synced()
+    data = alone.files[memories[1]]
+    forget(alone, memories[1])
+    alone.synced()
+    alone.git("branch", "old")
+    (alone.base / "files" / memories[1]).write_bytes(data)
+    alone.synced()
+    alone.git("checkout", "--quiet", "old")
+    as_person(alone.base, "rebase", "--quiet", "--force-rebase", "HEAD~3")
+    alone.synced()
+    alone.git("checkout", "--quiet", "main")
+    alone.synced()
+    assert set(alone.files) == set(memories) == set(content_of(alone.base, "aiaml"))
 
 
 def test_a_rebase_over_a_forgotten_memory_does_not_bring_it_back(

@@ -26,7 +26,7 @@ from aiaml_server.files import check_own, own_directory, read_own, replace_atomi
 from aiaml_server.store import Stamp
 
 from .command import Command, GitFailed
-from .moves import NONE, UNFINISHED, Journal
+from .moves import NONE, UNFINISHED, Journal, moved_by_others
 from .refs import quiet
 from .rewrite import FILE
 from .union import Entry, is_memory
@@ -113,6 +113,17 @@ class Checkout:
             return {}
         entries = tree(self._git, "HEAD")
         return {path: entry.oid for path, entry in entries.items()}
+
+    def before_others(self) -> str:
+        """Return where we left our branch, if a person has moved it since; else empty."""
+        path = self._exclude.parent.parent / "logs" / self._ours
+        tip, left = self._name_of(self._ours), moved_by_others(path)
+        if not left or tip in self._settled:
+            return ""
+        self._settled.add(tip)
+        if self._branch() == self._ours:
+            self._take_note(tip)  # which the index is up to
+        return self._name_of(f"{left}^{{commit}}")
 
     def to_follow(self) -> Iterator[str]:
         """Yield the commits of a person that our branch lacks and is to have.

@@ -121,11 +121,10 @@ class Journal:
         """
         length, line = state.end
         _, text = _from(self._log, length - len(line))
-        lines = [_LINE.fullmatch(each) for each in text[len(line) :].splitlines()]
-        if not text.startswith(line) or None in lines:
+        lines = _lines(text[len(line) :])
+        if not text.startswith(line) or len(lines) < text.count(b"\n", len(line)):
             return None
-        found = [(each[1].decode(), each[2]) for each in lines if each]
-        return [(commit, why) for commit, why in found if not why.startswith(_OURS)]
+        return [(commit, why) for commit, why in lines if not why.startswith(_OURS)]
 
     def is_under_way(self, since: State) -> bool:
         """Whether git may be changing files, or did since a state."""
@@ -162,6 +161,21 @@ class Journal:
         if len(words) != len(State._fields) or not words[0].isdecimal():
             return None
         return State((int(words[0]), line), *words[1:])
+
+
+def moved_by_others(log: Path) -> str:
+    """Return where we left a branch, by its log; empty where nobody has moved it since."""
+    lines = _lines(_from(log, -_TAIL)[1])
+    if lines and lines[-1][1].startswith(_OURS):
+        return ""
+    ours = [commit for commit, why in _lines(_bytes(log)) if why.startswith(_OURS)]
+    return ours[-1] if ours else ""
+
+
+def _lines(text: bytes) -> list[tuple[str, bytes]]:
+    """Return what each line of a log says: where to, and why."""
+    matches = map(_LINE.fullmatch, text.splitlines())
+    return [(match[1].decode(), match[2]) for match in matches if match]
 
 
 def _bytes(path: Path) -> bytes:

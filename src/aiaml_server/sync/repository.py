@@ -487,6 +487,11 @@ class Repository:
         """Have in our branch what a person committed."""
         if self.joining():
             return
+        if before := self._checkout.before_others():
+            tip = self.head()
+            ours = self._marked(self._both(before, tip, self._followed))
+            if ours != tip:
+                self.git.update_ref("-m", "aiaml: go on", self.branch(), ours, tip)
         try:
             for commit in self._checkout.to_follow():
                 self._join(commit, self._followed)
@@ -642,7 +647,8 @@ class Repository:
         """Return a commit that holds both, where theirs are a person's on this machine.
 
         Ours stay as they are: the remote may have them by now. What these commits lack, or have as
-        it was before in ours, may be so because the person's git moved; the disk tells better.
+        it was before in ours, may be so because the person's git moved; the disk tells better. But
+        what sync itself forgot elsewhere, and the person has pulled, is forgotten.
         """
         bases = self._bases(ours, theirs)
         if theirs in bases:
@@ -651,10 +657,21 @@ class Repository:
         now = self._tree(ours)
         unlike = {p: each for p, each in their.items() if is_memory(p) and each != now.get(p)}
         old = {p for p, each in unlike.items() if not each or (p, each.oid) in self._versions(ours)}
+        if any(not each for each in unlike.values()):
+            told = self._deleted(theirs, ours, by=b"Forget memory ")
+            old -= told - self._deleted(ours, theirs)
         old |= asked.to_forget(self.base) - now.keys() if unlike else set()
         if ours in bases and not old and not self.held_back.keys() & their.keys():
             return theirs
         return self._together(ours, theirs, mine, {p: their[p] for p in their.keys() - old})
+
+    def _deleted(self, commit: str, other: str, by: bytes = b"") -> set[bytes]:
+        """Return what was deleted up to a commit, by messages of some beginning, and not before."""
+        commits = self.git.rev_list("--no-merges", commit, f"^{other}")
+        words = ("--stdin", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=D")
+        output = self.git.diff_tree(*words, "--format=%x01%s", "--", "files", istream=commits)
+        found = (each.replace(b"\n", b"\0").split(b"\0") for each in output.split(b"\1")[1:])
+        return {path for subject, *paths in found if subject.startswith(by) for path in paths}
 
     def _bases(self, ours: str, theirs: str) -> list[str]:
         return quiet(self.git, "merge_base", "--all", ours, theirs).split()
