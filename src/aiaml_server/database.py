@@ -195,29 +195,40 @@ class Database(SharedFile):
         """Read anew what may have been read of a transaction that came to nothing."""
         self.postings.rolled_back()
         self._read_at = -1
+        self._agreed_at = ()
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Read one state. What agreed with its checksums is believed until the file is written."""
+        """Read one state of the database, whatever other processes write meanwhile."""
         with super().snapshot():
-            status = self.path.stat() if self.path else None
-            written = (status.st_mtime_ns, status.st_size) if status else ()
-            now = (self.changed_by_others(), self.sql.total_changes, *written)
-            if self._agreed_at != now:
-                self._believe_nothing()
-                self._agreed_at = now
+            self._believe()
             yield
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Write all or nothing; what is read before is compared with its checksums."""
+        """Write all or nothing, alone among the processes."""
         with super().transaction():
-            self._believe_nothing()
+            others = self._believe()
+            room = self._last_id() + 1 + SEGMENT  # with what one step adds
+            self._agreed.extend(bytes(max(0, room - len(self._agreed))))
             yield
+        self._agreed_at = (others, *self._written())  # our own writing harms nothing
 
-    def _believe_nothing(self) -> None:
-        self._agreed = bytearray(self._last_id() + 1 + SEGMENT)  # and what a step adds
-        self._agreed_at = ()
+    def _believe(self) -> int:
+        """Go on believing what agreed with its checksums, unless somebody has written since.
+
+        Return what `changed_by_others` says.
+        """
+        others = self.changed_by_others()
+        if self._agreed_at != (others, *self._written()):
+            self._agreed = bytearray(self._last_id() + 1)
+            self._agreed_at = (others, *self._written())
+        return others
+
+    def _written(self) -> tuple[int, ...]:
+        """Return the file's time and size, which tell who writes to it other than by SQLite."""
+        status = self.path.stat() if self.path else None
+        return (status.st_mtime_ns, status.st_size) if status else ()
 
     # --- files ----------------------------------------------------------------------------------
 
@@ -439,6 +450,8 @@ class Database(SharedFile):
             texts = chain.from_iterable(searched for _, searched in self.texts(its))
             terms = set(chain.from_iterable(tokenize(text) for _, text in texts))
             self.postings.remove(segment, {number % SEGMENT for number in its}, terms)
+        for number in numbers:
+            self._agreed[number] = 0  # the number may be given again
         for table in ("files", "texts", "unindexed"):
             rows = [(number,) for number in numbers]
             self.sql.executemany(f"DELETE FROM {table} WHERE id = ?", rows)
