@@ -105,6 +105,18 @@ def test_the_demo_shows_the_whole_way() -> None:
     assert str(Path(sys.executable)) in done.stdout
 
 
+@pytest.mark.skipif(os.name != "posix", reason="Windows tells it otherwise")
+def test_a_reader_of_the_demo_may_leave() -> None:
+    """As behind `| head -1`: that is no failure of the server's."""
+    with subprocess.Popen(
+        [*SERVER, "demo"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as running:
+        assert running.stdout and running.stderr and running.stdout.readline()
+        running.stdout.close()
+        assert running.stderr.read() == b""
+        running.wait(30)
+
+
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no such signals")
 @pytest.mark.parametrize("seconds", [0.0, 0.02, 0.1])
 def test_ctrl_c_ends_the_demo_quietly(seconds: float) -> None:

@@ -38,11 +38,32 @@ class Conversation:
         self._to: IO[bytes] = process.stdin
         self._from: IO[bytes] = process.stdout
         self._id = 0
-        self.version: str = self.ask("initialize", _HELLO)["serverInfo"]["version"]
-        self._send({"method": "notifications/initialized"})
+        with _answered("initialize"):
+            self.version: str = self._ask("initialize", _HELLO)["serverInfo"]["version"]
+            self._send({"method": "notifications/initialized"})
 
-    def ask(self, method: str, params: Mapping[str, Any]) -> Any:
-        """Send a request and return its result."""
+    def tools(self) -> list[str]:
+        """Return the names of the tools.
+
+        Raises:
+            NoAnswer: see there.
+        """
+        with _answered("tools/list"):
+            return [tool["name"] for tool in self._ask("tools/list", {})["tools"]]
+
+    def call(self, tool: str, arguments: Mapping[str, Any]) -> Any:
+        """Call a tool and return its value.
+
+        Raises:
+            NoAnswer: see there; or the tool failed.
+        """
+        with _answered(tool):
+            result = self._ask("tools/call", {"name": tool, "arguments": arguments})
+            if result.get("isError"):
+                raise NoAnswer(f"{tool}: {result['content'][0]['text']}")
+            return json.loads(result["content"][0]["text"])
+
+    def _ask(self, method: str, params: Mapping[str, Any]) -> Any:
         self._id += 1
         self._send({"id": self._id, "method": method, "params": params})
         while line := self._from.readline():
@@ -53,20 +74,18 @@ class Conversation:
                 return message["result"]
         raise NoAnswer(f"it ended, or did not answer {method} in {_SECONDS:.0f} s")
 
-    def tools(self) -> list[str]:
-        """Return the names of the tools."""
-        return [tool["name"] for tool in self.ask("tools/list", {})["tools"]]
-
-    def call(self, tool: str, arguments: Mapping[str, Any]) -> Any:
-        """Call a tool and return its value."""
-        result = self.ask("tools/call", {"name": tool, "arguments": arguments})
-        if result.get("isError"):
-            raise NoAnswer(f"{tool}: {result['content'][0]['text']}")
-        return json.loads(result["content"][0]["text"])
-
     def _send(self, message: Mapping[str, Any]) -> None:
         self._to.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
         self._to.flush()
+
+
+@contextmanager
+def _answered(what: str) -> Iterator[None]:
+    """Turn whatever a wrong answer, or none, leads to into `NoAnswer`."""
+    try:
+        yield
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise NoAnswer(f"{what}: {error!r}") from error
 
 
 @contextmanager
@@ -89,10 +108,10 @@ def begun(
     try:
         with _started(command, {**outer, **own}, place, log) as process:
             yield Conversation(process)
-    except (NoAnswer, OSError, ValueError, LookupError, TypeError) as error:
+    except NoAnswer as error:
         lines = log.read_text("utf-8", "replace").splitlines() if log.exists() else []
         said = " / ".join(line.strip() for line in lines[-5:])
-        found = f"`{' '.join(command)}` does not serve: {error or type(error).__name__}"
+        found = f"`{' '.join(command)}` does not serve: {error}"
         raise NoAnswer(f"{found}; it said: {said}" if said else found) from error
 
 
@@ -100,7 +119,7 @@ def begun(
 def _started(
     command: Sequence[str], environ: Mapping[str, str], place: Path, log: Path
 ) -> Iterator[subprocess.Popen[bytes]]:
-    with log.open("wb") as stream:
+    with log.open("wb") as stream, _answered("it cannot be started"):
         process = subprocess.Popen(  # noqa: S603 (this installation)
             command,
             stdin=subprocess.PIPE,

@@ -37,9 +37,9 @@ def _tried(context: Context, place: Path) -> str:
         if not set(tools) >= _TOOLS:
             raise NoAnswer(f"it has the tools {sorted(tools)}")
         stored = server.call("remember", _NOTE)["memory_id"]
-        (hit,) = server.call("think", {"keywords": ["trial"]})
-        (recalled,) = server.call("recall", {"memory_ids": [stored]})
-        if hit["id"] != stored or recalled["content"] != _NOTE["content"]:
+        found = [hit["id"] for hit in server.call("think", {"keywords": ["trial"]})]
+        recalled = [each["content"] for each in server.call("recall", {"memory_ids": [stored]})]
+        if (found, recalled) != ([stored], [_NOTE["content"]]):
             raise NoAnswer("what was remembered was not what was found")
         took = time.perf_counter() - start - answered
     return (
