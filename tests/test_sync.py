@@ -477,31 +477,11 @@ def test_closing_commits_what_is_new_in_time(alone: Machine) -> None:
 
 def test_a_server_whose_client_leaves_has_committed(tmp_path: Path) -> None:
     """A client that remembers and closes at once: the server ends in time, the memory is in git."""
-    arguments = {"agent": "claude", "user": "marco", "topics": ["test"], "content": "hello"}
-    start = {"protocolVersion": "2025-06-18", "capabilities": {},
-             "clientInfo": {"name": "test", "version": "1"}}  # fmt: skip
-    requests: list[dict[str, object]] = [
-        {"id": 1, "method": "initialize", "params": start},
-        {"method": "notifications/initialized"},
-        {"id": 2, "method": "tools/call", "params": {"name": "remember", "arguments": arguments}},
-    ]
-    with subprocess.Popen(
-        [sys.executable, "-m", "aiaml_server"],
-        env={**os.environ, "AIAML_MEMORY_DIR": str(tmp_path / "base")},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    ) as server:
-        assert server.stdin
-        assert server.stdout
-        for request in requests:
-            server.stdin.write(json.dumps({"jsonrpc": "2.0", **request}).encode() + b"\n")
-        server.stdin.flush()
-        answers = [json.loads(server.stdout.readline()) for _ in range(2)]
-        server.stdin.close()
+    with Client(tmp_path / "base", environ={"AIAML_ENABLE_SYNC": "true"}) as client:
+        memory_id = client.remember("hello")["memory_id"]
         started = time.monotonic()
-        assert server.wait(10) == 0
+        assert client.close() == 0
         assert time.monotonic() - started < 2.0
-    memory_id = answers[1]["result"]["structuredContent"]["memory_id"]
     assert memory_id in git(tmp_path / "base", "log", "-1", "--format=%s")
 
 
