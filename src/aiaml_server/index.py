@@ -41,7 +41,12 @@ class Mismatch(AiamlError):  # noqa: N818
 
 
 class Index:
-    """Finds memories by keyword and by id. Safe to use from any thread."""
+    """Finds memories by keyword and by id. Safe to use from any thread.
+
+    Attributes:
+        repaired: what was wrong with the file, where it had to be made anew; empty otherwise.
+        unusable: why it is kept in memory; empty while it is on disk.
+    """
 
     def __init__(self, store: Store, *, check: bool = False, lasting: bool = True) -> None:
         """Make the index of a store; nothing is opened before the first question.
@@ -51,6 +56,7 @@ class Index:
             check: compare each answer with the literal scan.
             lasting: whether many questions are to come, so that it pays to watch the directory.
         """
+        self.repaired = self.unusable = ""
         self._store = store
         self._check = check
         self._lasting = lasting
@@ -211,13 +217,14 @@ class Index:
                 database.close()
         return file_of(self._place), there
 
-    @staticmethod
-    def _make_anew(file: Path, error: Exception) -> None:
+    def _make_anew(self, file: Path, error: Exception) -> None:
         log.warning("The index %s is made anew: %s", file, error)
+        self.repaired = f"the index {file} is made anew: {error}"
         remove(file)
 
     def _move_to_memory(self, file: Path, error: Exception) -> None:
         log.warning("The index %s cannot be used, so it is kept in memory: %s", file, error)
+        self.unusable = f"the index {file} cannot be used, so it is kept in memory: {error}"
         self._on_disk = False
 
     # --- recording ------------------------------------------------------------------------------

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 from aiaml_server.database import databases, remove
@@ -25,6 +24,7 @@ _UNWATCHED = (
 _MORE_INSTANCES = (
     "end programs that watch many files, or `sudo sysctl fs.inotify.max_user_instances=1024`"
 )
+_CHECK_DISK = "nothing is lost; should it come again, check the disk"
 
 
 def index(context: Context) -> Iterator[Finding]:
@@ -33,13 +33,17 @@ def index(context: Context) -> Iterator[Finding]:
         return
     store = Store(base)
     asked = context.scan.answers
-    with _complaints() as complaints, closing(Index(store)) as questioned:
+    with closing(Index(store)) as questioned:
         wrong = [each for each in asked if not _agree(store, questioned, each, context)]
         unwatched = questioned.lacks_watch
         missing = set(questioned.newest()) ^ context.scan.names
         if missing:  # of this very moment, in which others may be writing
             missing = {name for name, _ in store.scan()} ^ set(questioned.newest())
-    yield from (_unusable(base, complaint) for complaint in complaints)
+    if questioned.repaired:
+        yield Finding("index", "warning", questioned.repaired, _CHECK_DISK)
+    if questioned.unusable:
+        remedy = f"answers are right but slow until {base / '.index'} can be written"
+        yield Finding("index", "warning", questioned.unusable, remedy)
     if unwatched:
         yield Finding("index", "warning", _UNWATCHED, _MORE_INSTANCES)
     if not (wrong or missing):
@@ -67,31 +71,9 @@ def _anew(base: Path) -> Fix:
     return Fix(f"delete the index in {base / '.index'}, which is made anew", delete)
 
 
-def _unusable(base: Path, complaint: str) -> Finding:
-    if "made anew" in complaint:
-        remedy = "nothing is lost; should it come again, check the disk"
-    else:
-        remedy = f"answers are right but slow until {base / '.index'} can be written"
-    return Finding("index", "warning", complaint, remedy)
-
-
 def _sizes(base: Path) -> str:
     paths = [path for path in (base / ".index").glob("*.sqlite*") if path.is_file()]
     kinds = len([path for path in paths if path.suffix == ".sqlite"])
     size = in_bytes(sum(path.stat().st_size for path in paths))
     others = f", of these {plural(kinds - 1, 'file')} of other Pythons" if kinds > 1 else ""
     return f"{size}{others}"
-
-
-@contextmanager
-def _complaints() -> Iterator[list[str]]:
-    """Collect what the index says in the log, which nobody would see otherwise."""
-    found: list[str] = []
-    handler = logging.Handler()
-    handler.emit = lambda record: found.append(record.getMessage())  # type: ignore[method-assign]
-    log = logging.getLogger("aiaml_server.index")
-    log.addHandler(handler)
-    try:
-        yield found
-    finally:
-        log.removeHandler(handler)
