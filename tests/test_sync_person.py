@@ -52,6 +52,21 @@ def test_a_deleted_repository_is_made_anew_while_the_server_runs(
     assert ada.git("status", "--porcelain") == ""
 
 
+def test_a_repository_that_is_replaced_while_the_server_runs_is_gone_on_with(
+    ada: Machine, bob: Machine, remote: Path
+) -> None:
+    """A person puts a fresh clone in its place; our branch is made there anew."""
+    ada.remember("one")
+    settle([ada, bob])
+    shutil.rmtree(ada.base / ".git")
+    git(ada.base.parent, "clone", "--quiet", "--no-checkout", str(remote), "fresh")
+    (ada.base.parent / "fresh" / ".git").rename(ada.base / ".git")
+    bob.remember("two")
+    settle([bob, ada])
+    assert ada.files == bob.files == content_of(remote)
+    assert len(ada.files) == 2
+
+
 def _worktree(base: Path) -> None:
     other = base.parent / "other"
     git(base.parent, "init", "--quiet", str(other))
@@ -142,6 +157,21 @@ def test_a_persons_hooks_do_not_run_at_a_remote_that_is_a_path(
 def alone(tmp_path: Path) -> Machine:
     """A machine without a remote."""
     return Machine(tmp_path / "alone")
+
+
+@pytest.fixture
+def own(ada: Machine) -> Machine:
+    """A machine with two memories, which the person has committed to main beside their notes."""
+    ada.remember("one")
+    ada.remember("two")
+    ada.synced()
+    commit_file(ada.base, "notes.txt", "v1")
+    ada.remember("three")
+    ada.synced()
+    ada.git("add", "-f", "files/*.md")
+    as_person(ada.base, "commit", "--quiet", "-m", "All")
+    ada.synced()
+    return ada
 
 
 def commit_file(base: Path, name: str, text: str, message: str = "By hand") -> None:
@@ -275,6 +305,24 @@ def test_a_repository_of_an_earlier_version_goes_on(ada: Machine, remote: Path) 
     ada.synced()
     assert set(content_of(remote)) == {other.file_name}
     assert b"more" in content_of(remote)[other.file_name]
+
+
+def test_what_an_earlier_version_hid_is_there_again(own: Machine) -> None:
+    """It told git not to miss files that were not on disk; a file of a person's stayed away."""
+    memory = f"files/{min(own.files)}"
+    own.git("update-index", "--skip-worktree", "notes.txt", memory)
+    (own.base / "notes.txt").unlink()
+    (own.base / "local.txt").write_text("v1")
+    own.git("add", "local.txt")
+    as_person(own.base, "commit", "--quiet", "-m", "Local")
+    own.git("update-index", "--skip-worktree", "local.txt")
+    (own.base / "local.txt").write_text("my own")
+    own.restart()
+    own.synced()
+    assert (own.base / "notes.txt").read_text() == "v1"
+    assert own.git("ls-files", "-t").splitlines().count("S local.txt") == 1
+    assert own.git("ls-files", "-t").count("S ") == 1
+    assert own.git("status", "--porcelain") == ""
 
 
 # --- what a person types ------------------------------------------------------------------------
@@ -441,21 +489,6 @@ def test_what_git_took_away_between_two_rounds_is_not_forgotten(alone: Machine) 
 
 
 # --- what git does is no wish to forget ---------------------------------------------------------
-
-
-@pytest.fixture
-def own(ada: Machine) -> Machine:
-    """A machine with two memories, which the person has committed to main beside their notes."""
-    ada.remember("one")
-    ada.remember("two")
-    ada.synced()
-    commit_file(ada.base, "notes.txt", "v1")
-    ada.remember("three")
-    ada.synced()
-    ada.git("add", "-f", "files/*.md")
-    as_person(ada.base, "commit", "--quiet", "-m", "All")
-    ada.synced()
-    return ada
 
 
 def staged_and_reset(base: Path) -> None:

@@ -176,6 +176,13 @@ class Play:
         """Another branch comes in."""
         self.git(machine, "merge", "--no-edit", self.branch(machine))
 
+    def exchange(self, machine: Machine) -> None:
+        """A pull by hand, or a push."""
+        if self.random.random() < 0.6:
+            self.git(machine, "pull", "--no-rebase", "--no-edit", str(self.remote), "main")
+        else:
+            self.git(machine, "push", str(self.remote), "HEAD:main")
+
     def pick(self, machine: Machine) -> None:
         """An old commit again, or taken back."""
         verb = self.random.choice((["cherry-pick"], ["revert", "--no-edit"]))
@@ -244,6 +251,7 @@ class Play:
         by_git = {
             self.note: 4, self.commit_all: 5, self.amend: 1, self.look_back: 3, self.rebase: 4,
             self.reset: 3, self.stash: 3, self.switch: 4, self.merge: 2, self.pick: 1, self.end: 2,
+            self.exchange: 2,
         }  # fmt: skip
         actions = anywhere if self.random.random() < 0.5 else by_git
         action = self.random.choices(list(actions), list(actions.values()))[0]

@@ -204,6 +204,29 @@ class Checkout:
         if not self._name_of(self._ours) and (start := self.start()):
             self._git.update_ref("-m", "aiaml: begin", self._ours, start)
 
+    def unhide(self) -> None:
+        """Undo what earlier versions did: they told git not to miss files that a person misses."""
+        if (self._directory / "info" / "sparse-checkout").exists():
+            return
+        entries = self._git.ls_files("-t", "-z").split(b"\0")
+        hidden = {
+            entry[2:]: os.path.lexists(self._base / os.fsdecode(entry[2:]))
+            for entry in entries
+            if entry.startswith(b"S ")
+        }
+        # Where no person ever committed anything, these are files of other machines' persons.
+        is_persons = not self._is_made_by_us() or self.journal.has_commits()
+        missed = [p for p, is_here in hidden.items() if is_persons and not is_here]
+        missed = [path for path in missed if not is_memory(path)]
+        shown = [path for path, is_here in hidden.items() if is_here and is_memory(path)] + missed
+        with suppress(GitFailed):  # another git has the index; the next start does it
+            for command, words, paths in (
+                (self._git.update_index, ("--no-skip-worktree",), shown),
+                (self._git.checkout_index, ("-u",), missed),
+            ):
+                if paths:
+                    command(*words, "-z", "--stdin", istream=b"\0".join((*paths, b"")))
+
     def bring_along(self, apart: Container[bytes]) -> None:
         """Move the checked-out branch to ours, with the index, where nothing of a person is in it.
 

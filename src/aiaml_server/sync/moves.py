@@ -126,6 +126,10 @@ class Journal:
             return None
         return [(commit, why) for commit, why in lines if not why.startswith(_OURS)]
 
+    def has_commits(self) -> bool:
+        """Whether a person has committed anything here, as far as the log goes back."""
+        return any(_COMMITTED.match(why) for _, why in _lines(_bytes(self._log)))
+
     def is_under_way(self, since: State) -> bool:
         """Whether git may be changing files, or did since a state."""
         with suppress(OSError):

@@ -116,7 +116,7 @@ class Repository:
         self.forgetting: frozenset[bytes] = frozenset()  # deletions that wait for a person's word
         self.missing: frozenset[bytes] = frozenset()  # what `pending` found to be brought in
         self.brought_back = 0  # memories, since this was made
-        self._adopted = False
+        self._adopted = 0  # the number of what is called `.git`
         self.erased = ""  # what was forgotten at another machine's word, in a sentence
         self._missing: Missing = ""
         self._looked = False  # for a join that another process did not finish
@@ -138,9 +138,11 @@ class Repository:
         """
         if not (self.base / ".git").exists():  # also deleted under a running server
             self._create()
-            self._adopted = False
-        if not self._adopted:
+        place = (self.base / ".git").stat().st_ino  # or replaced
+        if place != self._adopted:
             self._adopt()
+            self._adopted = place
+        self._checkout.begin()
         self._clear_leftovers()
         self.erasure.load()
         self._obstacle = self._checkout.obstacle()
@@ -205,8 +207,7 @@ class Repository:
         self.find()
         for name, text in (("attributes", _EXACT), ("exclude", _IGNORED)):
             _ensure_text(self.common / "info" / name, text)
-        self._checkout.begin()
-        self._adopted = True
+        self._checkout.unhide()
 
     def _clear_leftovers(self) -> None:
         left = [*self.directory.glob("*.lock"), *self.directory.glob("fast_import_crash_*")]
