@@ -31,6 +31,9 @@ TOP_LEVEL = {
     "memory",
     "run_server.sh",
     "run_server.cmd",
+    "actions",
+    "scripts",
+    "skills",
 }
 
 
