@@ -109,6 +109,73 @@ def test_the_address_last_used_is_known_wherever_the_repository_lies(
     assert remembered(base) == str(remote)
 
 
+def _below(base: Path) -> None:
+    git(base.parent, "init", "--quiet")
+    base.mkdir()
+    commit_file(base, "notes.txt", "of the outer repository")
+
+
+def _another_tree(base: Path) -> None:
+    base.mkdir()
+    git(base, "init", "--quiet")
+    (base.parent / "elsewhere").mkdir()
+    git(base, "config", "core.worktree", str(base.parent / "elsewhere"))
+
+
+def _worktree_config(base: Path) -> None:
+    _worktree(base)
+    other = base.parent / "other"
+    git(other, "config", "extensions.worktreeConfig", "true")
+    git(base, "config", "--worktree", "core.autocrlf", "true")
+    git(other, "config", "--worktree", "core.bare", "true")
+
+
+def _sha256(base: Path) -> None:
+    base.mkdir()
+    git(base, "init", "--quiet", "--object-format=sha256")
+
+
+@pytest.mark.parametrize("made", [
+    _worktree, _submodule, _separate, _link, _below, _another_tree, _worktree_config,
+    _sha256,
+])  # fmt: skip
+def test_memories_come_and_go_wherever_the_repository_lies(
+    tmp_path: Path, made: Callable[[Path], None]
+) -> None:
+    """Remembered, edited, forgotten on either side; nothing of an outer repository is touched."""
+    base = tmp_path / "outer" / "base"
+    base.parent.mkdir()
+    made(base)
+    remote = tmp_path / "remote"
+    kind = "sha256" if made is _sha256 else "sha1"
+    git(tmp_path, "init", "--quiet", "--bare", "--initial-branch=main", f"--object-format={kind}",
+        str(remote))  # fmt: skip
+    ada, bob = Machine(base, remote), Machine(tmp_path / "bob", remote)
+    if made is _sha256:
+        bob.base.mkdir()
+        bob.git("init", "--quiet", "--object-format=sha256")
+    mine, theirs = ada.remember("mine"), bob.remember("theirs")
+    settle([ada, bob])
+    before = dict(ada.files)
+    assert set(before) == {mine.file_name, theirs.file_name}
+    assert ada.files == bob.files == content_of(remote)
+    ada.path(theirs).write_bytes(ada.path(theirs).read_bytes() + b"edited\n")
+    forget(bob, mine.file_name)
+    settle([ada, bob])
+    assert set(ada.files) == {theirs.file_name}
+    assert b"edited" in bob.files[theirs.file_name]
+    for words in (("add", "-f", "files/*.md"), ("commit", "--allow-empty", "-qm", "All"),
+                  ("reset", "--quiet", "--hard", "HEAD~1")):  # fmt: skip
+        as_person(ada.base, *words)
+    settle([ada, bob])
+    assert set(ada.files) == {theirs.file_name}
+    ada.path(theirs).unlink()
+    settle([ada, bob])
+    assert ada.files == bob.files == content_of(remote) == {}
+    outer = git(base.parent, "ls-files") if (base.parent / ".git").is_dir() else ""
+    assert "files/" not in outer
+
+
 # --- what a person has configured ---------------------------------------------------------------
 
 
