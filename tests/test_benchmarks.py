@@ -88,6 +88,15 @@ def test_every_row_is_measured_and_written(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["RESULTS.md"]
 
 
+def test_two_versions_are_measured_beside_each_other() -> None:
+    """Every row has a ratio; here both are this one."""
+    source = BENCHMARKS.parent / "src"
+    printed = run("versions.py", source, "--sizes", "20", "--rounds", "1")
+    rows = [line for line in printed.splitlines() if line.startswith("| ")][1:]
+    assert len(rows) == 11
+    assert all(line.endswith(" x |") for line in rows)
+
+
 def rows_of(document: str) -> list[str]:
     """Return the first column of the table between a document's marks."""
     table = document.partition("<!-- end -->")[0]
