@@ -59,7 +59,7 @@ def starts(place: Path, repeats: int) -> Iterator[tuple[str, str, str]]:
         with Server(command, place, settings):
             pass
 
-    for name in ("aiaml", "sessions", "compartments"):
+    for name in ("aiaml", "sessions", "compartments", "citations"):
         ours, bare = in_turn(
             repeats, partial(start, *OURS, "--toolset", name), partial(start, *BARE)
         )

@@ -117,6 +117,8 @@ def _search(screen: Screen, given: Mapping[str, Any]) -> int:
             screen.out(f"    stale: {answers.places(checked)}")
     for remark in answers.remarks(found):
         screen.note(remark)
+    if not found.hits:
+        screen.note("no memory was found")
     return VALID if found.hits else STALE
 
 
@@ -176,6 +178,8 @@ def _list(screen: Screen, given: Mapping[str, Any]) -> int:
         screen.out(f"{memory.id}  {memory.subject}{late}")
     for sentence in scan.broken.values():
         screen.note(f"cannot be read: {sentence}")
+    if not scan.memories:
+        screen.note("there are no memories")
     return VALID
 
 
@@ -428,7 +432,7 @@ VERBS = (
     Verb(
         "verify",
         "See whether the cited lines are still there.\n\nID is a memory's id or file; without one,"
-        " all are verified. Exit codes: 0 valid, 1 stale, 2 could not look, or not at each.",
+        " all are verified. Exit codes: 0 valid, 1 stale, 2 could not look at all or some.",
         (
             "verify",
             "verify --update",

@@ -34,7 +34,7 @@ class Document(NamedTuple):
 
 _OPENS = re.compile(r"\ufeff?---[ \t]*(?:\r?\n)")
 _CLOSES = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
-_UNREADABLE = re.compile(
+UNREADABLE = re.compile(
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]|\r(?!\n)"
 )
 
@@ -64,14 +64,14 @@ def read_map(text: str, start: int = 0, end: int | None = None, line: int = 1) -
     end = len(text) if end is None else end
     try:
         root = _Reader(text, start, end, line).root()
-    except _Unknown as unknown:
+    except Unknown as unknown:
         root = read_foreign(text, start, end, line, str(unknown))
     if not isinstance(root.value, dict):
         raise MalformedMemory(f"line {root.line} must be a map, as in 'key: value'")
     return root
 
 
-class _Unknown(Exception):  # noqa: N818 (no error yet: PyYAML may know it)
+class Unknown(Exception):  # noqa: N818 (no error yet: PyYAML may know it)
     """What this reader does not take."""
 
     def __init__(self, line: int, what: str) -> None:
@@ -91,9 +91,9 @@ class _Reader:
 
     def __init__(self, text: str, start: int, end: int, number: int) -> None:
         self._text, self._start, self._end, self._number = text, start, end, number
-        if found := _UNREADABLE.search(text, start, end):
+        if found := UNREADABLE.search(text, start, end):
             line = number + text.count("\n", start, found.start())
-            raise _Unknown(
+            raise Unknown(
                 line, f"holds the character U+{ord(found[0]):04X}; write it as an escape in quotes"
             )
         self._lines = list(self._split())
@@ -104,7 +104,7 @@ class _Reader:
             return Node({}, "block", self._number, self._start, self._end)
         root = self._block(self._lines[0].indent)
         if self._at < len(self._lines):
-            raise _Unknown(self._lines[self._at].number, "is indented less than those before it")
+            raise Unknown(self._lines[self._at].number, "is indented less than those before it")
         return root
 
     def _split(self) -> Iterator[_Line]:
@@ -116,7 +116,7 @@ class _Reader:
             if text and text[0] not in "#\t":
                 yield _Line(number, at, len(line) - len(text), text, min(behind, self._end))
             elif text.lstrip("\t")[:1] not in ("", "#"):
-                raise _Unknown(number, "is indented by a tab; use spaces")
+                raise Unknown(number, "is indented by a tab; use spaces")
             at = behind
             number += 1
 
@@ -141,7 +141,7 @@ class _Reader:
             if rest[:1] in ("", "#"):
                 node = self._below(line, indent + 1, indent + 1)
             elif _is_item(rest) or rest[0] == "\t":
-                raise _Unknown(line.number, "is a list directly in a list")
+                raise Unknown(line.number, "is a list directly in a list")
             elif _USUAL_KEY.match(rest) or _KEY.match(rest):  # a map that begins beside the dash
                 self._at -= 1
                 self._lines[self._at] = line._replace(indent=column, text=rest)
@@ -165,7 +165,7 @@ class _Reader:
         while (line := self._next()) and line.indent == indent and not _is_item(line.text):
             found = _USUAL_KEY.match(line.text) or _KEY.match(line.text)
             if not found:
-                raise _Unknown(line.number, "is no 'key: value'")
+                raise Unknown(line.number, "is no 'key: value'")
             key = self._key(found["key"].rstrip(" \t"), line.number)
             if key in entries:
                 raise MalformedMemory(f"line {line.number} has the key {key!r} once more")
@@ -187,10 +187,10 @@ class _Reader:
         if written[0] in "'\"":
             text, end = _quoted(written, 0, line)
             if end != len(written):
-                raise _Unknown(line, "is no 'key: value'")
+                raise Unknown(line, "is no 'key: value'")
             return text
-        if not isinstance(_resolved(written, line), str) or written == "<<":
-            raise _Unknown(line, f"has the key {written}, which is no text; put it in quotes")
+        if not isinstance(resolved(written, line), str) or written == "<<":
+            raise Unknown(line, f"has the key {written}, which is no text; put it in quotes")
         return written
 
     def _below(self, line: _Line, least: int, column: int) -> Node:
@@ -209,7 +209,7 @@ class _Reader:
 
     def _check_indent(self, indent: int) -> None:
         if (line := self._next()) and line.indent > indent:
-            raise _Unknown(line.number, "is indented more than those before it")
+            raise Unknown(line.number, "is indented more than those before it")
 
     # --- on one line ----------------------------------------------------------------------------
 
@@ -218,10 +218,10 @@ class _Reader:
         node, end = _value(text, 0, line.number, start, in_flow=False)
         rest = text[end:].strip(" \t")
         if rest and not (rest[0] == "#" and text[end] in " \t"):
-            raise _Unknown(line.number, f"goes on after its value with {rest[:20]!r}")
+            raise Unknown(line.number, f"goes on after its value with {rest[:20]!r}")
         follows = self._next()
         if follows and follows.indent > line.indent:
-            raise _Unknown(
+            raise Unknown(
                 follows.number, "goes on with the value of the line before; put it on one line"
             )
         return node
@@ -245,13 +245,13 @@ _PLAIN = re.compile(r"(?:[^ \t:]+|:(?![ \t]|$)|[ \t](?!#))+")
 _PLAIN_IN_FLOW = re.compile(r"(?:[^ \t:,\[\]{}]+|:(?![ \t,\[\]{}]|$)|[ \t](?!#))+")
 _INDICATES = re.compile(r"[-?:](?=[ \t,\[\]{}]|$)")
 _NOT_FIRST = "[]{},#&*!|>'\"%@`"
-_WORDS: dict[str, bool | None] = {"": None, "~": None}
+WORDS: dict[str, bool | None] = {"": None, "~": None}
 for _word, _means in (
     ("null", None),
     *((w, True) for w in ("yes", "true", "on")),
     *((w, False) for w in ("no", "false", "off")),
 ):
-    _WORDS |= dict.fromkeys((_word, _word.capitalize(), _word.upper()), _means)
+    WORDS |= dict.fromkeys((_word, _word.capitalize(), _word.upper()), _means)
 _INT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?[0-9]+\.[0-9]*(?:[eE][-+][0-9]+)?")
 _OTHER_NUMBER = re.compile(
@@ -275,14 +275,14 @@ def _value(text: str, at: int, line: int, base: int, *, in_flow: bool) -> tuple[
         value, end = _quoted(text, at, line)
         return Node(value, "scalar", line, base + at, base + end), end
     if not first or first in _NOT_FIRST or (first in "-?:" and _INDICATES.match(text, at)):
-        raise _Unknown(
+        raise Unknown(
             line, f"has the value {text[at : at + 20]!r}; write it in quotes, on one line"
         )
     found = (_PLAIN_IN_FLOW if in_flow else _PLAIN).match(text, at)
     assert found  # noqa: S101 (its first character may be one)
     written = found[0].rstrip(" \t")
     end = at + len(written)
-    value = _resolved(written, line)
+    value = resolved(written, line)
     return Node(value, "scalar", line, base + at, base + end, written), end
 
 
@@ -299,7 +299,7 @@ def _flow(text: str, at: int, line: int, base: int) -> tuple[Node, int]:
             key = named.value
             at = _skip(text, at)
             if not isinstance(key, str) or key in entries or not re.match(r":[ \t]", text[at:]):
-                raise _Unknown(line, "has a map in {} that is not {key: value}")
+                raise Unknown(line, "has a map in {} that is not {key: value}")
             at = _skip(text, at + 1)
         node, at = _value(text, at, line, base, in_flow=True)
         part = Part(base + begin, base + at, 0, node)
@@ -311,7 +311,7 @@ def _flow(text: str, at: int, line: int, base: int) -> tuple[Node, int]:
         if text[at : at + 1] == ",":
             at = _skip(text, at + 1)
         elif text[at : at + 1] != closing:
-            raise _Unknown(line, f"has a {text[start]} that is not closed on it")
+            raise Unknown(line, f"has a {text[start]} that is not closed on it")
     value: Any = {key: each.node.value for key, each in entries.items()}
     if closing == "]":
         value = [each.node.value for each in items]
@@ -329,7 +329,7 @@ def _quoted(text: str, at: int, line: int) -> tuple[str, int]:
     single = text[at] == "'"
     found = _SINGLE.match(text, at) if single else _DOUBLE.match(text, at)
     if not found:
-        raise _Unknown(line, "has a quotation that is not closed on it")
+        raise Unknown(line, "has a quotation that is not closed on it")
     if single:
         return found[1].replace("''", "'"), found.end()
 
@@ -337,10 +337,10 @@ def _quoted(text: str, at: int, line: int) -> tuple[str, int]:
         code = escape[1]
         if len(code) > 1:
             if int(code[1:], 16) > 0x10FFFF:
-                raise _Unknown(line, f"has the escape {escape[0]}, which is no character")
+                raise Unknown(line, f"has the escape {escape[0]}, which is no character")
             return chr(int(code[1:], 16))
         if code not in _ESCAPES:
-            raise _Unknown(line, f"has the escape {escape[0]}, which YAML does not know")
+            raise Unknown(line, f"has the escape {escape[0]}, which YAML does not know")
         return _ESCAPES[code]
 
     said = _ESCAPE.sub(meant, found[1])
@@ -349,10 +349,10 @@ def _quoted(text: str, at: int, line: int) -> tuple[str, int]:
     return said, found.end()
 
 
-def _resolved(written: str, line: int) -> Any:
+def resolved(written: str, line: int) -> Any:
     """Return what a plain scalar means."""
-    if written in _WORDS:
-        return _WORDS[written]
+    if written in WORDS:
+        return WORDS[written]
     if written[0].isalpha():
         return written
     if _INT.fullmatch(written):
@@ -360,10 +360,10 @@ def _resolved(written: str, line: int) -> Any:
     if _FLOAT.fullmatch(written):
         return float(written)
     if _OTHER_NUMBER.fullmatch(written):
-        raise _Unknown(
+        raise Unknown(
             line,
             f"has the number {written}, which not all readers take for the same; put it in quotes",
         )
     if written in ("=", "<<"):
-        raise _Unknown(line, f"has the value {written}; put it in quotes")
+        raise Unknown(line, f"has the value {written}; put it in quotes")
     return written

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 Kind = str
 """`scalar`, `flow` (on one line), `block` (by indentation), or `foreign` (read by PyYAML)."""
 
+_NOTHING: Mapping[str, Part] = MappingProxyType({})
 
-@dataclass(slots=True)  # not frozen: that takes twice as long
+
 class Node:
-    """A value, and where it stands.
+    """A value, and where it stands. No dataclass, since there are dozens in each file.
 
     Attributes:
         value: text, number, truth, None, list or dict.
@@ -25,14 +26,27 @@ class Node:
         items: a list's parts.
     """
 
-    value: Any
-    kind: Kind
-    line: int
-    start: int
-    end: int
-    written: str = ""
-    entries: Mapping[str, Part] = field(default_factory=dict)
-    items: Sequence[Part] = ()
+    __slots__ = ("end", "entries", "items", "kind", "line", "start", "value", "written")
+
+    def __init__(
+        self,
+        value: Any,
+        kind: Kind,
+        line: int,
+        start: int,
+        end: int,
+        written: str = "",
+        entries: Mapping[str, Part] = _NOTHING,
+        items: Sequence[Part] = (),
+    ) -> None:
+        self.value = value
+        self.kind = kind
+        self.line = line
+        self.start = start
+        self.end = end
+        self.written = written
+        self.entries = entries
+        self.items = items
 
 
 class Part(NamedTuple):

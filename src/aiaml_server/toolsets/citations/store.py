@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ from .failures import DiskError, InvalidInput, MalformedMemory, NotFound
 from .frontmatter import Document, read
 from .lock import alone
 from .model import KEYS, PREFIX, Memory, identity, is_id, memory
+from .usual import read_values
 from .writing import block, updated
 
 MAX_FILE = 1024 * 1024  # bytes
@@ -81,7 +82,7 @@ class Store:
             name[: -len(end)] for name in names if name.startswith(PREFIX) and name.endswith(end)
         )
 
-    def document(self, memory_id: str) -> Document:
+    def document(self, memory_id: str, reader: Callable[[str], Document] = read) -> Document:
         """Return a memory's file.
 
         Raises:
@@ -96,13 +97,15 @@ class Store:
         try:
             data = read_regular(self._file(memory_id), MAX_FILE)
         except (FileNotFoundError, NotADirectoryError):
-            raise NotFound(f"there is no memory {memory_id}") from None
+            near = [each for each in self.ids() if each.startswith(memory_id)]
+            hint = f"; did you mean {near[0]}?" if len(near) == 1 else ""
+            raise NotFound(f"there is no memory {memory_id}{hint}") from None
         except MalformedFile as error:
             raise MalformedMemory(f"{self.path(memory_id)}: {error}") from error
         except OSError as error:
             raise _refused(self.path(memory_id), error) from error
         try:
-            return read(data.decode("utf-8"))
+            return reader(data.decode("utf-8"))
         except UnicodeDecodeError as error:
             line = data.count(b"\n", 0, error.start) + 1
             raise MalformedMemory(f"{self.path(memory_id)}: line {line} is not UTF-8") from error
@@ -115,7 +118,7 @@ class Store:
         known = self._seen.get(memory_id)
         if known and stamp and known[0] == stamp:
             return known[1]
-        document = self.document(memory_id)
+        document = self.document(memory_id, read_values)
         try:
             found = memory(document, memory_id)
         except MalformedMemory as error:

@@ -51,10 +51,11 @@ def citations() -> None:
 
 def _parameter(option: Option) -> click.Parameter:
     kind: Any = int if option.number else click.Choice(option.choices) if option.choices else str
+    metavar = f"{option.metavar}..." if option.many else option.metavar
     if not option.name.startswith("-"):
         return click.Argument(
             [option.name],
-            metavar=f"{option.metavar}..." if option.many else option.metavar,
+            metavar=metavar if option.needed else f"[{metavar}]",
             nargs=-1 if option.many else 1,
             required=option.needed,
         )
