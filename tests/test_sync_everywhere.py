@@ -419,15 +419,17 @@ def test_a_persons_branch_that_has_it_is_named_and_left(
     memory = shared(ada, bob)
     ada.git("branch", "mine", "main")
     ada.git("tag", "v1", "main")
+    ada.git("worktree", "add", "-q", "--detach", str(ada.base.parent / "beside"), "main")
     mine = ada.git("rev-parse", "mine")
     said = aiaml(ada, "forget", "--everywhere", "--dry-run", memory.id)
-    assert "the branch mine and the tag v1" in said
+    assert f"the branch mine, the tag v1 and the worktree {ada.base.parent}" in said
     said = forget(ada, memory.id)
-    assert "the branch mine and the tag v1" in said
+    assert f"the branch mine, the tag v1 and the worktree {ada.base.parent}" in said
     assert ada.git("rev-parse", "mine", "v1").split() == [mine, mine]
     assert ada.git("fsck", "--no-dangling") == ""
     ada.git("branch", "-q", "-D", "mine")
     ada.git("tag", "-d", "v1")
+    ada.git("worktree", "remove", "--force", str(ada.base.parent / "beside"))
     settle([ada, bob])
     for machine in (ada, bob):
         is_gone(machine)

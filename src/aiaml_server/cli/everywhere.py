@@ -24,6 +24,7 @@ from aiaml_server.terminal import (
     one_line,
     out,
     out_json,
+    passing,
     plural,
     width,
 )
@@ -91,6 +92,7 @@ def _meant(ids: Sequence[str], setting: Settings) -> Meant:
 
     with opened() as bank:
         bank.commit()
+        passing("looking through the history …")
         known = git_history(setting)
         pasts = list(
             {past.id: past for past in (_past(each, bank, known) for each in ids)}.values()
@@ -103,7 +105,9 @@ def _meant(ids: Sequence[str], setting: Settings) -> Meant:
             return parse(data.decode()).id in found
         return False
 
-    return Meant(found, [past.words() for past in pasts], names, plan(setting.base, names, is_one))
+    takes = plan(setting.base, names, is_one)
+    passing()
+    return Meant(found, [past.words() for past in pasts], names, takes)
 
 
 def _past(memory_id: str, bank: MemoryBank, known: History) -> Past:

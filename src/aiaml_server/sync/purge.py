@@ -8,6 +8,7 @@ that it may have written a moment ago.
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -71,12 +72,24 @@ def holders(repository: Repository, files: Iterable[bytes]) -> list[str]:
     checked_out = repository.name_of("HEAD^{commit}")
     if checked_out and checked_out != tip and wanted & _objects(git, "--indexed-objects"):
         found.append("the index (`git status`)")
+    for path, oid in _detached(git):
+        here = Path(path).resolve() == repository.base.resolve()
+        if not here and wanted & _objects(git, oid):
+            found.append(f"the worktree {path}")
     return found
 
 
 def held(repository: Repository) -> set[bytes]:
     """Return which of the objects that are to be gone are still there."""
     return present(repository.git, repository.erasure.left().files)
+
+
+def _detached(git: Command) -> Iterator[tuple[str, str]]:
+    """Yield where a commit is checked out that no branch may lead to, and its name."""
+    for part in os.fsdecode(git.worktree("list", "--porcelain")).split("\n\n"):
+        fields = dict(line.partition(" ")[::2] for line in part.splitlines())
+        if "detached" in fields:
+            yield fields["worktree"], fields["HEAD"]
 
 
 def _called(name: str) -> str:
