@@ -166,6 +166,14 @@ class Erasure:
         lines += [b"file " + each for each in sorted(files)]
         self._write("erased-left", b"".join(line + b"\n" for line in lines))
 
+    def has_tried(self, state: bytes) -> bool:
+        """Whether nothing more could be removed in this state of the repository."""
+        return _read(self._place / "erased-tried") == mark(state)
+
+    def tried(self, state: bytes) -> None:
+        """Note that nothing more can be removed until this state is another."""
+        self._write("erased-tried", mark(state))
+
     def _write(self, name: str, data: bytes) -> None:
         own_directory(self._place)
         if data:

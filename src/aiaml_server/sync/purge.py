@@ -34,12 +34,14 @@ _BESIDE = (".idx", ".pack", ".rev", ".bitmap", ".mtimes")  # the first makes the
 def purge(repository: Repository) -> None:
     """Remove what is left of histories that were rewritten, but for what a person's refs lead to.
 
+    It looks through all of the repository, so it is not done again before something there changes.
+
     Raises:
         GitFailed: git could not; it is tried again.
         OSError: the disk refused.
     """
     erasure = repository.erasure
-    if not any(erasure.left()):
+    if erasure.has_tried(_state(repository)):
         return
     _clean_refs(repository)
     repository.cut_logs()
@@ -53,20 +55,44 @@ def purge(repository: Repository) -> None:
         if hold.had:
             _remove(git, repository.common / "objects", gone)
     erasure.leave(present(git, left.tips), present(git, left.files))
+    if not present(git, gone):
+        erasure.tried(_state(repository))
+
+
+def _state(repository: Repository) -> bytes:
+    """Return what tells whether a person's refs, or git's logs of them, have changed."""
+    left, tip = repository.erasure.left(), repository.head()
+    found = [*sorted(left.tips | left.files)]
+    names = []
+    for name, oid, _ in _refs(repository):
+        if oid != tip:
+            names.append(name)
+            found.append(f"{name} {oid}".encode())
+    if (checked_out := repository.name_of("HEAD^{commit}")) != tip:
+        names.append("HEAD")
+        found.append(checked_out.encode())
+    logs = (repository.common / "logs" / name for name in names)
+    return b"\n".join([*found, *(b"%d" % path.stat().st_size for path in logs if path.is_file())])
+
+
+def _refs(repository: Repository) -> Iterator[tuple[str, str, bool]]:
+    """Yield the refs that are not ours: name, object, and whether it is checked out."""
+    format_ = "--format=%(HEAD)%(refname) %(objectname)"
+    for line in os.fsdecode(repository.git.for_each_ref(format_)).splitlines():
+        name, _, oid = line[1:].partition(" ")
+        if name != repository.branch() and not name.startswith("refs/aiaml/"):
+            yield name, oid, line.startswith("*")
 
 
 def holders(repository: Repository, files: Iterable[bytes]) -> list[str]:
     """Say what of the person's own still leads to files that are, or are to be, forgotten."""
     git, wanted = repository.git, set(files)
-    ours, tip = repository.branch(), repository.head()
+    tip = repository.head()
     if not wanted:
         return []
     found = []
-    lines = git.for_each_ref("--format=%(HEAD)%(refname) %(objectname)").decode().splitlines()
-    for line in lines:
-        name, _, oid = line[1:].partition(" ")
-        along = line.startswith("*") and oid == tip
-        along = along or name == ours or name.startswith("refs/aiaml/")
+    for name, oid, is_checked_out in _refs(repository):
+        along = is_checked_out and oid == tip
         if not along and wanted & _objects(git, name):
             found.append(_called(name))
     checked_out = repository.name_of("HEAD^{commit}")

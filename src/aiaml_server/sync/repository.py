@@ -610,14 +610,6 @@ class Repository:
         is_done = self.erasure.is_clean(head) and self.erasure.marks <= self.erasure.told_by(head)
         return 0 if is_done else self.join(head)
 
-    def left_of_erased(self) -> bytes:
-        """Return what is still to be removed, and what a person's refs lead to; empty for none."""
-        left = self.erasure.left()
-        if not any(left):
-            return b""
-        refs: bytes = self.git.for_each_ref("--format=%(refname) %(objectname)")
-        return b" ".join([refs, *sorted(left.tips | left.files)])
-
     def author(self, commit: str) -> str:
         """Return the name that a commit is by."""
         return _text(self.git.log("-1", "--no-show-signature", "--format=%an", commit, "--"))

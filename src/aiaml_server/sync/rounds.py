@@ -66,7 +66,6 @@ class Rounds:
         self._closing = closing
         self._missing: Missing = missing
         self._erase = erase
-        self._purged = b""  # the state after which nothing more could be removed
         self._lock = Lock(settings.base / ".sync.lock")
         self._repository = Repository(settings.base)
         self.tidy = Tidy(self._repository)
@@ -202,13 +201,11 @@ class Rounds:
         self._until_quiet(lambda: self._repository.erase(self._erase))
 
     def _purge(self) -> None:
-        """Have nothing left of it in the repository; once, as long as the same leads to it."""
+        """Have nothing left of it in the repository."""
         try:
-            state = self._repository.left_of_erased()
-            if state and state != self._purged:
+            if any(self._repository.erasure.left()):
                 self.progress.begin("removing what nothing leads to any more")
                 purge(self._repository)
-                self._purged = self._repository.left_of_erased()
         except (GitFailed, OSError) as error:
             log.info("Not all that was forgotten is removed from the repository: %s", error)
 
