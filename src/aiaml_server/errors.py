@@ -140,7 +140,8 @@ class StoreError(AiamlError):
     """
 
     def __init__(self, doing: str, path: str | os.PathLike[str], cause: OSError) -> None:
-        super().__init__(f"cannot {doing} {os.fspath(path)}: {_in_words(cause)}")
+        why = _WORDS.get(cause.errno or 0) or (cause.strerror or str(cause)).lower()
+        super().__init__(f"cannot {doing} {os.fspath(path)}: {why}")
         self.path = path
         self.cause = cause
 
@@ -158,7 +159,3 @@ _WORDS = {
     errno.EMFILE: "this process has too many files open",
     errno.ENFILE: "the system has too many files open",
 }
-
-
-def _in_words(cause: OSError) -> str:
-    return _WORDS.get(cause.errno or 0) or (cause.strerror or str(cause)).lower()

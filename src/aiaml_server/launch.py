@@ -34,7 +34,9 @@ def command_of(
         source: where it was installed from, if not from an index: a URL as pip takes it.
     """
     if launcher := environ.get("AIAML_LAUNCHER"):
-        return _batch(environ, launcher)
+        if launcher.lower().endswith((".cmd", ".bat")):  # Node.js, for one, does not start these
+            return [environ.get("COMSPEC") or find("cmd") or "cmd.exe", "/c", launcher]
+        return [launcher]
     path = environ.get("PATH")
     cached = any(re.fullmatch(r"(archive|builds|environments)-v\d+", p) for p in _parts(prefix))
     if cached and (
@@ -50,13 +52,6 @@ def command_of(
 
 def _parts(prefix: str) -> tuple[str, ...]:
     return tuple(re.split(r"[/\\]", prefix))
-
-
-def _batch(environ: Mapping[str, str], launcher: str) -> list[str]:
-    """Start a batch file through the shell that reads it: Node.js, for one, does not."""
-    if launcher.lower().endswith((".cmd", ".bat")):
-        return [environ.get("COMSPEC") or find("cmd") or "cmd.exe", "/c", launcher]
-    return [launcher]
 
 
 def _source() -> str:

@@ -60,10 +60,9 @@ class Unhurried(logging.Handler):
     def flush(self) -> None:
         """Wait until all is written, for half a second at most; called at exit as well."""
         with self._changed:
-            self._changed.wait_for(self._is_told, FLUSH_SECONDS)
-
-    def _is_told(self) -> bool:
-        return not self._thread or not (self._size or self._dropped)
+            self._changed.wait_for(
+                lambda: not self._thread or not (self._size or self._dropped), FLUSH_SECONDS
+            )
 
     def _write(self) -> None:
         while True:

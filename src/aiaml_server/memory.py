@@ -148,19 +148,16 @@ def _content(value: str) -> str:
 def format(memory: Memory) -> str:
     """Return the text of the memory's file; `parse` gives the same memory back."""
     verbatim = ["verbatim: true"] if memory.content != memory.content.strip() else []
+    bare_id = re.fullmatch(r"[0-9a-f]{8}", memory.id) and not _NUMBER.fullmatch(memory.id)
     bare_timestamp = is_iso(memory.timestamp)
     head = [
-        f"id: {memory.id if _is_bare_id(memory.id) else scalar(memory.id)}",
+        f"id: {memory.id if bare_id else scalar(memory.id)}",
         f"timestamp: {memory.timestamp if bare_timestamp else scalar(memory.timestamp)}",
         f"agent: {scalar(memory.agent)}",
         f"user: {scalar(memory.user)}",
         f"topics: [{', '.join(map(scalar, memory.topics))}]",
     ]
     return "\n".join(["---", *head, *verbatim, *memory.extra, "---", "", memory.content, ""])
-
-
-def _is_bare_id(text: str) -> bool:
-    return bool(re.fullmatch(r"[0-9a-f]{8}", text)) and not _NUMBER.fullmatch(text)
 
 
 # --- text → value -----------------------------------------------------------------------------

@@ -92,7 +92,9 @@ class Server(ProtocolServer[None]):
             NAME,
             title=NAME,
             version=__version__,
-            instructions=_instructions(toolsets),
+            instructions=toolsets[0].instructions
+            if len(toolsets) == 1
+            else "\n\n".join(each.brief for each in toolsets),
             lifespan=self._opened,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
@@ -291,12 +293,6 @@ def _unique(kind: str, named: Iterable[tuple[str, Any]]) -> dict[str, Any]:
             )
         found[name] = each
     return found
-
-
-def _instructions(toolsets: Sequence[Toolset]) -> str:
-    if len(toolsets) == 1:
-        return toolsets[0].instructions
-    return "\n\n".join(each.brief for each in toolsets)
 
 
 def _checked(tool: Tool, ready: Callable[[], Awaitable[None]]) -> CheckedTool:

@@ -77,7 +77,8 @@ def passing(text: str = "") -> None:
 
 def out_json(value: Any) -> None:
     """Print one JSON document, in which nothing is invisible: such characters are escaped."""
-    text = json.dumps(value, ensure_ascii=not _utf8(), indent=2)
+    encoding = (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "")
+    text = json.dumps(value, ensure_ascii=encoding != "utf8", indent=2)
     click.echo(_INVISIBLE.sub(lambda found: json.dumps(found[0])[1:-1], text))
 
 
@@ -265,7 +266,3 @@ def in_bytes(count: float) -> str:
 def joined(words: Sequence[str]) -> str:
     """Return words as a sentence has them: "a, b and c"."""
     return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
-
-
-def _utf8() -> bool:
-    return (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "") == "utf8"

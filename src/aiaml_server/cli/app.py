@@ -6,7 +6,7 @@ import os
 import sys
 import textwrap
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from importlib import import_module
@@ -172,12 +172,13 @@ def run(words: Sequence[str]) -> int:
 
 
 def _run(name: str, words: Sequence[str]) -> int:
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"  # no-color.org
     try:
         code = aiaml.main(
             list(words) or ["--help"],
             prog_name=name,
             standalone_mode=False,
-            color=None if _wants_colours(os.environ) else False,
+            color=False if plain else None,
         )
     except (KeyboardInterrupt, click.Abort):
         note("")
@@ -195,10 +196,6 @@ def _run(name: str, words: Sequence[str]) -> int:
     except Exception as error:  # noqa: BLE001 (a mistake of ours, told as a sentence)
         return _mistake(name, error)
     return code if isinstance(code, int) else DONE
-
-
-def _wants_colours(environ: Mapping[str, str]) -> bool:
-    return not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"  # https://no-color.org
 
 
 def _misused(name: str, error: click.ClickException) -> int:

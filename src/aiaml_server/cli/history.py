@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -250,7 +249,11 @@ def log(limit: int, since: str | None, json: bool) -> None:
     """
     start = _start(since)
     known = git_history(settings())
-    rows = list(islice(_rows(known, start), limit + 1))
+    rows: list[Row] = []
+    for changes in known.latest(start):
+        rows += [changes] if len(changes) > _MANY else [[change] for change in changes]
+        if len(rows) > limit:
+            break
     shown = rows[:limit]
     texts = known.texts(row[0].after or row[0].before for row in shown if len(row) == 1)
     if json:
@@ -270,11 +273,6 @@ def _start(since: str | None) -> float:
 
 Row = Sequence["Change"]
 """One change; or all those of a commit that has many."""
-
-
-def _rows(known: History, since: float) -> Iterator[Row]:
-    for changes in known.latest(since):
-        yield from [changes] if len(changes) > _MANY else ([change] for change in changes)
 
 
 def _print_rows(rows: Sequence[Row], texts: dict[Entry, str]) -> None:

@@ -96,7 +96,9 @@ def import_(
     with opened() as bank:
         kinds = [kind or _kind(source) for source in sources]
         reading = Reading(split=bool(split), without=_own_directory(bank, sources))
-        planner = _planner(bank, user, changed=changed)
+        known = [memory for _, memory in bank.store.scan()]
+        about = checked_user(user) if user else usual_user(known)
+        planner = Planner(known, about, changed=changed)
         for source, its_kind in zip(sources, kinds, strict=True):
             planner.consider(READERS[its_kind](source, reading))
         plan = planner.plan
@@ -127,11 +129,6 @@ def _own_directory(bank: MemoryBank, sources: Iterable[Path]) -> Path:
         if own.exists() and any(map(own.samefile, (source, *source.parents))):
             raise Ended(f"{source} lies in your own memory directory, {own}", USAGE)
     return own
-
-
-def _planner(bank: MemoryBank, user: str | None, *, changed: bool) -> Planner:
-    existing = [memory for _, memory in bank.store.scan()]
-    return Planner(existing, checked_user(user) if user else usual_user(existing), changed=changed)
 
 
 def _agreed() -> bool:

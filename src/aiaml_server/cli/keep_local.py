@@ -44,7 +44,9 @@ def keep_local(ids: Sequence[str], undo: bool) -> None:
     except OSError as error:
         raise StoreError("write", setting.base / guard.KEEP_LOCAL, error) from error
     if undo:
-        _tell_undone(sum(undone))
+        if not any(undone):
+            raise Ended("not kept here by this verb; a line in .gitignore may name it")
+        out(f"{plural(sum(undone), 'memory')} let into git again.")
         return
     out(f"{plural(len(names), 'memory')} kept on this computer.")
     if known := _in_history(setting, names):
@@ -53,12 +55,6 @@ def keep_local(ids: Sequence[str], undo: bool) -> None:
             f"Git's history keeps {what} until now, here and wherever it was pushed. `aiaml forget "
             "--everywhere` would remove that, and the memory."
         )
-
-
-def _tell_undone(count: int) -> None:
-    if not count:
-        raise Ended("not kept here by this verb; a line in .gitignore may name it")
-    out(f"{plural(count, 'memory')} let into git again.")
 
 
 def _names(ids: Sequence[str]) -> list[str]:

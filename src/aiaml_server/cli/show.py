@@ -190,7 +190,16 @@ def search(words: Sequence[str], lines: int, json: bool) -> None:
     with opened() as bank:
         hits = [(hit, memory) for hit in bank.think(keywords) if (memory := _of(bank, hit))]
     if json:
-        out_json([_hit_fields(hit, memory) for hit, memory in hits])
+        out_json(
+            [
+                {
+                    **fields(memory, hit.file_name),
+                    "relevance_score": hit.relevance_score,
+                    "matching_keywords": list(hit.matching_keywords),
+                }
+                for hit, memory in hits
+            ]
+        )
     else:
         for hit, memory in hits:
             _print_hit(hit, memory, lines)
@@ -202,14 +211,6 @@ def _of(bank: MemoryBank, hit: Hit) -> Memory | None:
     with suppress(FileNotFoundError, MalformedFile):
         return bank.store.read(hit.file_name)
     return None
-
-
-def _hit_fields(hit: Hit, memory: Memory) -> dict[str, Any]:
-    found = {
-        "relevance_score": hit.relevance_score,
-        "matching_keywords": list(hit.matching_keywords),
-    }
-    return {**fields(memory, hit.file_name), **found}
 
 
 def _print_hit(hit: Hit, memory: Memory, lines: int) -> None:

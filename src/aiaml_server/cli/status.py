@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -157,7 +158,8 @@ class Standing:
         times = {"committed": self.last.last_commit}
         if self.settings.remote:
             times |= {"fetched": self.last.last_fetch, "pushed": self.last.last_push}
-        yield f"{joined([_ago(what, time) for what, time in times.items()]).capitalize()}."
+        told = [f"{what} {_since(at)}" if at else f"never {what}" for what, at in times.items()]
+        yield f"{joined(told).capitalize()}."
 
     def _waiting(self) -> Iterator[str]:
         found = self.survey
@@ -222,10 +224,6 @@ def _unasked(found: Survey) -> str:
     return f"The remote was not asked yet{waiting}."
 
 
-def _ago(what: str, time: str | None) -> str:
-    return f"{what} {_since(time)}" if time else f"never {what}"
-
-
 def _since(time: str | None) -> str:
     return ago(instant(time) if time else None)
 
@@ -261,7 +259,8 @@ def sync(forget: bool, bring_back: bool, ids: tuple[str, ...]) -> None:
     if ids:
         release(setting, ids)
     missing: Missing = "forget" if forget else "bring back" if bring_back else ""
-    _quiet_log()
+    # What a round puts into a server's log is told by the verb in its own words.
+    logging.getLogger("aiaml_server.sync.rounds").setLevel(logging.ERROR)
     told = Told()
     try:
         after = once(setting, missing=missing, seconds=_PATIENCE, progress=told)
@@ -338,13 +337,6 @@ def _nothing_new(setting: Settings) -> str:
     if not setting.remote and not setting.base.is_dir():
         return "There are no memories yet."
     return "Nothing new, here or at the remote." if setting.remote else "Nothing new."
-
-
-def _quiet_log() -> None:
-    """What a round would put into a server's log is told by the verb in its own words."""
-    import logging  # noqa: PLC0415
-
-    logging.getLogger("aiaml_server.sync.rounds").setLevel(logging.ERROR)
 
 
 # --- where --------------------------------------------------------------------------------------
