@@ -282,7 +282,7 @@ def test_a_kill_at_any_step_is_made_good(
     slow = tmp_path / "bin" / "git"
     slow.parent.mkdir()
     real = shutil.which("git")
-    kill = f"kill -9 $(cat {tmp_path}/process); sleep 5"
+    kill = f"kill -9 $(cat {tmp_path}/process); exit 1"
     before, after = (kill, ":") if when == "before" else (":", kill)
     slow.write_text(
         f'#!/bin/sh\ncase " $* " in\n*" {verb} "*) if mkdir {tmp_path}/once 2>/dev/null; then\n'
