@@ -19,7 +19,7 @@ import anyio.to_thread
 import pytest
 from mcp import Client as SdkClient
 from mcp import StdioServerParameters
-from mcp.types import CallToolResult
+from mcp.types import CallToolResult, TextContent
 from pydantic import TypeAdapter
 
 from aiaml_server import server, toolsets
@@ -133,6 +133,24 @@ class Contract:
             assert set(parameters) == set(rules[tool.name])
             for parameter in parameters.values():
                 assert parameter["description"] and parameter["examples"]
+
+    @pytest.mark.anyio
+    async def test_an_argument_that_a_tool_has_not_is_refused(
+        self, client: SdkClient, tmp_path: Path
+    ) -> None:
+        """In the tool's shape, and its schema says so; a lenient tool does neither."""
+        with self.toolset(tmp_path) as toolset:
+            lenient = {each.name for each in toolset.tools if each.lenient}
+        shapes = self.shapes(tmp_path)
+        for tool in (await client.list_tools()).tools:
+            closed = tool.input_schema.get("additionalProperties") is False
+            assert closed == (tool.name not in lenient)
+            if closed:
+                result = await client.call_tool(tool.name, {"no_such_argument": 1})
+                assert result.is_error
+                assert isinstance(result.content[0], TextContent)
+                assert "no_such_argument" in result.content[0].text
+                shapes[tool.name].validate_python(json.loads(result.content[0].text))
 
     @pytest.mark.anyio
     async def test_annotations_are_true(self, client: SdkClient) -> None:

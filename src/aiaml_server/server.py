@@ -148,7 +148,7 @@ class Server(ProtocolServer[None]):
                     name=each.name,
                     title=each.title,
                     description=each.description,
-                    input_schema=each.parameters,
+                    input_schema=_closed(each.parameters, self._tools[each.name]),
                     output_schema=each.output_schema,
                     annotations=each.annotations,
                 )
@@ -164,6 +164,10 @@ class Server(ProtocolServer[None]):
             text = types.TextContent(type="text", text=f"Unknown tool: {params.name}")
             return types.CallToolResult(content=[text], is_error=True)
         tool = self._tools[params.name]
+        known = self._checked[params.name].parameters["properties"]
+        unknown = [name for name in params.arguments or {} if name not in known]
+        if unknown and not tool.lenient:
+            return _result(tool.failure(_no_arguments(unknown, known)), failed=True)
         try:
             run = self._checked[params.name].run
             called = await run(params.arguments or {}, None, convert_result=True)  # type: ignore[arg-type]
@@ -360,10 +364,24 @@ def _reason(error: ToolError, tool: Tool) -> AiamlError | None:
     return None
 
 
+def _closed(schema: dict[str, Any], tool: Tool) -> dict[str, Any]:
+    """Say in a tool's input schema that it takes no other arguments, where it does not."""
+    return schema if tool.lenient else {**schema, "additionalProperties": False}
+
+
+def _no_arguments(unknown: Sequence[str], known: Iterable[str]) -> InvalidArguments:
+    there = f"there are {', '.join(known)}" if known else "it takes none"
+    return InvalidArguments(
+        {name[:100]: f"is no argument of this tool; {there}" for name in unknown}
+    )
+
+
 def _wrong_types(error: ValidationError, rules: Mapping[str, str]) -> InvalidArguments:
     """Say for each parameter what it must be; the given values, which are private, are not said."""
     details = error.errors(include_url=False, include_input=False)
-    missing = {str(each["loc"][0]): each["type"] == "missing" for each in details}
+    missing = {
+        str(each["loc"][0]): each["type"] == "missing" and len(each["loc"]) == 1 for each in details
+    }
     return InvalidArguments(
         {
             field: f"{'is missing, it ' if absent else ''}must be {rules[field]}"

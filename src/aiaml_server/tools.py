@@ -198,6 +198,7 @@ def toolset(settings: Settings) -> Toolset:
                 Remembered,
                 REMEMBER_RULES,
                 not_stored,
+                lenient=True,
             ),
             Tool(
                 "think",
@@ -209,6 +210,7 @@ def toolset(settings: Settings) -> Toolset:
                 not_searched,
                 reads=True,
                 repeatable=True,
+                lenient=True,
             ),
             Tool(
                 "recall",
@@ -220,6 +222,7 @@ def toolset(settings: Settings) -> Toolset:
                 not_recalled,
                 reads=True,
                 repeatable=True,
+                lenient=True,
             ),
         ),
         opened=opened,

@@ -79,6 +79,8 @@ class Tool:
         destroys: whether it can take something away.
         repeatable: whether a second call with the same arguments changes nothing more.
         outside: whether it reaches beyond this computer.
+        lenient: whether arguments that it does not have are ignored. Otherwise they are refused: a
+            filter that is dropped would make a call mean more than was asked for.
     """
 
     name: str
@@ -92,6 +94,7 @@ class Tool:
     destroys: bool = False
     repeatable: bool = False
     outside: bool = False
+    lenient: bool = False
 
 
 @dataclass(frozen=True)
