@@ -110,3 +110,12 @@ def test_every_row_of_the_toolsets_is_measured() -> None:
     rows = [line.split(" | ")[0] for line in run("toolsets.py", "--quick").splitlines()]
     assert len(rows) > 12
     assert rows == [line.split(" | ")[0] for line in published.splitlines() if line[:1] == "|"]
+
+
+def test_every_row_of_citations_is_measured() -> None:
+    """And is one of those that are published."""
+    text = (BENCHMARKS / "RESULTS.md").read_text(encoding="utf-8")
+    section = text.partition("## Citations")[2].partition("\n## ")[0]
+    rows = [line.split(" | ")[0] for line in run("citations.py", "--quick").splitlines()]
+    published = [line.split(" | ")[0].replace("1,000", "100") for line in section.splitlines()]
+    assert len(rows) == 8 and [row for row in rows if row not in published] == []
