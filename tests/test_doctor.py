@@ -230,6 +230,37 @@ def test_a_server_that_says_something_else_is_an_error(base: Path, tmp_path: Pat
     assert report.having("error", "does not serve")
 
 
+def test_a_server_of_other_toolsets_is_tried_with_their_tools(base: Path) -> None:
+    """What is served here is what is tried."""
+    report = checked(base, "server", AIAML_TOOLSETS="sessions")
+    assert report.having("ok", "with 5 tools")
+
+
+def test_an_entry_that_cannot_start_is_an_error(base: Path) -> None:
+    """It names a toolset that there is not; one that there is, is named."""
+    home = {"HOME": str(base.parent), "USERPROFILE": str(base.parent)}
+    environ = {**os.environ, **home, "AIAML_MEMORY_DIR": str(base)}
+    install = [*SERVER, "install", "gemini", "--toolset", "sessions"]
+    subprocess.run(install, env=environ, check=True, capture_output=True)
+    assert checked(base, "clients").having("ok", "serves sessions")
+    (file,) = (base.parent / ".gemini").glob("settings.json")
+    file.write_text(file.read_text("utf-8").replace('"sessions"', '"session"'), "utf-8")
+    report = checked(base, "clients")
+    assert report.code == 3
+    assert report.having("error", "did you mean sessions?")
+
+
+def test_install_writes_no_entry_that_cannot_start(base: Path) -> None:
+    """A toolset that there is not, or a setting of one that cannot be used, is refused."""
+    home = {"HOME": str(base.parent), "USERPROFILE": str(base.parent)}
+    for variable, value in (("AIAML_TOOLSETS", "bad"), ("AIAML_REPOSITORIES", "not/absolute")):
+        environ = {**os.environ, **home, "AIAML_TOOLSETS": "sessions", variable: value}
+        install = [*SERVER, "install", "gemini"]
+        done = subprocess.run(install, env=environ, capture_output=True, text=True, check=False)
+        assert done.returncode == 2 and variable in done.stderr
+        assert not (base.parent / ".gemini").exists()
+
+
 # --- settings -----------------------------------------------------------------------------------
 
 

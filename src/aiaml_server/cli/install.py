@@ -89,11 +89,7 @@ def install(
         raise click.UsageError("name clients, or say --all, --list or --print CLIENT")
     if listing:
         return _list(json)
-    variables = _variables(os.environ)
-    if served:
-        variables[toolsets.VARIABLE.name] = ",".join(
-            door.name for door in toolsets.chosen(served, {})
-        )
+    variables = _variables(os.environ, served)
     if printed:
         return _print(printed, variables)
     here = machine()
@@ -257,8 +253,8 @@ def _found(here: clients.Machine) -> list[Client]:
     return wanted
 
 
-def _variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings that go into an entry: those that are set here.
+def _variables(environ: Mapping[str, str], served: Sequence[str]) -> dict[str, str]:
+    """Return the settings that go into an entry: those that are set here, and what it serves.
 
     Raises:
         InvalidSetting: one cannot be used.
@@ -266,6 +262,9 @@ def _variables(environ: Mapping[str, str]) -> dict[str, str]:
     settings = Settings.from_environ(environ)
     if settings.remote_error:
         raise settings.remote_error
+    doors = toolsets.chosen(served, environ)
+    for variable in (each for door in doors for each in door.variables if environ.get(each.name)):
+        variable.value(environ)
     found = {
         name: value
         for name, value in sorted(environ.items())
@@ -273,6 +272,8 @@ def _variables(environ: Mapping[str, str]) -> dict[str, str]:
     }
     if "AIAML_MEMORY_DIR" in found:
         found["AIAML_MEMORY_DIR"] = str(settings.base)
+    if served:
+        found[toolsets.VARIABLE.name] = ",".join(door.name for door in doors)
     return found
 
 

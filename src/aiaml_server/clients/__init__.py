@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from aiaml_server.programs import find
@@ -92,6 +93,7 @@ class Connection(NamedTuple):
         connected: whether the file has an entry.
         command: what the entry starts.
         problems: what is wrong.
+        variables: the environment that the entry gives the program.
     """
 
     client: Client
@@ -100,6 +102,7 @@ class Connection(NamedTuple):
     connected: bool = False
     command: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
+    variables: Mapping[str, str] = MappingProxyType({})
 
 
 def located(entry: Entry, client: Client, machine: Machine) -> tuple[Path, bool]:
@@ -311,7 +314,12 @@ def _connection(entry: Entry, client: Client, path: Path) -> Connection:
         Problem(f"{path}: the entry {entry.name} {what}", remedy)
         for what, remedy in _problems(current, command, again)
     )
-    return Connection(client, path, True, True, command, problems)
+    return Connection(client, path, True, True, command, problems, _environment(current))
+
+
+def _environment(entry: Any) -> dict[str, str]:
+    given = entry.get("env") if isinstance(entry, dict) else None
+    return {str(k): str(v) for k, v in given.items()} if isinstance(given, dict) else {}
 
 
 def _command(entry: Any) -> tuple[str, ...]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from aiaml_server import toolsets
+from aiaml_server.errors import InvalidSetting
 from aiaml_server.programs import find
 
 from .context import Context
@@ -22,9 +24,19 @@ def clients(_: Context) -> Iterator[Finding]:
             level: Level = "error" if each.connected and not starts else "warning"
             remedy = problem.remedy or f"correct it, or run `aiaml install {each.client.name}`"
             yield Finding("clients", level, f"{each.client.title}: {problem.what}", remedy)
-        if each.connected and not each.problems:
-            good.append(f"{each.client.title} ({each.path})")
+        if not each.connected:
+            continue
+        try:
+            names = [door.name for door in toolsets.chosen([], each.variables)]
+        except InvalidSetting as error:
+            remedy = f"`aiaml install {each.client.name} --toolset NAME` puts it right"
+            what = f"{each.client.title}: {each.path}: the entry does not start, since {error}"
+            yield Finding("clients", "error", what, remedy)
+            continue
+        if not each.problems:
+            serves = "" if names == [toolsets.DEFAULT] else f", serves {' and '.join(names)}"
+            good.append(f"{each.client.title} ({each.path}{serves})")
     if good:
         yield Finding("clients", "ok", f"connected: {', '.join(good)}")
-    elif not any(each.problems for each in found):
+    elif not any(each.connected or each.problems for each in found):
         yield Finding("clients", "ok", "none is connected; `aiaml install --list` shows them")

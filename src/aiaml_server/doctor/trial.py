@@ -7,18 +7,19 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from aiaml_server import launch
+from aiaml_server import launch, toolsets
 from aiaml_server.conversation import NoAnswer, begun
+from aiaml_server.errors import InvalidSetting
+from aiaml_server.terminal import plural
 
 from .context import Context
 from .finding import REPORT, Finding
 
-_TOOLS = {"remember", "think", "recall"}
 _NOTE = {"agent": "doctor", "user": "nobody", "topics": ["trial"], "content": "a trial memory"}
 
 
 def server(context: Context) -> Iterator[Finding]:
-    """Shake hands, list the tools, remember, think and recall."""
+    """Shake hands, list the tools of what is served here; remember, think and recall."""
     with tempfile.TemporaryDirectory(prefix="aiaml-doctor-") as place:
         try:
             found = _tried(context, Path(place))
@@ -30,12 +31,20 @@ def server(context: Context) -> Iterator[Finding]:
 
 def _tried(context: Context, place: Path) -> str:
     """Have the whole conversation; return how long it took."""
+    try:
+        doors = toolsets.chosen([], context.environ)
+    except InvalidSetting:  # another check says so
+        doors = toolsets.chosen([], {})
+    named = [word for door in doors for word in (toolsets.OPTION, door.name)]
     start = time.perf_counter()
-    with begun(launch.command(), context.environ, place) as server:
+    with begun([*launch.command(), *named], context.environ, place) as server:
         answered = time.perf_counter() - start
         tools = server.tools()
-        if not set(tools) >= _TOOLS:
+        if set(tools) != {name for door in doors for name in door.tools}:
             raise NoAnswer(f"it has the tools {sorted(tools)}")
+        if toolsets.DEFAULT not in (door.name for door in doors):
+            count = plural(len(tools), "tool")
+            return f"version {server.version} answered in {answered:.1f} s, with {count}"
         stored = server.call("remember", _NOTE)["memory_id"]
         found = [hit["id"] for hit in server.call("think", {"keywords": ["trial"]})]
         recalled = [each["content"] for each in server.call("recall", {"memory_ids": [stored]})]
