@@ -161,7 +161,7 @@ class Play:
         (machine.base / "notes.txt").write_text(f"{self.random.random()}\n")
         if self.random.random() < 0.3:
             self.git(machine, "add", "-A", "-f", "files/*.md")
-        if self.git(machine, "stash", "push", *self.random.choice(([], ["-u"], ["-a"]))):
+        if self.git(machine, "stash", "push", *self.random.choice(([], [], ["-u"]))):
             self.perhaps_sync(machine)
             if self.random.random() < 0.9:
                 self.git(machine, "stash", "pop")
