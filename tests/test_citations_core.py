@@ -253,6 +253,12 @@ class TestReading(unittest.TestCase):
     def test_what_is_no_memory_is_said_with_the_line(self) -> None:
         """Each key has its rule."""
         head = "---\nid: mem-a\nsubject: s\n"
+        for stamp in (
+            "2026-01-18",
+            "2026-01-18T10:30:00.1+02:00",
+            "2026-01-18 10:30:00.123456789Z",
+        ):
+            assert memory(read(f"{head}created: {stamp}\n---\n"), "mem-a").created == stamp
         for line, part in {
             "confidence: 2": "line 4: confidence",
             "confidence: true": "line 4: confidence",
@@ -426,7 +432,7 @@ class TestFiles(Repository):
         file = self.root / saved.path
         old = self.text(saved)
         old = re.sub(r"(created|verified): .*", r"\1: 2020-01-01T00:00:00Z", old)
-        file.write_text(old, encoding="utf-8")
+        file.write_bytes(old.encode())
         self.memories.save("Other", FACT, id=saved.id, citations=[Citation("shop/prices.py", 5)])
         assert self.text(saved) == old.replace("Prices are in cents\n", "Other\n", 1)
         self.memories.save("Other", FACT, id=saved.id, citations=[Citation("shop/prices.py", 4)])
@@ -509,9 +515,9 @@ class TestFiles(Repository):
         saved = self.save()
         for word in ("alpha", "gamma"):
             file = self.root / saved.path
-            file.write_text(self.text(saved).replace("Divide", word), encoding="utf-8")
+            file.write_bytes((self.text(saved).replace("Divide", word)).encode())
             assert word in self.memories.get(saved.id).content
-            file.write_text(self.text(saved).replace(word, "Divide"), encoding="utf-8")
+            file.write_bytes((self.text(saved).replace(word, "Divide")).encode())
         (self.root / saved.path).unlink()
         assert self.memories.list().memories == {}
 
@@ -718,7 +724,7 @@ class TestVerifying(Repository):
         saved = self.save(citations=[Citation("shop/prices.py", 5), Citation("shop/prices.py", 8)])
         file = self.root / saved.path
         old = re.sub(r"verified: .*", "verified: 2020-01-01T00:00:00Z", self.text(saved))
-        file.write_text(old, encoding="utf-8")
+        file.write_bytes(old.encode())
         assert self.memories.is_overdue(self.memories.get(saved.id))
         assert self.memories.age(self.memories.get(saved.id)) > 2000  # type: ignore[operator]
         result = self.memories.verify(saved.id, update_timestamp=False)

@@ -136,7 +136,8 @@ def now() -> str:
 def instant(text: str) -> datetime | None:
     """Return the time that a text means; None where it means none. Without a zone it is UTC."""
     try:
-        found = datetime.fromisoformat(re.sub(r"[zZ]$", "+00:00", text.strip()))
+        whole = re.sub(r"\.[0-9]+", "", text.strip())  # Python 3.10 takes few forms of fractions
+        found = datetime.fromisoformat(re.sub(r"[zZ]$", "+00:00", whole))
     except ValueError:
         return None
     return found if found.tzinfo else found.replace(tzinfo=timezone.utc)

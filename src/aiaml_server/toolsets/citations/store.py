@@ -55,7 +55,8 @@ class Store:
         self._check_links()
 
     def _check_links(self) -> None:
-        if os.path.realpath(self.directory) != os.fspath(self.directory):
+        real = os.path.realpath(self.directory)
+        if os.path.normcase(real) != os.path.normcase(self.directory):
             raise DiskError(f"{self._name} is, or lies behind, a link; it could lead outside")
 
     def path(self, memory_id: str) -> str:
