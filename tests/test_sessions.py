@@ -26,6 +26,7 @@ from hypothesis import strategies as st
 from mcp import Client as SdkClient
 
 from aiaml_server import toolsets
+from aiaml_server.errors import InvalidSetting
 from aiaml_server.server import Server
 from aiaml_server.toolset import at
 from aiaml_server.toolsets.sessions.checking import check
@@ -502,6 +503,88 @@ def test_no_file_is_reached_through_a_link(
             codes.add(type(refused).__name__)
     assert codes == {"OutsideRepository"}
     assert secret.read_bytes() == before
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege there")
+@pytest.mark.parametrize("name", ["_summary.md", f"logs/{DAY}.md"])
+@pytest.mark.parametrize("kind", ["link", "pipe", "directory"])
+def test_a_start_that_is_refused_makes_nothing(
+    name: str, kind: str, repo: Path, tmp_path: Path
+) -> None:
+    """All that is there is looked at before anything is written."""
+    path = repo / BELOW / name
+    path.parent.mkdir(parents=True)
+    if kind == "link":
+        path.symlink_to(tmp_path / "elsewhere")
+    elif kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.mkdir()
+    before = sorted((repo / ".github").rglob("*"))
+    expected = "OutsideRepository" if kind == "link" else "MalformedLog"
+    assert code_of(lambda: AgentMemory(str(repo), "aristotle").start(DAY)) == expected
+    assert sorted((repo / ".github").rglob("*")) == before
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege there")
+def test_the_repository_itself_is_reached_through_no_link(repo: Path, tmp_path: Path) -> None:
+    """Whatever is allowed; the way to it is the person's, and may have links."""
+    link = tmp_path / "link"
+    link.symlink_to(repo)
+    for root in (str(link), f"{link}/", f"{link}/."):
+        for allowed in ([], [str(tmp_path)], [root]):
+            with pytest.raises(Refused, match=re.escape(str(repo))) as refused:
+                AgentMemory(root, "a", allowed)
+            assert type(refused.value).__name__ == "OutsideRepository"
+    (tmp_path / "ways").symlink_to(tmp_path)
+    for allowed in ([], [str(tmp_path)]):
+        assert AgentMemory(str(tmp_path / "ways" / "shop"), "b", allowed).start(DAY).file
+    assert not [each for each in check(link) if "repo_root" in str(each)]
+
+
+def test_a_setting_without_a_directory_is_no_permission(tmp_path: Path) -> None:
+    """An empty list would allow everything; only a variable that is not set does."""
+    values = toolsets.door("sessions").values
+    for value in (os.pathsep, os.pathsep * 3, " "):
+        with pytest.raises(InvalidSetting, match="AIAML_REPOSITORIES"):
+            values({"AIAML_REPOSITORIES": value})
+    one = f"{tmp_path}{os.pathsep}"
+    assert values({"AIAML_REPOSITORIES": one}) == {"AIAML_REPOSITORIES": (str(tmp_path),)}
+    assert values({"AIAML_REPOSITORIES": ""}) == values({}) == {"AIAML_REPOSITORIES": ()}
+
+
+def test_a_wrong_header_field_is_named_at_its_own_line(memory: AgentMemory, repo: Path) -> None:
+    """With any line ends, and a heading of two lines."""
+    good = log_of(repo).read_text("utf-8")
+    wrong = good.replace("Date: 2025-01-20", "Date: 2025-01-21").replace(
+        "aristotle\n", "plato\n", 1
+    )
+    for end in ("\n", "\r\n", "\r"):
+        log_of(repo).write_bytes(wrong.replace("\n", end).encode())
+        (found,) = check(log_of(repo))
+        assert [each.line for each in found.remarks] == [4, 5]
+        with pytest.raises(Refused, match="line 4: the header says Agent Name 'plato'"):
+            memory.append("Decisions", "x", DAY)
+    log_of(repo).write_text(wrong.replace("## Header\n", "Header\n------\n"), "utf-8")
+    (found,) = check(log_of(repo))
+    assert [each.line for each in found.remarks] == [5, 6]
+
+
+@pytest.mark.parametrize("name", ["_schema.md", "_summary.md", f"logs/{DAY}.md"])
+def test_control_characters_are_found_as_they_are_refused(
+    name: str, memory: AgentMemory, repo: Path
+) -> None:
+    """Each line that holds one is named, and what was written by hand can still be added to."""
+    path = repo / BELOW / name
+    lines = path.read_bytes().count(b"\n")
+    path.write_bytes(path.read_bytes() + b"\na\tb\r\nc\x1b[0m\x07\nd\x00\n")
+    found = {each.path.name: each.remarks for each in check(repo)}[path.name]
+    assert [(each.line, each.level) for each in found] == [
+        (lines + 3, "error"),
+        (lines + 4, "error"),
+    ]
+    assert "U+001B" in found[0].what and "U+0000" in found[1].what
+    memory.append("Decisions", "x", DAY)
 
 
 def test_only_the_repositories_allowed_are_touched(repo: Path, tmp_path: Path) -> None:

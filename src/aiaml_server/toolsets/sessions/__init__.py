@@ -7,8 +7,10 @@ from aiaml_server.toolset import Door, Variable
 
 
 def _roots(variable: str, value: str) -> tuple[str, ...]:
-    """Read directories, separated as in PATH; none allows every repository."""
+    """Read directories, separated as in PATH; an empty value allows every repository."""
     roots = [each for each in value.split(os.pathsep) if each]
+    if value and not roots:
+        raise InvalidSetting(variable, f"is {value!r}, which names no directory")
     for root in roots:
         if not os.path.isabs(os.path.expanduser(root)):  # noqa: PTH111, PTH117 (cheap to import)
             raise InvalidSetting(variable, f"holds {root!r}; each must be an absolute path")

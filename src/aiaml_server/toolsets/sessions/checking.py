@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
-from .document import Document
+from .document import Document, controls
 from .failures import DiskError, Faulty, InvalidDate, NotARepository, Refused
 from .place import DIRECTORY, SCHEMA, SUMMARY, Place, check_date, git_directory
 from .schema import Problem, Schema, schema_problems, summary_problems
@@ -98,23 +98,26 @@ def _check_schema(place: Place) -> tuple[Schema | None, list[Remark]]:
     data = place.read(SCHEMA)
     if data is None:
         return None, [Remark(1, "there is no schema; start_session makes it")]
-    if found := _remarks(schema_problems(Document(data))):
-        return None, found
+    document = Document(data)
+    unseen = _controls(document)
+    if found := _remarks(schema_problems(document)):
+        return None, sorted(found + unseen)
     schema = Schema.parse(data)
-    return schema, [Remark(1, each, "warning") for each in schema.warnings()]
+    return schema, unseen or [Remark(1, each, "warning") for each in schema.warnings()]
 
 
 def _check_file(place: Place, schema: Schema | None, name: str) -> list[Remark]:
     """Return what there is to say of a summary or a log; without a schema, less of a log."""
     try:
         document = Document(place.read(name) or b"")
+        unseen = _controls(document)
         if name == SUMMARY:
-            return _remarks(summary_problems(document))
+            return sorted(_remarks(summary_problems(document)) + unseen)
         date = check_date(PurePath(name).stem)
         if schema:
             warnings = schema.log_warnings(name, document)
             found = _remarks(schema.log_problems(document, place.agent, date))
-            return found or [Remark(1, each, "warning") for each in warnings]
+            return sorted(found + unseen) or [Remark(1, each, "warning") for each in warnings]
     except DiskError:
         raise
     except InvalidDate:
@@ -123,7 +126,15 @@ def _check_file(place: Place, schema: Schema | None, name: str) -> list[Remark]:
         return [Remark(error.line, error.why)]
     except Refused as error:
         return [Remark(1, str(error))]
-    return []
+    return unseen
+
+
+def _controls(document: Document) -> list[Remark]:
+    """Return what there is to say of characters that `append_entry` would refuse."""
+    text = document.data.decode("utf-8", "replace")
+    return [
+        Remark(line, f"this holds the control character {name}") for line, name in controls(text)
+    ]
 
 
 def _remarks(problems: Iterable[Problem]) -> list[Remark]:

@@ -16,6 +16,7 @@ from markdown_it import MarkdownIt
 
 _PARSER = MarkdownIt("commonmark")
 _LINE_END = re.compile(rb"\r\n|\r|\n")
+_TEXT_LINE_END = re.compile(_LINE_END.pattern.decode())
 _RAW_HEADING = re.compile(r"<h[12][\s>/]", re.IGNORECASE)
 _SENTINEL = "aiaml-end-of-content"
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
@@ -105,6 +106,10 @@ class Document:
         """Return the heading of a section."""
         return next((each for each in self.sections if each.text == name), None)
 
+    def line_at(self, offset: int) -> int:
+        """Return the number of the line that begins at an offset."""
+        return self._lines.index(offset) + 1
+
     def body(self, section: Heading) -> tuple[int, int]:
         """Return where a section's body begins and ends."""
         behind = [each.start for each in self.headings if each.start > section.start]
@@ -169,13 +174,19 @@ class Document:
         return self.newline if before.endswith((b"\n", b"\r")) else self.newline * 2
 
 
+def controls(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines that hold a control character that no content may, and its code point."""
+    for line, part in enumerate(_TEXT_LINE_END.split(text), 1):
+        if found := _CONTROL.search(part):
+            yield line, f"U+{ord(found[0]):04X}"
+
+
 def objection(content: str) -> str:
     """Return why a content cannot stand in a section; empty if it can."""
     if not content.strip():
         return "it is empty"
-    if control := _CONTROL.search(content):
-        line = content.count("\n", 0, control.start()) + 1
-        return f"line {line} holds the control character U+{ord(control[0]):04X}"
+    for line, name in controls(content):
+        return f"line {line} holds the control character {name}"
     found = list(parse_headings(f"{content}\n\n## {_SENTINEL}\n"))
     for level, text, first, _ in found:
         if text != _SENTINEL:

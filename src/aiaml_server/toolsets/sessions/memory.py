@@ -14,7 +14,7 @@ from .failures import (
     MissingLog,
     MissingSchema,
 )
-from .place import SCHEMA, SUMMARY, Place, check_date
+from .place import SCHEMA, SUMMARY, Place, check_date, check_root
 from .schema import DEFAULT_SCHEMA, Schema
 
 MODES = ("append", "replace")
@@ -39,6 +39,7 @@ class AgentMemory:
     """One agent's session logs and summary, in one repository. Failures are `failures.Refused`."""
 
     def __init__(self, root: str, agent: str, roots: Sequence[str] = ()) -> None:
+        check_root(root)
         self.place = Place(root, agent, roots)
 
     def start(self, date: str | None = None) -> Written:
@@ -48,13 +49,13 @@ class AgentMemory:
         with self.place.writing():
             data = self.place.read(SCHEMA)
             schema = Schema.parse(DEFAULT_SCHEMA.encode() if data is None else data)
-            log = self.place.read(name)
+            summary, log = self.place.read(SUMMARY), self.place.read(name)
             warnings = schema.warnings()
             if log is not None:
                 warnings += schema.check_log(name, Document(log), self.place.agent, day)
             if data is None:
                 self.place.write(SCHEMA, DEFAULT_SCHEMA.encode())
-            if self.place.read(SUMMARY) is None:
+            if summary is None:
                 self.place.write(SUMMARY, schema.summary(self.place.agent))
             if log is None:
                 self.place.write(name, schema.log(self.place.agent, day))

@@ -99,6 +99,20 @@ def git_directory(root: Path) -> Path | None:
         return None
 
 
+def check_root(root: str) -> None:
+    """See that a repository's top is no link; the way to it may have some.
+
+    Raises:
+        OutsideRepository: it is one.
+    """
+    with suppress(OSError, ValueError):
+        if _is_link(Path(root).lstat()):
+            raise OutsideRepository(
+                f"repo_root {_shown(root)} is a link; it could lead elsewhere: name the "
+                f"repository itself, {_shown(os.path.realpath(root))}"
+            )
+
+
 class Place:
     """One agent's files in one repository."""
 
@@ -146,7 +160,7 @@ class Place:
                 raise DiskError(
                     f"{each.as_posix()}: {(error.strerror or str(error)).lower()}"
                 ) from error
-            if stat.S_ISLNK(status.st_mode) or _is_reparse_point(status):
+            if _is_link(status):
                 raise OutsideRepository(f"{each.as_posix()} is a link; it could lead outside")
             if not stat.S_ISDIR(status.st_mode):
                 raise DiskError(f"{each.as_posix()} is in the way: it is not a directory")
@@ -202,6 +216,8 @@ class Place:
             Busy: another process holds the lock for too long.
         """
         with Lock(self._lock()).held(LOCK_SECONDS) as hold:
+            if hold.problem:
+                raise DiskError(f"{self.agent}: {hold.problem}") from hold.problem
             if not hold.had:
                 raise Busy(f"another process writes for {self.agent}; try again")
             self._check_links(self.directory / LOGS)
@@ -252,6 +268,6 @@ def _clear_leftovers(directory: Path) -> None:
                 (directory / name).unlink()
 
 
-def _is_reparse_point(status: os.stat_result) -> bool:
-    """Say whether Windows would lead elsewhere."""
-    return bool(getattr(status, "st_file_attributes", 0) & 0x400)
+def _is_link(status: os.stat_result) -> bool:
+    """Say whether the system would lead elsewhere; on Windows, by any reparse point."""
+    return stat.S_ISLNK(status.st_mode) or bool(getattr(status, "st_file_attributes", 0) & 0x400)

@@ -42,7 +42,7 @@ DEFAULT_SCHEMA = """\
 HEADER = "Header"
 VERSION = "v1"
 _VERSION = re.compile(r"\bschema (v\d[\w.]*)", re.IGNORECASE)
-_ITEM = re.compile(r"^[ \t]*[-*+][ \t]+(\S.*)$", re.MULTILINE)
+_ITEM = re.compile(r"[ \t]*[-*+][ \t]+(\S.*)")
 
 
 class Problem(NamedTuple):
@@ -152,19 +152,21 @@ class Schema:
     def _header_problems(
         self, document: Document, header: Heading, agent: str, date: str
     ) -> Iterator[Problem]:
-        found = {
-            _without_hint(field.strip()): value.strip()
-            for field, _, value in (each.partition(":") for each in _listed(document, header))
-        }
+        found: dict[str, tuple[int, str]] = {}
+        for line, item in _listed(document, header):
+            field, _, said = item.partition(":")
+            found[_without_hint(field.strip())] = line, said.strip()
         known = {"Agent Name": agent, "Date": date, "Session ID": None}
         for field, value in known.items():
             if field not in self.fields:
                 continue
             if field not in found:
                 yield Problem(header.line, f"the header lacks the field {field!r}")
-            elif value not in (None, found[field]):
-                said = f"the header says {field} {found[field]!r}, and it is the log of {value!r}"
-                yield Problem(header.line, said)
+                continue
+            line, said = found[field]
+            if value not in (None, said):
+                what = f"the header says {field} {said!r}, and it is the log of {value!r}"
+                yield Problem(line, what)
 
     @cached_property
     def order(self) -> list[str]:
@@ -229,11 +231,12 @@ def _heading_problems(document: Document) -> Iterator[Problem]:
         yield Problem(line, "this opens a code fence or HTML that is not closed")
 
 
-def _listed(document: Document, section: Heading) -> list[str]:
-    """Return the items of a section's list."""
+def _listed(document: Document, section: Heading) -> list[tuple[int, str]]:
+    """Return the items of a section's list, each with its line."""
     start, end = document.body(section)
-    text = document.data[start:end].decode().replace("\r", "\n")
-    return [item.rstrip(" \t") for item in _ITEM.findall(text)]
+    lines = enumerate(document.data[start:end].splitlines(), document.line_at(start))
+    found = ((line, _ITEM.match(data.decode())) for line, data in lines)
+    return [(line, item[1].rstrip(" \t")) for line, item in found if item]
 
 
 def _without_hint(field: str) -> str:
@@ -245,4 +248,4 @@ def _without_hint(field: str) -> str:
 
 
 def _fields(document: Document, header: Heading) -> list[str]:
-    return [_without_hint(each) for each in _listed(document, header)]
+    return [_without_hint(item) for _, item in _listed(document, header)]
