@@ -14,7 +14,7 @@ from pathlib import Path
 from shutil import copyfile
 
 SOURCE = Path(__file__).resolve().parent.parent / "src"
-PARTS = ("__init__.py", "errors.py", "files.py", "invisible.py", "toolset.py")
+PARTS = ("__init__.py", "errors.py", "files.py", "invisible.py", "programs.py", "toolset.py")
 MAIN = """\
 import sys
 

@@ -390,6 +390,7 @@ DIRECTLY = {
     "sync/purge.py": {"read_bytes", "unlink"},
     "sync/remote.py": {"read_text", "unlink"},
     "sync/mend.py": {"read_bytes", "read_text", "rename", "unlink", "shutil.rmtree"},
+    "sync/refs.py": {"read_text"},
     "sync/repository.py": {"read_bytes", "rename", "unlink", "open"},  # "x": O_EXCL
     "sync/tidy.py": {"unlink"},
 }

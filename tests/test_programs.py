@@ -83,6 +83,7 @@ STARTED = {
     "conversation.py: subprocess.Popen": "this installation, by launch or the running Python",
     "doctor/place.py: subprocess.run": "/sbin/mount",
     "cli/remember.py: subprocess.Popen": "the person's editor, by find",
+    "toolsets/citations/serena.py: subprocess.run": "git, by find",
     "web/service.py: webbrowser.open": "a browser, on a PATH without relative entries",
 }
 """Every place that starts a program, and how that is found."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
@@ -14,6 +13,7 @@ from typing import NamedTuple
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import read_regular
+from aiaml_server.programs import find
 
 from .citing import recorded
 from .failures import InvalidCitation, MalformedMemory, NoRepository
@@ -161,7 +161,7 @@ def _below(top: Path, path: str | Path) -> str:
 
 def _first_commits(root: Path, top: Path) -> dict[str, str]:
     """Return when git first had each file; nothing where there is no git."""
-    program = shutil.which("git")
+    program = find("git")
     if not program or not (root / ".git").exists() or Path(program).is_relative_to(root):
         return {}
     words = [
