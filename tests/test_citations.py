@@ -803,3 +803,16 @@ def test_doctor_looks_at_the_repository(repo: Path) -> None:
     assert "x is no known key" in lines()
     environ["AIAML_CITATIONS_REPO"] = str(repo / "nowhere")
     assert "is no directory" in lines()
+
+
+def test_the_python_on_the_page_runs(repo: Path) -> None:
+    """As it stands there, in a repository that has the cited line."""
+    page = (ROOT / "docs" / "toolsets" / "citations.md").read_text("utf-8")
+    shown = re.search(r"## In Python\n\n```python\n(.*?)```", page, re.DOTALL)
+    assert shown
+    (repo / "shop").mkdir()
+    lines = [f"line_{number} = {number}" for number in range(1, 20)]
+    (repo / "shop" / "prices.py").write_text("\n".join(lines), "utf-8")
+    names: dict[str, Any] = {}
+    exec(shown[1].replace("/home/ada/shop", repo.as_posix()), names)  # noqa: S102
+    assert names["memories"].get(names["saved"].id).citations[0].snippet == "line_12 = 12"
