@@ -614,7 +614,7 @@ def test_without_a_repository_each_tool_says_so(tmp_path: Path) -> None:
     calls = CitationTools(str(tmp_path / "nowhere"))
     with pytest.raises(NoRepository):
         calls.memory_list()
-    (tmp_path / "nowhere").mkdir()
+    (tmp_path / "nowhere" / ".git").mkdir(parents=True)
     assert calls.memory_list().value == []
 
 
@@ -761,7 +761,11 @@ def test_where_there_is_no_repository(command: Callable[..., Any], tmp_path: Pat
     if done.returncode == 0:  # the temporary directory itself lies in a repository
         return
     assert done.returncode == 2 and "AIAML_CITATIONS_REPO" in done.stderr
-    assert command("list", "--repo", str(place), cwd=place).returncode == 0
+    for verb in ("list", "verify"):  # nothing was looked at: no success for CI
+        done = command(verb, "--repo", str(place), cwd=place)
+        assert done.returncode == 2 and "not the top of a repository" in done.stderr
+    (place / "memories").mkdir()
+    assert command("verify", "--repo", str(place), cwd=place).returncode == 0
     assert command("list", "--repo", str(place / "x"), cwd=place).returncode == 2
     assert command("nonsense", cwd=place).returncode == 2
 

@@ -602,6 +602,16 @@ class TestRoot(Repository):
         refused(NoRepository, lambda: find_root(str(self.root / "nowhere")))
         refused(NoRepository, lambda: find_root("a\0b"))
 
+    def test_a_directory_that_is_given_is_a_repositorys_top(self) -> None:
+        """By git's directory, the settings or the memories; none below is taken for it."""
+        below = self.root / "shop"
+        assert "top of a repository" in refused(NoRepository, lambda: find_root(str(below)))
+        (below / "memories").mkdir()
+        assert find_root(str(below)) == below
+        (below / "memories").rmdir()
+        (below / ".memory-config.yaml").touch()
+        assert find_root(str(below)) == below
+
 
 class TestCiting(Repository):
     """What is taken down of a citation."""

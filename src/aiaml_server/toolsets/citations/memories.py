@@ -15,7 +15,7 @@ from aiaml_server.toolset import repair_surrogates
 
 from . import graph
 from .citing import recorded
-from .config import NAME, Config, load
+from .config import DIRECTORY, NAME, Config, load
 from .failures import InvalidInput, MalformedMemory, NoRepository, NotFound, Unavailable
 from .graph import Edge, Walk
 from .indexes import MemoryIndex, NullIndex, Synced
@@ -100,25 +100,36 @@ def find_root(given: str | os.PathLike[str] | None, start: Path | None = None) -
     """Return the top directory of the repository whose memories are meant.
 
     Args:
-        given: what somebody named; else it is found upwards from `start`.
+        given: what somebody named; it may also have memories alone. Else it is found upwards from
+            `start`.
         start: where to begin; the working directory where None.
 
     Raises:
-        NoRepository: it is no directory, or none was found.
+        NoRepository: it is no directory, or no repository's top, or none was found.
     """
     if given:
+        name = f"the repository {os.fspath(given)[:200]!r}"
         try:
             path = Path(given).expanduser()
-            if path.is_dir():
-                return path.resolve()
+            if not path.is_dir():
+                raise NoRepository(f"{name} is no directory")
+            path = path.resolve()
+            if _is_top(path) or (path / DIRECTORY).is_dir():
+                return path
         except (OSError, RuntimeError, ValueError):
-            pass
-        raise NoRepository(f"the repository {os.fspath(given)[:200]!r} is no directory")
+            raise NoRepository(f"{name} is no directory") from None
+        raise NoRepository(
+            f"{name} is not the top of a repository: it has no .git, {NAME} or {DIRECTORY}"
+        )
     start = (start or Path.cwd()).resolve()
     for place in (start, *start.parents):
-        if (place / ".git").exists() or (place / NAME).is_file():
+        if _is_top(place):
             return place
     raise NoRepository(f"{start} is in no repository; name one by --repo or AIAML_CITATIONS_REPO")
+
+
+def _is_top(place: Path) -> bool:
+    return (place / ".git").exists() or (place / NAME).is_file()
 
 
 class Memories:
