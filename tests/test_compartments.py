@@ -540,6 +540,63 @@ def test_what_the_disk_refuses_is_told(path: Path) -> None:
         pass
 
 
+def test_a_directory_that_is_missing_is_made(tmp_path: Path) -> None:
+    """With the first run, and for its user alone; asking where the file is makes nothing."""
+    path = tmp_path / "agent" / "notes" / "memory.json"
+    environ = {"AIAML_COMPARTMENTS_FILE": str(path)}
+    assert door("compartments").values(environ)["AIAML_COMPARTMENTS_FILE"] == path
+    Compartments(path)
+    assert not path.parent.parent.exists()
+    command = (sys.executable, "-m", "aiaml_server", "--toolset", "compartments")
+    with Client(tmp_path / "base", command=command, environ=environ) as client:
+        assert client.call("save_memory", compartment="session", content="x")["created"]
+    with Compartments(path) as memory:
+        assert memory.get("session").total == 1
+    if os.name == "posix":
+        for each in (path.parent, path.parent.parent):
+            assert stat.S_IMODE(each.stat().st_mode) == 0o700
+
+
+UNUSABLE = [
+    "file",
+    pytest.param("proc", marks=pytest.mark.skipif(sys.platform != "linux", reason="/proc")),
+]
+
+
+@pytest.mark.parametrize("place", UNUSABLE)
+def test_a_place_that_cannot_be_written_is_no_waiting(place: str, tmp_path: Path) -> None:
+    """At once, by its name: trying again would not help."""
+    (tmp_path / "file").write_text("")
+    path = Path("/proc/x.json") if place == "proc" else tmp_path / "file" / "memory.json"
+    begun = time.monotonic()
+    with pytest.raises(DiskError, match=place), Compartments(path):
+        pass
+    assert time.monotonic() - begun < 5
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege there")
+def test_a_lock_that_cannot_be_had_is_no_waiting(path: Path) -> None:
+    """Such as one that leads elsewhere."""
+    with Compartments(path) as memory:
+        memory.save("session", "x")
+        path.with_name("memory.json.lock").unlink()
+        path.with_name("memory.json.lock").symlink_to(path)
+        with pytest.raises(DiskError, match="symbolic link"):
+            memory.save("session", "y")
+        path.with_name("memory.json.lock").unlink()
+        memory.save("session", "z")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+@pytest.mark.anyio
+async def test_a_disk_that_refuses_is_told_to_the_agent() -> None:
+    """By its code, and no traceback."""
+    async with SdkClient(Server([built(Path("/proc/x.json"))])) as client:
+        given_ = {"compartment": "session", "content": "x"}
+        answer = (await client.call_tool("save_memory", given_)).structured_content
+    assert answer and answer["error"] == "DiskError" and "/proc/x.json" in answer["message"]
+
+
 # --- over MCP -------------------------------------------------------------------------------------
 
 
@@ -694,7 +751,7 @@ async def test_limits_are_settings(path: Path) -> None:
 @pytest.mark.parametrize(("variable", "value"), [
     ("AIAML_COMPARTMENT_LIMIT", "0"), ("AIAML_COMPARTMENT_LIMIT", "many"),
     ("AIAML_PLAN_SCOPE", "forever"), ("AIAML_SESSION", "a\nb"),
-    ("AIAML_COMPARTMENTS_FILE", "/nowhere/at/all/memory.json"),
+    ("AIAML_COMPARTMENTS_FILE", f"{__file__}/at/all/memory.json"),
 ])  # fmt: skip
 def test_a_wrong_setting_is_one_sentence(variable: str, value: str) -> None:
     """Before anything is served."""

@@ -47,9 +47,12 @@ def _file(variable: str, value: str) -> Path:
             "absolute path, or start the server elsewhere",
         )
     path = here / path
-    if not os.access(path.parent, os.W_OK):
+    there = path.parent  # or what is above it, where it will be made
+    while not os.path.lexists(there) and there != there.parent:
+        there = there.parent
+    if not (os.path.isdir(there) and os.access(there, os.W_OK)):  # noqa: PTH112 (raises nothing)
         raise InvalidSetting(
-            variable, f"leads to {path.parent}, which cannot be written; set it to a path that can"
+            variable, f"leads to {there}, which cannot be written; set it to a path that can"
         )
     return path
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from aiaml_server.errors import MalformedFile
-from aiaml_server.files import Lock, is_temporary, read_regular, replace_atomic
+from aiaml_server.files import Lock, is_temporary, make_directory, read_regular, replace_atomic
 
 from .entries import Entry
 from .failures import Busy, DiskError
@@ -229,13 +229,21 @@ class File:
     def _alone(self) -> Iterator[None]:
         """Be the only process that writes; inside of itself it does nothing more.
 
+        A directory that is missing is made.
+
         Raises:
             Busy: another process writes for too long.
+            DiskError: there can be no lock.
+            OSError: there can be no directory.
         """
         if self._holding:
             yield
             return
+        if not self.path.parent.is_dir():
+            make_directory(self.path.parent)
         with self._lock.held(LOCK_SECONDS) as hold:
+            if hold.problem:
+                raise _refused(self.path, hold.problem) from hold.problem
             if not hold.had:
                 raise Busy(f"another process is writing {self.path}; try again")
             self._holding = True
