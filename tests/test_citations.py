@@ -790,6 +790,33 @@ def test_nothing_hostile_reaches_the_terminal(command: Callable[..., Any], repo:
         assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", done.stdout + done.stderr), line
 
 
+@pytest.mark.parametrize("command", [bare, full])
+def test_a_line_stays_one_whatever_is_in_it(command: Callable[..., Any], repo: Path) -> None:
+    """So that nothing in a memory is taken for a command to the CI that shows it."""
+    (repo / "memories").mkdir()
+    told = "::error title=PWN::pwned"
+    text = (
+        f'---\nid: mem-a\nsubject: "t\\n{told}"\ncitations:\n  - path: "a.py\\n{told}"\n'
+        f'    line: 1\n    snippet: "x\\r{told}"\nlinks:\n  - type: related\n'
+        f'    target: "mem-b\\n{told}"\n---\n\ntext\n'
+    )
+    (repo / "memories" / "mem-a.md").write_text(text, encoding="utf-8")
+    for line in (
+        *("verify", "verify --format github", "verify --json", "verify --update", "list"),
+        *("search t", "search --verify t", "graph", "graph mem-a", "graph mem-a --format mermaid"),
+        *("graph mem-a --format dot", "list --json", "get mem-a", "get mem-a --json"),
+    ):
+        done = command(*line.split(), cwd=repo)
+        shown = (done.stdout + done.stderr).splitlines()
+        assert not [each for each in shown if each.lstrip().startswith("::error title")], line
+    if os.name != "nt":  # where a file's name may have any character
+        (repo / "memories" / "mem-b\n::error title=PWN.md").write_text("bad")
+        for line in ("verify", "list", "search t", "verify --format github"):
+            done = command(*line.split(), cwd=repo)
+            shown = (done.stdout + done.stderr).splitlines()
+            assert not [each for each in shown if each.startswith("::error title")], line
+
+
 def test_doctor_looks_at_the_repository(repo: Path) -> None:
     """Which it is, whether its citations hold, what cannot be read, and what is missing."""
     environ = {"AIAML_TOOLSETS": "citations", "AIAML_CITATIONS_REPO": str(repo)}

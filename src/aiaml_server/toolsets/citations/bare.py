@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from aiaml_server.invisible import marked
+from aiaml_server.invisible import marked, marked_line
 
 from .command import COULD_NOT, VERBS, Option, Verb, run
 
@@ -28,13 +28,17 @@ class BareScreen:
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="backslashreplace")
 
-    def out(self, text: str) -> None:
-        """Show an answer."""
+    def out(self, line: str) -> None:
+        """Show a line of an answer."""
+        sys.stdout.write(f"{marked_line(line)}\n")
+
+    def out_text(self, text: str) -> None:
+        """Show an answer of several lines."""
         sys.stdout.write(f"{marked(text)}\n")
 
-    def note(self, text: str) -> None:
-        """Show what is not the answer."""
-        sys.stderr.write(f"{marked(text)}\n")
+    def note(self, line: str) -> None:
+        """Show a line that is not the answer."""
+        sys.stderr.write(f"{marked_line(line)}\n")
 
     def out_json(self, value: Any) -> None:
         """Show an answer for programs, in ASCII."""

@@ -17,13 +17,19 @@ VALID, STALE, COULD_NOT = 0, 1, 2
 
 
 class Screen(Protocol):
-    """Where the verbs show things; what is shown is made safe there."""
+    """Where the verbs show things; what is shown is made safe there.
 
-    def out(self, text: str) -> None:
-        """Show an answer."""
+    A line stays one, whatever is in it: CI obeys lines that begin with certain words.
+    """
 
-    def note(self, text: str) -> None:
-        """Show what is not the answer."""
+    def out(self, line: str) -> None:
+        """Show a line of an answer."""
+
+    def out_text(self, text: str) -> None:
+        """Show an answer of several lines."""
+
+    def note(self, line: str) -> None:
+        """Show a line that is not the answer."""
 
     def out_json(self, value: Any) -> None:
         """Show an answer for programs."""
@@ -162,7 +168,7 @@ def _get(screen: Screen, given: Mapping[str, Any]) -> int:
     if given["json"]:
         screen.out_json(answers.whole(memories, memory, checked))
         return VALID
-    screen.out(memories.store.document(memory.id).text.removesuffix("\n"))
+    screen.out_text(memories.store.document(memory.id).text.removesuffix("\n"))
     if checked and checked.stale:
         screen.note(f"stale: {answers.places(checked)}")
     return VALID
@@ -280,7 +286,7 @@ def _graph(screen: Screen, given: Mapping[str, Any]) -> int:
                     screen.out(f"{'  ' * depth}  -> {edge.type} {edge.target}{gone}")
     else:
         draw = graph.mermaid if given["format"] == "mermaid" else graph.dot
-        screen.out(draw(walk, subjects))
+        screen.out_text(draw(walk, subjects))
     return VALID
 
 

@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from aiaml_server.invisible import marked_line
+
 from .model import Link, Memory
 
 ORDERS = ("bfs", "dfs")
@@ -141,4 +143,4 @@ def dot(walk: Walk, subjects: Mapping[str, str]) -> str:
 
 
 def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return '"' + marked_line(text).replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from aiaml_server.invisible import marked_line
 from aiaml_server.terminal import note, out, out_json, plural
 from aiaml_server.toolset import Finding
 
@@ -20,13 +21,17 @@ from .memories import Memories, find_root
 class _Screen:
     """The terminal as all verbs use it."""
 
-    def out(self, text: str) -> None:
-        """Show an answer."""
+    def out(self, line: str) -> None:
+        """Show a line of an answer."""
+        out(marked_line(line))
+
+    def out_text(self, text: str) -> None:
+        """Show an answer of several lines."""
         out(text)
 
-    def note(self, text: str) -> None:
-        """Show what is not the answer."""
-        note(text)
+    def note(self, line: str) -> None:
+        """Show a line that is not the answer."""
+        note(marked_line(line))
 
     def out_json(self, value: Any) -> None:
         """Show an answer for programs."""
