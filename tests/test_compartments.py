@@ -131,6 +131,68 @@ def test_wrong_values_change_nothing(wrong: dict[str, Any], path: Path) -> None:
             memory.save("other", "x")
 
 
+@pytest.mark.parametrize(("name", "values"), [
+    ("limit", ["5", None, 0, -1, True, 5.0, 10**12, [], {"run": "x"}, {"run": 0}, {"bad": 5},
+               {"run": True}, {5: 5}]),
+    ("session", [5, None, "", "x" * 5_000, "a\nb", "\x1b[0m", "\ud800"]),
+    ("plan_scope", ["forever", None, [], 5, ""]),
+    ("path", [None, 5, "", "a\0b", b"memory.json"]),
+    ("changed", [5, "x"]),
+])  # fmt: skip
+def test_wrong_arguments_are_refused_at_once(name: str, values: list[Any], path: Path) -> None:
+    """As the variables refuse them, and by their name."""
+    for value in values:
+        with pytest.raises(InvalidInput) as refused:
+            Compartments(**{"path": path, name: value})
+        assert refused.value.field == name, value
+    Compartments(path, limit={"run": 10**12 - 1}, session="x" * 200)
+    Compartments(os.fspath(path), limit={})
+
+
+@pytest.mark.parametrize("scope", ["session", "run"])
+def test_there_is_no_memory_outside_of_a_run(scope: str, path: Path) -> None:
+    """Before its beginning and after its end all is refused, and nothing stays in the file."""
+    memory = Compartments(path, plan_scope=scope)
+    save, get, clear = memory.tools()
+
+    def refused() -> None:
+        for compartment in ALL:
+            for call in (
+                lambda name: memory.save(name, "x"),
+                memory.get,
+                memory.clear,
+            ):
+                with pytest.raises(InvalidInput, match="inside of the `with`"):
+                    call(compartment)
+            for tool in (save, get, clear):
+                assert tool.call(compartment=compartment)["error"] == "InvalidInput"
+        with pytest.raises(InvalidInput, match="inside of the `with`"):
+            memory.run_text()
+
+    refused()
+    assert not path.exists()
+    with memory:
+        memory.save("run", "x")
+        memory.save("plan", "y")
+    before = path.read_bytes()
+    refused()
+    assert path.read_bytes() == before and json.loads(before)["runs"] == {}
+    with memory:  # it may begin again
+        assert memory.get("run").total == 0
+
+
+def test_what_its_failures_are_can_be_imported_from_one_place() -> None:
+    """Also the one that all of the program has."""
+    from aiaml_server.toolsets import compartments
+
+    assert compartments.InvalidInput is InvalidInput
+    assert {"InvalidInput", "NotFound", "LimitExceeded", "Busy", "DiskError"} <= set(
+        compartments.__all__
+    )
+    for each in compartments.__all__:
+        assert getattr(compartments, each)
+
+
 @pytest.mark.parametrize("empty", [{"id": ""}, {"category": ""}, {"tags": []},
     {"category": " "}, {"tags": [" "]},
 ])  # fmt: skip

@@ -11,10 +11,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aiaml_server.errors import InvalidSetting
+from aiaml_server.errors import InvalidInput, InvalidSetting
 from aiaml_server.toolset import Door, Variable
 
-from .entries import FILE, LIMIT
+from .entries import ARGUMENTS, FILE, LIMIT, is_limit, is_scope, is_session
 
 if TYPE_CHECKING:
     from .entries import Entry
@@ -28,6 +28,7 @@ __all__ = [
     "DiskError",
     "Entry",
     "Found",
+    "InvalidInput",
     "LimitExceeded",
     "NotFound",
     "Saved",
@@ -61,19 +62,19 @@ def _limit(variable: str, value: str) -> int | None:
     """Read a number of characters; empty for the general limit."""
     if not value:
         return None
-    if not (value.isascii() and value.isdigit() and 1 <= len(value) <= 12 and int(value)):
+    if not (value.isascii() and value.isdigit() and len(value) <= 12 and is_limit(int(value))):
         raise InvalidSetting(variable, f"is {value!r}; it must be a number of characters, from 1")
     return int(value)
 
 
 def _session(variable: str, value: str) -> str:
-    if len(value) > 200 or not value.isprintable():
-        raise InvalidSetting(variable, "must be a name of at most 200 printable characters")
+    if not is_session(value):
+        raise InvalidSetting(variable, f"must be {ARGUMENTS['session']}")
     return value
 
 
 def _scope(variable: str, value: str) -> str:
-    if value not in ("session", "run"):
+    if not is_scope(value):
         raise InvalidSetting(variable, f"is {value!r}; it must be session or run")
     return value
 

@@ -18,6 +18,18 @@ LIMIT = 10_000
 LOWEST, HIGHEST, USUAL = 1, 10, 5
 MOST_TAGS = 100
 
+MOST_LIMIT = 10**12 - 1
+MOST_NAME = 200  # characters of a session's name
+
+ARGUMENTS = {
+    "path": "the path of a file",
+    "session": f"a name of at most {MOST_NAME} printable characters",
+    "plan_scope": '"session" or "run"',
+    "limit": 'a number of characters, from 1, or one for some of them, such as {"run": 2000}',
+    "changed": "a function, or nothing",
+}
+"""For each argument of `Compartments`, what it must be."""
+
 RULES = {
     "compartment": '"run", "session" or "plan"',
     "content": "text that says something",
@@ -36,6 +48,21 @@ RULES = {
 def refuse(name: str) -> InvalidInput:
     """Return the error for a parameter that is not what it must be."""
     return InvalidInput(name, f"must be {RULES[name]}")
+
+
+def is_limit(value: object) -> bool:
+    """Say whether it is a number of characters."""
+    return type(value) is int and 1 <= value <= MOST_LIMIT
+
+
+def is_session(value: object) -> bool:
+    """Say whether it is a session's name."""
+    return isinstance(value, str) and 1 <= len(value) <= MOST_NAME and value.isprintable()
+
+
+def is_scope(value: object) -> bool:
+    """Say whether a plan can be of it."""
+    return value in ("session", "run")
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import secrets
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
 from types import TracebackType
@@ -13,7 +14,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from aiaml_server.errors import InvalidInput
 
-from .entries import FILE, LIMIT, Entry, check_values, fitting, refuse
+from .entries import (
+    ARGUMENTS,
+    FILE,
+    LIMIT,
+    Entry,
+    check_values,
+    fitting,
+    is_limit,
+    is_scope,
+    is_session,
+    refuse,
+)
 from .failures import LimitExceeded, NotFound
 from .file import File, Place
 
@@ -55,7 +67,7 @@ class Compartments:
         limit: int | Mapping[str, int] = LIMIT,
         changed: Callable[[], object] | None = None,
     ) -> None:
-        """Name the file; nothing is read before the `with`.
+        """Name the file; nothing is read or made before the `with`.
 
         Args:
             path: the JSON file that holds all compartments.
@@ -63,12 +75,26 @@ class Compartments:
             plan_scope: "session" or "run": whose the plan is.
             limit: characters that each compartment may hold, or a number for some of them.
             changed: called when the run memory has changed.
+
+        Raises:
+            InvalidInput: one of them is not what it must be.
         """
-        if plan_scope not in ("session", "run"):
-            raise InvalidInput("plan_scope", 'must be "session" or "run"')
         limits = limit if isinstance(limit, Mapping) else dict.fromkeys(COMPARTMENTS, limit)
+        fit = {
+            "path": isinstance(path, (str, os.PathLike))
+            and isinstance(named := os.fspath(path), str)
+            and named not in ("", ".")
+            and "\0" not in named,
+            "session": is_session(session),
+            "plan_scope": is_scope(plan_scope),
+            "limit": set(limits) <= set(COMPARTMENTS) and all(map(is_limit, limits.values())),
+            "changed": changed is None or callable(changed),
+        }
+        for name in (name for name, fits in fit.items() if not fits):
+            raise InvalidInput(name, f"must be {ARGUMENTS[name]}")
         self._limits = {each: limits.get(each, LIMIT) for each in COMPARTMENTS}
         self._file = File(Path(path))
+        self._begun = False
         self._run = secrets.token_hex(8)
         self._changed = changed
         self._accesses: dict[tuple[Place, str], int] = {}
@@ -95,11 +121,13 @@ class Compartments:
 
     def open(self) -> None:
         """Begin the run; what runs have left whose process is gone is cleared."""
+        self._begun = True  # also where the file cannot be used now: it may be later
         self._file.open_run(self._run)
 
     def close(self) -> None:
         """End the run: its memory is gone."""
         with self._lock:
+            self._begun = False
             try:
                 if any(place[0] == "sessions" for place, _ in self._accesses):
                     with self._file.changing() as content:
@@ -139,7 +167,7 @@ class Compartments:
             raise refuse("content")
         if content is not None and (not isinstance(content, str) or not content.strip()):
             raise refuse("content")
-        with self._lock, self._file.changing() as whole:
+        with self._in_run(), self._file.changing() as whole:
             entries = dict(whole.entries.get(place, {}))
             before = entries.get(id) if id is not None else None
             if id is not None and before is None:
@@ -187,7 +215,7 @@ class Compartments:
         if query is not None and not isinstance(query, str):
             raise refuse("query")
         words = (query or "").lower().split()
-        with self._lock:
+        with self._in_run():
             entries = self._file.read().entries.get(place, {})
             fit = fitting(entries.values(), id, wanted["category"], wanted["tags"])
             ranked = [(each.occurrences(words) if words else 0, each) for each in fit]
@@ -221,7 +249,7 @@ class Compartments:
                 raise InvalidInput(
                     name, "must not be empty; leave it out to clear the whole compartment"
                 )
-        with self._lock:
+        with self._in_run():
             with self._file.changing() as whole:
                 entries = whole.entries.get(place, {})
                 gone = {each.id for each in fitting(entries.values(), id, category, tags)}
@@ -241,8 +269,12 @@ class Compartments:
         """Return the run memory as text to be put into each call of the model; empty for none.
 
         The order is that in which the entries were made, so that the text's beginning stays.
+
+        Raises:
+            InvalidInput: the run has not begun, or has ended.
         """
-        entries = self._file.read().entries.get(self._places["run"], {})
+        with self._in_run():
+            entries = self._file.read().entries.get(self._places["run"], {})
         if not entries:
             return ""
         lines = [f"- [{each.id}] {_labelled(each)}" for each in entries.values()]
@@ -263,6 +295,21 @@ class Compartments:
             size = sum(each.size for each in entries.values())
             found[name] = (len(entries), size, self._limits[name])
         return found
+
+    @contextmanager
+    def _in_run(self) -> Iterator[None]:
+        """Be the only thread in the run.
+
+        Raises:
+            InvalidInput: it has not begun, or has ended.
+        """
+        with self._lock:
+            if not self._begun:
+                raise InvalidInput(
+                    "compartment",
+                    "its run has not begun or has ended; it is used inside of the `with`",
+                )
+            yield
 
     # --- parts ------------------------------------------------------------------------------------
 
