@@ -791,6 +791,44 @@ def test_nothing_hostile_reaches_the_terminal(command: Callable[..., Any], repo:
 
 
 @pytest.mark.parametrize("command", [bare, full])
+def test_an_update_keeps_what_is_not_given(command: Callable[..., Any], repo: Path) -> None:
+    """Its text too: standard input is not taken for one, unless it is named."""
+    memories = Memories(repo)
+    first = memories.save("Prices", FACT, [Citation("prices.py", 2)], tags=["old"])
+    assert command("save", "--id", first.id, "--tag", "new", cwd=repo, data="no").returncode == 0
+    after = memories.get(first.id)
+    assert (after.subject, after.content, after.tags) == ("Prices", FACT, ("new",))
+    assert command("save", "--id", first.id, "Sums", cwd=repo, data="no").returncode == 0
+    words = ("save", "--id", first.id, "--content", "-")
+    assert command(*words, cwd=repo, data="text").returncode == 0
+    after = memories.get(first.id)
+    assert (after.subject, after.content, after.tags) == ("Sums", "text", ("new",))
+    assert len(after.citations) == 1
+    done = command("save", "--tag", "new", cwd=repo)
+    assert done.returncode == 2 and "subject: is missing" in done.stderr
+    done = command("save", "--id", "mem-new", "Sums", cwd=repo)
+    assert done.returncode == 2 and "content: is missing" in done.stderr
+
+
+def test_an_update_by_the_tool_keeps_what_is_not_given(repo: Path) -> None:
+    """Only a new memory needs a subject and a content; the refusal names which."""
+    environ = {"AIAML_CITATIONS_REPO": str(repo)}
+    with Client(repo, command=(*SERVER, "--toolset", "citations"), environ=environ) as client:
+        first = client.call("memory_save", subject="Prices", content=FACT)["id"]
+        before = (repo / "memories" / f"{first}.md").read_text()
+        assert client.call("memory_save", id=first, subject="Sums")["created"] is False
+        after = (repo / "memories" / f"{first}.md").read_text()
+        assert after == before.replace("subject: Prices", "subject: Sums")
+        client.call("memory_save", id=first, content="text")
+        found = client.call("memory_get", memory_id=first)
+        assert (found["subject"], found["content"]) == ("Sums", "text")
+        for given, field in (({"subject": "x"}, "content"), ({"content": "x"}, "subject")):
+            refused = client.call("memory_save", **given)
+            assert refused["error"] == "InvalidInput"
+            assert refused["message"].startswith(f"{field}: is missing")
+
+
+@pytest.mark.parametrize("command", [bare, full])
 def test_a_line_stays_one_whatever_is_in_it(command: Callable[..., Any], repo: Path) -> None:
     """So that nothing in a memory is taken for a command to the CI that shows it."""
     (repo / "memories").mkdir()

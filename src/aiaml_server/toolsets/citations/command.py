@@ -131,7 +131,8 @@ def _search(screen: Screen, given: Mapping[str, Any]) -> int:
 def _save(screen: Screen, given: Mapping[str, Any]) -> int:
     memories = _memories(given)
     content = given["content"]
-    if content is None:
+    is_new = given["id"] is None
+    if content == "-" or (content is None and is_new and given["subject"] is not None):
         content = screen.read()
     cited = [_cited(each) for each in given["cite"]] if given["cite"] else None
     links = [_linked(each) for each in given["link"]] if given["link"] else None
@@ -401,14 +402,16 @@ VERBS = (
     ),
     Verb(
         "save",
-        "Save a memory, or update the one with --id.\n\nIts text is --content, or standard input.",
+        "Save a memory, or update the one with --id.\n\nThe text of a new one is --content, or"
+        " standard input. An update keeps what is not given; --content - reads standard input.",
         (
             'save "Prices are in cents" --cite shop/prices.py:12 --content "**Fact**: …"',
-            'save --id mem-prices-1a2b3c4d "Prices are in cents" < text.md',
+            "save --id mem-prices-1a2b3c4d --content - < text.md",
+            "save --id mem-prices-1a2b3c4d --tag billing",
         ),
         (
-            Option("subject", "What it is about, in one line.", "SUBJECT", needed=True),
-            Option("--content", "The markdown.", "TEXT"),
+            Option("subject", "What it is about, in one line.", "SUBJECT"),
+            Option("--content", "The markdown; - for standard input.", "TEXT"),
             Option(
                 "--cite",
                 "A line that it rests on; can be given several times.",

@@ -38,9 +38,9 @@ citations are left out, and named in a second text."""
 SAVE = """\
 Saves a memory as a markdown file in the repository, or updates the one with the given id.
 
-An update keeps what is not given: citations, links, tags, creation time. The answer's warnings \
-say what should be looked at: a snippet that is on another line, a link that leads nowhere, a \
-part of the content that is usual and missing."""
+An update keeps what is not given: subject, content, citations, links, tags, creation time. The \
+answer's warnings say what should be looked at: a snippet that is on another line, a link that \
+leads nowhere, a part of the content that is usual and missing."""
 
 GET = """\
 Returns one memory by its id, whole."""

@@ -239,8 +239,8 @@ class Memories:
 
     def save(
         self,
-        subject: str,
-        content: str,
+        subject: str | None = None,
+        content: str | None = None,
         citations: Sequence[Citation] | None = None,
         links: Sequence[Link] | None = None,
         tags: Sequence[str] | None = None,
@@ -248,15 +248,18 @@ class Memories:
     ) -> Saved:
         """Create a memory, or update the one with the given id.
 
-        What is not given stays as it was.
+        What is not given stays as it was; only a new memory needs a subject and a content.
 
         Raises:
             InvalidInput, InvalidCitation: a value cannot be used.
             MalformedMemory: the file that would be updated is no memory.
             Busy, DiskError: see there.
         """
-        subject = _line("subject", subject, LONGEST_SUBJECT)
-        content, warnings = _content(content)
+        warnings: list[str] = []
+        if subject is not None:
+            subject = _line("subject", subject, LONGEST_SUBJECT)
+        if content is not None:
+            content, warnings = _content(content)
         if id is not None and not is_id(id):
             raise InvalidInput(f"id: {id[:150]!r} must look like mem-topic-1a2b3c4d")
         sources = Sources(self.root)
@@ -273,7 +276,7 @@ class Memories:
         edges = None if links is None else tuple(dict.fromkeys(map(_link, links)))
         with self.store.writing():
             memory_id, before = self._target(subject, content, id)
-            changes: dict[str, Any] = {"subject": subject}
+            changes: dict[str, Any] = {} if subject is None else {"subject": subject}
             if cited is not None and (before is None or cited != before.citations):
                 checked = check_all(cited, sources)
                 holds = bool(checked) and all(each.valid for each in checked)
@@ -285,7 +288,8 @@ class Memories:
             if labels is not None:
                 changes["tags"] = labels
             if before is None:
-                self.store.add(Memory(id=memory_id, content=content, created=now(), **changes))
+                changes |= {"content": content, "created": now()}
+                self.store.add(Memory(id=memory_id, **changes))
             else:
                 stated = replace(before, **changes).stated()
                 self.store.change(memory_id, {key: stated[key] for key in changes}, content)
@@ -296,15 +300,26 @@ class Memories:
             warnings.append(f"{error}; `sync-index` makes up for it")
         return Saved(memory_id, self.store.path(memory_id), before is None, warnings)
 
-    def _target(self, subject: str, content: str, given: str | None) -> tuple[str, Memory | None]:
+    def _target(
+        self, subject: str | None, content: str | None, given: str | None
+    ) -> tuple[str, Memory | None]:
         """Return the id to save under, and the memory that has it."""
-        names = [given] if given else [new_id(subject, content, n) for n in (8, 16, 32, 64)]
-        for name in names:
+        if given:
+            with suppress(NotFound):
+                return given, self.store.get(given)
+        why = f"there is no memory {given} yet" if given else "only an update may leave it out"
+        for field, value in (("subject", subject), ("content", content)):
+            if value is None:
+                raise InvalidInput(f"{field}: is missing; {why}")
+        if given:
+            return given, None
+        for size in (8, 16, 32, 64):
+            name = new_id(subject or "", content or "", size)
             try:
                 found = self.store.get(name)
             except NotFound:
                 return name, None
-            if given or (found.subject, found.content) == (subject, content):
+            if (found.subject, found.content) == (subject, content):
                 return name, found
         raise InvalidInput("id: all that this subject and content have are taken; give one")
 

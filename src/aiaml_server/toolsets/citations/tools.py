@@ -221,8 +221,8 @@ RULES = {
     "limit": "a whole number from 1, or nothing",
     "verify": "true or false",
     "tags": "a list of texts, or nothing",
-    "subject": "one line of less than 80 characters, as text",
-    "content": "markdown, as text",
+    "subject": "one line of less than 80 characters, as text, or nothing in an update",
+    "content": "markdown, as text, or nothing in an update",
     "citations": "a list of {path, line?, snippet?}, or nothing",
     "links": "a list of {type, target}, or nothing",
     "id": "a memory's id, as text, or nothing for a new one",
@@ -324,21 +324,23 @@ class CitationTools:
     def memory_save(
         self,
         subject: Annotated[
-            str,
+            str | None,
             Field(
-                description="What it is about, in one line of less than 80 characters.",
+                description="What it is about, in one line of less than 80 characters; only an "
+                "update may leave it out.",
                 examples=["Prices are in cents until they are shown"],
             ),
-        ],
+        ] = None,
         content: Annotated[
-            str,
+            str | None,
             Field(
-                description="Markdown: **Fact**: …, **Reasoning**: …, **Action**: …",
+                description="Markdown: **Fact**: …, **Reasoning**: …, **Action**: …; only an "
+                "update may leave it out.",
                 examples=[
                     "**Fact**: `price()` returns cents.\n\n**Reasoning**: …\n\n**Action**: …"
                 ],
             ),
-        ],
+        ] = None,
         citations: Annotated[
             list[Cited] | None,
             Field(
