@@ -31,7 +31,7 @@ from aiaml_server.server import Server
 from aiaml_server.toolset import at
 from aiaml_server.toolsets.sessions.checking import check
 from aiaml_server.toolsets.sessions.document import Document, objection
-from aiaml_server.toolsets.sessions.failures import Refused
+from aiaml_server.toolsets.sessions.failures import DiskError, Refused
 from aiaml_server.toolsets.sessions.memory import AgentMemory
 from aiaml_server.toolsets.sessions.schema import DEFAULT_SCHEMA
 from client import Client
@@ -524,6 +524,23 @@ def test_a_start_that_is_refused_makes_nothing(
     expected = "OutsideRepository" if kind == "link" else "MalformedLog"
     assert code_of(lambda: AgentMemory(str(repo), "aristotle").start(DAY)) == expected
     assert sorted((repo / ".github").rglob("*")) == before
+
+
+@pytest.mark.parametrize("step", range(6))
+def test_a_start_that_the_disk_refuses_leaves_nothing(step: int, repo: Path) -> None:
+    """However many of its files are there already; the next start makes them all."""
+    memory = AgentMemory(str(repo), "aristotle")
+    memory.start("2025-01-19")
+    for path in (repo / BELOW).glob("_*.md"):
+        path.unlink()
+    before = contents(repo)
+    full = OSError(errno.ENOSPC, "No space left on device")
+    refusing = mock.patch("os.fsync", side_effect=[*[None] * step, full, *[None] * 9])
+    with refusing as called, suppress(DiskError):
+        memory.start(DAY)
+    # Windows makes no names durable: there are fewer steps, and some starts come to an end.
+    assert contents(repo) == before or called.call_count <= step
+    assert memory.start(DAY).file and len(contents(repo)) == len(before) + 3
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege there")

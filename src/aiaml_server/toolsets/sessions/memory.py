@@ -53,12 +53,12 @@ class AgentMemory:
             warnings = schema.warnings()
             if log is not None:
                 warnings += schema.check_log(name, Document(log), self.place.agent, day)
-            if data is None:
-                self.place.write(SCHEMA, DEFAULT_SCHEMA.encode())
-            if summary is None:
-                self.place.write(SUMMARY, schema.summary(self.place.agent))
-            if log is None:
-                self.place.write(name, schema.log(self.place.agent, day))
+            files = (
+                (SCHEMA, data, DEFAULT_SCHEMA.encode()),
+                (SUMMARY, summary, schema.summary(self.place.agent)),
+                (name, log, schema.log(self.place.agent, day)),
+            )
+            self.place.write_new({each: new for each, old, new in files if old is None})
         return Written(str(self.place.shown / name), log is None, warnings)
 
     def append(self, section: str, content: str, date: str | None = None) -> Written:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import date, datetime
 from pathlib import Path
@@ -252,6 +252,23 @@ class Place:
             replace_atomic(path, data, stat.S_IMODE(mode))
         except OSError as error:
             raise DiskError(f"{name}: {(error.strerror or str(error)).lower()}") from error
+
+    def write_new(self, files: Mapping[str, bytes]) -> None:
+        """Put files in place that are not there yet: all of them, or none.
+
+        Raises:
+            DiskError: the disk refused.
+        """
+        for name, data in files.items():
+            try:
+                self.write(name, data)
+            except DiskError:
+                for each in files:
+                    with suppress(OSError):
+                        (self.directory / each).unlink()
+                    if each == name:
+                        break
+                raise
 
     def _make_directories(self, path: Path) -> None:
         missing = [each for each in (path, *path.parents) if not each.exists()]
