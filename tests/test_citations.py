@@ -701,6 +701,9 @@ def test_the_command_does_what_the_tools_do(command: Callable[..., Any], repo: P
     assert "-> related mem-gone (missing)" in said("graph", second)
     assert said("graph", second, "--format", "mermaid").startswith("graph LR")
     assert said("graph", second, "--format", "dot").startswith("digraph")
+    whole = said("graph", "--format", "mermaid")
+    assert whole.startswith("graph LR") and whole.count("-->") == 2 and "euros" in whole
+    assert said("graph", "--format", "dot", "--type", "supersedes").count(" -> ") == 1
     assert list(answered("graph", second, "--order", "dfs")["nodes"]) == [second, first]
     assert "2 verified, 0 stale" in said("verify")
     assert "links to it (supersedes)" in said("delete", first)
@@ -853,6 +856,13 @@ def test_a_line_stays_one_whatever_is_in_it(command: Callable[..., Any], repo: P
             done = command(*line.split(), cwd=repo)
             shown = (done.stdout + done.stderr).splitlines()
             assert not [each for each in shown if each.startswith("::error title")], line
+
+
+def test_a_refusal_begins_as_those_of_other_verbs(repo: Path) -> None:
+    """With the program's name."""
+    for line in ("get mem-x", "verify mem-x", "save --tag a", "list --repo nowhere"):
+        done = full(*line.split(), cwd=repo)
+        assert done.returncode and done.stderr.startswith(("aiaml: ", "aiaml-server: ")), line
 
 
 def test_doctor_looks_at_the_repository(repo: Path) -> None:

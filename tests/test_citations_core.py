@@ -613,6 +613,19 @@ class TestRoot(Repository):
         assert find_root(str(below)) == below
 
 
+class TestCitedPaths(Repository):
+    """How a path is written down."""
+
+    def test_it_is_the_shortest(self) -> None:
+        """And leads no more out than it did."""
+        for path in ("./shop//prices.py", "shop/./prices.py", ".//./shop/.//prices.py"):
+            saved = self.memories.save(path, FACT, [Citation(path, 5)])
+            (cited,) = self.memories.get(saved.id).citations
+            assert cited.path == "shop/prices.py", path
+        for path in ("//shop/prices.py", "./../prices.py", "shop//..//../prices.py"):
+            refused(InvalidCitation, partial(self.memories.save, "x", FACT, [Citation(path, 5)]))
+
+
 class TestCiting(Repository):
     """What is taken down of a citation."""
 

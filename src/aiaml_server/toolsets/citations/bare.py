@@ -40,6 +40,8 @@ class BareScreen:
         """Show a line that is not the answer."""
         sys.stderr.write(f"{marked_line(line)}\n")
 
+    fail = note
+
     def out_json(self, value: Any) -> None:
         """Show an answer for programs, in ASCII."""
         sys.stdout.write(f"{json.dumps(value, indent=2)}\n")

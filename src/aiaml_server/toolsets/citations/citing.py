@@ -22,7 +22,8 @@ def recorded(given: Citation, sources: Sources) -> tuple[Citation, list[str]]:
     Raises:
         InvalidCitation: it leads out of the repository, or cites nothing.
     """
-    cited = replace(given, path=re.sub(r"^(?:\./)+", "", given.path.replace("\\", "/")))
+    path = re.sub(r"/(?:\.?/)+", "/", given.path.replace("\\", "/"))
+    cited = replace(given, path=path.removeprefix("./"))
     if not cited.path.strip("/ ") or len(cited.path) > 1000 or "\n" in cited.path:
         raise InvalidCitation("citations: path must be a file's, relative to the repository's top")
     if cited.line is not None and cited.line < 1:

@@ -31,6 +31,9 @@ class Screen(Protocol):
     def note(self, line: str) -> None:
         """Show a line that is not the answer."""
 
+    def fail(self, line: str) -> None:
+        """Say why there is no answer."""
+
     def out_json(self, value: Any) -> None:
         """Show an answer for programs."""
 
@@ -95,10 +98,10 @@ def run(verb: Verb, screen: Screen, given: Mapping[str, Any]) -> int:
     try:
         return verb.run(screen, given)
     except NotFound as error:
-        screen.note(str(error))
+        screen.fail(str(error))
         return STALE
     except Refused as error:
-        screen.note(str(error))
+        screen.fail(str(error))
         return COULD_NOT
 
 
@@ -196,7 +199,7 @@ def _verify(screen: Screen, given: Mapping[str, Any]) -> int:
     try:
         results, broken = memories.verify_all(ids, given["update"], given["update"])
     except NotFound as error:
-        screen.note(str(error))
+        screen.fail(str(error))
         return COULD_NOT
     if given["format"] == "github":
         for line in _annotations(results, broken):
@@ -265,20 +268,25 @@ def _annotation(level: str, path: str, title: str, text: str) -> str:
 
 def _graph(screen: Screen, given: Mapping[str, Any]) -> int:
     memories = _memories(given)
-    if given["roots"] or not given["id"]:
+    root = given["id"]
+    drawn = given["format"] != "text"
+    if given["roots"] or (not root and (given["json"] or not drawn)):
         found = list(memories.find_roots())
         if given["json"]:
             screen.out_json(found)
         for each in () if given["json"] else found:
             screen.out(f"{each}  {memories.get(each).subject}")
         return VALID
-    root = given["id"]
-    walk = memories.traverse(root, _depth(given), given["type"] or None, given["order"])
+    types = given["type"] or None
+    if root:
+        walk = memories.traverse(root, _depth(given), types, given["order"])
+    else:
+        walk = memories.whole_graph(types)
     if given["json"]:
         screen.out_json(answers.walked(memories, root, walk))
         return VALID
     subjects = {each: memories.get(each).subject for each in walk.nodes}
-    if given["format"] == "text":
+    if not drawn:
         for each, depth in walk.nodes.items():
             screen.out(f"{'  ' * depth}{each}  {subjects[each]}")
             for edge in walk.edges:
@@ -458,11 +466,12 @@ VERBS = (
     ),
     Verb(
         "graph",
-        "Show what a memory's links lead to; without ID, where to begin.",
+        "Show what a memory's links lead to; without ID, where to begin, or a picture of all.",
         (
             "graph",
             "graph mem-prices-1a2b3c4d --depth 2",
             "graph mem-prices-1a2b3c4d --format mermaid",
+            "graph --format dot",
         ),
         (
             Option("id", "Where to begin.", "ID"),

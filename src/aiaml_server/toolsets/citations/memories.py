@@ -448,6 +448,19 @@ class Memories:
 
         return graph.traverse(root_id, links, min(max_depth, self.config.depth), types, order)
 
+    def whole_graph(self, link_types: Iterable[str] | None = None) -> Walk:
+        """Return all memories and their links, or those of some types."""
+        memories = self.store.scan().memories
+        types = set(LINK_TYPES if link_types is None else link_types)
+        edges = dict.fromkeys(
+            Edge(each.id, link.target, link.type)
+            for each in memories.values()
+            for link in each.links
+            if link.type in types
+        )
+        missing = dict.fromkeys(each.target for each in edges if each.target not in memories)
+        return Walk(dict.fromkeys(memories, 0), list(edges), list(missing))
+
     def related(self, memory_id: str) -> Sequence[Edge]:
         """Return the links that lead to a memory."""
         return graph.related(memory_id, self.store.scan().memories.values())

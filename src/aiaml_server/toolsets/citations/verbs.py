@@ -33,6 +33,10 @@ class _Screen:
         """Show a line that is not the answer."""
         note(marked_line(line))
 
+    def fail(self, line: str) -> None:
+        """Say why there is no answer, as all verbs do."""
+        self.note(f"{click.get_current_context().find_root().info_name}: {line}")
+
     def out_json(self, value: Any) -> None:
         """Show an answer for programs."""
         out_json(value)
