@@ -70,6 +70,8 @@ class Disk:
         same: files that are as in the commit.
         outdated: files that are as in an earlier commit, and not by a person's doing: with their
             entries on disk and in the commit.
+        crossed: files that differ both from the commit and from what it had when they were last
+            seen, as when an edit was held back here; with their entries in the commit.
     """
 
     base: Path
@@ -83,6 +85,7 @@ class Disk:
     unfit: dict[bytes, str] = field(default_factory=dict)
     same: dict[bytes, Sighting] = field(default_factory=dict)
     outdated: dict[bytes, tuple[Entry, Entry | None]] = field(default_factory=dict)
+    crossed: dict[bytes, Entry] = field(default_factory=dict)
 
     @cached_property
     def unlike(self) -> list[bytes]:
@@ -177,9 +180,13 @@ class Disk:
         if entry and entry.oid == oid:
             self.same[path] = Sighting(oid, self.here[path])
             return False
-        if is_old(path, oid):
+        before = self.known.get(path)
+        others = entry if before and entry and before.oid != entry.oid else None
+        if is_old(path, oid) or (others and before and before.oid == oid):
             self.outdated[path] = (Entry(b"100644", oid), entry)
             return False
+        if others:
+            self.crossed[path] = others
         return True
 
     def _may_travel(
@@ -187,7 +194,8 @@ class Disk:
     ) -> bool:
         reason = objection(path, data)
         if reason:
-            self.held_back[path] = reason
+            also = ", and other machines have changed it since" if path in self.crossed else ""
+            self.held_back[path] = reason + also
         return not reason
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import reduce
 from itertools import chain
@@ -374,6 +374,7 @@ class Repository:
         for chunk in in_chunks(found, _size, *most):
             wait = wait or journal.is_under_way(state)
             sure = [each for each in chunk if not wait or each[0].verb == "Add"]
+            sure += self._besides([step.path for step, _ in sure], disk, head)
             steps = [step for step, _ in sure]
             groups = [steps] if adopting else [[step] for step in steps]
             if steps:
@@ -435,6 +436,17 @@ class Repository:
             return mark(path) in self.erasure.marks or (path, oid) in self._versions(head)
 
         return disk.steps(head.encode(), objection, was_there, self._checkout.checked_out)
+
+    def _besides(
+        self, paths: Iterable[bytes], disk: Disk, head: str
+    ) -> list[tuple[Step, Sighting | None]]:
+        """Have a file of its own made of what others made of a memory that was edited here."""
+        copies = [Copy(path, disk.crossed[path]) for path in paths if path in disk.crossed]
+        kept = self._kept(copies, head.encode())
+        kept = {path: kept[path] for path in kept.keys() - disk.tree.keys()}
+        here = self._check_out({path: (None, entry) for path, entry in kept.items()})
+        blobs = self.blobs([kept[path] for path in here])
+        return [(Step("Add", p, blobs[kept[p]]), Sighting(kept[p].oid, None)) for p in here]
 
     def _bring_back(
         self, missing: Mapping[bytes, Entry], outdated: Mapping[bytes, tuple[Entry, Entry | None]]
@@ -530,10 +542,14 @@ class Repository:
         new = self._changes(ours or self._empty_tree(), joined)
         self.git.update_ref(JOINING, joined)
         here = self._check_out(new)
+        # What is held back here stays on disk as it is, and is known to come from what was before.
+        apart = new.keys() & self.held_back.keys()
+        unseen = apart - self._seen.read().keys() if apart else set()
         before = ours or "0" * len(joined)
         self.git.update_ref("-m", f"aiaml: join {theirs}", self.branch(), joined, before)
         self.git.update_ref("-d", JOINING)
-        self._seen.note({path: _sighting(new[path][1]) for path in here})
+        was = {path: _sighting(new[path][0]) or Sighting(b"", None) for path in unseen}
+        self._seen.note(was | {path: _sighting(new[path][1]) for path in here})
         return len(here)
 
     def joining(self) -> str:
@@ -627,11 +643,10 @@ class Repository:
         bases = [ours] if ours == theirs else self._bases(ours, theirs)
         if theirs in bases:
             return ours
+        if ours in bases:
+            return theirs
         if bare := self._without_join(ours, theirs):
             return self._joined(bare, theirs)
-        # What is held back here stands in the way of another version of it that arrives.
-        if ours in bases and not self.held_back.keys() & self._changes(ours, theirs).keys():
-            return theirs
         mine, their = self._sides(bases, ours, theirs)
         replayed = len(bases) == 1 and self._replayed(ours, theirs, mine, their)
         return replayed or self._together(ours, theirs, mine, their)
@@ -654,7 +669,7 @@ class Repository:
             told = self._deleted(theirs, ours, by=b"Forget memory ")
             old -= told - self._deleted(ours, theirs)
         old |= asked.to_forget(self.base) - now.keys() if unlike else set()
-        if ours in bases and not old and not self.held_back.keys() & their.keys():
+        if ours in bases and not old:
             return theirs
         return self._together(ours, theirs, mine, {p: their[p] for p in their.keys() - old})
 
@@ -681,9 +696,6 @@ class Repository:
     def _together(self, ours: str, theirs: str, mine: Changes, their: Changes) -> str:
         """Write a commit of two parents that has what both sides changed."""
         changes, copies = union(mine, their)
-        for path in changes.keys() & self.held_back.keys():
-            if other := changes.pop(path):  # what is held back keeps its name
-                copies.append(Copy(path, other))
         copies = [copy for copy in copies if copy.entry.is_file and copy.path != FILE]
         changes |= self._kept(copies, ours.encode())
         return self._import(stream.join(ours, theirs, changes, self._who()), "--force")
@@ -771,8 +783,9 @@ class Repository:
         unless in the same way: so it is after a kill between the files and the branch.
         """
         known = mine.items() <= their.items()
-        crossed = their.keys() & (self.held_back if known else {**mine, **self.held_back}).keys()
-        if crossed or not all(map(is_memory, mine)) or not all(map(is_safe, their)):
+        if not known and their.keys() & mine.keys():
+            return ""
+        if not all(map(is_memory, mine)) or not all(map(is_safe, their)):
             return ""
         if int(self.git.rev_list("--count", ours, f"^{theirs}")) > MOST:
             return ""

@@ -1,0 +1,212 @@
+"""A version that is held back on one machine changes nothing for the others, and loses nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from aiaml_server.memory import Memory
+from aiaml_server.sync.guard import keep_local, let_go, release
+from aiaml_server.sync.survey import survey
+from machine import CLEAN, TOKEN, Machine, content_of, git, settle
+
+
+@pytest.fixture(autouse=True)
+def nobodys_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sync runs as on a machine whose owner has configured nothing."""
+    for name, value in CLEAN.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
+def cleo(tmp_path: Path, remote: Path) -> Machine:
+    """A third machine."""
+    return Machine(tmp_path / "cleo", remote)
+
+
+def add(machine: Machine, memory: Memory, text: str) -> None:
+    """Edit a memory by hand."""
+    with machine.path(memory).open("a") as file:
+        file.write(f"{text}\n")
+
+
+def keep(machine: Machine, memory: Memory) -> None:
+    """Hold it back as the verb does."""
+    keep_local(machine.base, memory.file_name)
+    add(machine, memory, "local")
+
+
+def ignore(machine: Machine, memory: Memory) -> None:
+    """Hold it back by a line of git's own."""
+    with (machine.base / ".gitignore").open("a") as file:
+        file.write(f"/files/{memory.file_name}\n")
+    add(machine, memory, "local")
+
+
+def taint(machine: Machine, memory: Memory) -> None:
+    """Hold it back by a secret in it."""
+    add(machine, memory, f"local {TOKEN}")
+
+
+def unkeep(machine: Machine, memory: Memory) -> None:
+    """End that."""
+    let_go(machine.base, memory.file_name)
+
+
+def unignore(machine: Machine, memory: Memory) -> None:
+    """End that."""
+    path = machine.base / ".gitignore"
+    path.write_text(path.read_text().replace(f"/files/{memory.file_name}\n", ""))
+
+
+def untaint(machine: Machine, memory: Memory) -> None:
+    """Take the secret out, and leave the rest."""
+    path = machine.path(memory)
+    path.write_text(path.read_text().replace(TOKEN, ""))
+
+
+def let_travel(machine: Machine, memory: Memory) -> None:
+    """Say that the secret is none."""
+    release(machine.base / ".git", [f"files/{memory.file_name}"])
+
+
+Hold = Callable[[Machine, Memory], None]
+holds = pytest.mark.parametrize("hold", [keep, ignore, taint])
+ends = pytest.mark.parametrize(
+    ("hold", "end"), [(keep, unkeep), (ignore, unignore), (taint, untaint), (taint, let_travel)]
+)
+
+
+def joins(remote: Path) -> str:
+    """Return the commits of a remote that have two parents."""
+    return git(remote, "log", "--merges", "--format=%h %s", "main")
+
+
+@holds
+def test_what_is_held_back_on_one_machine_leaves_the_others_as_they_are(
+    ada: Machine, bob: Machine, cleo: Machine, remote: Path, hold: Hold
+) -> None:
+    """Each had synced once, so that one lacks what another did last. Nothing is done at all."""
+    memory = ada.remember("public")
+    for machine in (ada, bob, cleo):
+        machine.synced()
+    before = content_of(remote)
+    hold(bob, memory)
+    settle([bob, ada, cleo])
+    assert content_of(remote) == ada.files == cleo.files == before
+    assert b"local" in bob.files[memory.file_name]
+    assert len(bob.files) == 1
+
+
+@holds
+def test_another_machines_edits_of_what_is_held_back_make_no_join_and_no_copy(
+    ada: Machine, bob: Machine, cleo: Machine, remote: Path, hold: Hold
+) -> None:
+    """They stay at the remote, and the local text stays on disk; the status tells."""
+    memory = ada.remember("public")
+    settle([ada, bob, cleo])
+    hold(bob, memory)
+    settle([bob, cleo])
+    before = joins(remote)
+    for number in range(3):
+        add(cleo, memory, f"cleo {number}")
+        cleo.synced()
+        bob.remember(f"else {number}")
+        bob.synced()
+        cleo.synced()
+    settle([ada, bob, cleo])
+    assert joins(remote) == before
+    assert ada.files == cleo.files == content_of(remote)
+    assert b"cleo 2" in ada.files[memory.file_name]
+    assert b"local" in bob.files[memory.file_name]
+    assert len(ada.files) == len(bob.files) == 4
+    found = survey(bob.settings)
+    told = (found.kept_local | found.kept_out)[f"files/{memory.file_name}"]
+    assert told.endswith(", and other machines have changed it since")
+
+
+@holds
+def test_another_machines_deletion_leaves_what_is_held_back(
+    ada: Machine, bob: Machine, remote: Path, hold: Hold
+) -> None:
+    """It is forgotten elsewhere, and nothing brings it back."""
+    memory = ada.remember("public")
+    ada.remember("else")
+    settle([ada, bob])
+    hold(bob, memory)
+    ada.path(memory).unlink()
+    settle([ada, bob])
+    assert len(ada.files) == len(content_of(remote)) == 1
+    assert b"local" in bob.files[memory.file_name]
+
+
+@ends
+def test_when_the_hold_ends_it_is_an_edit(
+    ada: Machine, bob: Machine, remote: Path, hold: Hold, end: Hold
+) -> None:
+    """Nobody else changed it: one version, and no copy."""
+    memory = ada.remember("public")
+    settle([ada, bob])
+    hold(bob, memory)
+    ada.remember("else")
+    settle([bob, ada])
+    end(bob, memory)
+    settle([bob, ada])
+    assert ada.files == bob.files == content_of(remote)
+    assert b"local" in ada.files[memory.file_name]
+    assert len(ada.files) == 2
+
+
+@ends
+def test_when_the_hold_ends_and_both_changed_it_both_are_kept(
+    ada: Machine, bob: Machine, remote: Path, hold: Hold, end: Hold
+) -> None:
+    """Whichever of them keeps the name."""
+    memory = ada.remember("public")
+    settle([ada, bob])
+    hold(bob, memory)
+    settle([bob])
+    add(ada, memory, "ada")
+    settle([ada, bob])
+    end(bob, memory)
+    settle([bob, ada])
+    assert ada.files == bob.files == content_of(remote)
+    assert sorted(b"local" in data for data in ada.files.values()) == [False, True]
+    assert sorted(b"ada" in data for data in ada.files.values()) == [False, True]
+
+
+def test_what_is_as_it_was_when_the_hold_ends_takes_the_others_version(
+    ada: Machine, bob: Machine, remote: Path
+) -> None:
+    """The secret is out, and nothing else was changed here."""
+    memory = ada.remember("public")
+    settle([ada, bob])
+    before = bob.path(memory).read_bytes()
+    taint(bob, memory)
+    bob.synced()
+    add(ada, memory, "ada")
+    settle([ada, bob])
+    bob.path(memory).write_bytes(before)
+    settle([bob, ada])
+    assert ada.files == bob.files == content_of(remote)
+    assert len(ada.files) == 1
+    assert b"ada" in ada.files[memory.file_name]
+
+
+def test_what_was_never_shared_and_comes_from_elsewhere_under_its_name_is_kept_as_well(
+    ada: Machine, bob: Machine, remote: Path
+) -> None:
+    """As when both put in the same backup, and one keeps an edited one at home."""
+    memory = ada.remember("public")
+    bob.remember("else")
+    bob.synced()
+    bob.path(memory).write_bytes(ada.path(memory).read_bytes())
+    keep(bob, memory)
+    settle([bob, ada])
+    assert b"local" in bob.files[memory.file_name]
+    unkeep(bob, memory)
+    settle([bob, ada])
+    assert ada.files == bob.files == content_of(remote)
+    assert len(ada.files) == 3
