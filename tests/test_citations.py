@@ -609,8 +609,13 @@ def test_each_refusal_has_its_code(
     assert git(repo, "status", "--porcelain", "-uall") == before
 
 
-def test_without_a_repository_each_tool_says_so(tmp_path: Path) -> None:
-    """The server starts all the same; one that appears is found."""
+def test_without_a_repository_each_tool_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server starts all the same; one that appears is found. What is named can be set there."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(NoRepository, match=r"name one by AIAML_CITATIONS_REPO$"):
+        CitationTools().memory_list()
     calls = CitationTools(str(tmp_path / "nowhere"))
     with pytest.raises(NoRepository):
         calls.memory_list()
@@ -829,6 +834,40 @@ def test_an_update_by_the_tool_keeps_what_is_not_given(repo: Path) -> None:
             refused = client.call("memory_save", **given)
             assert refused["error"] == "InvalidInput"
             assert refused["message"].startswith(f"{field}: is missing")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"links": [{"target": "mem-a"}]}, "'type' of item 1 is missing"),
+        ({"links": [{"type": "related", "target": "mem-a", "why": "x"}]}, "'why' of item 1 is not"),
+        ({"citations": [{"path": "prices.py"}, {"line": 1}]}, "'path' of item 2 is missing"),
+        ({"citations": [{"path": "prices.py", "lines": 1}]}, "'lines' of item 1 is not known"),
+        ({"citations": [{"path": "prices.py", "line": 0}]}, "line must be a whole number from 1"),
+        ({"citations": [{"path": "prices.py", "line": "4"}]}, "'line' of item 1 is not so"),
+    ],
+)
+def test_what_is_wrong_within_a_list_is_said(given: Any, said: str, repo: Path) -> None:
+    """And nothing is dropped in silence."""
+    environ = {"AIAML_CITATIONS_REPO": str(repo)}
+    with Client(repo, command=(*SERVER, "--toolset", "citations"), environ=environ) as client:
+        refused = client.call("memory_save", subject="Prices", content=FACT, **given)
+        assert refused["error"] == "InvalidInput" and said in refused["message"]
+    assert not (repo / "memories").exists()
+
+
+def test_what_a_memory_says_can_be_saved_again(repo: Path) -> None:
+    """Its citations and links as they are answered."""
+    (repo / "twice.py").write_text("a = 1\nb = 2\nc = 3\nb = 2\n")
+    environ = {"AIAML_CITATIONS_REPO": str(repo)}
+    with Client(repo, command=(*SERVER, "--toolset", "citations"), environ=environ) as client:
+        cited = [{"path": "twice.py", "line": 4}]
+        first = client.call("memory_save", subject="b", content=FACT, citations=cited)["id"]
+        found = client.call("memory_get", memory_id=first)
+        assert found["citations"][0]["before"] == "c = 3"
+        again = client.call("memory_save", id=first, citations=found["citations"])
+        assert again["created"] is False
+        assert client.call("memory_get", memory_id=first) == found
 
 
 @pytest.mark.parametrize("command", [bare, full])

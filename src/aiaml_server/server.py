@@ -384,10 +384,23 @@ def _wrong_types(error: ValidationError, rules: Mapping[str, str]) -> InvalidArg
     }
     return InvalidArguments(
         {
-            field: f"{'is missing, it ' if absent else ''}must be {rules[field]}"
+            field: "; ".join(
+                [
+                    f"{'is missing, it ' if absent else ''}must be {rules[field]}",
+                    *(_within(*each["loc"][1:], kind=each["type"]) for each in details
+                      if each["loc"][0] == field and len(each["loc"]) == 3),
+                ]
+            )
             for field, absent in missing.items()
         }
-    )
+    )  # fmt: skip
+
+
+def _within(item: int | str, key: int | str, *, kind: str) -> str:
+    """Say what is wrong with a key of an item of a list; items count from 1."""
+    said = {"missing": "is missing", "extra_forbidden": "is not known"}.get(kind, "is not so")
+    number = item + 1 if isinstance(item, int) else item
+    return f"{str(key)[:100]!r} of item {number} {said}"
 
 
 def _known_arguments(prompt: Prompt, given: Mapping[str, str]) -> dict[str, str]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from aiaml_server.toolset import repair_surrogates
 
-from . import graph
+from . import REPOSITORY, graph
 from .citing import recorded
 from .config import DIRECTORY, NAME, Config, load
 from .failures import InvalidInput, MalformedMemory, NoRepository, NotFound, Unavailable
@@ -96,13 +96,18 @@ class Found(NamedTuple):
     notes: Sequence[str] = ()
 
 
-def find_root(given: str | os.PathLike[str] | None, start: Path | None = None) -> Path:
+def find_root(
+    given: str | os.PathLike[str] | None,
+    start: Path | None = None,
+    by: str = f"--repo or {REPOSITORY}",
+) -> Path:
     """Return the top directory of the repository whose memories are meant.
 
     Args:
         given: what somebody named; it may also have memories alone. Else it is found upwards from
             `start`.
         start: where to begin; the working directory where None.
+        by: by what one is named, for whoever must do it.
 
     Raises:
         NoRepository: it is no directory, or no repository's top, or none was found.
@@ -125,7 +130,7 @@ def find_root(given: str | os.PathLike[str] | None, start: Path | None = None) -
     for place in (start, *start.parents):
         if _is_top(place):
             return place
-    raise NoRepository(f"{start} is in no repository; name one by --repo or AIAML_CITATIONS_REPO")
+    raise NoRepository(f"{start} is in no repository; name one by {by}")
 
 
 def _is_top(place: Path) -> bool:

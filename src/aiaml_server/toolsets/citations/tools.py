@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 from typing_extensions import NotRequired, TypedDict
 
 from aiaml_server.errors import AiamlError
@@ -27,18 +27,27 @@ class Failure(TypedDict, total=False):
     message: str
 
 
+_CLOSED = ConfigDict(extra="forbid")  # a key that nobody knows is refused, not dropped
+
+
 class Cited(TypedDict):
     """A place in the repository that a memory rests on."""
+
+    __pydantic_config__ = _CLOSED  # type: ignore[misc]
 
     path: Annotated[str, Field(description="The file, relative to the repository's top.")]
     line: NotRequired[
         Annotated[int | None, Field(strict=True, ge=1, description="The line's number.")]
     ]
     snippet: NotRequired[Annotated[str | None, Field(description="The line, as it must be.")]]
+    before: NotRequired[str | None]
+    after: NotRequired[str | None]
 
 
 class Linked(TypedDict):
     """An edge to another memory."""
+
+    __pydantic_config__ = _CLOSED  # type: ignore[misc]
 
     type: Annotated[str, Field(json_schema_extra={"enum": list(LINK_TYPES)})]
     target: Annotated[str, Field(description="The other memory's id.")]
@@ -223,8 +232,8 @@ RULES = {
     "tags": "a list of texts, or nothing",
     "subject": "one line of less than 80 characters, as text, or nothing in an update",
     "content": "markdown, as text, or nothing in an update",
-    "citations": "a list of {path, line?, snippet?}, or nothing",
-    "links": "a list of {type, target}, or nothing",
+    "citations": "a list of {path, line?, snippet?}, or none; line must be a whole number from 1",
+    "links": f"a list of {{type, target}}, or nothing; type must be one of {', '.join(LINK_TYPES)}",
     "id": "a memory's id, as text, or nothing for a new one",
     "memory_id": "a memory's id, as text",
     "memory_ids": "a list of memories' ids, or nothing for all",
@@ -283,7 +292,7 @@ class CitationTools:
 
     def _memories(self) -> Memories:
         """Return the repository's memories, as its settings are now."""
-        root = find_root(self._repository)
+        root = find_root(self._repository, by=REPOSITORY)
         if self._open is None or self._open.root != root or self._open.config != load(root):
             self._open = Memories(root)
         return self._open
@@ -485,4 +494,5 @@ class CitationTools:
 
 
 def _citation(given: Cited) -> Citation:
-    return Citation(given["path"], given.get("line"), given.get("snippet"))
+    around = given.get("before"), given.get("after")
+    return Citation(given["path"], given.get("line"), given.get("snippet"), *around)
