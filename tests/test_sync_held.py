@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from aiaml_server.memory import Memory
-from aiaml_server.sync.guard import keep_local, let_go, release
+from aiaml_server.sync.guard import Untold, keep_local, let_go, release
 from aiaml_server.sync.survey import survey
 from machine import CLEAN, TOKEN, Machine, content_of, git, settle
 
@@ -210,3 +212,64 @@ def test_what_was_never_shared_and_comes_from_elsewhere_under_its_name_is_kept_a
     settle([bob, ada])
     assert ada.files == bob.files == content_of(remote)
     assert len(ada.files) == 3
+
+
+# --- where nobody can tell ------------------------------------------------------------------------
+
+
+def a_link(path: Path) -> None:
+    """Put the file elsewhere, as one does with what is shared by several programs."""
+    path.symlink_to(path.rename(path.with_name("elsewhere")))
+
+
+def a_dangling_link(path: Path) -> None:
+    """Have it lead to nothing."""
+    path.unlink()
+    path.symlink_to(path.with_name("nothing"))
+
+
+def a_directory(path: Path) -> None:
+    """Have a directory of the name."""
+    path.unlink()
+    path.mkdir()
+
+
+def a_pipe(path: Path) -> None:
+    """Have a pipe that nobody writes to."""
+    path.unlink()
+    os.mkfifo(path)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links take a privilege on Windows")
+@pytest.mark.parametrize("replaced", [a_link, a_dangling_link, a_directory, a_pipe])
+@pytest.mark.parametrize("place", [".keep-local", ".gitignore", "files/.gitignore"])
+def test_nothing_is_committed_while_nobody_can_tell_what_is_to_stay_here(
+    ada: Machine, remote: Path, place: str, replaced: Callable[[Path], None]
+) -> None:
+    """The status says why, the verb leaves what is there, and all goes on once it is a file."""
+    ada.remember("first")
+    ada.synced()
+    before = content_of(remote)
+    private, other = ada.remember("private"), ada.remember("else")
+    path = ada.base / place
+    with path.open("a") as file:
+        file.write(f"*_{private.id}.md\n")
+    rules = path.read_bytes()
+    replaced(path)
+    status = ada.sync()
+    assert f"{path} is " in str(status.problem)
+    assert content_of(remote) == before
+    asked = survey(ada.settings).problem
+    assert asked
+    if place == ".keep-local":
+        for change in (keep_local, let_go):
+            with pytest.raises(Untold):
+                change(ada.base, other.file_name)
+    assert not path.is_file() or path.is_symlink()
+    if path.is_dir():
+        path.rmdir()
+    else:
+        path.unlink()
+    path.write_bytes(rules)
+    ada.synced()
+    assert set(content_of(remote)) == {*before, other.file_name}

@@ -11,7 +11,7 @@ from aiaml_server.errors import AiamlError, StoreError
 from aiaml_server.settings import Settings
 from aiaml_server.sync import once
 from aiaml_server.sync.address import git_directories
-from aiaml_server.terminal import Ended, note, out, plural
+from aiaml_server.terminal import REFUSED, Ended, note, out, plural
 
 from .show import found_by
 
@@ -41,6 +41,8 @@ def keep_local(ids: Sequence[str], undo: bool) -> None:
         else:
             for name in names:
                 guard.keep_local(setting.base, name)
+    except guard.Untold as error:
+        raise Ended(f"{error}: {error.remedy}", REFUSED) from error
     except OSError as error:
         raise StoreError("write", setting.base / guard.KEEP_LOCAL, error) from error
     if undo:

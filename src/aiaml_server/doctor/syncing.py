@@ -65,8 +65,11 @@ def _troubles(base: Path, last: Status, now: Survey) -> Iterator[Finding]:
     if last.trouble:
         told = f"failing since {last.failing_since}: {last.trouble.sentence}"
         yield Finding("sync", "error", told, last.trouble.remedy)
-    if now.problem and now.problem.kind != "old-git":  # which the check `git` tells
-        told = f"git cannot read its repository: {now.problem.sentence}"
+    told_already = last.trouble and now.problem and last.trouble.sentence == now.problem.sentence
+    if now.problem and now.problem.kind != "old-git" and not told_already:  # told by `git`
+        told = now.problem.sentence
+        if now.problem.kind != "waiting":
+            told = f"git cannot read its repository: {told}"
         yield Finding("sync", "error", told, now.problem.remedy)
     for path, reason in now.kept_out.items():
         told = f"{path} is kept out of git: {reason}"

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from aiaml_server.errors import MalformedFile
+from aiaml_server.errors import AiamlError, MalformedFile
 from aiaml_server.files import make_directory, read_regular, replace_atomic
 
 from .checkout import HIDDEN
@@ -30,11 +30,31 @@ _REMEMBERED = 200_000
 _MOST = 16 * 1024 * 1024
 
 
+class Untold(AiamlError, OSError):  # noqa: N818
+    """Nobody can tell what is to stay here: something else stands where a person says it.
+
+    Attributes:
+        remedy: what to do about it.
+    """
+
+    remedy = (
+        "put the file itself in its place. Nothing is committed meanwhile, since it may name "
+        "memories that are to stay on this computer."
+    )
+
+    def __init__(self, path: Path, why: str) -> None:
+        super().__init__(f"{path} {why}")
+
+
 class Guard:
     """Says of each file why it must not travel; as a person's choices were when it was made."""
 
     def __init__(self, base: Path, common: Path, git: Command, *, secrets: bool) -> None:
-        """Read the choices for the memories in `base`, whose repository is `common`."""
+        """Read the choices for the memories in `base`, whose repository is `common`.
+
+        Raises:
+            Untold: those for what is kept here cannot be read.
+        """
         self._secrets = secrets
         self._released = released(common)
         self._erased = erased(common)
@@ -88,15 +108,23 @@ def release(common: Path, paths: Iterable[str]) -> None:
 
 
 def keep_local(base: Path, name: str) -> None:
-    """Keep the memory in a file on this machine, in all later versions."""
-    lines = _read(base / KEEP_LOCAL).decode("utf-8", "surrogateescape") or _HEAD
+    """Keep the memory in a file on this machine, in all later versions.
+
+    Raises:
+        Untold: it cannot be read which are kept already.
+    """
+    lines = _rules(base / KEEP_LOCAL).decode("utf-8", "surrogateescape") or _HEAD
     if _line(name) not in lines.splitlines():
         _write(base, f"{lines.rstrip()}\n{_line(name)}\n")
 
 
 def let_go(base: Path, name: str) -> bool:
-    """Undo that; return whether there was something to undo."""
-    lines = _read(base / KEEP_LOCAL).decode("utf-8", "surrogateescape").splitlines(keepends=True)
+    """Undo that; return whether there was something to undo.
+
+    Raises:
+        Untold: it cannot be read which are kept.
+    """
+    lines = _rules(base / KEEP_LOCAL).decode("utf-8", "surrogateescape").splitlines(keepends=True)
     left = [line for line in lines if line.rstrip("\r\n") != _line(name)]
     if left != lines:
         _write(base, "".join(left))
@@ -115,10 +143,10 @@ def _write(base: Path, text: str) -> None:
 def _kept(base: Path, common: Path, git: Command) -> dict[bytes, str]:
     """Return which files a line names, with where it stands."""
     rules = {
-        "info/exclude": _read(common / "info" / "exclude").replace(HIDDEN, b"#\n"),  # not theirs
-        KEEP_LOCAL: _read(base / KEEP_LOCAL),
-        "tree/.gitignore": _read(base / ".gitignore"),
-        "tree/files/.gitignore": _read(base / "files" / ".gitignore"),
+        "info/exclude": _rules(common / "info" / "exclude").replace(HIDDEN, b"#\n"),  # not theirs
+        KEEP_LOCAL: _rules(base / KEEP_LOCAL),
+        "tree/.gitignore": _rules(base / ".gitignore"),
+        "tree/files/.gitignore": _rules(base / "files" / ".gitignore"),
     }
     if not any(map(_may_name_memories, rules.values())):
         return {}
@@ -178,6 +206,22 @@ def _may_name_memories(text: bytes) -> bool:
     """Whether there is a line that is no comment, and not for names with a dot before them."""
     lines = (line.strip() for line in text.splitlines())
     return any(line and line[:1] not in (b"#", b".") for line in lines)
+
+
+def _rules(path: Path) -> bytes:
+    """Return lines that say what is to stay here; none where there is no file.
+
+    Raises:
+        Untold: they cannot be read.
+    """
+    try:
+        return read_regular(str(path), _MOST)
+    except (FileNotFoundError, NotADirectoryError):
+        return b""
+    except MalformedFile as error:
+        raise Untold(path, str(error).removeprefix("it ")) from error
+    except OSError as error:
+        raise Untold(path, f"cannot be read ({error.strerror})") from error
 
 
 def _read(path: Path) -> bytes:

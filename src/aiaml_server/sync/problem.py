@@ -13,6 +13,7 @@ from typing import NamedTuple
 from aiaml_server.errors import InvalidSetting, StoreError
 
 from .command import GitFailed, GitMissing
+from .guard import Untold
 from .repository import Busy
 from .status import TRY_AGAIN, Problem
 
@@ -59,10 +60,10 @@ def problem_of(error: Exception) -> Problem:
         return NO_GIT
     if isinstance(error, GitFailed):
         return _of_git(error.verb, error.output)
+    if isinstance(error, (Busy, Untold)):
+        return Problem("waiting", str(error), error.remedy)
     if isinstance(error, (StoreError, OSError)):
         return _of_system(str(error), error.cause if isinstance(error, StoreError) else error)
-    if isinstance(error, Busy):
-        return Problem("waiting", str(error), error.remedy)
     if isinstance(error, InvalidSetting):
         return Problem("address", str(error), _CORRECT)
     return Problem("git", str(error), TRY_AGAIN)
