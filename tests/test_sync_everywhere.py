@@ -447,6 +447,28 @@ def test_a_persons_branch_that_has_it_is_named_and_left(
     assert content_of(remote) == ada.files
 
 
+def test_a_person_of_another_machine_is_told_what_of_theirs_has_it(
+    ada: Machine, bob: Machine
+) -> None:
+    """When that machine follows, and in its status until it is gone."""
+    memory = shared(ada, bob)
+    bob.git("branch", "mine", "main")
+    with (bob.base / ".gitattributes").open("a") as file:
+        file.write("# mine\n")
+    as_person(bob.base, "stash", "--quiet")
+    forget(ada, memory.id)
+    named = "the branch mine and the stash"
+    assert named in aiaml(bob, "sync")
+    assert named in aiaml(bob, "status", code=1)
+    assert json.loads(aiaml(bob, "status", "--json", code=1))["still_held_by"]
+    assert named not in aiaml(ada, "status")
+    bob.git("branch", "-q", "-D", "mine")
+    bob.git("stash", "drop", "--quiet")
+    bob.synced()
+    is_gone(bob)
+    assert "All is well" in aiaml(bob, "status")
+
+
 def test_a_branch_with_files_of_the_persons_goes_on(
     ada: Machine, bob: Machine, remote: Path
 ) -> None:

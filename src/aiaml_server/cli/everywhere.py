@@ -30,7 +30,7 @@ from aiaml_server.terminal import (
 )
 
 from .history import Past, git_history
-from .status import Told
+from .status import Told, still
 
 if TYPE_CHECKING:
     from aiaml_server.sync.everywhere import Plan
@@ -169,15 +169,8 @@ def _takes(meant: Meant, setting: Settings) -> list[str]:
             "its next round."
         )
     if plan.holders:
-        lines.append(_still(plan.holders))
+        lines.append(still(plan.holders))
     return lines
-
-
-def _still(holders: Sequence[str]) -> str:
-    return (
-        f"Yours, and left as it is, though it has them too: {joined([*holders])}. Delete it, or "
-        "make it anew from the branch aiaml; docs/sync.md tells how."
-    )
 
 
 def _answer(
@@ -199,7 +192,7 @@ def _answer(
     elif setting.remote:
         out("The remote has the new history, and other machines follow at their next round.")
     if held:
-        out(_still(held))
+        out(still(held))
     note(_BEYOND)
 
 

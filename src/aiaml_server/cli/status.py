@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -116,7 +116,8 @@ class Standing:
         """The exit code."""
         if self.problem:
             return REFUSED
-        return NOTHING if self.survey.kept_out or self.waits_long else DONE
+        waits = self.survey.kept_out or self.survey.still_held or self.waits_long
+        return NOTHING if waits else DONE
 
     def lines(self) -> Iterator[str]:
         """Tell it in plain words."""
@@ -141,6 +142,8 @@ class Standing:
             since = f" since {_since(self.last.failing_since)}" if self.last.problem else ""
             yield f"{bold('It fails')}{since}: {self.problem.sentence}."
             yield f"  What to do: {self.problem.remedy}"
+        if held := self.survey.still_held:
+            yield f"What was forgotten everywhere is still in git here. {still(held)}"
         yield from self._notice()
         if (
             not self.problem
@@ -198,6 +201,7 @@ class Standing:
             "under_way": found.occupied,
             "held_back": found.kept_out,
             "kept_local": sorted(found.kept_local),
+            "still_held_by": found.still_held,
             "problem": self.problem.sentence if self.problem else None,
             "problem_kind": self.problem.kind if self.problem else None,
             "failing_since": last.failing_since,
@@ -205,6 +209,14 @@ class Standing:
             "noticed_at": last.noticed_at,
             "what_to_do": self.problem.remedy if self.problem else None,
         }
+
+
+def still(holders: Sequence[str]) -> str:
+    """Say what to do about what of the person's own has what was forgotten everywhere."""
+    return (
+        f"Yours, and left as it is, though it has them too: {joined([*holders])}. Delete it, or "
+        "make it anew from the branch aiaml; docs/sync.md tells how."
+    )
 
 
 def _where_to(setting: Settings) -> str:
@@ -261,7 +273,7 @@ def sync(forget: bool, bring_back: bool, ids: tuple[str, ...]) -> None:
     missing: Missing = "forget" if forget else "bring back" if bring_back else ""
     # What a round puts into a server's log is told by the verb in its own words.
     logging.getLogger("aiaml_server.sync.rounds").setLevel(logging.ERROR)
-    told = Told()
+    told, before = Told(), Status.read(setting.base)
     try:
         after = once(setting, missing=missing, seconds=_PATIENCE, progress=told)
     except Occupied:
@@ -274,6 +286,7 @@ def sync(forget: bool, bring_back: bool, ids: tuple[str, ...]) -> None:
         told.clear()
     for name, reason in sorted(after.held_back.items()):
         note(f"Kept out of git: {name}, because {reason}. What to do: {remedy(reason)}")
+    _tell_notice(before, after, setting)
     if after.trouble:
         done = f"{told.summary()}. " if told.something else ""
         raise Ended(done + _failure(after.trouble), REFUSED)
@@ -282,6 +295,16 @@ def sync(forget: bool, bring_back: bool, ids: tuple[str, ...]) -> None:
         note(dim(f"{_ADD_REMOTE}."))
     if usual:
         note(f"This was for once: servers here go on with {usual}. {_CHANGE_REMOTE}.")
+
+
+def _tell_notice(before: Status, after: Status, setting: Settings) -> None:
+    if not after.notice or after.noticed_at == before.noticed_at:
+        return
+    from aiaml_server.sync.everywhere import still_held  # noqa: PLC0415 (imports GitPython)
+
+    note(f"Of note: {after.notice}.")
+    if held := still_held(setting.base):
+        note(still(held))
 
 
 def _another_in_use(setting: Settings) -> str:

@@ -29,6 +29,7 @@ class Survey:
         ahead: commits that the remote, as last seen, has not.
         behind: commits that it had and this machine has not.
         ahead_since: when the oldest of those ahead was made, in seconds since 1970.
+        still_held: what of the person's own has something that was forgotten everywhere.
         occupied: whether a process synchronises the directory right now.
         problem: why git could not answer, or cannot be used; None where it can.
     """
@@ -41,6 +42,7 @@ class Survey:
     ahead: int = 0
     behind: int = 0
     ahead_since: int | None = None
+    still_held: list[str] = field(default_factory=list)
     occupied: bool = False
     problem: Problem | None = None
 
@@ -83,6 +85,7 @@ def version(base: Path) -> str:
 
 
 def _ask(found: Survey, settings: Settings) -> None:
+    from .everywhere import still_held  # noqa: PLC0415
     from .guard import KEPT, Guard  # noqa: PLC0415
     from .outgoing import Outgoing  # noqa: PLC0415
     from .repository import REMOTE, Repository  # noqa: PLC0415
@@ -91,6 +94,7 @@ def _ask(found: Survey, settings: Settings) -> None:
     found.repository = repository.find()
     if not found.repository:
         return
+    found.still_held = still_held(settings.base)
     secrets = settings.check_secrets
     guard = Guard(settings.base, repository.common, repository.git, secrets=secrets)
     found.waiting = repository.pending(guard)
