@@ -549,6 +549,34 @@ def test_commits_that_wait_for_long_are_pointed_out(ada: Machine) -> None:
     assert "aiaml sync" in done.stdout
 
 
+@pytest.mark.parametrize("verb", ["status", "sync"])
+def test_a_directory_that_cannot_be_is_no_empty_one(
+    ada: Machine, tmp_path: Path, verb: str
+) -> None:
+    """Part of its path is a file, so that nothing can be remembered."""
+    (tmp_path / "file").write_text("mine")
+    base = tmp_path / "file" / "x"
+    done = aiaml(ada, verb, AIAML_MEMORY_DIR=str(base), AIAML_GITHUB_REMOTE="")
+    assert done.returncode == 3
+    assert f"cannot read {base}: part of the path is a file" in done.stdout + done.stderr
+    assert "AIAML_MEMORY_DIR" in done.stdout + done.stderr
+
+
+def test_status_says_what_stands_in_the_place_of_the_lock(ada: Machine) -> None:
+    """It is no other process that would be done at some time."""
+    ada.remember("hello")
+    ada.synced()
+    place = ada.base / ".sync.lock"
+    place.unlink()
+    place.mkdir()
+    done = aiaml(ada, "status")
+    assert done.returncode == 3
+    assert f"{place} is a directory; move it away" in done.stdout
+    assert "at this moment" not in done.stdout
+    place.rmdir()
+    assert aiaml(ada, "status").returncode == 0
+
+
 @posix_only
 @pytest.mark.parametrize(
     ("script", "said"), [("exit 127", "install git"), ("echo git version 2.20.1", "is too old")]

@@ -116,7 +116,9 @@ def once(
     from concurrent.futures import ThreadPoolExecutor, wait  # noqa: PLC0415
 
     from .rounds import Rounds  # noqa: PLC0415
+    from .survey import check_place  # noqa: PLC0415
 
+    check_place(settings.base)
     closing = threading.Event()
     another = in_use(settings.base) not in ("", settings.remote)
     aside = another and bool(settings.remote)

@@ -69,6 +69,9 @@ def problem_of(error: Exception) -> Problem:
     return Problem("git", str(error), TRY_AGAIN)
 
 
+_DIRECTORY = "name a directory in AIAML_MEMORY_DIR, or move away the file that is in its path."
+
+
 def _of_git(verb: str, output: str) -> Problem:
     if len(output) > 2 * _READ:
         output = f"{output[:_READ]}\n{output[-_READ:]}"
@@ -91,7 +94,7 @@ def _of_system(sentence: str, error: OSError) -> Problem:
         return Problem("disk-read-only", sentence, _MOUNT)
     if error.errno in (errno.EACCES, errno.EPERM):
         return Problem("not-ours", sentence, _OWN)
-    return Problem("disk", sentence, TRY_AGAIN)
+    return Problem("disk", sentence, _DIRECTORY if error.errno == errno.ENOTDIR else TRY_AGAIN)
 
 
 def _reason(output: str, *, ours: bool) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from aiaml_server.errors import AiamlError
+from aiaml_server.errors import AiamlError, StoreError
 from aiaml_server.files import Lock
 from aiaml_server.settings import Settings
 
@@ -51,8 +52,10 @@ def survey(settings: Settings) -> Survey:
     """Ask; nothing is changed."""
     from .problem import problem_of  # noqa: PLC0415
 
-    found = Survey(occupied=_occupied(settings.base / ".sync.lock"))
+    found = Survey()
     try:
+        check_place(settings.base)
+        found.occupied = _occupied(settings.base / ".sync.lock")
         found.git = version(settings.base)
         found.problem = useless(found.git)
         if found.git:
@@ -112,10 +115,28 @@ def _ask(found: Survey, settings: Settings) -> None:
         found.ahead_since = repository.ahead_since()
 
 
+def check_place(base: Path) -> None:
+    """See that the base directory is one, or can be made.
+
+    Raises:
+        StoreError: part of its path is a file.
+    """
+    there = next(each for each in (base, *base.parents) if each.exists())
+    if not there.is_dir():
+        raise StoreError("read", base, NotADirectoryError(errno.ENOTDIR, "", str(there)))
+
+
 def _occupied(path: Path) -> bool:
-    if not path.exists():
+    """Whether another process has the lock.
+
+    Raises:
+        OSError: it is no lock that any process could have.
+    """
+    if not os.path.lexists(path):
         return False
     with Lock(path).held(0) as hold:
+        if hold.problem:
+            raise hold.problem
         return not hold.had
 
 
