@@ -182,6 +182,7 @@ class World:
         if self.random.random() < 0.5:
             there = self.place()
             there.mkdir()
+        (machine.base / "files").unlink(missing_ok=True)  # where it was a link already
         (machine.base / "files").symlink_to(there)
 
     def carry_git(self, machine: Machine) -> None:
