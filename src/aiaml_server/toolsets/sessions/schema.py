@@ -42,7 +42,7 @@ DEFAULT_SCHEMA = """\
 HEADER = "Header"
 VERSION = "v1"
 _VERSION = re.compile(r"\bschema (v\d[\w.]*)", re.IGNORECASE)
-_ITEM = re.compile(r"[ \t]*[-*+][ \t]+(\S.*)")
+_ITEM = re.compile(r"^[ \t]*[-*+][ \t]+(\S.*)")
 
 
 class Problem(NamedTuple):
