@@ -320,6 +320,20 @@ def test_restore_overwrites_nothing_that_git_must_not_have(ada: Machine) -> None
     assert SECRET not in ada.git("log", "-p")
 
 
+def test_restore_overwrites_nothing_that_is_kept_local(ada: Machine) -> None:
+    """A version that stays on this machine is in no commit, and no reason to hold it is told."""
+    memory = ada.remember("hello")
+    ada.synced()
+    append(ada.path(memory), "better")
+    ada.synced()
+    assert aiaml(ada, "keep-local", memory.id).returncode == 0
+    append(ada.path(memory), "for this machine alone")
+    before = ada.path(memory).read_bytes()
+    done = aiaml(ada, "restore", memory.id, "--yes")
+    assert (done.returncode, ada.path(memory).read_bytes()) == (3, before)
+    assert "would be lost" in done.stderr
+
+
 def test_restore_overwrites_nothing_while_git_cannot_commit(ada: Machine) -> None:
     """In the middle of a merge by hand, the present version is not in git, and stays."""
     memory = ada.remember("hello")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 
 from .errors import AiamlError, InvalidInput, MalformedFile, NotInGit
@@ -178,24 +178,25 @@ class MemoryBank:
             self._tell()
         return None if held_back is None else set(texts) - set(held_back)
 
-    def restore(self, name: str, before: str | None, text: str) -> None:
+    def restore(
+        self, name: str, before: str | None, text: str, history: Collection[str] = ()
+    ) -> None:
         """Give the file `name` a text that it once had.
 
         Args:
             name: the file's name.
             before: what it holds; None where there is none.
             text: an earlier version.
+            history: the versions of it that git has.
 
         Raises:
             NotInGit: git has not got what it holds, which would be lost.
             ChangedMeanwhile: it does not hold `before`.
             StoreError: the disk refused. In each case the file is as it was.
         """
-        if before is not None:
-            held_back = self.commit()
-            if held_back is None or name in held_back:
-                reason = (held_back or {}).get(name, "" if self._settings.sync else "sync is off")
-                raise NotInGit(name, reason)
+        if before is not None and before not in history:
+            reason = "" if self._settings.sync else "sync is off"
+            raise NotInGit(name, (self.commit() or {}).get(name, reason))
         self.store.replace(name, before, text)
         self._tell()
 

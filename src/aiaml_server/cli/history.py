@@ -141,7 +141,7 @@ def restore(memory_id: str | None, at: str | None, since: str | None, yes: bool)
         _show(memory, before, text, of)
         if not yes:
             confirm("Bring this version back?")
-        bank.restore(name, before, text)
+        bank.restore(name, before, text, past.texts.values())
         held_back = bank.commit()
     out(f"Restored memory {memory.id} as it was {of}.")
     if reason := (held_back or {}).get(name):

@@ -21,6 +21,8 @@
     erasure     what that is, and histories rewritten
     purge       removing what only the old ones had
     everywhere  what forgetting everywhere will do, for a person to see
+    mend        a damaged repository made one that can be used
+    replay      our commits put on top of what came first
     command     running git
     status      how things stand, for others to read
     history     which versions there were, and who made them
