@@ -248,6 +248,17 @@ async def test_served_together_each_is_brief(tmp_path: Path) -> None:
         assert len(client.instructions) < INSTRUCTIONS_LIMIT
 
 
+def test_all_short_forms_together_fit_where_hosts_cut_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever serves every toolset has all of their instructions."""
+    monkeypatch.chdir(tmp_path)
+    values = {"AIAML_MEMORY_DIR": str(tmp_path / "base"), "AIAML_ENABLE_SYNC": "false"}
+    doors = [toolsets.door(name) for name in toolsets.NAMES]
+    briefs = [at(each.build)(each.values(values)).brief for each in doors]
+    assert len("\n\n".join(briefs)) < INSTRUCTIONS_LIMIT
+
+
 @pytest.fixture
 def anyio_backend() -> str:
     """Run on asyncio, as the server does."""

@@ -119,7 +119,7 @@ class Contract:
         """Instructions and descriptions stay below 2,048 characters, alone and with all others."""
         with self.toolset(tmp_path) as toolset:
             assert 0 < len(toolset.instructions) < INSTRUCTIONS_LIMIT
-            assert 0 < len(toolset.brief) < INSTRUCTIONS_LIMIT // len(toolsets.NAMES)
+            assert 0 < len(toolset.brief) < INSTRUCTIONS_LIMIT // 4
             for tool in toolset.tools:
                 assert tool.title and 0 < len(tool.description) < INSTRUCTIONS_LIMIT
 
