@@ -64,6 +64,7 @@ ROWS = {  # key: what it is, its limit
     **{kind: (f"`think`, {kind}", "") for kind in KINDS},
     "mix": ("`think`, median of all but the letter", "10,000: 5 no-ops + 5 ms; 100,000: 40 ms"),
     "worst": ("`think`, the slowest kind but the letter", "10,000: 40 ms; 100,000: 250 ms"),
+    "bytes": ("text of one answer of `think`, median of the same : with blanks", ""),
     "after": ("`think`, rare word, right after `remember`", ""),
     "literal": (
         "the formula word for word : `think`, the same median",
@@ -122,6 +123,7 @@ class Server:
         environ |= {"AIAML_MEMORY_DIR": str(base), "AIAML_ENABLE_SYNC": "false"}
         environ |= settings or {}
         self._ids = count()
+        self.read = 0  # bytes of the last answer's text, which an agent reads
         self.spawned = perf_counter()
         self._process = subprocess.Popen(
             command, env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -154,6 +156,7 @@ class Server:
         seconds = perf_counter() - begun
         if result.get("isError"):
             raise RuntimeError(f"{tool} failed: {result['content']}")
+        self.read = sum(len(block["text"].encode()) for block in result["content"])
         value = result["structuredContent"]
         return seconds, value.get("result", value)
 
@@ -248,6 +251,7 @@ class Bench:
         scans: list[float] = []
         literals: list[float] = []
         answers: dict[tuple[str, int], Answer] = {}
+        sizes: dict[tuple[str, int], int] = {}
         with Server(OURS, self.base) as ours, Server(BARE, self.base) as bare:
             ours.think(["warm"])
             done = 0
@@ -260,6 +264,7 @@ class Bench:
                     bare.think(question)  # wakes the process; the second call is the unit
                     noops.append(bare.think(question)[0])
                     answers[kind, done % len(questions)] = answer
+                    sizes[kind, done % len(questions)] = ours.read
                 done += 1
             while len(noops) < self.effort.calls:
                 noops.append(bare.think(question)[0])
@@ -271,7 +276,10 @@ class Bench:
             if kind in MIX and (not literals or sum(literals) < self.effort.seconds):
                 literals.append(self.literal(KINDS[kind][number], answer))
         scanning = median(scans), median(literals)
-        return self.think_cells(times, median(noops), *scanning) | self.memory(used, idle)
+        read = median(size for (kind, _), size in sizes.items() if kind in MIX)
+        blanks = [len(json.dumps(answer)) for (kind, _), answer in answers.items() if kind in MIX]
+        cells = {"bytes": f"{read:,.0f} : {median(blanks):,.0f} bytes"} | self.memory(used, idle)
+        return self.think_cells(times, median(noops), *scanning) | cells
 
     def scan(self, question: list[str], answer: Answer) -> float:
         """Answer as the definition does; a fast answer that is another one is worth nothing."""

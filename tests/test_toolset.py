@@ -95,7 +95,7 @@ class TestToy(Contract):
     async def test_a_note_of_the_tool_comes_in_a_block_of_its_own(self, client: SdkClient) -> None:
         """Behind the value, which stays what it was."""
         result = await client.call_tool("note", {"text": "tea"})
-        assert [each.text for each in result.content] == ['{"notes": ["tea"]}', "It is noted."]  # type: ignore[union-attr]
+        assert [each.text for each in result.content] == ['{"notes":["tea"]}', "It is noted."]  # type: ignore[union-attr]
         assert result.structured_content == {"notes": ["tea"]}
 
     @pytest.mark.anyio

@@ -202,6 +202,7 @@ class Contract:
         first = result.content[0]
         assert first.type == "text"
         value = json.loads(first.text)
+        assert first.text == json.dumps(value, ensure_ascii=False, separators=(",", ":"))
         structured = result.structured_content
         assert structured == (value if isinstance(value, dict) else {"result": value})
         shape.validate_python(structured, strict=True)

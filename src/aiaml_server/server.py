@@ -340,7 +340,7 @@ def _result(value: Any, *, failed: bool = False) -> types.CallToolResult:
     object and clients know this one. Notes follow in blocks of their own.
     """
     value, notes = value if isinstance(value, Answer) else (value, ())
-    text = json.dumps(value, ensure_ascii=False)
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     try:
         text.encode()
     except UnicodeEncodeError:
