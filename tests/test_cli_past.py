@@ -331,7 +331,18 @@ def test_restore_overwrites_nothing_that_is_kept_local(ada: Machine) -> None:
     before = ada.path(memory).read_bytes()
     done = aiaml(ada, "restore", memory.id, "--yes")
     assert (done.returncode, ada.path(memory).read_bytes()) == (3, before)
-    assert "would be lost" in done.stderr
+    assert "because it is kept on this machine" in done.stderr
+
+
+def test_forget_says_that_git_lacks_what_was_kept_local(ada: Machine) -> None:
+    """Of a memory that was edited since then, git has an earlier version only."""
+    edited, as_it_was = ada.remember("hello"), ada.remember("else")
+    ada.synced()
+    assert aiaml(ada, "keep-local", edited.id, as_it_was.id).returncode == 0
+    append(ada.path(edited), "for this machine alone")
+    done = aiaml(ada, "forget", edited.id, as_it_was.id, "--yes")
+    assert f"does not have the last version of {edited.file_name}: gone for good" in done.stdout
+    assert f"`aiaml restore {as_it_was.id}`" in done.stdout
 
 
 def test_restore_overwrites_nothing_while_git_cannot_commit(ada: Machine) -> None:

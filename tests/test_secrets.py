@@ -94,7 +94,11 @@ def test_a_commit_with_a_secret_is_not_pushed_and_all_else_is(ada: Machine, remo
     commit = ada.git("log", "-1", "--format=%h", "--", f"files/{secret.name}")
     after = ada.remember("after")
     status = ada.synced()
-    assert status.held_back == {f"files/{secret.name}": f"{HELD}, in the commit {commit}"}
+    (told,) = status.held_back.items()
+    assert (told[0], told[1].sentence) == (
+        f"files/{secret.name}",
+        f"{HELD}, in the commit {commit}",
+    )
     assert set(content_of(remote)) == {before.file_name, after.file_name}
     assert not in_any_object(remote, TOKEN)
     found = survey(ada.settings)
@@ -112,12 +116,12 @@ def test_what_a_person_commits_is_looked_at_as_well(ada: Machine, remote: Path) 
     as_person(ada.base, "commit", "-qm", "mine")
     held = ada.synced().held_back
     assert set(held) == {"notes.txt", f"{TOKEN}.txt"}
-    assert held[f"{TOKEN}.txt"].startswith("its name seems to hold a GitHub token")
+    assert held[f"{TOKEN}.txt"].sentence.startswith("its name seems to hold a GitHub token")
     assert git(remote, "show", "main:fine.txt") == "fine"
     assert TOKEN not in git(remote, "ls-tree", "-r", "--name-only", "main")
     assert not in_any_object(remote, TOKEN)
     release(ada.base / ".git", ["notes.txt"])
-    assert set(ada.synced().held_back) == {f"{TOKEN}.txt"}
+    assert set(ada.synced().kept_out) == {f"{TOKEN}.txt"}
     assert TOKEN in git(remote, "show", "main:notes.txt")
 
 
@@ -148,7 +152,7 @@ def test_once_the_secret_is_out_the_memory_travels_and_all_is_usual(
     ada.synced()
     secret.write_bytes(secret.read_bytes().replace(TOKEN.encode(), b"in the safe"))
     status = ada.synced()
-    assert status.held_back == {}
+    assert status.kept_out == {}
     assert (status.ahead, status.behind) == (0, 0)
     assert ada.git("status", "--porcelain") == ""
     assert ada.git("rev-parse", "HEAD") == git(remote, "rev-parse", "main")
@@ -161,7 +165,7 @@ def test_once_the_secret_is_out_the_memory_travels_and_all_is_usual(
 def test_a_first_push_leaves_out_the_secret_as_well(ada: Machine, remote: Path) -> None:
     """Also where the remote is empty, and where it is all there is."""
     secret = with_secret(ada)
-    assert set(ada.synced().held_back) == {f"files/{secret.name}"}
+    assert set(ada.synced().kept_out) == {f"files/{secret.name}"}
     assert not in_any_object(remote, TOKEN)
     memory = ada.remember("else")
     ada.synced()
@@ -190,7 +194,7 @@ def test_a_push_of_many_memories_is_looked_at_in_pieces(ada: Machine, remote: Pa
         names.add(name)
     (ada.base / "files" / "secret.md").write_text(TOKEN)
     unchecked(ada).synced()
-    assert set(ada.synced().held_back) == {"files/secret.md"}
+    assert set(ada.synced().kept_out) == {"files/secret.md"}
     assert set(content_of(remote)) == names
     assert not in_any_object(remote, TOKEN)
 
@@ -206,9 +210,9 @@ def test_a_memory_that_is_released_travels_in_its_later_versions_too(
     assert len(ada.synced().held_back) == 2
     release(ada.base / ".git", [f"files/{one.file_name}"])
     ada.restart()
-    assert set(ada.synced().held_back) == {f"files/{other.file_name}"}
+    assert set(ada.synced().kept_out) == {f"files/{other.file_name}"}
     ada.path(one).write_bytes(ada.path(one).read_bytes() + b"more")
-    assert set(ada.synced().held_back) == {f"files/{other.file_name}"}
+    assert set(ada.synced().kept_out) == {f"files/{other.file_name}"}
     assert content_of(remote)[one.file_name].endswith(b"more")
 
 
@@ -235,7 +239,7 @@ def test_a_memory_that_is_kept_here_is_in_no_commit(ada: Machine, remote: Path) 
     """It is found as usual, and nothing is said to be wrong; undone, it travels."""
     memory, other = ada.remember("private"), ada.remember("else")
     keep_local(ada.base, memory.file_name)
-    assert ada.synced().held_back == {}
+    assert ada.synced().kept_out == {}
     assert set(content_of(remote)) == {other.file_name}
     assert list(survey(ada.settings).kept_local) == [f"files/{memory.file_name}"]
     assert len(ada.bank.think(["private"])) == 1
@@ -253,7 +257,7 @@ def test_a_memory_that_is_kept_here_after_its_commit_is_not_pushed(
     Machine(ada.base).synced()
     keep_local(ada.base, memory.file_name)
     other = ada.remember("else")
-    assert ada.synced().held_back == {}
+    assert ada.synced().kept_out == {}
     assert set(content_of(remote)) == {other.file_name}
     assert not in_any_object(remote, "private")
 
@@ -283,11 +287,11 @@ def test_a_line_of_gits_own_that_names_a_memory_is_honoured(
     lines = f"*_{here[0].id}.md\n*_{here[1].id}.md\n*_{there.id}.md\n!*_{there.id}.md\n"
     with (ada.base / place).open("a") as file:
         file.write(lines)
-    assert ada.synced().held_back == {}
+    assert ada.synced().kept_out == {}
     assert not {each.file_name for each in here} & content_of(remote).keys()
     assert there.file_name in content_of(remote)
     told = survey(ada.settings).kept_local[f"files/{here[0].file_name}"]
-    assert Path(place).name in told
+    assert Path(place).name in told.sentence
 
 
 @pytest.mark.parametrize("rules", ["hidden", "a link", "neither"])
@@ -317,7 +321,7 @@ def test_patterns_mean_what_git_says_they_mean(
         (ada.base / "files" / name).write_text(name)
     with (ada.base / place).open("a") as file:
         file.write("a-*.md\n!a-2.md\n/**/b-[!0-9].md\n/c.md\ne.md/\n")
-    assert ada.synced().held_back == {}
+    assert ada.synced().kept_out == {}
     assert set(content_of(remote)) - before == {"a-2.md", "b-1.md", "c.md", "e.md"}
 
 

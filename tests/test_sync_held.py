@@ -126,7 +126,7 @@ def test_another_machines_edits_of_what_is_held_back_make_no_join_and_no_copy(
     assert len(ada.files) == len(bob.files) == 4
     found = survey(bob.settings)
     told = (found.kept_local | found.kept_out)[f"files/{memory.file_name}"]
-    assert told.endswith(", and other machines have changed it since")
+    assert told.sentence.endswith(", and other machines have changed it since")
 
 
 @holds

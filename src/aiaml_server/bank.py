@@ -13,7 +13,7 @@ from .memory import Memory, parse
 from .scorer import Hit
 from .settings import Settings
 from .store import MAX_FILE, Store
-from .sync import Occupied, Sync, once
+from .sync import Occupied, Problem, Sync, once
 from .sync.leaks import leak
 
 log = logging.getLogger(__name__)
@@ -195,12 +195,13 @@ class MemoryBank:
             StoreError: the disk refused. In each case the file is as it was.
         """
         if before is not None and before not in history:
-            reason = "" if self._settings.sync else "sync is off"
-            raise NotInGit(name, (self.commit() or {}).get(name, reason))
+            why = (self.commit() or {}).get(name)
+            off = "" if self._settings.sync else "sync is off"
+            raise NotInGit(name, why.sentence if why else off)
         self.store.replace(name, before, text)
         self._tell()
 
-    def commit(self, *, seconds: float = PATIENCE_SECONDS) -> dict[str, str] | None:
+    def commit(self, *, seconds: float = PATIENCE_SECONDS) -> dict[str, Problem] | None:
         """Have git take what is new on this machine; a failure is told, not raised.
 
         Args:
@@ -208,7 +209,7 @@ class MemoryBank:
                 when one does: it will take what is new.
 
         Returns:
-            The names of the files that are kept out of git, with the reasons; None where git has
+            The names of the files that are kept out of git, each with why; None where git has
             not taken what is new.
         """
         if not self._settings.sync:
@@ -222,7 +223,7 @@ class MemoryBank:
         if status.problem:
             self._told(f"Not committed to git yet: {status.problem}")
             return None
-        return {path.removeprefix("files/"): reason for path, reason in status.held_back.items()}
+        return {path.removeprefix("files/"): why for path, why in status.held_back.items()}
 
     def _tell(self) -> None:
         """Let the background work know that a file was written or deleted."""

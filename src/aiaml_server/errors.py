@@ -81,6 +81,10 @@ class MalformedFile(AiamlError):  # noqa: N818
         self.problems = tuple(problems)
 
 
+class TooLarge(MalformedFile):
+    """One that is larger than any memory."""
+
+
 class ChangedMeanwhile(AiamlError):  # noqa: N818
     """A file that somebody else changed since it was read. Reading it again is right.
 

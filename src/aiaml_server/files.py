@@ -23,7 +23,7 @@ from io import FileIO
 from pathlib import Path
 from typing import NamedTuple
 
-from .errors import MalformedFile, NotOurs
+from .errors import MalformedFile, NotOurs, TooLarge
 
 log = logging.getLogger(__name__)
 
@@ -169,7 +169,7 @@ def _check_regular(status: os.stat_result, most: int) -> None:
     if kind := _other_than(stat.S_ISREG, status):
         raise MalformedFile([f"it is {kind}"])
     if status.st_size > most:
-        raise MalformedFile([f"it is larger than {most // 1024 // 1024} MiB"])
+        raise TooLarge([f"it is larger than {most // 1024 // 1024} MiB"])
 
 
 _KINDS = {

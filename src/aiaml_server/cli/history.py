@@ -144,8 +144,8 @@ def restore(memory_id: str | None, at: str | None, since: str | None, yes: bool)
         bank.restore(name, before, text, past.texts.values())
         held_back = bank.commit()
     out(f"Restored memory {memory.id} as it was {of}.")
-    if reason := (held_back or {}).get(name):
-        note(f"It is kept out of git, because {reason}.")
+    if why := (held_back or {}).get(name):
+        note(f"It is kept out of git, because {why.sentence}.")
 
 
 def _restore_forgotten(since: str, *, yes: bool) -> None:

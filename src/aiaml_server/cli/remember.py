@@ -293,7 +293,7 @@ def forget(
         again = f"aiaml restore {_word(next(each.id for name, each in found if name in kept))}"
         out(f"Git's history still has what it had: `{again}` brings that back.")
     if missing and kept is not None:
-        out(f"Git's history does not have {joined(missing)}: gone for good.")
+        out(f"Git's history does not have the last version of {joined(missing)}: gone for good.")
     elif missing:
         out("What git does not have from before is gone for good.")
     return None

@@ -19,7 +19,6 @@ from aiaml_server.errors import AiamlError
 from aiaml_server.moments import ago, instant, now
 from aiaml_server.settings import Settings, without_password
 from aiaml_server.sync import Occupied, Problem, Progress, Status, in_use, once
-from aiaml_server.sync.status import remedy
 from aiaml_server.terminal import (
     DONE,
     NOTHING,
@@ -132,9 +131,9 @@ class Standing:
         if self.survey.occupied:
             yield "A process synchronises it at this moment."
         yield from self._waiting()
-        for name, reason in sorted(self.survey.kept_out.items()):
-            yield f"{bold('Kept out of git:')} {name}, because {reason}."
-            yield f"  What to do: {remedy(reason)}"
+        for name, why in sorted(self.survey.kept_out.items()):
+            yield f"{bold('Kept out of git:')} {name}, because {why.sentence}."
+            yield f"  What to do: {why.remedy}"
         if kept := self.survey.kept_local:
             names = [*sorted(kept)[:_NAMED], *(["others"] if len(kept) > _NAMED else [])]
             yield f"{plural(len(kept), 'memory')} kept on this computer: {joined(names)}."
@@ -199,7 +198,7 @@ class Standing:
             "ahead_at_last_sync": last.ahead,
             "behind_at_last_sync": last.behind,
             "under_way": found.occupied,
-            "held_back": found.kept_out,
+            "held_back": {name: why._asdict() for name, why in found.kept_out.items()},
             "kept_local": sorted(found.kept_local),
             "still_held_by": found.still_held,
             "problem": self.problem.sentence if self.problem else None,
@@ -284,8 +283,8 @@ def sync(forget: bool, bring_back: bool, ids: tuple[str, ...]) -> None:
         raise Ended(_failure(problem_of(error)), REFUSED) from error
     finally:
         told.clear()
-    for name, reason in sorted(after.held_back.items()):
-        note(f"Kept out of git: {name}, because {reason}. What to do: {remedy(reason)}")
+    for name, why in sorted(after.kept_out.items()):
+        note(f"Kept out of git: {name}, because {why.sentence}. What to do: {why.remedy}")
     _tell_notice(before, after, setting)
     if after.trouble:
         done = f"{told.summary()}. " if told.something else ""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from aiaml_server.settings import Settings
 from aiaml_server.sync.moves import UNFINISHED
-from aiaml_server.sync.status import Status, remedy
+from aiaml_server.sync.status import Status
 from aiaml_server.sync.survey import Survey, survey, useless, version
 from aiaml_server.terminal import joined, plural
 
@@ -71,9 +71,9 @@ def _troubles(base: Path, last: Status, now: Survey) -> Iterator[Finding]:
         if now.problem.kind != "waiting":
             told = f"git cannot read its repository: {told}"
         yield Finding("sync", "error", told, now.problem.remedy)
-    for path, reason in now.kept_out.items():
-        told = f"{path} is kept out of git: {reason}"
-        yield Finding("sync", "warning", told, remedy(reason))
+    for path, why in now.kept_out.items():
+        told = f"{path} is kept out of git: {why.sentence}"
+        yield Finding("sync", "warning", told, why.remedy)
     yield from _obstacles(base / ".git")
 
 

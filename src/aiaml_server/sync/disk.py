@@ -13,11 +13,14 @@ from aiaml_server.store import Stamp
 
 from .moves import NONE, Moves
 from .seen import Sighting
+from .status import Problem
 from .stream import Step
 from .union import Entry, is_memory
 from .worktree import Unfit, object_name, read
 
 Item = TypeVar("Item")
+Objection = Callable[[bytes, bytes], "Problem | None"]
+"""Says why a path with these bytes must not travel; None if it may."""
 
 
 def listing(directory: Path, known: Mapping[bytes, Sighting]) -> dict[bytes, Stamp | None] | None:
@@ -81,8 +84,8 @@ class Disk:
     moves: Moves = NONE
     certain: Container[bytes] = frozenset()
     arriving: Mapping[bytes, Entry | None] = field(default_factory=dict)
-    held_back: dict[bytes, str] = field(default_factory=dict)
-    unfit: dict[bytes, str] = field(default_factory=dict)
+    held_back: dict[bytes, Problem] = field(default_factory=dict)
+    unfit: dict[bytes, Problem] = field(default_factory=dict)
     same: dict[bytes, Sighting] = field(default_factory=dict)
     outdated: dict[bytes, tuple[Entry, Entry | None]] = field(default_factory=dict)
     crossed: dict[bytes, Entry] = field(default_factory=dict)
@@ -130,7 +133,7 @@ class Disk:
     def steps(
         self,
         like: bytes,
-        objection: Callable[[bytes, bytes], str],
+        objection: Objection,
         was_there: Callable[[bytes, bytes], bool],
         checked_out: Callable[[], Mapping[bytes, bytes]],
     ) -> Iterator[tuple[Step, Sighting]]:
@@ -138,7 +141,7 @@ class Disk:
 
         Args:
             like: any object name of the repository.
-            objection: says why a path with these bytes must not be committed; empty if it may.
+            objection: says why a path with these bytes must not be committed; None if it may.
             was_there: whether a path had a version, by its object name, in an earlier commit.
             checked_out: says which versions git has checked out.
         """
@@ -170,7 +173,7 @@ class Disk:
         except Unfit as error:
             entry = self.tree.get(path)
             if not entry or entry.is_file:  # else git has no file there either
-                self.unfit[path] = str(error)
+                self.unfit[path] = error.why
             return None
 
     def _is_news(self, path: bytes, oid: bytes, is_old: Callable[[bytes, bytes], bool]) -> bool:
@@ -189,14 +192,12 @@ class Disk:
             self.crossed[path] = others
         return True
 
-    def _may_travel(
-        self, path: bytes, data: bytes, objection: Callable[[bytes, bytes], str]
-    ) -> bool:
-        reason = objection(path, data)
-        if reason:
+    def _may_travel(self, path: bytes, data: bytes, objection: Objection) -> bool:
+        why = objection(path, data)
+        if why:
             also = ", and other machines have changed it since" if path in self.crossed else ""
-            self.held_back[path] = reason + also
-        return not reason
+            self.held_back[path] = why._replace(sentence=why.sentence + also)
+        return not why
 
 
 def in_chunks(

@@ -21,10 +21,20 @@ from .command import Command, GitFailed
 from .erasure import erased
 from .leaks import objection
 from .rewrite import is_erased
+from .status import KEPT_LOCAL, Problem
 
-KEPT = "it is kept on this machine"
-FORGOTTEN = "it was forgotten everywhere"
 KEEP_LOCAL = ".keep-local"
+_FORGOTTEN = Problem(
+    "forgotten-everywhere",
+    "it was forgotten everywhere",
+    "delete the file; what of it may stay, remember as a new memory, without the rest.",
+)
+_TAKE_OUT = (
+    "take the secret out with `aiaml edit`, and the memory travels; if it is none, `aiaml sync "
+    "--release ID` lets it."
+)
+_LET_GO = "nothing, if you still want it so; `aiaml keep-local --undo ID` lets it travel."
+_TAKE_AWAY = "nothing, if you still want it so; without the line it travels."
 _HEAD = "# Memories that stay on this machine, as .gitignore has them (see `aiaml keep-local`).\n"
 _REMEMBERED = 200_000
 _MOST = 16 * 1024 * 1024
@@ -61,22 +71,24 @@ class Guard:
         self._kept = _kept(base, common, git)
         self._harmless: set[int] = set()  # hashes of what was looked into, and may travel
 
-    def __call__(self, path: bytes, data: bytes) -> str:
-        """Say why a file must not travel; empty when it may."""
+    def __call__(self, path: bytes, data: bytes) -> Problem | None:
+        """Say why a file must not travel; None when it may."""
         if self._erased and is_erased(path, data, self._erased):
-            return FORGOTTEN
+            return _FORGOTTEN
         if where := self._kept.get(path):
-            return f"{KEPT} ({where})"
+            remedy = _LET_GO if where == KEEP_LOCAL else _TAKE_AWAY
+            return Problem(KEPT_LOCAL, f"it is kept on this machine ({where})", remedy)
         if (
             not self._secrets
             or path in self._released
             or (seen := hash((path, data))) in self._harmless
         ):
-            return ""
-        reason = objection(path, data)
-        if not reason and len(self._harmless) < _REMEMBERED:
+            return None
+        if reason := objection(path, data):
+            return Problem("secret", reason, _TAKE_OUT)
+        if len(self._harmless) < _REMEMBERED:
             self._harmless.add(seen)
-        return reason
+        return None
 
     def __eq__(self, other: object) -> bool:
         """Whether the choices are the same."""

@@ -10,14 +10,14 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from aiaml_server.files import replace_atomic
 
 from .command import GitFailed
-from .disk import in_chunks
+from .disk import Objection, in_chunks
 from .problem import REMOTE_VERBS
 from .refs import quiet
 from .repository import REMOTE, Repository
@@ -58,12 +58,12 @@ def _is_damaged(repository: Repository) -> bool:
     return False
 
 
-def mend(repository: Repository, objection: Callable[[bytes, bytes], str]) -> None:
+def mend(repository: Repository, objection: Objection) -> None:
     """Make a damaged repository one that can be committed to.
 
     Args:
         repository: the repository.
-        objection: says why git must not have a path with these bytes; empty if it may.
+        objection: says why git must not have a path with these bytes; None if it may.
 
     Raises:
         GitFailed: it is beyond that; the memories are not touched.
@@ -109,7 +109,7 @@ def _set_aside_packs(repository: Repository) -> None:
             log.warning("Set aside %s and its pack: %s", index, error.output)
 
 
-def _restore_branches(repository: Repository, objection: Callable[[bytes, bytes], str]) -> None:
+def _restore_branches(repository: Repository, objection: Objection) -> None:
     """Go back to the newest commit that is whole; none at all is a beginning as well.
 
     Our branch does, and what is checked out, too.
@@ -158,7 +158,7 @@ def _is_whole(repository: Repository, commit: str) -> bool:
     return bool(commit)
 
 
-def _write_blobs(repository: Repository, objection: Callable[[bytes, bytes], str]) -> None:
+def _write_blobs(repository: Repository, objection: Objection) -> None:
     """Let git have the bytes of every memory again, but of what must not be in git."""
     paths = sorted((repository.base / "files").glob("*.md"))
     for chunk in in_chunks(_fit(paths, objection), len, len(paths) + 1, _BYTES):
@@ -166,7 +166,7 @@ def _write_blobs(repository: Repository, objection: Callable[[bytes, bytes], str
         repository.git.fast_import("--quiet", "--done", istream=b"".join((*blobs, b"done\n")))
 
 
-def _fit(paths: Iterable[Path], objection: Callable[[bytes, bytes], str]) -> Iterator[bytes]:
+def _fit(paths: Iterable[Path], objection: Objection) -> Iterator[bytes]:
     for path in paths:
         with suppress(Unfit):
             name = b"files/" + os.fsencode(path.name)

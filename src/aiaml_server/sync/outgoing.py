@@ -8,12 +8,12 @@ then, but all else can: as new commits on top of what the remote has.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from .disk import in_chunks
+from .disk import Objection, in_chunks
 from .repository import Repository
+from .status import Problem
 
-Objection = Callable[[bytes, bytes], str]
 _LARGEST = 16 * 1024 * 1024  # bytes; no memory, and more than a secret needs
 _TOGETHER = 16 * 1024 * 1024
 
@@ -23,9 +23,9 @@ class Outgoing:
 
     def __init__(self, repository: Repository) -> None:
         self._repository = repository
-        self._seen: dict[tuple[bytes, bytes], str] = {}  # path and object -> what speaks against it
+        self._seen: dict[tuple[bytes, bytes], Problem | None] = {}  # by path and object
         self._objection: Objection | None = None
-        self.held: dict[bytes, str] = {}  # paths that stay here in their present version, and why
+        self.held: dict[bytes, Problem] = {}  # what stays here as it is now
 
     def pushable(self, theirs: str, ours: str, objection: Objection) -> str:
         """Return the commit to push: `ours`, or one that lacks what must not travel.
@@ -33,7 +33,7 @@ class Outgoing:
         Args:
             theirs: the commit that the remote has; empty for none.
             ours: the commit that it is to have.
-            objection: says why a path with these bytes must not travel; empty if it may.
+            objection: says why a path with these bytes must not travel; None if it may.
 
         Returns:
             `theirs` where nothing else is left to push. `held` is set.
@@ -46,13 +46,13 @@ class Outgoing:
         self.held = {path: found[entry.oid] for path, entry in left_out.items()}
         return commit
 
-    def staying(self, theirs: str, ours: str, objection: Objection) -> dict[bytes, str]:
+    def staying(self, theirs: str, ours: str, objection: Objection) -> dict[bytes, Problem]:
         """Return the files that would not be pushed in their present version, each with why."""
         found = self.found(theirs, ours, objection)
         changed = self._repository.entries(theirs, ours) if found else {}
         return {path: found[each.oid] for path, each in changed.items() if each.oid in found}
 
-    def found(self, theirs: str, ours: str, objection: Objection) -> dict[bytes, str]:
+    def found(self, theirs: str, ours: str, objection: Objection) -> dict[bytes, Problem]:
         """Return the objects that are new to the remote and must not travel, and why."""
         if objection != self._objection:
             self._seen, self._objection = {}, objection
@@ -77,9 +77,10 @@ class Outgoing:
                 if int(size) <= _LARGEST:
                     yield path, oid, int(size)
 
-    def _told(self, why: str, theirs: str, ours: str, oid: bytes) -> str:
+    def _told(self, why: Problem, theirs: str, ours: str, oid: bytes) -> Problem:
         """Return a reason with the commit that brought the object in."""
         span = f"{theirs}..{ours}" if theirs else ours
         words = ("--format=%h", "--reverse", f"--find-object={os.fsdecode(oid)}", span, "--")
         commits = self._repository.git.log(*words).split()
-        return f"{why}, in the commit {commits[0].decode()}" if commits else why
+        also = f", in the commit {commits[0].decode()}" if commits else ""
+        return why._replace(sentence=why.sentence + also)

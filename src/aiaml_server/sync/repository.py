@@ -29,13 +29,14 @@ from . import asked, stream
 from .address import git_directories
 from .checkout import BRANCH, MAIN, Checkout, Difference, changes, empty_tree, tree
 from .command import Command, GitFailed
-from .disk import Disk, in_chunks, listing
+from .disk import Disk, Objection, in_chunks, listing
 from .erasure import Erasure
 from .moves import Moves
 from .refs import name_of, quiet
 from .replay import MOST, SCRATCH, on_top
 from .rewrite import FILE, Marks, mark, text_of
 from .seen import MARKER, Seen, Sighting
+from .status import CUT, Problem
 from .stream import Step
 from .union import Changes, Copy, Entry, is_memory, is_safe, renamed, union
 from .worktree import MAX_FILE, Change, Changed, Unfit, bring, object_name, read
@@ -55,6 +56,11 @@ _MANY_TOLD = 20  # memories to forget everywhere at another machine's word that 
 _SHARE = 5  # more are held if they are more than a fifth
 _STALE_SECONDS = 600.0  # longer than any command of ours runs on this machine
 _SESSION_SECONDS = 86400.0  # `git commit -a` locks the index while a person writes the message
+_TOO_LARGE = Problem("too-large", f"it is larger than {MAX_FILE // 1024 // 1024} MiB", CUT)
+_SAY = (
+    "`aiaml sync --bring-back` brings them back from git; `aiaml sync --forget` forgets them, on "
+    "all your machines. If a disk is not mounted or a copy not complete, mend that."
+)
 _IDENTITY = "AIAML <aiaml@localhost>"
 
 _IGNORED = f"""\
@@ -111,8 +117,8 @@ class Repository:
         self.directory = base / ".git"
         self.git = Command(base)
         self.common = self.directory  # the same but in a worktree of another repository
-        self.held_back: dict[bytes, str] = {}  # memories that must not be committed, and why
-        self.unfit: dict[bytes, str] = {}  # what has a memory's name and is none
+        self.held_back: dict[bytes, Problem] = {}  # memories that must not be committed, and why
+        self.unfit: dict[bytes, Problem] = {}  # what has a memory's name and is none
         self.forgetting: frozenset[bytes] = frozenset()  # deletions that wait for a person's word
         self.missing: frozenset[bytes] = frozenset()  # what `pending` found to be brought in
         self.brought_back = 0  # memories, since this was made
@@ -326,7 +332,7 @@ class Repository:
 
     # --- committing -----------------------------------------------------------------------------
 
-    def pending(self, objection: Callable[[bytes, bytes], str]) -> int:
+    def pending(self, objection: Objection) -> int:
         """Count what `commit` would commit now; `held_back` and `unfit` say what it would not."""
         head = self.head()
         disk = self._disk(head)
@@ -336,7 +342,7 @@ class Repository:
         self.held_back, self.unfit = disk.held_back, disk.unfit
         return added + len(forgotten)
 
-    def commit(self, objection: Callable[[bytes, bytes], str], missing: Missing = "") -> int:
+    def commit(self, objection: Objection, missing: Missing = "") -> int:
         """Commit every memory that is not on disk as it is in the current commit.
 
         What the disk lacks, and was never seen there, is brought back instead. Where much has been
@@ -344,7 +350,7 @@ class Repository:
         in the middle of something, only what is new is.
 
         Args:
-            objection: says why a path with these bytes must not be committed; empty if it may.
+            objection: says why a path with these bytes must not be committed; None if it may.
             missing: what a person has said about memories that were deleted.
 
         Returns:
@@ -422,15 +428,17 @@ class Repository:
         if len(unasked) <= _MANY or _SHARE * len(unasked) <= len(disk.tree):
             unasked &= self._seen.held()  # whatever has come or gone since
         if unasked:
-            disk.unfit[b"files"] = (
+            disk.unfit[b"files"] = Problem(
+                "many-deleted",
                 f"{len(unasked)} of its {len(disk.tree)} memories are gone, and so many are not "
-                "forgotten unless you say so"
+                "forgotten unless you say so",
+                _SAY,
             )
         self.forgetting = frozenset(unasked)
         return [path for path in deleted if path not in unasked]
 
     def _steps(
-        self, disk: Disk, head: str, objection: Callable[[bytes, bytes], str]
+        self, disk: Disk, head: str, objection: Objection
     ) -> Iterator[tuple[Step, Sighting | None]]:
         def was_there(path: bytes, oid: bytes) -> bool:
             return mark(path) in self.erasure.marks or (path, oid) in self._versions(head)
@@ -826,7 +834,7 @@ class Repository:
         wanted.sort(key=lambda each: each[1] is not None)
         sizes = self._sizes([after for _, _, after in wanted if after])
         for path in [path for path, _, after in wanted if after and sizes[after] > MAX_FILE]:
-            self._refuse(path, f"it is larger than {MAX_FILE // 1024 // 1024} MiB")
+            self._refuse(path, _TOO_LARGE)
         fit = [each for each in wanted if not each[2] or sizes[each[2]] <= MAX_FILE]
         here = []
         for chunk in in_chunks(fit, lambda each: sizes[each[2]] if each[2] else 0, _FILES, _BYTES):
@@ -849,12 +857,13 @@ class Repository:
         except Changed as error:
             raise Busy(f"{error} was changed while another version of it arrived") from error
         for path, _, _ in chunk:
-            if reason := refused.get(self._file(path)):
-                self._refuse(path, reason)
+            if why := refused.get(self._file(path)):
+                self._refuse(path, why)
         return [path for path, _, _ in chunk if self._file(path) not in refused]
 
-    def _refuse(self, path: bytes, reason: str) -> None:
-        self.unfit[path] = f"another machine's version cannot be brought in: {reason}"
+    def _refuse(self, path: bytes, why: Problem) -> None:
+        sentence = f"another machine's version cannot be brought in: {why.sentence}"
+        self.unfit[path] = why._replace(sentence=sentence)
 
 
 _ONLY_CONFIGURED = {

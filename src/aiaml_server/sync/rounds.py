@@ -15,7 +15,7 @@ from aiaml_server.files import Lock, make_directory
 from aiaml_server.settings import Settings
 
 from .command import GitFailed, GitMissing
-from .guard import KEPT, Guard
+from .guard import Guard
 from .mend import is_damage, mend
 from .outgoing import Outgoing
 from .pace import Pace
@@ -77,7 +77,7 @@ class Rounds:
         self._not_before = 0.0
         self._outgoing = Outgoing(self._repository)
         self._guard: Guard | None = None
-        self._kept_out: dict[bytes, str] = {}
+        self._kept_out: dict[bytes, Problem] = {}
         self._status = Status()
         self._asked = False  # whether the remote was, in this round
         self._succeeded: str | None = None  # when a round of this process last did all
@@ -186,8 +186,7 @@ class Rounds:
         committed = self._repository.commit(self._guard, self._missing)
         self.progress.committed += committed
         self.progress.brought_back = self._repository.brought_back
-        kept_out = self._repository.held_back | self._repository.unfit
-        self._kept_out = {path: why for path, why in kept_out.items() if not why.startswith(KEPT)}
+        self._kept_out = self._repository.held_back | self._repository.unfit
         self._tell_kept_out()
         if committed:
             self._status.last_commit = now()
@@ -214,11 +213,10 @@ class Rounds:
         return Guard(repository.base, repository.common, repository.git, secrets=secrets)
 
     def _tell_kept_out(self) -> None:
-        kept = {path: why for path, why in self._outgoing.held.items() if not why.startswith(KEPT)}
-        held_back = {os.fsdecode(path): why for path, why in (kept | self._kept_out).items()}
-        self._status.held_back = held_back
-        for path, reason in held_back.items():
-            self._report(f"{path} is kept out of git: {reason}")
+        held_back = self._outgoing.held | self._kept_out
+        self._status.held_back = {os.fsdecode(path): why for path, why in held_back.items()}
+        for path, why in self._status.kept_out.items():
+            self._report(f"{path} is kept out of git: {why.sentence}")
 
     # --- exchanging -----------------------------------------------------------------------------
 

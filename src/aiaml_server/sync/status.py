@@ -31,7 +31,7 @@ class Status:
         problem_kind: the same in a word for programs (see `Problem`).
         what_to_do: and what to do about it.
         failing_since: when that began.
-        held_back: the files that are not committed, each with the reason.
+        held_back: the files that are not committed as they are, each with why.
         notice: what happened last that a person should hear of, though nothing failed.
         noticed_at: when that was.
     """
@@ -47,7 +47,7 @@ class Status:
     problem_kind: str | None = None
     what_to_do: str | None = None
     failing_since: str | None = None
-    held_back: dict[str, str] = field(default_factory=dict)
+    held_back: dict[str, Problem] = field(default_factory=dict)
     notice: str | None = None
     noticed_at: str | None = None
 
@@ -63,13 +63,20 @@ class Status:
             return cls()
         known = {each.name for each in fields(cls)}
         usable = values.items() if isinstance(values, dict) else ()
-        return cls(**{name: each for name, each in usable if name in known and _fits(name, each)})
+        status = cls(**{name: each for name, each in usable if name in known and _fits(name, each)})
+        status.held_back = {path: Problem(*why) for path, why in status.held_back.items()}
+        return status
 
     def write(self, base: Path) -> None:
         """Put it into its file, for whoever reads to see whole. A disk that refuses is let be."""
         text = json.dumps(asdict(self), indent=2, ensure_ascii=True) + "\n"
         with suppress(OSError):
             replace_atomic(base / NAME, text.encode(), 0o600)
+
+    @property
+    def kept_out(self) -> dict[str, Problem]:
+        """What is held back other than by a person's wish."""
+        return {path: why for path, why in self.held_back.items() if why.kind != KEPT_LOCAL}
 
     @property
     def trouble(self) -> Problem | None:
@@ -89,17 +96,24 @@ class Status:
 
 
 class Problem(NamedTuple):
-    """Why sync does not work.
+    """Why sync does not work, or keeps a file out of git.
 
     Attributes:
         kind: a word for programs, such as "offline".
-        sentence: what fails, for a person; without a full stop.
+        sentence: what fails, or why, for a person; without a full stop.
         remedy: what to do about it.
     """
 
     kind: str
     sentence: str
     remedy: str
+
+
+KEPT_LOCAL = "kept-local"
+"""The kind of what a person keeps on this machine."""
+
+MOVE = "put a regular file that you can read in its place, or move it elsewhere."
+CUT = "cut it into several memories, or move it elsewhere."
 
 
 TRY_AGAIN = (
@@ -112,7 +126,7 @@ _NUMBERS = ("ahead", "behind")
 def _fits(name: str, value: object) -> bool:
     """Whether a value from a file can be what its name says."""
     if name == "held_back":
-        return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
+        return isinstance(value, dict) and all(map(_is_problem, value.values()))
     if name == "remote":
         return isinstance(value, bool)
     if name in _NUMBERS:
@@ -120,6 +134,11 @@ def _fits(name: str, value: object) -> bool:
     if not isinstance(value, str):
         return value is None
     return moment(value) is not None if name.startswith(("last_", "failing_", "noticed_")) else True
+
+
+def _is_problem(value: object) -> bool:
+    words = value if isinstance(value, list) else []
+    return len(words) == len(Problem._fields) and all(isinstance(each, str) for each in words)
 
 
 def moment(text: str | None) -> datetime | None:
@@ -151,26 +170,3 @@ def now(*, exactly: bool = False) -> str:
     """Return the time as it stands in a status."""
     resolution = "microseconds" if exactly else "seconds"
     return datetime.now(timezone.utc).isoformat(timespec=resolution)
-
-
-def remedy(reason: str) -> str:
-    """Say what to do about a file that is kept out of git, by the reason."""
-    return next((todo for words, todo in _REMEDIES.items() if words in reason), _ELSEWHERE)
-
-
-_ELSEWHERE = "put a regular file that you can read in its place, or move it elsewhere."
-_REMEDIES = {
-    "seems to hold": (
-        "take the secret out with `aiaml edit`, and the memory travels; if it is none, `aiaml sync "
-        "--release ID` lets it."
-    ),
-    "not forgotten unless you say so": (
-        "`aiaml sync --bring-back` brings them back from git; `aiaml sync --forget` forgets them, "
-        "on all your machines. If a disk is not mounted or a copy not complete, mend that."
-    ),
-    "it was forgotten everywhere": (
-        "delete the file; what of it may stay, remember as a new memory, without the rest."
-    ),
-    "larger than": "cut it into several memories, or move it elsewhere.",
-    "cannot be read": "see that the file belongs to you and can be read.",
-}

@@ -12,7 +12,7 @@ from aiaml_server.errors import AiamlError, StoreError
 from aiaml_server.files import Lock
 from aiaml_server.settings import Settings
 
-from .status import Problem, Status
+from .status import KEPT_LOCAL, Problem, Status
 
 OLDEST_GIT = (2, 33)
 
@@ -25,8 +25,8 @@ class Survey:
         git: its version, such as "2.39.5"; empty where there is none.
         repository: whether the base directory has one.
         waiting: memories that are not committed yet; None where git cannot tell.
-        kept_out: files that will not be committed, each with the reason.
-        kept_local: files that a person keeps on this machine, each with where that is said.
+        kept_out: files that will not be committed, each with why.
+        kept_local: files that a person keeps on this machine, each with why.
         ahead: commits that the remote, as last seen, has not.
         behind: commits that it had and this machine has not.
         ahead_since: when the oldest of those ahead was made, in seconds since 1970.
@@ -38,8 +38,8 @@ class Survey:
     git: str = ""
     repository: bool = False
     waiting: int | None = None
-    kept_out: dict[str, str] = field(default_factory=dict)
-    kept_local: dict[str, str] = field(default_factory=dict)
+    kept_out: dict[str, Problem] = field(default_factory=dict)
+    kept_local: dict[str, Problem] = field(default_factory=dict)
     ahead: int = 0
     behind: int = 0
     ahead_since: int | None = None
@@ -89,7 +89,7 @@ def version(base: Path) -> str:
 
 def _ask(found: Survey, settings: Settings) -> None:
     from .everywhere import still_held  # noqa: PLC0415
-    from .guard import KEPT, Guard  # noqa: PLC0415
+    from .guard import Guard  # noqa: PLC0415
     from .outgoing import Outgoing  # noqa: PLC0415
     from .repository import REMOTE, Repository  # noqa: PLC0415
 
@@ -108,7 +108,7 @@ def _ask(found: Survey, settings: Settings) -> None:
     if head:
         kept_out = Outgoing(repository).staying(repository.name_of(REMOTE), head, guard) | kept_out
     for path, why in kept_out.items():
-        place = found.kept_local if why.startswith(KEPT) else found.kept_out
+        place = found.kept_local if why.kind == KEPT_LOCAL else found.kept_out
         place[path.decode("utf-8", "replace")] = why
     if head:
         found.ahead, found.behind = repository.ahead_behind()

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from aiaml_server.errors import MalformedFile
+from aiaml_server.errors import MalformedFile, TooLarge
 from aiaml_server.files import (
     make_directory,
     read_regular,
@@ -20,15 +20,31 @@ from aiaml_server.files import (
 )
 from aiaml_server.store import Stamp
 
+from .status import CUT, MOVE, Problem
+
 _WRITERS = 8
-_FOLDED = "this disk takes its name for that of another file, which differs in case or in accents"
+_OWN = "see that the file belongs to you and can be read."
+_FOLDED = Problem(
+    "name",
+    "this disk takes its name for that of another file, which differs in case or in accents",
+    "give it another name on the machine that it is from.",
+)
+_RENAME = "give it a shorter or simpler name on the machine that it is from."
 _OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE)
 
 MAX_FILE = 4 * 1024 * 1024  # bytes; what is larger is no memory
 
 
 class Unfit(Exception):  # noqa: N818
-    """Under the name stands something that is no memory: a link, a pipe, a directory, too much."""
+    """Under the name stands something that is no memory: a link, a pipe, a directory, too much.
+
+    Attributes:
+        why: what it is, and what to do about it.
+    """
+
+    def __init__(self, why: Problem) -> None:
+        super().__init__(why.sentence)
+        self.why = why
 
 
 class Changed(Exception):  # noqa: N818
@@ -45,10 +61,13 @@ def read(path: Path) -> bytes | None:
         return read_regular(str(path), MAX_FILE)
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except TooLarge as error:
+        raise Unfit(Problem("too-large", str(error), CUT)) from error
     except MalformedFile as error:
-        raise Unfit(str(error)) from error
+        raise Unfit(Problem("no-file", str(error), MOVE)) from error
     except OSError as error:
-        raise Unfit(f"it cannot be read: {error.strerror or error}") from error
+        reason = f"it cannot be read: {error.strerror or error}"
+        raise Unfit(Problem("unreadable", reason, _OWN)) from error
 
 
 def object_name(data: bytes, like: bytes) -> bytes:
@@ -71,7 +90,7 @@ class Change(NamedTuple):
     data: bytes | None
 
 
-def bring(directory: Path, changes: Sequence[Change]) -> dict[Path, str]:
+def bring(directory: Path, changes: Sequence[Change]) -> dict[Path, Problem]:
     """Make changes to files of a directory, each whole, and durable when this returns.
 
     All new bytes are durable before the first file takes its name: git must never hold a commit of
@@ -112,7 +131,7 @@ class _Bringing:
     """The changes that are made to a directory together."""
 
     def __init__(self, directory: Path) -> None:
-        self.refused: dict[Path, str] = {}
+        self.refused: dict[Path, Problem] = {}
         self._directory = directory
         self._names: set[bytes] | None = None
 
@@ -125,7 +144,7 @@ class _Bringing:
         try:
             state, present = _state(change.path), read(change.path)
         except Unfit as error:
-            self.refused[change.path] = str(error)
+            self.refused[change.path] = error.why
             return None
         if present is not None and not self._has(change.path.name):
             if change.data is not None:
@@ -161,7 +180,8 @@ class _Bringing:
         except OSError as error:
             if error.errno in _OF_THE_DISK:
                 raise
-            self.refused[change.path] = f"the disk refuses it: {error.strerror}"
+            reason = f"the disk refuses it: {error.strerror}"
+            self.refused[change.path] = Problem("name", reason, _RENAME)
 
 
 _State = tuple[int, int, int, int]

@@ -104,7 +104,10 @@ class Api:
 
     def _status(self, _: Request) -> Response:
         base = self._settings.base
-        return Json({"sync": self._settings.sync, "base": str(base), **asdict(Status.read(base))})
+        status = Status.read(base)
+        held_back = {path: why.sentence for path, why in status.kept_out.items()}
+        told = {**asdict(status), "held_back": held_back}
+        return Json({"sync": self._settings.sync, "base": str(base), **told})
 
     # --- one memory ---------------------------------------------------------------------------
 
