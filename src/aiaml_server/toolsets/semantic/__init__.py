@@ -1,0 +1,73 @@
+"""`semantic`: memory that is found by meaning, of a project and of a person.
+
+from aiaml_server.toolsets.semantic import Memories
+
+memories = Memories.at("/home/ada/shop")
+memories.store("Prices are in cents until they are shown", tags=["billing"])
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from aiaml_server.toolset import Door, Variable
+
+if TYPE_CHECKING:
+    from .config import Config
+    from .failures import Refused
+    from .memories import Memories
+    from .memory import Memory
+    from .model import Embedder, Provider, State
+
+__all__ = ["DOOR", "Config", "Embedder", "Memories", "Memory", "Provider", "Refused", "State"]
+
+PROJECT = "AIAML_SEMANTIC_PROJECT"
+
+
+def _as_given(_variable: str, value: str) -> str:
+    """Take a directory as it is named; whether it is one is seen when it is used."""
+    return value
+
+
+DOOR = Door(
+    name="semantic",
+    summary="memories of a project and of a person, found by meaning and by words",
+    tools=(
+        "store_memory",
+        "search_memory",
+        "list_memories",
+        "delete_memory",
+        "update_memory",
+        "deduplicate_memories",
+        "import_markdown_memories",
+        "migrate_embeddings",
+    ),
+    variables=(
+        Variable(
+            PROJECT,
+            "",
+            _as_given,
+            "the project whose memories are served beside yours; else the directory with a"
+            " .memory in it, upwards from the working directory",
+        ),
+    ),
+    build="aiaml_server.toolsets.semantic.tools:build",
+    extra="semantic",
+    needs=("apsw",),
+)
+
+_PLACES = {
+    "Config": "config",
+    "Embedder": "model",
+    "Memories": "memories",
+    "Memory": "memory",
+    "Provider": "model",
+    "Refused": "failures",
+    "State": "model",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first used."""
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_PLACES[name]}", __name__), name)

@@ -1,0 +1,236 @@
+"""`~/.memory/config.json`: how a person wants their memories kept and found."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from aiaml_server.errors import NotOurs
+from aiaml_server.files import own_directory, read_own, replace_atomic
+
+from .failures import DiskError, InvalidConfig
+
+NAME = "config.json"
+MODEL = "BAAI/bge-small-en-v1.5"
+_MOST = 64 * 1024  # bytes
+
+
+class Thresholds(NamedTuple):
+    """What cosines mean, which each model says in its own way.
+
+    Attributes:
+        weak: a hit below this is marked as weak.
+        same: what is above this resembles.
+    """
+
+    weak: float
+    same: float
+
+
+THRESHOLDS = {"sentence-transformers/all-MiniLM-L6-v2": Thresholds(0.3, 0.9)}
+"""Of known models; the specification's are those of its own."""
+_SPECIFIED = Thresholds(0.7, 0.9)
+
+
+@dataclass(frozen=True)
+class Config:
+    """The settings; each is a key of the file, with a dot for each level.
+
+    Attributes:
+        model: the model's name, one that fastembed knows.
+        path: a folder that holds the model; empty where it is downloaded.
+        dimension: the numbers in one of its vectors.
+        device: what it runs on: `cpu`, or `cuda` where onnxruntime has it.
+        download: whether the model is downloaded where it is missing.
+        limit: how many memories a search gives that does not say.
+        session_start_limit: how many memories a session begins with.
+        weak: a hit whose cosine is below this is marked as weak; None for the model's own.
+        similarity, recency, priority, usage: what each counts in a score.
+        half_life: days after which recency counts half.
+        project_boost: added to the score of the active project's memories.
+        session_start, session_end, decisions, errors: which hooks do something.
+        check: whether storing looks for what resembles.
+        same: cosine above which two texts resemble each other; None for the model's own.
+    """
+
+    model: str = MODEL
+    path: str = ""
+    dimension: int = 384
+    device: str = "cpu"
+    download: bool = True
+    limit: int = 10
+    session_start_limit: int = 8
+    weak: float | None = None
+    similarity: float = 0.4
+    recency: float = 0.2
+    priority: float = 0.2
+    usage: float = 0.2
+    half_life: float = 365.0
+    project_boost: float = 0.1
+    session_start: bool = True
+    session_end: bool = True
+    decisions: bool = True
+    errors: bool = True
+    check: bool = True
+    same: float | None = None
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """What cosines mean: as set, else as the model in use has it."""
+        own = THRESHOLDS.get(self.model, _SPECIFIED)
+        return Thresholds(
+            own.weak if self.weak is None else self.weak,
+            own.same if self.same is None else self.same,
+        )
+
+
+class _Key(NamedTuple):
+    attribute: str
+    fits: Callable[[Any], bool]
+    rule: str
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= 200 and value.isprintable()
+
+
+def _is_folder(value: Any) -> bool:
+    return value == "" or (isinstance(value, str) and Path(value).is_absolute())
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value)
+
+
+def _whole(least: int, most: int) -> Callable[[Any], bool]:
+    return lambda value: type(value) is int and least <= value <= most
+
+
+def _share(value: Any) -> bool:
+    return _is_number(value) and 0 <= value <= 1
+
+
+def _switch(attribute: str) -> _Key:
+    return _Key(attribute, lambda value: type(value) is bool, "true or false")
+
+
+def _weight(attribute: str) -> _Key:
+    return _Key(attribute, _share, "a number from 0 to 1")
+
+
+KEYS = {
+    "embedding.model": _Key("model", _is_text, "a model that fastembed knows, as text"),
+    "embedding.path": _Key("path", _is_folder, "an absolute path of a folder, or empty"),
+    "embedding.dimension": _Key("dimension", _whole(1, 8192), "a whole number from 1"),
+    "embedding.device": _Key("device", lambda value: value in ("cpu", "cuda"), "cpu or cuda"),
+    "embedding.download": _switch("download"),
+    "retrieval.default_limit": _Key("limit", _whole(1, 50), "a whole number from 1 to 50"),
+    "retrieval.session_start_limit": _Key(
+        "session_start_limit", _whole(1, 20), "a whole number from 1 to 20"
+    ),
+    "retrieval.similarity_threshold": _weight("weak"),
+    "retrieval.scoring_weights.similarity": _weight("similarity"),
+    "retrieval.scoring_weights.recency": _weight("recency"),
+    "retrieval.scoring_weights.priority": _weight("priority"),
+    "retrieval.scoring_weights.usage": _weight("usage"),
+    "retrieval.half_life_days": _Key(
+        "half_life",
+        lambda value: _is_number(value) and 1 <= value <= 100_000,
+        "a number of days from 1",
+    ),
+    "retrieval.project_boost": _weight("project_boost"),
+    "auto_triggers.session_start": _switch("session_start"),
+    "auto_triggers.session_end": _switch("session_end"),
+    "auto_triggers.decision_detection": _switch("decisions"),
+    "auto_triggers.error_resolution": _switch("errors"),
+    "deduplication.auto_check": _switch("check"),
+    "deduplication.similarity_threshold": _weight("same"),
+}
+"""For each key its attribute, what its value must be, and that in words."""
+_MAPS = {key.rpartition(".")[0] for key in KEYS}
+
+
+def load(home: Path) -> Config:
+    """Return the settings in a person's directory `~/.memory`; the defaults where there are none.
+
+    Raises:
+        InvalidConfig: the file is not as it must be; the sentence names the key.
+    """
+    path = home / NAME
+    return parse(_read(path), path)
+
+
+def change(home: Path, **values: Any) -> Config:
+    """Set some keys of the file, given as `section_key="…"` by attribute; the others stay.
+
+    Raises:
+        InvalidConfig: the file is not as it must be, or would not be.
+        DiskError: it cannot be written.
+    """
+    path = home / NAME
+    held = _read(path)
+    for attribute, value in values.items():
+        (key,) = (name for name, each in KEYS.items() if each.attribute == attribute)
+        *sections, last = key.split(".")
+        within = held
+        for section in sections:
+            within = within.setdefault(section, {})
+        within[last] = value
+    config = parse(held, path)
+    data = json.dumps(held, ensure_ascii=False, indent=2).encode() + b"\n"
+    try:
+        own_directory(home)
+        replace_atomic(path, data, 0o600)
+    except OSError as error:
+        raise DiskError(f"cannot write {path}: {error.strerror or error}") from error
+    return config
+
+
+def parse(given: Mapping[str, Any], path: Path | str = NAME) -> Config:
+    """Read the settings; what is not given is as by default.
+
+    Raises:
+        InvalidConfig: a key is not known, or its value is not what it must be.
+    """
+    found: dict[str, Any] = {}
+    _collect("", given, found, path)
+    return Config(**found)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(read_own(path, _MOST))
+    except FileNotFoundError:
+        return {}
+    except NotOurs as error:
+        raise InvalidConfig(str(error)) from error
+    except OSError as error:
+        raise InvalidConfig(f"{path} cannot be read: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise InvalidConfig(f"{path} is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise InvalidConfig(f"{path} must hold an object")
+    return value
+
+
+def _collect(above: str, given: Mapping[str, Any], found: dict[str, Any], path: Path | str) -> None:
+    for name, value in given.items():
+        key = above + name
+        if key in _MAPS:
+            if not isinstance(value, dict):
+                raise InvalidConfig(f"{path}: {key} must be an object")
+            _collect(f"{key}.", value, found, path)
+        elif key in KEYS:
+            known = KEYS[key]
+            if not known.fits(value):
+                raise InvalidConfig(f"{path}: {key} is {value!r:.200}; it must be {known.rule}")
+            found[known.attribute] = float(value) if type(value) is float else value
+        else:
+            near = get_close_matches(key, [*KEYS, *_MAPS], 1, 0.5)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(KEYS)}"
+            raise InvalidConfig(f"{path}: {key[:200]} is no known key; {hint}")

@@ -1,0 +1,484 @@
+"""One SQLite file of memories: their texts, words and vectors, which always agree.
+
+SQLite is apsw's, since only that has extensions on every platform; no other library in this process
+may open the same file. Writing is done in one transaction by one process at a time, with a journal
+that is emptied at each commit: unlike a write-ahead log it keeps nothing of what was deleted, and
+what was deleted is overwritten in the file.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import struct
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from aiaml_server.errors import NotOurs
+from aiaml_server.files import check_own, open_own
+
+from . import memory, place
+from .failures import Busy, Damaged, DiskError, Refused, Unavailable
+
+if TYPE_CHECKING:
+    import apsw
+
+    from .model import Embedder
+
+PATIENCE = 5_000  # milliseconds that one try waits for another process
+PAUSES = (0.1, 0.4)  # seconds between three tries
+
+_SPECIFIED = """
+CREATE TABLE IF NOT EXISTS memories (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    content TEXT NOT NULL,
+    content_hash TEXT UNIQUE NOT NULL,
+    priority TEXT DEFAULT 'NORMAL',
+    category TEXT,
+    tags TEXT,
+    project_id TEXT,
+    source TEXT,
+    created_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP,
+    updated_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP,
+    embedding_model TEXT NOT NULL,
+    embedding_model_version TEXT,
+    embedding_dimension INTEGER,
+    access_count INTEGER DEFAULT 0,
+    last_accessed_at TIMESTAMP,
+    usage_contexts TEXT
+);
+CREATE INDEX IF NOT EXISTS idx_priority ON memories(priority);
+CREATE INDEX IF NOT EXISTS idx_project_id ON memories(project_id);
+CREATE INDEX IF NOT EXISTS idx_created_at ON memories(created_at);
+CREATE INDEX IF NOT EXISTS idx_content_hash ON memories(content_hash);
+"""
+"""The schema of the specification, but for the vectors, whose width the model decides."""
+
+_OURS = """
+ALTER TABLE memories ADD COLUMN path TEXT;
+ALTER TABLE memories ADD COLUMN folded TEXT;
+CREATE INDEX idx_folded ON memories(folded);
+CREATE INDEX idx_embedding_model ON memories(embedding_model, embedding_model_version);
+CREATE VIRTUAL TABLE words USING fts5(
+    content, tags, content='memories', content_rowid='id',
+    tokenize='porter unicode61 remove_diacritics 2'
+);
+INSERT INTO words(words, rank) VALUES ('secure-delete', 1);
+CREATE TABLE authors (
+    id INTEGER PRIMARY KEY, model TEXT NOT NULL, version TEXT NOT NULL, dimension INTEGER NOT NULL,
+    UNIQUE (model, version, dimension)
+);
+CREATE TABLE vectors (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    memory_id INTEGER NOT NULL, part INTEGER NOT NULL, author INTEGER NOT NULL
+);
+CREATE INDEX idx_vectors ON vectors(memory_id);
+CREATE TABLE merges (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, at TIMESTAMP NOT NULL,
+    kept INTEGER NOT NULL, kept_as TEXT NOT NULL, was TEXT NOT NULL, removed TEXT NOT NULL
+);
+CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+"""
+
+_VECTORS = """
+CREATE VIRTUAL TABLE vec_memories USING vec0(
+    vector_id INTEGER PRIMARY KEY, author INTEGER PARTITION KEY,
+    embedding FLOAT[{}] distance_metric=cosine, chunk_size=256
+)
+"""
+_ADD = """
+INSERT INTO memories (
+    content, content_hash, folded, priority, category, tags, project_id, source, created_at,
+    updated_at, embedding_model, access_count, last_accessed_at, usage_contexts, path, id
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', ?, ?, ?, ?, ?)
+"""
+
+
+class Author(NamedTuple):
+    """What made a vector: a model, its build and its width."""
+
+    model: str
+    version: str
+    dimension: int
+
+
+def author_of(embedder: Embedder) -> Author:
+    """Return what is kept of a model beside each vector of it."""
+    return Author(embedder.name, embedder.version, embedder.dimension)
+
+
+def packed(vector: Sequence[float], dimension: int) -> bytes:
+    """Return a vector as the database has it.
+
+    Raises:
+        ValueError: it has another width, is not finite, or has no length: it would be nearest to
+            everything.
+    """
+    if len(vector) != dimension:
+        raise ValueError(f"a vector has {len(vector)} numbers instead of {dimension}")
+    data = struct.pack(f"<{dimension}f", *vector)
+    norm = math.hypot(*struct.unpack(f"<{dimension}f", data))
+    if not 1e-12 < norm < 1e12:  # also false for what is no number
+        raise ValueError("a vector is zero or not finite")
+    return data
+
+
+class Database:
+    """One file. Any method may be called from any thread; nothing is opened before it is needed.
+
+    Attributes:
+        name: `project` or `global`.
+        path: the file.
+        project: the directory's name, which new memories of a project carry; else None.
+    """
+
+    def __init__(self, path: Path, name: str, project: str | None = None) -> None:
+        self.path, self.name, self.project = path, name, project
+        self._lock = threading.RLock()
+        self._sql: apsw.Connection | None = None
+        self._identity: tuple[int, int] | None = None
+        self._extension: str | None = None
+
+    @property
+    def there(self) -> bool:
+        """Whether there is a file."""
+        return self.path.exists()
+
+    @property
+    def extension(self) -> str:
+        """Why there are no vectors here, in words; empty where there are."""
+        if self._extension is None:
+            with self._lock, suppress(Refused):
+                self._open()
+        return self._extension or ""
+
+    def close(self) -> None:
+        """Close the file, if it is open."""
+        with self._lock:
+            if self._sql is not None:
+                self._sql.close()
+                self._sql = None
+
+    @contextmanager
+    def reading(self) -> Iterator[apsw.Connection]:
+        """Hold the file open, which must be there; nobody else uses this connection meanwhile.
+
+        Raises:
+            Busy, Damaged, DiskError, Unavailable: see there.
+        """
+        with self._lock, _translated(self.path):
+            yield self._open()
+
+    @contextmanager
+    def writing(self) -> Iterator[apsw.Connection]:
+        """Write in one transaction, which is durable at the end, or undone by an exception.
+
+        The file and its directory are made where they are missing.
+
+        Raises:
+            Busy: another process wrote through three tries.
+            Damaged, DiskError, Unavailable: see there.
+        """
+        with self._lock, _translated(self.path):
+            sql = self._open(create=True)
+            self._begin(sql)
+            try:
+                yield sql
+                sql.execute("COMMIT")
+            except BaseException:
+                if sql.in_transaction:
+                    sql.execute("ROLLBACK")
+                raise
+
+    def _begin(self, sql: apsw.Connection) -> None:
+        """Begin to write at once: who has read before is refused instead of waiting."""
+        import apsw  # noqa: PLC0415 (an extra)
+
+        for pause in PAUSES:
+            try:
+                sql.execute("BEGIN IMMEDIATE")
+            except apsw.BusyError:
+                time.sleep(pause)
+            else:
+                return
+        sql.execute("BEGIN IMMEDIATE")
+
+    # --- opening ----------------------------------------------------------------------------------
+
+    def _open(self, *, create: bool = False) -> apsw.Connection:
+        try:
+            status = self.path.stat()
+            identity = (status.st_dev, status.st_ino)
+        except OSError:
+            identity = None
+        if self._sql is not None and identity == self._identity:
+            return self._sql
+        self.close()  # somebody has deleted or replaced the file
+        self._sql = self._connect(create=create)
+        status = self.path.stat()
+        self._identity = (status.st_dev, status.st_ino)
+        return self._sql
+
+    def _connect(self, *, create: bool) -> apsw.Connection:
+        try:
+            import apsw  # noqa: PLC0415 (an extra)
+        except ImportError as error:
+            raise Unavailable(
+                "apsw, which keeps the memories, is not installed: "
+                "pip install 'aiaml-server[semantic]'"
+            ) from error
+        if create:
+            place.make(self.path.parent, ignored=self.project is not None)
+        else:
+            check_own(self.path.parent, directory=True)
+        beside = (self.path.with_name(f"{self.path.name}-{each}") for each in ("journal", "wal"))
+        for each in (self.path, *beside):  # SQLite opens them all, and follows links to them
+            check_own(each)
+        os.close(open_own(self.path, os.O_RDWR | (os.O_CREAT if create else 0)))
+        sql = apsw.Connection(os.path.realpath(self.path), flags=apsw.SQLITE_OPEN_READWRITE)
+        try:
+            self._prepare(sql)
+        except BaseException:
+            sql.close()
+            raise
+        return sql
+
+    def _prepare(self, sql: apsw.Connection) -> None:
+        sql.set_busy_timeout(PATIENCE)
+        for pragma in (
+            "trusted_schema = OFF",  # the file may have come with somebody's project
+            "cell_size_check = ON",
+            "secure_delete = ON",
+            "temp_store = MEMORY",
+            "mmap_size = 0",
+            "synchronous = FULL",
+            "journal_mode = TRUNCATE",
+        ):
+            sql.execute(f"PRAGMA {pragma}").fetchall()
+        foreign = "SELECT name FROM sqlite_schema WHERE type IN ('trigger', 'view')"
+        if found := rows(sql, foreign):
+            raise Damaged(f"{self.path} holds {found[0][0]!r:.100}, which is none of ours")
+        self._extension = _load_extension(sql)
+        self._migrate(sql)
+
+    def _migrate(self, sql: apsw.Connection) -> None:
+        """Bring an earlier schema up to date, each step in one transaction with its number."""
+        if self._version(sql) == len(STEPS):
+            return
+        self._begin(sql)
+        try:
+            version = self._version(sql)
+            for number, step in enumerate(STEPS[version:], version + 1):
+                step(self, sql)
+                sql.execute(f"PRAGMA user_version = {number}")
+            sql.execute("COMMIT")
+        except BaseException:
+            if sql.in_transaction:
+                sql.execute("ROLLBACK")
+            raise
+
+    def _version(self, sql: apsw.Connection) -> int:
+        version: int = rows(sql, "PRAGMA user_version")[0][0]
+        if not 0 <= version <= len(STEPS):
+            raise Damaged(
+                f"{self.path} is of version {version}, and this program knows {len(STEPS)}",
+                "Install a newer aiaml-server; the file is left as it is.",
+            )
+        return version
+
+    def _specified(self, sql: apsw.Connection) -> None:
+        """Make the specification's tables, or take over those of a program that did."""
+        _run(sql, _SPECIFIED)
+
+    def _extended(self, sql: apsw.Connection) -> None:
+        """Add what is needed beyond them; vectors of others are made anew."""
+        if _has(sql, "vec_memories"):
+            if self._extension:
+                raise Unavailable(f"{self.path} holds vectors, and {self._extension}")
+            sql.execute("DROP TABLE vec_memories")
+        _run(sql, _OURS)
+        sql.execute("UPDATE memories SET embedding_model = ''")
+        for number, content in rows(sql, "SELECT id, content FROM memories"):
+            sql.execute(
+                "UPDATE memories SET folded = ? WHERE id = ?", (memory.folded(content), number)
+            )
+        sql.execute("INSERT INTO words(words) VALUES ('rebuild')")
+        if self.project is not None:
+            sql.execute("INSERT INTO about VALUES ('project_id', ?)", (self.project,))
+
+    # --- memories, with their words and vectors ---------------------------------------------------
+
+    def project_id(self, sql: apsw.Connection) -> str | None:
+        """Return what this project is called, which stays when its directory is renamed."""
+        found = rows(sql, "SELECT value FROM about WHERE key = 'project_id'")
+        return str(found[0][0]) if found else None
+
+    def add(self, sql: apsw.Connection, fields: Sequence[Any]) -> int:
+        """Add a memory and its words; return its number.
+
+        Args:
+            sql: a connection that is writing.
+            fields: those of `_ADD`, the last one the number, or None for a new one.
+        """
+        sql.execute(_ADD, tuple(fields))
+        number = sql.last_insert_rowid()
+        self._index(sql, number)
+        return number
+
+    def change(self, sql: apsw.Connection, number: int, values: dict[str, Any]) -> None:
+        """Change some columns of a memory, and its words; a new text loses its vectors."""
+        self._unindex(sql, number)
+        names = ", ".join(f"{name} = ?" for name in values)
+        sql.execute(f"UPDATE memories SET {names} WHERE id = ?", (*values.values(), number))
+        self._index(sql, number)
+        if "content" in values:
+            self.forget_vectors(sql, number)
+
+    def remove(self, sql: apsw.Connection, number: int) -> None:
+        """Remove a memory with its words and vectors."""
+        self._unindex(sql, number)
+        self.forget_vectors(sql, number)
+        sql.execute("DELETE FROM memories WHERE id = ?", (number,))
+
+    def _index(self, sql: apsw.Connection, number: int) -> None:
+        sql.execute(
+            "INSERT INTO words(rowid, content, tags)"
+            " SELECT id, content, tags FROM memories WHERE id = ?",
+            (number,),
+        )
+
+    def _unindex(self, sql: apsw.Connection, number: int) -> None:
+        sql.execute(
+            "INSERT INTO words(words, rowid, content, tags)"
+            " SELECT 'delete', id, content, tags FROM memories WHERE id = ?",
+            (number,),
+        )
+
+    def forget_vectors(self, sql: apsw.Connection, number: int) -> None:
+        """Take a memory's vectors away; without the extension, when it is there again."""
+        held = rows(sql, "SELECT id FROM vectors WHERE memory_id = ?", (number,))
+        if held and self._extension:
+            sql.execute("UPDATE vectors SET memory_id = 0 WHERE memory_id = ?", (number,))
+        else:
+            for row in held:
+                sql.execute("DELETE FROM vec_memories WHERE vector_id = ?", row)
+            sql.execute("DELETE FROM vectors WHERE memory_id = ?", (number,))
+        sql.execute("UPDATE memories SET embedding_model = '' WHERE id = ?", (number,))
+
+    def set_vectors(
+        self, sql: apsw.Connection, number: int, author: Author, vectors: Sequence[bytes]
+    ) -> None:
+        """Give a memory its vectors, in place of those that it had.
+
+        Args:
+            sql: a connection that is writing, where there is the extension.
+            number: the memory's.
+            author: what made them.
+            vectors: one for each part of the text, `packed`.
+        """
+        self._fit(sql, author.dimension)
+        self.forget_vectors(sql, 0)
+        self.forget_vectors(sql, number)
+        sql.execute("INSERT OR IGNORE INTO authors VALUES (NULL, ?, ?, ?)", tuple(author))
+        made_by = self.author_id(sql, author)
+        for part, data in enumerate(vectors):
+            sql.execute(
+                "INSERT INTO vectors (memory_id, part, author) VALUES (?, ?, ?)",
+                (number, part, made_by),
+            )
+            sql.execute(
+                "INSERT INTO vec_memories (vector_id, author, embedding) VALUES (?, ?, ?)",
+                (sql.last_insert_rowid(), made_by, data),
+            )
+        sql.execute(
+            "UPDATE memories SET embedding_model = ?, embedding_model_version = ?,"
+            " embedding_dimension = ? WHERE id = ?",
+            (*author, number),
+        )
+
+    def author_id(self, sql: apsw.Connection, author: Author) -> int | None:
+        """Return the number of a model of which there are vectors; None where there are none."""
+        found = rows(
+            sql,
+            "SELECT id FROM authors WHERE (model, version, dimension) = (?, ?, ?)",
+            tuple(author),
+        )
+        return found[0][0] if found and _has(sql, "vec_memories") else None
+
+    def _fit(self, sql: apsw.Connection, dimension: int) -> None:
+        """Have a table for vectors of a width; those of another are lost, since none compare."""
+        known = rows(sql, "SELECT DISTINCT dimension FROM authors")
+        there = _has(sql, "vec_memories")
+        if there and known != [(dimension,)]:
+            sql.execute("DROP TABLE vec_memories")
+            sql.execute("DELETE FROM vectors")
+            sql.execute("DELETE FROM authors")
+            sql.execute("UPDATE memories SET embedding_model = ''")
+            there = False
+        if not there:
+            sql.execute(_VECTORS.format(int(dimension)))
+
+
+STEPS = (Database._specified, Database._extended)  # noqa: SLF001 (this module's own)
+"""What makes each version of the schema out of the one before."""
+
+
+def rows(
+    sql: apsw.Connection, statement: str, values: Sequence[Any] | dict[str, Any] = ()
+) -> list[tuple[Any, ...]]:
+    """Return all that a statement gives."""
+    return sql.execute(statement, values).fetchall()
+
+
+def _run(sql: apsw.Connection, statements: str) -> None:
+    for each in statements.split(";"):
+        sql.execute(each).fetchall()  # a statement that gives rows stops at the first
+
+
+def _has(sql: apsw.Connection, table: str) -> bool:
+    return bool(sql.execute("SELECT 1 FROM sqlite_schema WHERE name = ?", (table,)).fetchall())
+
+
+def _load_extension(sql: apsw.Connection) -> str:
+    """Load sqlite-vec; return why that cannot be, in words."""
+    import apsw  # noqa: PLC0415 (an extra)
+
+    spec = find_spec("sqlite_vec")  # importing it would import numpy
+    if spec is None or not spec.submodule_search_locations:
+        return "sqlite-vec is not installed"
+    try:
+        sql.enable_load_extension(True)
+        sql.load_extension(str(Path(spec.submodule_search_locations[0]) / "vec0"))
+        sql.enable_load_extension(False)
+    except apsw.Error as error:
+        return f"sqlite-vec cannot be loaded ({error})"
+    return ""
+
+
+@contextmanager
+def _translated(path: Path) -> Iterator[None]:
+    """Turn what apsw and the system raise into this toolset's failures."""
+    try:
+        yield
+    except Refused:
+        raise
+    except NotOurs as error:
+        raise Damaged(str(error), "Move it away, or look at who put it there.") from error
+    except OSError as error:
+        raise DiskError(f"cannot open {path}: {error.strerror or error}") from error
+    except Exception as error:
+        import apsw  # noqa: PLC0415 (an extra)
+
+        if isinstance(error, apsw.BusyError | apsw.LockedError):
+            raise Busy(f"another process is writing to {path}") from error
+        if isinstance(error, apsw.CorruptError | apsw.NotADBError | apsw.FormatError):
+            raise Damaged(f"{path} is damaged, or no database: {error}") from error
+        refused = (apsw.FullError, apsw.IOError, apsw.ReadOnlyError, apsw.CantOpenError)
+        if isinstance(error, (*refused, apsw.PermissionsError)):
+            raise DiskError(f"the disk refused {path}: {error}") from error
+        raise

@@ -1,0 +1,204 @@
+"""One memory: the value, and what its fields may be."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+from .failures import InvalidInput
+
+PRIORITIES = ("CORE", "HIGH", "NORMAL", "LOW")
+SOURCES = ("manual", "auto_decision", "auto_error", "session_end", "import")
+SCOPES = ("project", "global")
+MOST_CONTENT = 50_000  # characters
+MOST_TAGS = 32
+MOST_CONTEXTS = 20
+LONGEST = 100  # characters of a tag, a category
+LONGEST_CONTEXT = 500
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A memory as it is kept.
+
+    Attributes:
+        id: its database and number there, `project:12`.
+        content: the text.
+        content_hash: its SHA-256.
+        priority: one of `PRIORITIES`.
+        category: a word of the user's, or None.
+        tags: in the order in which they were given.
+        project_id: the project that it belongs to; None for what is global.
+        source: one of `SOURCES`.
+        created_at, updated_at: in UTC, as ISO 8601.
+        embedding_model, embedding_model_version, embedding_dimension: what made its vectors; None
+            as long as it has none.
+        access_count: how often it was used.
+        last_accessed_at: when it last was, or None.
+        usage_contexts: what for, the last ones.
+        path: the file that it was imported from, or None.
+    """
+
+    id: str
+    content: str
+    content_hash: str
+    priority: str
+    category: str | None
+    tags: tuple[str, ...]
+    project_id: str | None
+    source: str
+    created_at: str
+    updated_at: str
+    embedding_model: str | None
+    embedding_model_version: str | None
+    embedding_dimension: int | None
+    access_count: int
+    last_accessed_at: str | None
+    usage_contexts: tuple[str, ...]
+    path: str | None
+
+    @property
+    def scope(self) -> str:
+        """The database that it is in."""
+        return self.id.partition(":")[0]
+
+    @property
+    def number(self) -> int:
+        """Its number there."""
+        return int(self.id.partition(":")[2])
+
+
+COLUMNS = (
+    "id, content, content_hash, priority, category, tags, project_id, source, created_at,"
+    " updated_at, embedding_model, embedding_model_version, embedding_dimension, access_count,"
+    " last_accessed_at, usage_contexts, path"
+)
+"""Of the table, in the order of the fields."""
+
+
+def of_row(scope: str, row: Sequence[Any]) -> Memory:
+    """Return the memory that a row holds, whose columns are `COLUMNS`."""
+    (number, content, digest, priority, category, tags, project, source, created, updated,
+     model, version, dimension, count, used, contexts, path) = row  # fmt: skip
+    return Memory(
+        f"{scope}:{number}",
+        content,
+        digest,
+        priority if priority in PRIORITIES else "NORMAL",
+        category,
+        _texts(tags),
+        project,
+        source if source in SOURCES else "manual",
+        shown(created) or "",
+        shown(updated) or "",
+        model or None,
+        version,
+        dimension,
+        count or 0,
+        shown(used),
+        _texts(contexts),
+        path,
+    )
+
+
+def _texts(value: str | None) -> tuple[str, ...]:
+    try:
+        found = json.loads(value or "[]")
+    except ValueError:
+        return ()
+    return tuple(map(str, found)) if isinstance(found, list) else ()
+
+
+def digest(content: str) -> str:
+    """Return a text's SHA-256."""
+    return hashlib.sha256(content.encode()).hexdigest()
+
+
+def folded(content: str) -> str:
+    """Return what two texts have in common that differ in case and white space alone."""
+    text = unicodedata.normalize("NFC", content).casefold()
+    return digest(" ".join(text.split()))
+
+
+def now() -> str:
+    """Return the present time as the databases have it, which sorts as text."""
+    return kept(datetime.now(timezone.utc))
+
+
+def kept(moment: datetime) -> str:
+    """Return a time as the databases have it."""
+    return moment.astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M:%S.%f")
+
+
+def shown(kept: str | None) -> str | None:
+    """Return a database's time as ISO 8601."""
+    return f"{kept.replace(' ', 'T')}Z" if kept else None
+
+
+# --- what may be given ----------------------------------------------------------------------------
+
+
+def check_content(content: str) -> str:
+    """Return a text without the blanks around it.
+
+    Raises:
+        InvalidInput: it is empty or too long.
+    """
+    text = content.strip()
+    if not text:
+        raise InvalidInput("content: must not be empty")
+    if len(text) > MOST_CONTENT:
+        raise InvalidInput(
+            f"content: has {len(text):,} characters; at most {MOST_CONTENT:,} are kept",
+            "Store small pieces, one fact each.",
+        )
+    if "\0" in text or any("\ud800" <= each <= "\udfff" for each in text):
+        raise InvalidInput("content: holds a character that is no text (U+0000 or half a pair)")
+    return text
+
+
+def check_line(field: str, value: str, longest: int = LONGEST) -> str:
+    """Return a text of one line without the blanks around it.
+
+    Raises:
+        InvalidInput: it is empty, too long, or not of one line.
+    """
+    text = value.strip()
+    if not text or len(text) > longest or not re.fullmatch(r"[^\x00-\x1f\x7f\ud800-\udfff]*", text):
+        raise InvalidInput(f"{field}: must be one line of at most {longest} characters")
+    return text
+
+
+def check_tags(tags: Sequence[str]) -> tuple[str, ...]:
+    """Return tags, each once.
+
+    Raises:
+        InvalidInput: one of them is no tag, or there are too many.
+    """
+    found = tuple(dict.fromkeys(check_line("tags", each) for each in tags))
+    if len(found) > MOST_TAGS:
+        raise InvalidInput(f"tags: are {len(found)}; at most {MOST_TAGS} are kept")
+    return found
+
+
+def check_choice(field: str, value: str, choices: Sequence[str]) -> str:
+    """Return one of some words, whatever its case.
+
+    Raises:
+        InvalidInput: it is none of them.
+    """
+    for each in choices:
+        if each.lower() == value.strip().lower():
+            return each
+    raise InvalidInput(f"{field}: must be one of {', '.join(choices)}")
+
+
+def highest(priorities: Sequence[str]) -> str:
+    """Return the highest of some priorities."""
+    return min(priorities, key=PRIORITIES.index)

@@ -1,0 +1,85 @@
+"""Where memories are: a person's directory `~/.memory`, and a project's `.memory`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from aiaml_server.errors import NotOurs
+from aiaml_server.files import check_own, own_directory, write_atomic
+
+from .failures import DiskError, InvalidProject
+
+NAME = ".memory"
+DATABASE = "db"
+
+
+def home() -> Path:
+    """Return the person's directory, which need not be there.
+
+    Raises:
+        InvalidProject: nothing says where the person's files are.
+    """
+    try:
+        return Path.home() / NAME
+    except RuntimeError as error:
+        raise InvalidProject(
+            "there is no home directory to keep memories in", "Set HOME (on Windows USERPROFILE)."
+        ) from error
+
+
+def find_project(start: Path, given: str = "", by: str = "the project") -> Path | None:
+    """Return a project's top directory; None where there is none.
+
+    It is the one that is named, else the nearest one upwards with a directory `.memory`. The home
+    directory is never one, though `.memory` lies in it.
+
+    Args:
+        start: where to look from.
+        given: what names it, absolute or beginning with ~; empty for nothing.
+        by: what has named it, for the sentence.
+
+    Raises:
+        InvalidProject: what is named is no directory, or is the home directory.
+    """
+    own = _real(home().parent)
+    if given:
+        named = Path(os.path.expanduser(given))  # noqa: PTH111 (never raises)
+        if not named.is_absolute() or "\0" in given:
+            raise InvalidProject(f"{by} is {given!r}; it must be an absolute path")
+        real = _real(named)
+        if not real.is_dir():
+            raise InvalidProject(f"{by} is {given!r}, which is no directory")
+        if real == own:
+            raise InvalidProject(f"{by} is {given!r}, the home directory, which is no project")
+        return real
+    for each in (real := _real(start), *real.parents):
+        if each != own and (each / NAME).is_dir():
+            return each
+    return None
+
+
+def _real(path: Path) -> Path:
+    return Path(os.path.realpath(path))
+
+
+def make(directory: Path, *, ignored: bool) -> None:
+    """Create a directory of memories, for the owner alone.
+
+    Args:
+        directory: `.memory`.
+        ignored: whether a `.gitignore` keeps it out of every commit.
+
+    Raises:
+        InvalidProject: something else has the name.
+        DiskError: it cannot be made.
+    """
+    ignore = directory / ".gitignore"
+    try:
+        own_directory(directory)
+        if ignored and not check_own(ignore):
+            write_atomic(ignore, b"*\n")
+    except NotOurs as error:
+        raise InvalidProject(str(error), "Move it away, or look at who put it there.") from error
+    except OSError as error:
+        raise DiskError(f"cannot make {directory}: {error.strerror or error}") from error
