@@ -660,7 +660,7 @@ def test_sync_waits_for_another_process_and_says_so(ada: Machine) -> None:
             encoding="utf-8",
         )
         assert process.stderr
-        assert process.stderr.readline() == "waiting for another process that is at it …\n"
+        assert process.stderr.readline() == "waiting for another process that synchronises …\n"
         status = aiaml(ada, "status")
         assert "at this moment" in status.stdout
     stdout, stderr = process.communicate(timeout=60)

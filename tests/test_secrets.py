@@ -105,6 +105,29 @@ def test_a_commit_with_a_secret_is_not_pushed_and_all_else_is(ada: Machine, remo
     assert found.kept_out == status.held_back
 
 
+def test_a_message_with_a_secret_stays_and_what_it_is_about_travels(
+    ada: Machine, remote: Path
+) -> None:
+    """The same files are pushed in commits of our own, and it is told; unchecked, it goes as is."""
+    ada.remember("hello")
+    ada.synced()
+    (ada.base / "notes.txt").write_text("fine")
+    ada.git("add", "-f", "notes.txt")
+    as_person(ada.base, "commit", "-qm", f"use {TOKEN}")
+    status = ada.synced()
+    assert git(remote, "show", "main:notes.txt") == "fine"
+    assert not in_any_object(remote, TOKEN)
+    assert "the message of a commit seems to hold a GitHub token" in (status.notice or "")
+    ada.remember("more")
+    ada.synced()
+    assert not in_any_object(remote, TOKEN)
+    assert len(content_of(remote)) == 2
+    as_person(ada.base, "commit", "-q", "--allow-empty", "-m", f"use {TOKEN}")
+    assert not in_any_object(remote, TOKEN)
+    Machine(ada.base, remote, check_secrets=False).synced()
+    assert in_any_object(remote, TOKEN)
+
+
 def test_what_a_person_commits_is_looked_at_as_well(ada: Machine, remote: Path) -> None:
     """Also files that are no memories, and secrets in names."""
     ada.remember("hello")

@@ -71,8 +71,8 @@ __all__ = [
 log = logging.getLogger(__name__)
 
 _START_SECONDS = 0.5  # a new server answers before it syncs
-_GATHER_SECONDS = 0.5  # what is remembered together is committed together
-_RETRY_SECONDS = 1.0  # while another server's sync is at it
+_GATHER_SECONDS = 0.2  # what is remembered together is committed together
+_RETRY_SECONDS = 1.0  # while another server synchronises
 _CLOSE_SECONDS = 1.4
 _LISTEN_SECONDS = 0.2  # on Windows, Ctrl-C is heard between two waits
 _PATIENCE_SECONDS = 5.0  # for a git that works on this machine, after Ctrl-C
@@ -104,13 +104,13 @@ def once(
         local: only commit; the remote is not talked to.
         missing: what a person says about memories that were deleted: that all are to be forgotten,
             or brought back. Else a deletion of many at once is held.
-        seconds: how long to wait while another process is at it.
+        seconds: how long to wait while another process synchronises.
         progress: is told what goes on, from another thread.
         erase: marks of what is to be forgotten everywhere (see `rewrite`).
 
     Raises:
         GitMissing: there is no git.
-        Occupied: another process was at it all the time.
+        Occupied: another process synchronised all the time.
         StoreError: the directory cannot be used.
     """
     if not settings.sync:
@@ -168,7 +168,7 @@ def _attempt(rounds: Rounds, closing: threading.Event, *, local: bool, seconds: 
     while not rounds.attempt(last=local):
         if time.monotonic() > deadline:
             raise Occupied("another process is synchronising this directory; try again later")
-        rounds.progress.begin("waiting for another process that is at it")
+        rounds.progress.begin("waiting for another process that synchronises")
         if closing.wait(_OCCUPIED_SECONDS):
             return
     if not local:

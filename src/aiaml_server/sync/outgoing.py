@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator
 
 from .disk import Objection, in_chunks
+from .leaks import leak
 from .repository import Repository
 from .status import Problem
 
@@ -26,21 +27,24 @@ class Outgoing:
         self._seen: dict[tuple[bytes, bytes], Problem | None] = {}  # by path and object
         self._objection: Objection | None = None
         self.held: dict[bytes, Problem] = {}  # what stays here as it is now
+        self.message = ""  # the secret that is in a message of the last commits, by its kind
 
-    def pushable(self, theirs: str, ours: str, objection: Objection) -> str:
+    def pushable(self, theirs: str, ours: str, objection: Objection, *, secrets: bool) -> str:
         """Return the commit to push: `ours`, or one that lacks what must not travel.
 
         Args:
             theirs: the commit that the remote has; empty for none.
             ours: the commit that it is to have.
             objection: says why a path with these bytes must not travel; None if it may.
+            secrets: whether the messages of commits are looked into for secrets.
 
         Returns:
-            `theirs` where nothing else is left to push. `held` is set.
+            `theirs` where nothing else is left to push. `held` and `message` are set.
         """
-        self.held = {}
+        self.held, self.message = {}, ""
         found = self.found(theirs, ours, objection) if theirs != ours else {}
-        if not found:
+        self.message = self._in_messages(theirs, ours) if theirs != ours and secrets else ""
+        if not found and not self.message:
             return ours
         commit, left_out = self._repository.without(theirs, ours, set(found))
         self.held = {path: found[entry.oid] for path, entry in left_out.items()}
@@ -64,6 +68,12 @@ class Outgoing:
                 self._seen[path, oid] = objection(path, blobs[oid])
         reasons = ((path, oid, self._seen[path, oid]) for path, oid, _ in new)
         return {oid: self._told(why, theirs, ours, oid) for _, oid, why in reasons if why}
+
+    def _in_messages(self, theirs: str, ours: str) -> str:
+        """Name the first secret in a message of a commit to be pushed; empty for none."""
+        span = f"{theirs}..{ours}" if theirs else ours
+        words = ("--no-show-signature", "--format=%B", span, "--")
+        return leak(self._repository.git.log(*words))
 
     def _new(self, theirs: str, ours: str) -> Iterator[tuple[bytes, bytes, int]]:
         """Yield path, name and size of each file that some commit to be pushed has."""

@@ -88,7 +88,7 @@ class Rounds:
         """Do one round; the last one stays on this machine.
 
         Returns:
-            Whether it was done; not when another server is at it.
+            Whether it was done; not when another server synchronises.
 
         Raises:
             GitMissing: there is no git.
@@ -306,8 +306,15 @@ class Rounds:
         ours = self._repository.head()
         if not ours:
             return ours
-        ours = self._outgoing.pushable(theirs, ours, self._guard or self._new_guard())
+        guard, secrets = self._guard or self._new_guard(), self._settings.check_secrets
+        ours = self._outgoing.pushable(theirs, ours, guard, secrets=secrets)
         self._tell_kept_out()
+        if self._outgoing.message:
+            self._notice(
+                f"the message of a commit seems to hold {self._outgoing.message}; its files are "
+                "pushed in commits that say other words, and it stays on this machine under "
+                "refs/aiaml/unpushed"
+            )
         return ours
 
     def _join(self, theirs: str) -> None:
