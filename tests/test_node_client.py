@@ -1,4 +1,4 @@
-"""The official TypeScript client, from the npm registry, against the real server."""
+"""Clients written for Node, from the npm registry, against the real server."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from client import SERVER
 from machine import git
 
 SDK = "@modelcontextprotocol/sdk@1.32.2"
+AI_SDK = "@ai-sdk/mcp@2.0.99"
 CACHE = Path(__file__).parent.parent / ".cache" / "node"
 
 pytestmark = pytest.mark.skipif(
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def sdk() -> Path:
-    """Install the SDK, with the clients beside it; return their directory."""
+    """Install the SDKs, with the clients beside them; return their directory."""
     CACHE.mkdir(parents=True, exist_ok=True)
     npm = [
         str(shutil.which("npm")),
@@ -36,15 +37,16 @@ def sdk() -> Path:
         "--prefix",
         str(CACHE),
         SDK,
+        AI_SDK,
     ]
     subprocess.run(npm, check=True, timeout=300)
-    for name in ("node_client.mjs", "node_calls.mjs"):
+    for name in ("node_client.mjs", "node_calls.mjs", "node_ai_sdk.mjs"):
         shutil.copy(Path(__file__).parent / name, CACHE)
     return CACHE
 
 
 def node(script: Path, *words: str, environ: Mapping[str, str] | None = None) -> Any:
-    """Run a client; return what it got."""
+    """Run a client; return what it got. Leaving with an error is a failure of the test."""
     done = subprocess.run(
         [str(shutil.which("node")), str(script), *words],
         stdout=subprocess.PIPE,
@@ -129,3 +131,23 @@ def test_it_keeps_working_memory(sdk: Path, tmp_path: Path) -> None:
     assert values[0]["created"] is True and values[1]["entries"][0]["tags"] == ["count"]
     assert values[2] == {"cleared": 1} and values[3]["error"] == "NotFound"
     assert [each["uri"] for each in got["resources"]["resources"]] == ["memory://run"]
+
+
+LATE = """
+import sys, time
+time.sleep(float(sys.argv.pop(1)))
+from aiaml_server.cli import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("seconds", [0, 1.5, 5])
+def test_a_client_that_asks_before_it_shakes_hands_connects(
+    sdk: Path, tmp_path: Path, seconds: float
+) -> None:
+    """Vercel's waits a second for `server/discover`, then shakes hands, however late the start."""
+    late = (SERVER[0], "-c", LATE, str(seconds))
+    got = node(sdk / "node_ai_sdk.mjs", str(tmp_path), *late)
+    assert got["tools"] == ["remember", "think", "recall"]
+    assert got["found"]["structuredContent"] == {"result": []}
+    assert seconds == 0 or got["era"] == "legacy"

@@ -113,6 +113,39 @@ def test_a_cancelled_request_holds_nothing_up(tmp_path: Path) -> None:
     assert done.returncode == 0
 
 
+def modern(number: int, method: str, **params: Any) -> str:
+    """Return a request in the era without a handshake."""
+    return line({"id": number, "method": method, "params": {**params, "_meta": MODERN}})
+
+
+DISCOVERED = {  # what a client may do after `server/discover`, and the codes of the answers
+    "a handshake": ([line({**INITIALIZE, "id": 2}), tool_call(3, "think", keywords=["x"])], [0, 0]),
+    "no handshake": ([modern(2, "tools/list"), modern(3, "ping")], [0, -32601]),
+    "asking again": ([modern(2, "server/discover"), line({**INITIALIZE, "id": 3})], [0, 0]),
+    "giving up first": (
+        [
+            line({"method": "notifications/cancelled", "params": {"requestId": 1}}),
+            line({**INITIALIZE, "id": 2}),
+        ],
+        [0],
+    ),
+    "both eras": ([line({**INITIALIZE, "id": 2}), modern(3, "tools/list")], [0, -32600]),
+    "the other way": ([modern(2, "tools/list"), line({**INITIALIZE, "id": 3})], [0, -32022]),
+    "nothing": ([], []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", DISCOVERED)
+def test_asking_what_there_is_does_not_decide_the_era(case: str, tmp_path: Path) -> None:
+    """What comes next does, and the toolsets are opened once."""
+    lines, codes = DISCOVERED[case]
+    done = talk(tmp_path, modern(1, "server/discover"), *lines)
+    answers = {each["id"]: each.get("error", {}).get("code", 0) for each in done.answers}
+    assert "giving" in case or answers.pop(1) == 0
+    assert [answers[number] for number in sorted(answers) if number > 1] == codes
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 BAD_LINES = {
     "not JSON": (b"garbage\n", -32700, None),
     "half a message": (b'{"jsonrpc":"2.0","id":\n', -32700, None),

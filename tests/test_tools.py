@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 from mcp import Client, StdioServerParameters
-from mcp.types import CallToolResult
+from mcp.shared.exceptions import MCPError
+from mcp.types import INVALID_PARAMS, CallToolResult
 
 from aiaml_server import Settings, __version__
 from aiaml_server.memory import Memory, format  # noqa: A004
@@ -404,9 +405,10 @@ async def test_ids_are_compared_never_globbed(client: Client, tmp_path: Path) ->
 
 
 async def test_an_unknown_tool_is_an_error(client: Client) -> None:
-    """The SDK's own answer, and the server goes on."""
-    result = await client.call_tool("forget", {})
-    assert result.is_error
+    """Of the protocol, not of a tool, and the server goes on."""
+    with pytest.raises(MCPError, match="Unknown tool: forget") as raised:
+        await client.call_tool("forget", {})
+    assert raised.value.code == INVALID_PARAMS
     assert await call(client, "think", keywords=["x"]) == []
 
 

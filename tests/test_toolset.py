@@ -66,6 +66,15 @@ class TestToy(Contract):
         assert "tea" in call("notes")["notes"]
 
     @pytest.mark.anyio
+    async def test_what_is_there_is_announced(self, client: SdkClient) -> None:
+        """A resource can change; no list of any kind does."""
+        capabilities = client.server_capabilities
+        assert capabilities
+        assert capabilities.model_dump(exclude_none=True) == {
+            "tools": {}, "prompts": {}, "resources": {"subscribe": True},
+        }  # fmt: skip
+
+    @pytest.mark.anyio
     async def test_resources_are_listed_read_and_missed(self, client: SdkClient) -> None:
         """One by its address, one by a part of it; what is not there is an error that says so."""
         await client.call_tool("note", {"text": "tea"})
@@ -279,8 +288,17 @@ async def plain(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 async def test_nothing_is_announced_that_is_not_there(plain: SdkClient) -> None:
     """Neither resources nor prompts where no toolset has any."""
     capabilities = plain.server_capabilities
-    assert capabilities and capabilities.tools
-    assert capabilities.resources is None and capabilities.prompts is None
+    assert capabilities and capabilities.model_dump(exclude_none=True) == {"tools": {}}
+
+
+@pytest.mark.anyio
+async def test_a_prompt_that_is_not_there_is_an_answer_and_nothing_in_the_log(
+    plain: SdkClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One line to the client, no traceback."""
+    with pytest.raises(MCPError, match="Method not found"):
+        await plain.get_prompt("none")
+    assert not [each for each in caplog.records if each.levelname != "DEBUG"]
 
 
 def test_the_default_imports_nothing_of_the_others() -> None:

@@ -127,6 +127,18 @@ class Server(ProtocolServer[None]):
             handlers["on_subscriptions_listen"] = ListenHandler(self._bus)
         return handlers
 
+    def get_capabilities(self, *given: Any, **named: Any) -> types.ServerCapabilities:
+        """Say what there is. No list changes while the server runs; only resources can."""
+        found = super().get_capabilities(*given, **named)
+        if found.tools:
+            found.tools.list_changed = None
+        if found.prompts:
+            found.prompts.list_changed = None
+        if found.resources:
+            found.resources.list_changed = None
+            found.resources.subscribe = found.resources.subscribe or None
+        return found
+
     @asynccontextmanager
     async def _opened(self, _: object) -> AsyncIterator[None]:
         loop = asyncio.get_running_loop()
@@ -161,8 +173,7 @@ class Server(ProtocolServer[None]):
     ) -> types.CallToolResult:
         """Call a tool; the one place where exceptions become answers."""
         if params.name not in self._tools:
-            text = types.TextContent(type="text", text=f"Unknown tool: {params.name}")
-            return types.CallToolResult(content=[text], is_error=True)
+            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:100]}")
         tool = self._tools[params.name]
         known = self._checked[params.name].parameters["properties"]
         unknown = [name for name in params.arguments or {} if name not in known]

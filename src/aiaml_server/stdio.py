@@ -2,7 +2,8 @@
 
 Every request that was read is answered, also when the input ends right behind it. A line that is no
 message is answered too, and half a surrogate pair (JavaScript cuts strings in the middle of an
-emoji) is replaced instead of ending the conversation.
+emoji) is replaced instead of ending the conversation. `server/discover` alone does not decide which
+era of the protocol is spoken: a client that had no patience goes on as if it had never asked.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from types import TracebackType
 from typing import Any
 
 import anyio
 from mcp.server.lowlevel import Server
+from mcp.server.runner import serve_dual_era_loop
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from mcp.types import (
     JSONRPCError,
@@ -38,6 +41,7 @@ from .wire import CUT, Wire
 DRAIN_SECONDS = 10.0  # how long answers are made and written for after the end of input
 FLUSH_SECONDS = 1.0  # and how long a client has at least to read what was written
 NO_MEMORY = "Internal error: there is not enough memory on this computer now"
+_DISCOVER = "server/discover"
 _NEAR = 200  # bytes
 _VALUE = rb'"id"[ \t]?:[ \t]?(-?[0-9]{1,18}|"[^"\\]{0,100}")[ \t]?'
 _ID_FIRST = re.compile(
@@ -88,14 +92,24 @@ class Outgoing(_Stream):
 
 
 class Incoming(_Stream):
-    """The SDK's read stream. It ends once every request that came out of it has its answer."""
+    """The SDK's read stream. It ends once every request that came out of it has its answer.
+
+    That is at the end of input, and between `server/discover` and whatever else is asked first.
+    """
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
         self._send, self._receive = anyio.create_memory_object_stream[SessionMessage](math.inf)
         self._waiting: Counter[object] = Counter()
         self._all_answered = anyio.Event()
+        self._era: bool | None = False  # whether it is decided; None while only discovering
+        self._held: SessionMessage | None = None
         self.ended_at: float | None = None  # on the monotonic clock
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it ended before the request that decides the era."""
+        return self._held is not None
 
     def feed(self, lines: list[bytes] | None) -> None:
         """Take lines off the wire; None is the end of input."""
@@ -124,16 +138,30 @@ class Incoming(_Stream):
         """Return the next message.
 
         Raises:
-            anyio.EndOfStream: the client has closed its end, and has all its answers.
+            anyio.EndOfStream: the client has all its answers, and either has closed its end, or has
+                asked for something after `server/discover`, which comes when this is called again.
         """
         try:
-            return await self._receive.receive()
+            item, self._held = self._held or await self._receive.receive(), None
         except anyio.EndOfStream:
-            if self._waiting:
-                self._all_answered = anyio.Event()
-                with anyio.move_on_after(self.left()):
-                    await self._all_answered.wait()
+            await self._answering()
             raise
+        if isinstance(item.message, JSONRPCRequest):
+            if self._era is None and item.message.method != _DISCOVER:
+                self._era, self._held = True, item
+                await self._answering()
+                raise anyio.EndOfStream
+            if not self._era:
+                self._era = None if item.message.method == _DISCOVER else True
+            self._waiting[item.message.id] += 1
+        return item
+
+    async def _answering(self) -> None:
+        """Return when all requests that came out have their answers, or there is no time left."""
+        if self._waiting:
+            self._all_answered = anyio.Event()
+            with anyio.move_on_after(self.left()):
+                await self._all_answered.wait()
 
     def left(self) -> float:
         """Return how many seconds the client still has for its answers."""
@@ -163,7 +191,6 @@ class Incoming(_Stream):
             async def unanswered() -> None:
                 self.answered(request_id)
 
-            self._waiting[request_id] += 1
             metadata = ServerMessageMetadata(on_request_unanswered=unanswered)
         self._send.send_nowait(SessionMessage(message, metadata))
 
@@ -236,7 +263,15 @@ async def serve(server: Server[Any], wire: Wire) -> int:
     with anyio.CancelScope() as scope:
         signals = _cancel_on_signals(cancel)
         wire.open(incoming.feed, scope.cancel)
-        await server.run(incoming, outgoing, server.create_initialization_options())
+        async with server.lifespan(server) as state:
+            options = server.create_initialization_options()
+            serving = partial(
+                serve_dual_era_loop, server, incoming, outgoing,
+                lifespan_state=state, init_options=options,
+            )  # fmt: skip
+            await serving()
+            if incoming.goes_on:
+                await serving()
     wire.close(FLUSH_SECONDS if scope.cancel_called else incoming.left())
     return 130 if signal.SIGINT in signals else 0
 
