@@ -14,7 +14,7 @@ import struct
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -78,6 +78,7 @@ CREATE TABLE vectors (
     memory_id INTEGER NOT NULL, part INTEGER NOT NULL, author INTEGER NOT NULL
 );
 CREATE INDEX idx_vectors ON vectors(memory_id);
+CREATE INDEX idx_authors ON vectors(author);
 CREATE TABLE merges (
     id INTEGER PRIMARY KEY AUTOINCREMENT, at TIMESTAMP NOT NULL,
     kept INTEGER NOT NULL, kept_as TEXT NOT NULL, was TEXT NOT NULL, removed TEXT NOT NULL
@@ -135,6 +136,7 @@ class Database:
         name: `project` or `global`.
         path: the file.
         project: the directory's name, which new memories of a project carry; else None.
+        problem: why there are no vectors, in words; empty where there are, or it is not open yet.
     """
 
     def __init__(self, path: Path, name: str, project: str | None = None) -> None:
@@ -142,20 +144,12 @@ class Database:
         self._lock = threading.RLock()
         self._sql: apsw.Connection | None = None
         self._identity: tuple[int, int] | None = None
-        self._extension: str | None = None
+        self.problem = ""
 
     @property
     def there(self) -> bool:
         """Whether there is a file."""
         return self.path.exists()
-
-    @property
-    def extension(self) -> str:
-        """Why there are no vectors here, in words; empty where there are."""
-        if self._extension is None:
-            with self._lock, suppress(Refused):
-                self._open()
-        return self._extension or ""
 
     def close(self) -> None:
         """Close the file, if it is open."""
@@ -263,7 +257,7 @@ class Database:
         foreign = "SELECT name FROM sqlite_schema WHERE type IN ('trigger', 'view')"
         if found := rows(sql, foreign):
             raise Damaged(f"{self.path} holds {found[0][0]!r:.100}, which is none of ours")
-        self._extension = _load_extension(sql)
+        self.problem = _load_extension(sql)
         self._migrate(sql)
 
     def _migrate(self, sql: apsw.Connection) -> None:
@@ -298,8 +292,8 @@ class Database:
     def _extended(self, sql: apsw.Connection) -> None:
         """Add what is needed beyond them; vectors of others are made anew."""
         if _has(sql, "vec_memories"):
-            if self._extension:
-                raise Unavailable(f"{self.path} holds vectors, and {self._extension}")
+            if self.problem:
+                raise Unavailable(f"{self.path} holds vectors, and {self.problem}")
             sql.execute("DROP TABLE vec_memories")
         _run(sql, _OURS)
         sql.execute("UPDATE memories SET embedding_model = ''")
@@ -362,7 +356,7 @@ class Database:
     def forget_vectors(self, sql: apsw.Connection, number: int) -> None:
         """Take a memory's vectors away; without the extension, when it is there again."""
         held = rows(sql, "SELECT id FROM vectors WHERE memory_id = ?", (number,))
-        if held and self._extension:
+        if held and self.problem:
             sql.execute("UPDATE vectors SET memory_id = 0 WHERE memory_id = ?", (number,))
         else:
             for row in held:

@@ -1,0 +1,133 @@
+"""Which memories are meant: filters as SQL, and the orders in which they are listed."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aiaml_server.moments import in_utc, instant
+
+from . import memory
+from .failures import InvalidInput
+
+_DAY = 86_400_000_000  # microseconds
+_RANK = "CASE priority WHEN 'CORE' THEN 4 WHEN 'HIGH' THEN 3 WHEN 'LOW' THEN 1 ELSE 2 END"
+SORTS = {
+    "created_at": "created_at",
+    "updated_at": "updated_at",
+    "priority": _RANK,
+    "access_count": "coalesce(access_count, 0)",
+}
+"""What lists can be sorted by, the highest first, then the newest."""
+
+
+@dataclass(frozen=True)
+class Filters:
+    """What a memory must be like; None or nothing for anything.
+
+    Attributes:
+        tags: it has all of these, whatever their case.
+        priority, category, source, project_id: it has this one.
+        scope: it is in this database.
+        since, until: it was created then, as ISO 8601; a date alone is the whole day.
+    """
+
+    tags: Sequence[str] = ()
+    priority: str | None = None
+    category: str | None = None
+    source: str | None = None
+    project_id: str | None = None
+    scope: str | None = None
+    since: str | None = None
+    until: str | None = None
+
+    def where(self) -> tuple[str, dict[str, Any]]:
+        """Return a condition on the table, empty for none, and its values.
+
+        Raises:
+            InvalidInput: one of them is not what it must be.
+        """
+        conditions: list[str] = []
+        values: dict[str, Any] = {}
+        if self.scope is not None:
+            memory.check_choice("scope", self.scope, memory.SCOPES)
+        for number, tag in enumerate(self.tags):
+            held = "json_each(CASE WHEN json_valid(tags) THEN tags ELSE '[]' END)"
+            name = f"tag{number}"
+            conditions.append(f"EXISTS (SELECT 1 FROM {held} WHERE value = :{name} COLLATE NOCASE)")
+            values[name] = memory.check_line("tags", tag)
+        for name, value in (
+            ("priority", self._choice("priority", memory.PRIORITIES)),
+            ("source", self._choice("source", memory.SOURCES)),
+            ("category", self.category),
+            ("project_id", self.project_id),
+        ):
+            if value is not None:
+                conditions.append(f"{name} = :{name}")
+                values[name] = value
+        if self.since is not None:
+            conditions.append("created_at >= :since")
+            values["since"] = _moment("from", self.since)
+        if self.until is not None:
+            conditions.append("created_at <= :until")
+            values["until"] = _moment("to", self.until, last=True)
+        return " AND ".join(conditions), values
+
+    def _choice(self, field: str, choices: Sequence[str]) -> str | None:
+        value = getattr(self, field)
+        return None if value is None else memory.check_choice(field, value, choices)
+
+    def meant(self, scope: str) -> bool:
+        """Say whether a database may hold what is meant."""
+        return self.scope is None or self.scope.strip().lower() == scope
+
+
+def _moment(field: str, text: str, *, last: bool = False) -> str:
+    moment = instant(text)
+    if moment is not None and last and len(text.strip()) == len("2026-11-22"):
+        moment += _DAY - 1
+    made = None if moment is None else in_utc(moment)
+    if made is None:
+        raise InvalidInput(
+            f"date_range: {field} must be a date or time in ISO 8601, such as 2026-11-22"
+        )
+    return memory.kept(made)
+
+
+# --- pages ----------------------------------------------------------------------------------------
+
+
+def cursor_of(sort: str, last: Sequence[Any]) -> str:
+    """Return what a next page begins behind, as opaque text."""
+    data = json.dumps([sort, *last], separators=(",", ":")).encode()
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def behind(cursor: str, sort: str) -> list[Any]:
+    """Return the sort key, time, scope and number of the last memory of the page before.
+
+    Raises:
+        InvalidInput: it is no cursor, or one of another order.
+    """
+    try:
+        data = base64.urlsafe_b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4))
+        found = json.loads(data)
+    except (ValueError, binascii.Error, RecursionError):
+        found = None
+    kinds = (str, str | int, str, str, int)
+    if not (
+        isinstance(found, list)
+        and len(found) == len(kinds)
+        and all(isinstance(each, kind) for each, kind in zip(found, kinds, strict=True))
+        and found[0] == sort
+        and abs(found[4]) < 1 << 62
+    ):
+        raise InvalidInput(
+            "cursor: must be the next_cursor of an earlier answer, with the same sort_by",
+            "Leave cursor out to begin with the first page.",
+        )
+    return found[1:]

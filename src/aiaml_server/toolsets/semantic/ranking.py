@@ -1,0 +1,183 @@
+"""What is best: one statement over vectors and words for each database, and the score.
+
+The nearest by meaning and the best by words of all databases are joined before anything is scaled:
+scaled each by itself, the best of a poor database would count as much as the best of a good one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from math import log1p
+from typing import Any
+
+from .config import Config
+from .memory import COLUMNS, Memory, of_row
+
+CANDIDATES = 50
+"""The nearest, the best by words, and what is left of both for the score."""
+PRIORITY = {"CORE": 1.0, "HIGH": 0.75, "NORMAL": 0.5, "LOW": 0.25}
+USES = 100
+"""Uses after which more count no more."""
+
+_NEAREST = """
+    SELECT vectors.memory_id AS id, min(near.distance) AS distance
+    FROM (
+        SELECT vector_id, distance FROM vec_memories
+        WHERE embedding MATCH :vector AND k = {count} AND author = :author {only}
+    ) AS near JOIN vectors ON vectors.id = near.vector_id
+    GROUP BY vectors.memory_id
+"""
+_NO_NEAREST = "SELECT 0 AS id, 0.0 AS distance WHERE 0"
+_COSINE = """
+    coalesce(1 - nearest.distance, (
+        SELECT max(1 - vec_distance_cosine(vec_memories.embedding, :vector))
+        FROM vectors CROSS JOIN vec_memories ON vec_memories.vector_id = vectors.id
+        WHERE vectors.memory_id = memories.id AND vectors.author = :author
+    ))
+"""
+_BEST = """
+WITH nearest AS ({nearest}),
+best AS (
+    SELECT rowid AS id, -bm25(words) AS bm25 FROM words
+    WHERE words MATCH :words {only}
+    ORDER BY bm25(words), rowid LIMIT {count}
+),
+either AS (SELECT id FROM nearest UNION SELECT id FROM best)
+SELECT {columns}, {cosine} AS cosine, coalesce(best.bm25, 0.0) AS bm25
+FROM either JOIN memories USING (id) LEFT JOIN nearest USING (id) LEFT JOIN best USING (id)
+"""
+
+
+def statement(where: str = "", *, meaning: bool = True) -> str:
+    """Return the one statement.
+
+    Args:
+        where: which memories may be found, a condition on the table; empty for all.
+        meaning: whether there are vectors to compare with; else by words alone.
+    """
+    among = f"SELECT id FROM memories WHERE {where}"
+    by_vector = f"AND vector_id IN (SELECT id FROM vectors WHERE memory_id IN ({among}))"
+    nearest = _NEAREST.format(count=CANDIDATES, only=by_vector if where else "")
+    return _BEST.format(
+        nearest=nearest if meaning else _NO_NEAREST,
+        only=f"AND rowid IN ({among})" if where else "",
+        count=CANDIDATES,
+        columns=", ".join(f"memories.{each.strip()}" for each in COLUMNS.split(",")),
+        cosine=_COSINE if meaning else "NULL",
+    )
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """What may be a hit.
+
+    Attributes:
+        memory: the memory.
+        cosine: how near it is by meaning, from -1 to 1; None without a vector to compare.
+        bm25: how well its words fit; 0 where none does.
+    """
+
+    memory: Memory
+    cosine: float | None
+    bm25: float
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A memory in an answer, with what its score is made of.
+
+    Attributes:
+        memory: the memory.
+        score: what orders the hits.
+        similarity: how well it fits among the candidates, from 0 to 1, by meaning and words.
+        cosine: the raw likeness by meaning; None without a vector to compare.
+        bm25: the raw fit of the words.
+        recency, priority, usage: each from 0 to 1.
+        boost: what is added for the active project's memories.
+        weak: whether the cosine is below the model's threshold.
+    """
+
+    memory: Memory
+    score: float
+    similarity: float
+    cosine: float | None
+    bm25: float
+    recency: float
+    priority: float
+    usage: float
+    boost: float
+    weak: bool
+
+
+def candidates(scope: str, found: Sequence[Sequence[Any]]) -> list[Candidate]:
+    """Return what the statement gave."""
+    return [Candidate(of_row(scope, row[:-2]), row[-2], row[-1]) for row in found]
+
+
+def ranked(
+    found: Sequence[Candidate], config: Config, now: datetime, *, in_project: bool
+) -> list[Hit]:
+    """Return candidates best first: by score, then newest, then id.
+
+    Args:
+        found: of all databases.
+        config: the weights.
+        now: what recency counts from.
+        in_project: whether a project is active, whose memories are preferred.
+    """
+    similar = similarities(found)
+    hits = []
+    best = sorted(found, key=lambda one: (-similar[one.memory.id], one.memory.id))
+    for each in best[:CANDIDATES]:
+        memory = each.memory
+        similarity = similar[memory.id]
+        recent = recency(memory, now, config.half_life)
+        priority = PRIORITY[memory.priority]
+        usage = min(log1p(memory.access_count) / log1p(USES), 1.0)
+        boost = config.project_boost if in_project and memory.scope == "project" else 0.0
+        score = (
+            config.similarity * similarity
+            + config.recency * recent
+            + config.priority * priority
+            + config.usage * usage
+            + boost
+        )
+        weak = each.cosine is not None and each.cosine < config.thresholds.weak
+        hits.append(
+            Hit(memory, score, similarity, each.cosine, each.bm25, recent, priority, usage,
+                boost, weak)
+        )  # fmt: skip
+    hits.sort(key=lambda hit: (hit.memory.scope, hit.memory.number))
+    hits.sort(key=lambda hit: (hit.score, hit.memory.created_at), reverse=True)
+    return hits
+
+
+def similarities(found: Sequence[Candidate]) -> Mapping[str, float]:
+    """Return how well each fits, by id: half by meaning, half by words, the best 50 on 0 to 1."""
+    cosines = [each.cosine for each in found if each.cosine is not None]
+    low, high = min(cosines, default=0.0), max(cosines, default=0.0)
+    most = max((each.bm25 for each in found), default=0.0)
+    blend = {
+        each.memory.id: 0.5 * _scaled(low if each.cosine is None else each.cosine, low, high)
+        + 0.5 * (each.bm25 / most if most > 0 else 0.0)
+        for each in found
+    }
+    best = sorted(blend.values(), reverse=True)[:CANDIDATES]
+    return {name: _scaled(value, best[-1], best[0]) for name, value in blend.items()}
+
+
+def _scaled(value: float, low: float, high: float) -> float:
+    """Return where a value lies between two, 1 where they are one."""
+    return (value - low) / (high - low) if high > low else 1.0
+
+
+def recency(memory: Memory, now: datetime, half_life: float) -> float:
+    """Return how new a memory is: 1 now, half of it after each `half_life` days."""
+    try:
+        moment = datetime.fromisoformat(memory.created_at.replace("Z", "+00:00"))
+    except ValueError:
+        return 1.0
+    days = max((now - moment).total_seconds() / 86_400, 0.0)
+    return float(0.5 ** (days / half_life))

