@@ -115,6 +115,11 @@ class Repository(unittest.TestCase):
         file.write_bytes(text.encode("utf-8"))
         return file
 
+    def cited(self, *given: object) -> tuple[Citation, list[str]]:
+        """Save one citation; return it as it is kept, and the warnings."""
+        saved = self.save(citations=[Citation(*given)])  # type: ignore[arg-type]
+        return self.memories.get(saved.id).citations[0], saved.warnings
+
     def save(self, subject: str = "Prices are in cents", **given: object) -> Saved:
         """Save a memory."""
         return self.memories.save(subject, FACT, **given)  # type: ignore[arg-type]
@@ -629,11 +634,6 @@ class TestCitedPaths(Repository):
 class TestCiting(Repository):
     """What is taken down of a citation."""
 
-    def cited(self, *given: object) -> tuple[Citation, list[str]]:
-        """Save one citation; return it as it is kept, and the warnings."""
-        saved = self.save(citations=[Citation(*given)])  # type: ignore[arg-type]
-        return self.memories.get(saved.id).citations[0], saved.warnings
-
     def test_a_line_gets_its_snippet(self) -> None:
         """Without the blanks around."""
         kept, warnings = self.cited("./shop/prices.py", 5)
@@ -653,9 +653,17 @@ class TestCiting(Repository):
         """So that it can be told from the other."""
         self.write("a.py", "def a():\n    return 1\n\ndef b():\n    return 1\n\nend()\n")
         kept, _ = self.cited("a.py", 5)
-        assert kept == Citation("a.py", 5, "return 1", "def b():", "end()")
+        assert kept == Citation("a.py", 5, "return 1", "def b():", "end()", 2)
         saved = self.save(citations=[kept])
-        assert '    before: "def b():"\n    after: end()\n' in self.text(saved)
+        assert '    before: "def b():"\n    after: end()\n    times: 2\n' in self.text(saved)
+
+    def test_a_short_line_keeps_its_neighbours(self) -> None:
+        """So that it can be told from its like elsewhere, should the file get another name."""
+        kept, _ = self.cited("shop/prices.py", 8)
+        assert kept == Citation(
+            "shop/prices.py", 8, "def shown(order):",
+            "return sum(order) # in cents", 'return f"{price(order) / 100:.2f}"',
+        )  # fmt: skip
 
     def test_what_disagrees_is_said(self) -> None:
         """Line and snippet, or a file that is not there."""
@@ -727,11 +735,52 @@ class TestVerifying(Repository):
 
     def test_the_likest_line_is_shown_and_never_accepted(self) -> None:
         """However like it is."""
-        found = self.verdict(Citation("shop/prices.py", 5, "return sum(order)  # in cent"))
-        assert found.verdict == "ok"  # a part of the very line
+        for part, verdict in {
+            "sum(order)": "ok",
+            "sum(order)  # in cent": "changed",
+            "return sum(order)": "changed",
+            "def shown": "changed",
+        }.items():
+            assert self.verdict(Citation("shop/prices.py", 5, part)).verdict == verdict, part
+        assert self.verdict(Citation("shop/prices.py", 8, "def shown(order)")).verdict == "ok"
         found = self.verdict(Citation("shop/prices.py", 5, "return sum(order)  # in euros"))
         assert found.verdict == "changed"
         assert found.note == "the likest line is 5: return sum(order) # in cents"
+
+    def test_blanks_count_between_words_alone(self) -> None:
+        """As a formatter sets them."""
+        self.write("a.py", "first = call( a,b )[1 :]\nin_cents = 1\n")
+        for given, verdict in {
+            "first=call(a, b)[1:]": "moved",
+            "fir st = call(a, b)[1:]": "changed",
+            "in cents = 1": "changed",
+        }.items():
+            assert self.verdict(Citation("a.py", 2, given)).verdict == verdict, given
+        self.write("b.py", "def f( a ):\n    return a\n\ndef g( a ):\n    return a\n")
+        cited = Citation("b.py", 1, "return a", "def g(a):", None, 2)
+        assert self.verdict(cited).line == 5
+
+    def test_a_short_line_of_a_renamed_file_is_known_by_its_neighbours(self) -> None:
+        """Where these are nowhere, or the same in several files, nothing is taken for it."""
+        self.write("old.py", "import gc\n\ngc.freeze()\nserve_until_the_client_goes()\n")
+        kept, _ = self.cited("old.py", 3)
+        (self.root / "old.py").unlink()
+        self.write("other.py", "gc.freeze()\nelse_where = 1\n")
+        assert self.verdict(kept).verdict == "missing"
+        self.write("new.py", "import gc\n\ngc.freeze()\nserve_until_the_client_goes()\n")
+        found = self.verdict(kept)
+        assert (found.verdict, found.path, found.line) == ("renamed", "new.py", 3)
+        self.write("copy.py", "import gc\n\ngc.freeze()\nserve_until_the_client_goes()\n")
+        assert self.verdict(kept).verdict == "ambiguous"
+
+    def test_the_one_that_is_left_of_several_is_not_taken_for_another(self) -> None:
+        """Where it is short, and neither of its neighbours is there."""
+        self.write("a.py", "def a():\n    return None\n\ndef b():\n    return None\n\nend()\n")
+        first, _ = self.cited("a.py", 2)
+        second, _ = self.cited("a.py", 5)
+        self.write("a.py", "def b():\n    return None\n\nend()\n")
+        assert self.verdict(first).verdict == "changed"
+        assert self.verdict(second).verdict == "moved"
 
     def test_it_is_answered_as_stated(self) -> None:
         """The same shape for agents and for `--json`."""

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from .failures import InvalidCitation
 from .model import Citation
-from .sources import Outside, Source, Sources, Unreadable, plain
-from .verify import likest, lines_of
+from .sources import Outside, Source, Sources, Unreadable
+from .verify import SHORT, likest, lines_of
 
 LONGEST_SNIPPET = 4000  # characters
 
@@ -93,9 +93,15 @@ def _with_line(cited: Citation, source: Source) -> tuple[Citation, list[str]]:
 
 
 def _with_neighbours(cited: Citation, source: Source) -> Citation:
-    """Keep the lines around a snippet that is there several times."""
+    """Keep the lines around a snippet that is short, or is there several times."""
     wanted = lines_of(cited.snippet)
-    if cited.line is None or len(source.find(wanted)) < 2 or not source.is_at(wanted, cited.line):
-        return replace(cited, before=None, after=None)
+    cited = replace(cited, before=None, after=None, times=None)
+    if cited.line is None or not source.is_at(wanted, cited.line):
+        return cited
+    times = len(source.find(wanted))
+    if times < 2 and sum(map(len, wanted)) >= SHORT:
+        return cited
     before, after = source.around(cited.line, len(wanted))
-    return replace(cited, before=plain(before) or None, after=plain(after) or None)
+    return replace(
+        cited, before=before or None, after=after or None, times=times if times > 1 else None
+    )

@@ -34,8 +34,9 @@ class Citation:
         path: the file's, relative to the repository's top, with slashes.
         line: the line's number, from 1.
         snippet: the line, or several, as they are expected; blanks count once.
-        before: the last line before it that is not empty; kept of a snippet that is there twice.
+        before: the last line before it that is not empty; kept of what could be taken for another.
         after: the first such line behind it.
+        times: how often the snippet was in the file, if more than once.
     """
 
     path: str
@@ -43,6 +44,12 @@ class Citation:
     snippet: str | None = None
     before: str | None = None
     after: str | None = None
+    times: int | None = None
+
+    @property
+    def has_neighbours(self) -> bool:
+        """Whether a line around it is known."""
+        return bool(self.before or self.after)
 
     def stated(self) -> dict[str, Any]:
         """Return it as its entry in the frontmatter."""
@@ -240,11 +247,16 @@ def _maps(root: Node, key: str) -> Sequence[Node]:
 
 
 def _citation(node: Node) -> Citation:
-    line = node.value.get("line")
-    if line is not None and (isinstance(line, bool) or not isinstance(line, int) or line < 1):
-        raise MalformedMemory(f"{_where(node, 'line')} must be a line's number, from 1")
-    parts = {key: _text(node, key) or None for key in ("snippet", "before", "after")}
-    return Citation(_text(node, "path", needed=True), line, **parts)
+    line, times = (_count(node, key) for key in ("line", "times"))
+    snippet, before, after = (_text(node, key) or None for key in ("snippet", "before", "after"))
+    return Citation(_text(node, "path", needed=True), line, snippet, before, after, times)
+
+
+def _count(node: Node, key: str) -> int | None:
+    value = node.value.get(key)
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+        raise MalformedMemory(f"{_where(node, key)} must be a whole number, from 1")
+    return value
 
 
 def _link(node: Node) -> Link:

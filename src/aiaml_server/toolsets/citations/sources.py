@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -13,8 +14,10 @@ from aiaml_server.files import read_regular
 
 MAX_FILE = 8 * 1024 * 1024  # bytes
 _LIKELIEST = 5
+_MOST = 20
 _COMMON = 50  # lines of a file with the same word, which tells little then
 _WORD = re.compile(r"\w+")
+_LOOSE = re.compile(r"(?<!\w) | (?!\w)")
 _MOST_FILES = 500_000
 _MOST_BYTES = 256 * 1024 * 1024
 _LARGEST = 1024 * 1024  # bytes
@@ -35,6 +38,11 @@ class Unreadable(Exception):  # noqa: N818
 def plain(line: str) -> str:
     """Return a line with each run of blanks as one space, and none around."""
     return " ".join(line.split())
+
+
+def dense(line: str) -> str:
+    """Return a line with blanks between two words alone, as formatters leave them."""
+    return _LOOSE.sub("", plain(line))
 
 
 class Source:
@@ -65,9 +73,18 @@ class Source:
     def find(self, wanted: list[str]) -> list[int]:
         """Return on which lines some lines begin, blanks aside."""
         found = self._places.get(wanted[0], [])
-        if len(wanted) == 1:
-            return found
-        return [at for at in found if self.plain[at - 1 : at - 1 + len(wanted)] == wanted]
+        if len(wanted) > 1:
+            found = [at for at in found if self.plain[at - 1 : at - 1 + len(wanted)] == wanted]
+        if not found and self._dense:
+            return self._dense.find([dense(each) for each in wanted])
+        return found
+
+    @cached_property
+    def _dense(self) -> Source | None:
+        """The same lines with blanks between words alone; None where these are they."""
+        text = "\n".join(self.plain)
+        shorter = _LOOSE.sub("", text)
+        return Source(shorter) if shorter != text else None
 
     @cached_property
     def _words(self) -> dict[str, list[int]]:
@@ -142,18 +159,27 @@ class Sources:
         found.sort(key=lambda each: (-len(wanted & set(each.split("/"))), each))
         return found[:_LIKELIEST]
 
-    def others(self, path: str, line: str) -> list[str]:
+    def others(self, path: str, line: str, near: Sequence[str] = ()) -> list[str]:
         """Return the paths of the files of the same kind that have a text in them, at most three.
+
+        Args:
+            path: whose kind is meant; itself is left out.
+            line: the text.
+            near: of these one must be there as well; then there may be more files.
 
         Files that are larger than a source usually is are not looked at, nor memories.
         """
         _, dot, kind = path.rpartition("/")[2].rpartition(".")
-        wanted = line.encode("utf-8", "surrogatepass")
+        wanted, *more = (each.encode("utf-8", "surrogatepass") for each in (line, *near))
         found = []
         for other, data in self._of_kind(dot + kind).items() if dot else ():
-            if wanted in data and other != path:
+            if (
+                other != path
+                and wanted in data
+                and (not more or any(each in data for each in more))
+            ):
                 found.append(other)
-                if len(found) > 2:
+                if len(found) > (_MOST if more else 2):
                     break
         return found
 

@@ -42,6 +42,7 @@ class Cited(TypedDict):
     snippet: NotRequired[Annotated[str | None, Field(description="The line, as it must be.")]]
     before: NotRequired[str | None]
     after: NotRequired[str | None]
+    times: NotRequired[Annotated[int | None, Field(strict=True, ge=1)]]
 
 
 class Linked(TypedDict):
@@ -80,6 +81,7 @@ class CitedShape(TypedDict, total=False):
     snippet: str
     before: str
     after: str
+    times: int
 
 
 class LinkedShape(TypedDict):
@@ -494,5 +496,5 @@ class CitationTools:
 
 
 def _citation(given: Cited) -> Citation:
-    around = given.get("before"), given.get("after")
+    around = given.get("before"), given.get("after"), given.get("times")
     return Citation(given["path"], given.get("line"), given.get("snippet"), *around)

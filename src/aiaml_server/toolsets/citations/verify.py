@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
 from .model import Citation
-from .sources import Outside, Source, Sources, Unreadable, plain
+from .sources import Outside, Source, Sources, Unreadable, dense, plain
 
 OK, MOVED, RENAMED = "ok", "moved", "renamed"
 AMBIGUOUS = "ambiguous"
@@ -22,7 +23,10 @@ WITHOUT_SNIPPET = 0.5
 """The same for a citation that says no more than that a file has so many lines."""
 
 _SIMILAR = 0.6
-_TELLING = 15  # characters of a snippet that is looked for in files of any name
+SHORT = 25  # characters: a line of fewer may well stand elsewhere too
+_TELLING = 35  # of a line with its neighbours, which seldom stand elsewhere
+_CUT = re.compile(r"\w\w")  # between the two a word goes on
+_WORD = re.compile(r"\w")
 
 
 class Checked(NamedTuple):
@@ -122,34 +126,51 @@ def _as(verdict: str, citation: Citation, path: str, line: int | None, note: str
 
 def _in(source: Source, wanted: list[str], citation: Citation) -> tuple[int, bool] | None:
     """Return on which line the snippet stands, and whether that is sure; None for nowhere."""
-    around = {plain(each) for each in (citation.before, citation.after) if each}
     line = citation.line or 0
-    if not around and line and source.is_at(wanted, line):
+    if not citation.has_neighbours and line and source.is_at(wanted, line):
         return line, True
     found = source.find(wanted)
+    if citation.has_neighbours and found:
+        agree = {at: len(_agreeing(source, at, wanted, citation)) for at in found}
+        best = max(agree.values())
+        if not best and (len(found) > 1 or (citation.times or 1) > 1):
+            # One of several is left: a short one may be any of them.
+            is_left = len(found) == 1 and _size(wanted) < _TELLING
+            return None if is_left else (_nearest(found, line), False)
+        found = [at for at in found if agree[at] == best]
     if not found:
         return None
-    if around:
-        agree = {at: _agreement(source, at, len(wanted), citation) for at in found}
-        best = max(agree.values())
-        found = [at for at in found if agree[at] == best]
-        if not best:
-            return min(found, key=lambda at: abs(at - line)), False
     if line in found or not line:
         return line or found[0], True
-    return min(found, key=lambda at: abs(at - line)), len(found) == 1
+    return _nearest(found, line), len(found) == 1
 
 
-def _agreement(source: Source, at: int, count: int, citation: Citation) -> int:
-    """Count the neighbours that are as they were when the citation was made."""
-    before, after = source.around(at, count)
-    kept = (plain(citation.before or ""), plain(citation.after or ""))
-    return (kept[0] == before) + (kept[1] == after)
+def _nearest(found: list[int], line: int) -> int:
+    return min(found, key=lambda at: abs(at - line))
+
+
+def _size(lines: Iterable[str]) -> int:
+    return sum(map(len, lines))
+
+
+def _agreeing(source: Source, at: int, wanted: list[str], citation: Citation) -> list[str]:
+    """Return the neighbours that are as they were when the citation was made."""
+    now = map(dense, source.around(at, len(wanted)))
+    kept = dense(citation.before or ""), dense(citation.after or "")
+    return [each for each, is_now in zip(kept, now, strict=True) if each == is_now]
 
 
 def _within(source: Source, wanted: list[str], line: int) -> bool:
-    """Say whether the snippet is a part of the very line, as people cite."""
-    return len(wanted) == 1 and wanted[0] in plain("".join(source.lines[line - 1 : line]))
+    """Say whether the snippet is a part of the very line, as people cite: whole words of it.
+
+    A line of which it is the beginning, and which goes on with more words, has been changed.
+    """
+    now = plain("".join(source.lines[line - 1 : line]))
+    before, found, after = now.partition(wanted[0])
+    if len(wanted) > 1 or not found or not (before or after):
+        return False
+    cut = _CUT.search(before[-1:] + found[:1]) or _CUT.search(found[-1:] + after[:1])
+    return not cut and (bool(before) or not _WORD.search(after))
 
 
 def _elsewhere(citation: Citation, sources: Sources, why: str) -> Checked:
@@ -158,11 +179,8 @@ def _elsewhere(citation: Citation, sources: Sources, why: str) -> Checked:
     places: list[tuple[str, int, bool]] = []
     if wanted:
         places = _places(sources.namesakes(citation.path), wanted, citation, sources)
-    if not places and len("".join(wanted)) >= _TELLING:
-        first = (citation.snippet or "").strip().partition("\n")[0].strip()
-        places = _places(sources.others(citation.path, first), wanted, citation, sources)
-        if len(places) > 1:
-            places = []
+    if wanted and not places:
+        places = _told_apart(citation, wanted, sources)
     if not places:
         return Checked(citation, MISSING, 0.0, note=why)
     path, line, sure = places[0]
@@ -170,6 +188,28 @@ def _elsewhere(citation: Citation, sources: Sources, why: str) -> Checked:
         found_in = ", ".join(each for each, *_ in places)
         return _as(AMBIGUOUS, citation, path, line, f"{why}; the snippet is in {found_in}")
     return _as(RENAMED, citation, path, line)
+
+
+def _told_apart(
+    citation: Citation, wanted: list[str], sources: Sources
+) -> list[tuple[str, int, bool]]:
+    """Return where the snippet stands in files of any name; with its neighbours, if it has any."""
+    first = (citation.snippet or "").strip().partition("\n")[0].strip()
+    near = [each for each in (citation.before, citation.after) if each]
+    paths = sources.others(citation.path, first, near)
+    if not near:
+        places = _places(paths, wanted, citation, sources)
+        return places if _size(wanted) >= SHORT and len(places) == 1 else []
+    most, best = 1, list[tuple[str, int, bool]]()
+    for path in paths:
+        source = sources.get(path)
+        for at in source.find(wanted):
+            agreeing = _agreeing(source, at, wanted, citation)
+            if len(agreeing) > most:
+                most, best = len(agreeing), []
+            if len(agreeing) == most and _size([*wanted, *agreeing]) >= _TELLING:
+                best.append((path, at, True))
+    return best if len(best) < 2 or most > 1 else []
 
 
 def _places(
