@@ -372,6 +372,7 @@ DIRECTLY = {
     "toolsets/citations/bare.py": {"os.open"},  # nowhere, once the pipe is closed
     "toolsets/citations/chroma.py": {"write_text"},  # .gitignore in a directory of its own
     "toolsets/citations/skill.py": {"read_bytes"},  # of the package itself
+    "toolsets/semantic/model.py": {"open", "read_text"},  # in the folder of a model
     "toolsets/citations/lock.py": {"os.open"},  # a directory to lock it; a file with O_NOFOLLOW
     # A file that was just written or read through the door, and is deleted.
     "cli/demo.py": {"read_text"},

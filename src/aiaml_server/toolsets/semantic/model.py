@@ -1,9 +1,44 @@
-"""What turns texts into vectors, as the rest of the toolset sees it."""
+"""The model that turns text into vectors: found here, else fetched, loaded while nobody waits.
+
+Nothing heavy is imported, nothing read and no socket opened before `ready` is asked. A model is
+loaded, and fetched where it is not here yet, by a daemon thread; whoever asks meanwhile gets None,
+and a sentence that says how it stands.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, NamedTuple, Protocol
+import hashlib
+import json
+import logging
+import os
+import re
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from difflib import get_close_matches
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Protocol
+
+from aiaml_server.errors import AiamlError
+from aiaml_server.files import own_directory, read_own, remove_own, replace_atomic
+from aiaml_server.toolset import repair_surrogates
+
+FETCH = "aiaml semantic fetch"
+AGAIN_SECONDS = 300.0  # between two tries to fetch
+_HUB_SECONDS = 20.0  # that a hub may be silent
+_NEEDED = ("tokenizer.json", "tokenizer_config.json")
+_OPTIONAL = ("config.json", "special_tokens_map.json")
+_LIST = "aiaml-model.json"  # what was fetched, with sizes; written last
+_LIST_MOST = 64 * 1024
+_BATCH = 16  # texts at once: 512 tokens of each take 200 MB
+_NAME = re.compile(r"[\w.-]{1,96}(?:/[\w.-]{1,96})?")
+_SIZES = {"BAAI/bge-small-en-v1.5": 67_000_000}
+"""Bytes of what is fetched by default, for who wants to know before fastembed is imported."""
+
+Kind = Literal["ready", "loading", "missing", "downloading", "failed", "off"]
 
 
 class Embedder(Protocol):
@@ -23,17 +58,41 @@ class Embedder(Protocol):
         """Return a vector for each text; it may raise anything where the model fails."""
 
 
+class Wanted(Protocol):
+    """Which model is meant, as the configuration says it."""
+
+    @property
+    def model(self) -> str:
+        """Its name; one that fastembed knows, unless `path` says where it is."""
+
+    @property
+    def path(self) -> str:
+        """The folder that holds it; empty where it is downloaded."""
+
+    @property
+    def dimension(self) -> int:
+        """The width of its vectors."""
+
+    @property
+    def device(self) -> str:
+        """`cpu` or `cuda`."""
+
+    @property
+    def download(self) -> bool:
+        """Whether it may be fetched."""
+
+
 class State(NamedTuple):
-    """How the model stands.
+    """How it stands with the model.
 
     Attributes:
-        kind: what it is doing.
-        sentence: that in words, for an answer's `warnings`; empty when it is ready.
-        done: bytes that have been downloaded.
-        total: bytes in all; 0 where that is not known.
+        kind: in a word.
+        sentence: for the answer's warnings; empty where all is well.
+        done: bytes that are here, of what is fetched.
+        total: bytes that it has; 0 where that is not known yet.
     """
 
-    kind: Literal["ready", "loading", "missing", "downloading", "failed", "off"]
+    kind: Kind
     sentence: str = ""
     done: int = 0
     total: int = 0
@@ -47,3 +106,390 @@ class Provider(Protocol):
 
     def state(self) -> State:
         """Say how the model stands."""
+
+
+class Unusable(AiamlError):  # noqa: N818 (what it is)
+    """A model that cannot be used; the sentence says why, and what to do."""
+
+
+class Model:
+    """The one model of a configuration."""
+
+    def __init__(
+        self,
+        wanted: Wanted,
+        cache: Path,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Note what is wanted; nothing begins yet.
+
+        Args:
+            wanted: which model.
+            cache: a directory of ours, where models are kept that were fetched.
+            clock: tells seconds.
+        """
+        self._wanted = wanted
+        self._clock = clock
+        self._fetched = not wanted.path
+        self._folder = Path(wanted.path or cache / wanted.model.replace("/", "--"))
+        self._embedder: Embedder | None = None
+        self._state: State | None = None
+        self._failed_at: float | None = None
+        self._lock = threading.Lock()
+        self._done = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @property
+    def folder(self) -> Path:
+        """Where the model is, or would be."""
+        return self._folder
+
+    def ready(self, wait: float = 0.0) -> Embedder | None:
+        """Return what embeds, or None while there are only words to search by.
+
+        The first call begins to load, and to fetch where that is allowed; one that comes five
+        minutes after a failure tries again.
+
+        Args:
+            wait: seconds to wait for it.
+        """
+        if self._embedder is None:
+            self._begin(self._wanted.download)
+            if wait and self._thread is not None:
+                self._done.wait(wait)
+        return self._embedder
+
+    def fetch(self, *, anew: bool = False) -> None:
+        """Begin to load, and to fetch, because a person says so.
+
+        Args:
+            anew: fetch it even if it seems to be here.
+        """
+        if anew and self._fetched:
+            remove_own(self._folder)
+        self._failed_at = None
+        self._begin(True)
+
+    def state(self) -> State:
+        """Say how it stands; nothing begins by that."""
+        state = self._state or self._before(self._wanted.download)
+        if state.kind == "downloading":
+            done = min(_size(self._folder), state.total or _size(self._folder))
+            return state._replace(done=done, sentence=self._downloading(done, state.total))
+        if state.kind == "failed" and self._failed_at is not None:
+            seconds = max(0.0, self._failed_at + AGAIN_SECONDS - self._clock())
+            soon = f"in {seconds / 60:.0f} min" if seconds >= 60 else "soon"
+            again = f"; it is tried again {soon}, or by `{FETCH}`"
+            return state._replace(sentence=state.sentence + again)
+        return state
+
+    def _begin(self, download: bool) -> None:
+        with self._lock:
+            running = self._thread is not None and self._thread.is_alive()
+            if running or self._embedder is not None or not self._due():
+                return
+            self._state = self._before(download)
+            if self._state.kind in ("off", "missing") or self._wrong():
+                return
+            self._done.clear()
+            self._thread = threading.Thread(
+                target=self._work, args=(download,), name="semantic-model", daemon=True
+            )
+            self._thread.start()
+
+    def _due(self) -> bool:
+        if self._state is None or self._state.kind != "failed":
+            return True
+        return self._failed_at is None or self._clock() >= self._failed_at + AGAIN_SECONDS
+
+    def _before(self, download: bool) -> State:
+        """Say what can be said by looking at files alone."""
+        name = self._wanted.model
+        if find_spec("fastembed") is None:
+            what = "fastembed is not installed; pip install 'aiaml-server[semantic]'"
+            return State("off", f"words only: {what}")
+        if wrong := self._wrong():
+            return State("failed", f"words only: {wrong}")
+        if not self._fetched or _is_whole(self._folder):
+            return State("loading", f"words only for now: the model {name} is being loaded")
+        total = _SIZES.get(name, 0)
+        done = min(_size(self._folder), total)
+        if not download:
+            what = f"the model {name}{_sized(total)} is not on this machine"
+            remedy = f"embedding.download is false; `{FETCH}` fetches it"
+            return State("missing", f"words only: {what}, and {remedy}", done, total)
+        return State("downloading", self._downloading(done, total), done, total)
+
+    def _wrong(self) -> str:
+        name = self._wanted.model
+        if not self._fetched or (_NAME.fullmatch(name) and ".." not in name):
+            return ""
+        return f"embedding.model is {name!r}, which is no model's name"
+
+    def _downloading(self, done: int, total: int) -> str:
+        name = self._wanted.model
+        far = f": {_megabytes(done)} of {_megabytes(total)} MB" if total else ""
+        return f"words only for now: the model {name} is being downloaded{far}"
+
+    def _work(self, download: bool) -> None:
+        try:
+            if self._fetched and not _is_whole(self._folder):
+                if not download:
+                    return
+                self._fetch()
+            self._state = State(
+                "loading", f"words only for now: the model {self._wanted.model} is being loaded"
+            )
+            embedder = _load(self._wanted, self._folder)
+            self._state, self._embedder = State("ready"), embedder
+        except Exception as error:  # noqa: BLE001 (fastembed, onnxruntime and the hub raise anything)
+            self._failed_at = None if isinstance(error, Unusable) else self._clock()
+            self._state = State("failed", f"words only: {self._said(error)}")
+        finally:
+            self._done.set()
+
+    def _said(self, error: Exception) -> str:
+        if isinstance(error, Unusable):
+            return str(error)
+        return f"the model {self._wanted.model} cannot be fetched: {_reason(error)}"
+
+    def _fetch(self) -> None:
+        """Fetch what the model consists of; what an earlier try has got is not fetched again."""
+        known = _described(self._wanted.model)
+        self._state = State("downloading", total=int(known["size_in_GB"] * 1e9))
+        from huggingface_hub import HfApi, hf_hub_download  # noqa: PLC0415 (heavy)
+        from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError  # noqa: PLC0415
+
+        if (self._folder / _LIST).exists():  # it was whole once; what is left is not to be trusted
+            remove_own(self._folder)
+        own_directory(self._folder.parent)
+        own_directory(self._folder)
+        source, endpoint = known["sources"]["hf"], os.environ.get("HF_ENDPOINT") or None
+        newest = HfApi(endpoint, token=False).model_info(source, timeout=_HUB_SECONDS).sha
+        files = [known["model_file"], *known["additional_files"], *_NEEDED]
+        there = {}
+        for name in (*_OPTIONAL, *reversed(files)):  # the largest last
+            try:
+                path = hf_hub_download(
+                    source,
+                    name,
+                    revision=newest,
+                    local_dir=self._folder,
+                    endpoint=endpoint,
+                    token=False,
+                    etag_timeout=_HUB_SECONDS,
+                )
+            except LocalEntryNotFoundError:
+                raise
+            except EntryNotFoundError:
+                if name in files:
+                    raise
+            else:
+                there[name] = Path(path)
+        sizes = {name: path.stat().st_size for name, path in there.items()}
+        data = json.dumps({"model": self._wanted.model, "files": sizes}, indent=2)
+        replace_atomic(self._folder / _LIST, data.encode(), 0o600)
+
+
+class _Loaded:
+    """A model of fastembed's."""
+
+    def __init__(self, name: str, version: str, dimension: int, embedding: Any) -> None:
+        self.name = name
+        self.version = version
+        self.dimension = dimension
+        self._embedding = embedding
+        self._lock = threading.Lock()
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return a vector for each text."""
+        whole = [repair_surrogates(text) for text in texts]
+        with self._lock:
+            return [
+                [float(each) for each in vector]
+                for vector in self._embedding.embed(whole, batch_size=_BATCH)
+            ]
+
+
+def _is_whole(folder: Path) -> bool:
+    """Say whether all that was fetched is here, each file with its size."""
+    try:
+        files = json.loads(read_own(folder / _LIST, _LIST_MOST))["files"]
+        return all((folder / name).stat().st_size == size for name, size in files.items())
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return False
+
+
+def _size(folder: Path) -> int:
+    """Return the bytes of all files in a folder, those included that are still coming."""
+    size = 0
+    for directory, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):
+                size += Path(directory, name).stat().st_size
+    return size
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:.0f}"
+
+
+def _sized(total: int) -> str:
+    return f" ({_megabytes(total)} MB)" if total else ""
+
+
+def _reason(error: BaseException) -> str:
+    """Return what went wrong at the bottom of it, on one line."""
+    while cause := error.__cause__ or (None if error.__suppress_context__ else error.__context__):
+        error = cause
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
+    said = next(filter(None, (line.strip() for line in str(error).splitlines())), "")
+    return (
+        (re.sub(r"^\[Errno -?\d+\] ", "", said) or type(error).__name__)[:200].rstrip(".").lower()
+    )
+
+
+# --- what fastembed knows -------------------------------------------------------------------------
+
+
+def _fastembed() -> Any:
+    """Import fastembed, quiet: nothing is sent about us, and nothing drawn on the terminal."""
+    for name in (
+        "HF_HUB_DISABLE_TELEMETRY",
+        "HF_HUB_DISABLE_PROGRESS_BARS",
+        "HF_HUB_DISABLE_IMPLICIT_TOKEN",
+        "HF_HUB_DISABLE_XET",  # its chunks would lie in a directory that is not ours
+    ):
+        os.environ.setdefault(name, "1")
+    had, socket.has_ipv6 = socket.has_ipv6, False  # else urllib3 opens one, to see whether it may
+    try:
+        import fastembed  # noqa: PLC0415 (heavy)
+    finally:
+        socket.has_ipv6 = had
+    from loguru import logger  # noqa: PLC0415 (heavy)
+
+    logger.disable("fastembed")
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # `state` tells what it warns of
+    return fastembed
+
+
+def _known(name: str) -> dict[str, Any] | None:
+    """Return fastembed's description of a model; None where it knows none of that name."""
+    models = _fastembed().TextEmbedding.list_supported_models()
+    return next((each for each in models if each["model"].lower() == name.lower()), None)
+
+
+def _described(name: str) -> dict[str, Any]:
+    """Return fastembed's description of a model.
+
+    Raises:
+        Unusable: it knows none of that name.
+    """
+    if known := _known(name):
+        return known
+    names = [each["model"] for each in _fastembed().TextEmbedding.list_supported_models()]
+    near = get_close_matches(name, names, 1, 0.5)
+    hint = f"did you mean {near[0]}?" if near else "embedding.path can name a folder that holds it"
+    raise Unusable(f"embedding.model is {name}, which fastembed does not know; {hint}")
+
+
+def _load(wanted: Wanted, folder: Path) -> Embedder:
+    """Load what is in a folder.
+
+    Raises:
+        Unusable: it is broken, incomplete, no model, or one of another width.
+    """
+    known = _known(wanted.model) if wanted.path else _described(wanted.model)
+    if wanted.path:
+        _check_folder(folder)
+        remedy = "put a whole one there, or name another folder"
+    else:
+        remedy = f"`{FETCH} --anew` fetches it anew"
+    if known and (folder / known["model_file"]).is_file():
+        name, weights = known["model"], folder / known["model_file"]
+    else:
+        weights = _weights(folder)
+        name = _registered(folder, weights, wanted)
+    try:
+        embedding = _fastembed().TextEmbedding(
+            name, specific_model_path=os.fspath(folder), cuda=wanted.device != "cpu"
+        )
+        (vector,) = embedding.embed(["width"])
+    except Exception as error:
+        what = f"the model in {folder} cannot be loaded: {_reason(error)}"
+        raise Unusable(f"{what}; {remedy}") from error
+    if (width := len(vector)) != wanted.dimension:
+        what = f"embedding.dimension is {wanted.dimension}, and the model {wanted.model} makes"
+        raise Unusable(f"{what} vectors of {width}; set it to {width}")
+    return _Loaded(wanted.model, _digest(weights), width, embedding)
+
+
+def _check_folder(folder: Path) -> None:
+    """See that a folder that a person named could hold a model.
+
+    Raises:
+        Unusable: it is not there, or something in it is not.
+    """
+    if not folder.is_dir():
+        raise Unusable(f"embedding.path is {folder}, and there is no such folder")
+    for name in _NEEDED:
+        if not (folder / name).is_file():
+            raise Unusable(f"the folder {folder} has no {name}, which a model must have")
+
+
+def _weights(folder: Path) -> Path:
+    """Return the file with a model's weights.
+
+    Raises:
+        Unusable: there is none.
+    """
+    found = sorted({*folder.glob("*.onnx"), *folder.glob("onnx/*.onnx")})
+    plain = [path for path in found if path.stem in ("model", "model_optimized")]
+    if not found:
+        raise Unusable(f"the folder {folder} has no .onnx file, which a model must have")
+    return (plain or found)[0]
+
+
+def _registered(folder: Path, weights: Path, wanted: Wanted) -> str:
+    """Return the name by which fastembed knows how to use a folder's model."""
+    from fastembed.common.model_description import ModelSource, PoolingType  # noqa: PLC0415 (heavy)
+
+    file, is_first = weights.relative_to(folder).as_posix(), _is_first(folder, wanted.model)
+    whole = f"{folder}:{file}:{wanted.dimension}:{is_first}"
+    name = f"local/{hashlib.sha256(whole.encode('utf-8', 'replace')).hexdigest()[:16]}"
+    with suppress(ValueError):  # it is registered already
+        _fastembed().TextEmbedding.add_custom_model(
+            model=name,
+            pooling=PoolingType.CLS if is_first else PoolingType.MEAN,
+            normalization=True,
+            sources=ModelSource(hf=name),
+            dim=wanted.dimension,
+            model_file=file,
+        )
+    return name
+
+
+def _is_first(folder: Path, name: str) -> bool:
+    """Say whether a model's vector is that of the first token, and not the mean of all.
+
+    Its `1_Pooling/config.json` says so, as sentence-transformers has it; without, it is known of
+    some families.
+    """
+    with suppress(OSError, ValueError, AttributeError):
+        said = json.loads(_text(folder / "1_Pooling" / "config.json"))
+        return bool(said.get("pooling_mode_cls_token"))
+    return any(family in name.lower() for family in ("bge-", "arctic-embed", "mxbai-embed"))
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def _digest(path: Path) -> str:
+    """Return what tells these weights from others."""
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()[:16]

