@@ -52,6 +52,12 @@ MIX = {  # kind of question: several of the kind, asked in turn
     "no match": [["xylqzv"], ["qqqq"], ["not there at all"]],
 }
 LETTER = "single letter"
+AGENTS = [  # as an agent asks: what the memory may say, from broad to narrow, and a name
+    ["dinner", "restaurant", "food", "vegetarian", "diet", "kitchen", WORDS[2_000], "marco"],
+    ["python", "test", "build", "release", "error", "plan", WORDS[5_000], "node.js"],
+    ["budget", "project", "friday", "meeting", "people", "team", WORDS[9_000], "san francisco"],
+]
+PAUSES = {"paused": 0.5, "long paused": 4.5}  # seconds between questions; an agent thinks, too
 KINDS = {**MIX, LETTER: [["e"], ["a"], ["t"]]}
 
 ROWS = {  # key: what it is, its limit
@@ -64,6 +70,8 @@ ROWS = {  # key: what it is, its limit
     **{kind: (f"`think`, {kind}", "") for kind in KINDS},
     "mix": ("`think`, median of all but the letter", "10,000: 5 no-ops + 5 ms; 100,000: 40 ms"),
     "worst": ("`think`, the slowest kind but the letter", "10,000: 40 ms; 100,000: 250 ms"),
+    "paused": ("`think`, eight words, p95 : median, 0.5 s between two", "2.5 x"),
+    "long paused": ("the same, 4.5 s between two", "2.5 x"),
     "bytes": ("text of one answer of `think`, median of the same : with blanks", ""),
     "after": ("`think`, rare word, right after `remember`", ""),
     "literal": (
@@ -234,6 +242,7 @@ class Bench:
     def cells(self) -> Iterator[Cells]:
         """Measure everything, the writing last."""
         yield self.thinking()
+        yield self.pausing()
         yield self.processes()
         yield self.following()
         if self.size:
@@ -280,6 +289,21 @@ class Bench:
         blanks = [len(json.dumps(answer)) for (kind, _), answer in answers.items() if kind in MIX]
         cells = {"bytes": f"{read:,.0f} : {median(blanks):,.0f} bytes"} | self.memory(used, idle)
         return self.think_cells(times, median(noops), *scanning) | cells
+
+    def pausing(self) -> Cells:
+        """Ask as agents do, with pauses, in which a server may do what it has put off."""
+        cells = {}
+        for key, pause in PAUSES.items():
+            with Server(OURS, self.base) as server:
+                for question in AGENTS:
+                    server.think(question)
+                times = []
+                for number in range(max(1, min(self.effort.calls, 60) // 2)):
+                    sleep(pause)
+                    times.append(server.think(AGENTS[number % len(AGENTS)])[0])
+            high, middle = sorted(times)[len(times) * 19 // 20], median(times)
+            cells[key] = judged(beside(high, middle), high / middle, 2.5)
+        return cells
 
     def scan(self, question: list[str], answer: Answer) -> float:
         """Answer as the definition does; a fast answer that is another one is worth nothing."""

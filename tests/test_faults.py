@@ -19,7 +19,7 @@ from random import Random
 
 import pytest
 
-from aiaml_server import Memory, MemoryBank, Settings, sqlite
+from aiaml_server import Memory, MemoryBank, Settings, sqlite, watch
 from aiaml_server.database import Database, Entry, file_of, remove
 from aiaml_server.errors import StoreError
 from aiaml_server.memory import format  # noqa: A004
@@ -85,7 +85,7 @@ def test_a_file_of_which_the_system_says_nothing_is_skipped_until_it_does(
     tmp_path: Path, code: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Whatever `lstat` fails with; in a running process, in a new one, and without an index."""
-    monkeypatch.setattr("aiaml_server.tuning.SWEEP_SECONDS", -1.0)
+    monkeypatch.setattr(watch.Watch, "begin", lambda *_: None)  # which would be told of nothing
     monkeypatch.setattr("aiaml_server.tuning.UNTOLD_SECONDS", 1e-9)
     bad, _ = write(tmp_path, "bad.md"), write(tmp_path, "good.md")
     bank = MemoryBank(Settings(tmp_path))
@@ -137,7 +137,7 @@ def test_a_file_that_could_not_be_read_once_is_read_again(
     tmp_path: Path, code: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A passing failure of the disk leaves nothing that only an edit would mend."""
-    monkeypatch.setattr("aiaml_server.tuning.SWEEP_SECONDS", -1.0)
+    monkeypatch.setattr(watch.Watch, "begin", lambda *_: None)  # which would be told of nothing
     monkeypatch.setattr("aiaml_server.tuning.UNTOLD_SECONDS", 1e-9)
     bad = write(tmp_path, "bad.md")
     time.sleep(0.1)

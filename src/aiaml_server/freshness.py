@@ -6,9 +6,10 @@ Nobody tells of a change; before each answer it is looked for, in three steps:
   the names on it are all that is to be looked at again.
 - *Compared.* Otherwise, adding, removing or replacing a file changes the directory's stamp; when
   that is not the recorded one, the stamps of all files are compared.
-- *Swept.* An edit in place changes no stamp of the directory, and some are on no list. So every few
-  seconds, when there is a question at all, the stamps of the next slice of files are compared;
-  where the system lists nothing, of a slice for each second since the last question.
+- *Swept.* An edit in place changes no stamp of the directory. Where the system lists nothing, the
+  stamps of a slice of files are compared for each second since the last question. Where it does,
+  some edits are on no list: a first slice is compared before the first answer, and another one
+  behind an answer, a few files at a time (`next_known`, `differing`, `suspect`).
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ class Freshness:
         self._sweep_after: str | None = None  # a name; None for a random one
         self._swept_at: float | None = None
         self._comparing = 0.0
+        self._suspected: set[str] = set()
         self._ended = False
 
     def changes(self, record: Record, directory: Stamp) -> Iterator[set[str]]:
@@ -86,6 +88,9 @@ class Freshness:
             record.set_directory(directory)
         if slices := self._due():
             yield self._swept(record, slices * tuning.SWEEP) - names
+        if self._suspected:
+            suspected, self._suspected = self._suspected, set()
+            yield suspected
         self._current = directory
 
     def _told(self, before: Stamp | None, directory: Stamp) -> set[str] | None:
@@ -110,23 +115,44 @@ class Freshness:
         return changed | new
 
     def _due(self) -> int:
-        """Return how many slices of files to compare, where nothing is told one for each second."""
+        """Return how many slices to compare before an answer: one for each second, if untold."""
         if self._swept_at is None:
             return 1
-        seconds = time.perf_counter() - self._swept_at
         if self._watch.begun:
-            return int(seconds > tuning.SWEEP_SECONDS)
+            return 0
+        seconds = time.perf_counter() - self._swept_at
         return min(int(seconds / tuning.UNTOLD_SECONDS), tuning.SWEEPS)
 
     def _swept(self, record: Record, size: int) -> set[str]:
-        """Compare the next files in the order of names, behind the last one the first again."""
+        """Compare the next files in the order of names."""
         if self._sweep_after is None:  # else each short life would compare the same first files
             self._sweep_after = record.any_name(size)
-        known = list(record.known(self._sweep_after, size))
-        if self._sweep_after:
-            known += record.known("", size - len(known))
-        self._sweep_after = known[-1][0] if len(known) == size else ""
+        began = self._sweep_after
+        known = self.next_known(record, size)
+        if began and len(known) < size:  # behind the last one the first again
+            known += self.next_known(record, size - len(known))
         self._swept_at = time.perf_counter()
+        return self.differing(known)
+
+    # --- behind an answer -----------------------------------------------------------------------
+
+    @property
+    def listed(self) -> bool:
+        """Whether the system lists touched names, so that sweeping need not precede an answer."""
+        return self._watch.begun
+
+    def next_known(self, record: Record, most: int) -> list[tuple[str, Stamp]]:
+        """Return the next files in the order of names; fewer than `most` are the last ones."""
+        known = list(record.known(self._sweep_after or "", most))
+        self._sweep_after = known[-1][0] if len(known) == most else ""
+        return known
+
+    def suspect(self, names: set[str]) -> None:
+        """Have files looked at again before the next answer."""
+        self._suspected |= names
+
+    def differing(self, known: Iterable[tuple[str, Stamp]]) -> set[str]:
+        """Return the files that are not as they are known. Needs no lock."""
         return self._differing(known, set())
 
     def _differing(self, known: Iterable[tuple[str, Stamp]], names: set[str]) -> set[str]:

@@ -14,6 +14,7 @@ import os
 import sqlite3
 import sys
 import threading
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import chain
@@ -66,6 +67,10 @@ class Index:
         self._place = store.base / ".index"
         self._on_disk = True
         self._closing = False
+        self._ended = threading.Event()
+        self._behind = threading.Lock()  # held for moments, for these two:
+        self._asked = False  # since the last slice was begun
+        self._sweeping = False
         self._urgent = True  # somebody waits for an answer
         self._verified: set[str] = set()  # names that this answer has looked at
 
@@ -133,6 +138,7 @@ class Index:
     def close(self) -> None:
         """Stop what is going on, soon, and close the file."""
         self._closing = True
+        self._ended.set()
         self._freshness.end()
         with self._lock:
             if self._database:
@@ -151,6 +157,8 @@ class Index:
             return self._ask_alone(question, urgent=urgent)
         finally:
             self._store.tell()  # not while others wait
+            if urgent:
+                self._sweep_behind()
 
     def _ask_alone(self, question: Callable[[Database], Answer], *, urgent: bool) -> Answer | None:
         with self._lock:
@@ -226,6 +234,53 @@ class Index:
         log.warning("The index %s cannot be used, so it is kept in memory: %s", file, error)
         self.unusable = f"the index {file} cannot be used, so it is kept in memory: {error}"
         self._on_disk = False
+
+    # --- behind an answer -----------------------------------------------------------------------
+
+    def _sweep_behind(self) -> None:
+        """Have a slice of the files compared by a thread of its own, now or after the last one."""
+        with self._behind:
+            self._asked = True
+            if self._sweeping or self._closing or not self._freshness.listed:
+                return
+            self._sweeping = True
+        threading.Thread(target=self._sweep, name="sweep", daemon=True).start()
+
+    def _sweep(self) -> None:
+        """Compare slices until nobody has asked since the last one was begun."""
+        while True:
+            with self._behind:
+                if not self._asked or self._closing:
+                    self._sweeping = False
+                    return
+                self._asked = False
+            began = time.monotonic()
+            try:
+                with suppress(AiamlError):  # whoever asks next gets the same
+                    self._sweep_slice()
+            except Exception:  # nor is this hidden from the next question, which repairs it
+                log.info("Files could not be compared", exc_info=True)
+            self._ended.wait(began + tuning.SWEEP_SECONDS - time.monotonic())
+
+    def _sweep_slice(self) -> None:
+        """Compare the next slice, a few files at a time, so that no question waits for more."""
+        for _ in range(0, tuning.SWEEP, tuning.SWEEP_PART):
+            began = time.thread_time()
+            last = self._sweep_part()
+            rest = tuning.SWEEP_REST * (time.thread_time() - began)
+            if last or self._ended.wait(rest):
+                return
+
+    def _sweep_part(self) -> bool:
+        """Compare the next few files; say whether they were the last ones."""
+        with self._lock:
+            if not self._database:
+                return True
+            known = self._freshness.next_known(self._database, tuning.SWEEP_PART)
+        if changed := self._freshness.differing(known):
+            with self._lock:
+                self._freshness.suspect(changed)
+        return len(known) < tuning.SWEEP_PART
 
     # --- recording ------------------------------------------------------------------------------
 

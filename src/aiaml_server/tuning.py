@@ -13,7 +13,13 @@ SWEEP = 10_000
 to 45 ms."""
 
 SWEEP_SECONDS = 4.0
-"""Between two sweeps, where the system lists touched names: 40 ms in 4 s are 1 % of a core."""
+"""From one sweep behind answers to the next, where the system lists touched names: 40 ms in 4 s."""
+
+SWEEP_PART = 250
+"""Files that such a sweep compares at a time: 1 ms, which is what a question may have to wait."""
+
+SWEEP_REST = 99
+"""For each second that this takes of a processor, seconds until it goes on: 1 % of a core."""
 
 UNTOLD_SECONDS = 1.0
 """For which a slice is compared where it lists none: 4 % of a core, and only at a question."""
