@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta, timezone
 from functools import cache
 from itertools import accumulate
@@ -186,10 +186,15 @@ def _sentences(rng: Random, words: list[str]) -> str:
 
 def generate(directory: Path, count: int, seed: int = 0) -> int:
     """Write `count` memories into `directory/files/`, not synced; return their bytes."""
+    return write(directory, memories(count, seed))
+
+
+def write(directory: Path, some: Iterable[Memory]) -> int:
+    """Write memories into `directory/files/`, not synced; return their bytes."""
     files = directory / "files"
     files.mkdir(mode=0o700, parents=True, exist_ok=True)
     total = 0
-    for memory in memories(count, seed):
+    for memory in some:
         data = format(memory).encode()
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0)
         descriptor = os.open(files / memory.file_name, flags, 0o600)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from aiaml_server.memory import Memory, format, parse  # noqa: A004
 from aiaml_server.moments import instant
@@ -119,3 +123,107 @@ def test_every_row_of_citations_is_measured() -> None:
     rows = [line.split(" | ")[0] for line in run("citations.py", "--quick").splitlines()]
     published = [line.split(" | ")[0].replace("1,000", "100") for line in section.splitlines()]
     assert len(rows) == 8 and [row for row in rows if row not in published] == []
+
+
+def garden(directory: Path) -> Path:
+    """Write a set with two stores of memories; in the first, "bed" finds seven, newest first."""
+    beds = [f"Bed {number} has {plant}" for number, plant in enumerate("leek kale bean".split())]
+    texts = [*beds, *(f"A bed of {plant}" for plant in ("mint", "sage", "dill", "chard")), "Rain"]
+    stores = [
+        {
+            "name": "north",
+            "memories": [noted(f"n{at}", at, text) for at, text in enumerate(texts)],
+            "questions": [
+                {"id": "north-0", "text": "Which plant?", "relevant": ["n6"]},
+                {"id": "north-1", "text": "Which plants?", "relevant": ["n0", "n7"]},
+                {"id": "north-2", "text": "Which leaf?", "relevant": ["n1"]},
+            ],
+        },
+        {
+            "name": "south",
+            "memories": [noted("s0", 0, "A bed of roses"), noted("s1", 1, "Rain", user="rosa")],
+            "questions": [{"id": "south-0", "text": "Who?", "relevant": ["s1"]}],
+        },
+    ]
+    directory.mkdir()
+    (directory / "garden.json").write_text(json.dumps(stores), encoding="utf-8")
+    return directory
+
+
+def noted(name: str, day: int, content: str, user: str = "ann") -> dict[str, Any]:
+    """Return a memory as such a set has it."""
+    when = f"2024-05-{day + 1:02}T08:00:00"
+    return {
+        "id": name,
+        "timestamp": when,
+        "agent": "claude",
+        "user": user,
+        "topics": [],
+        "content": content,
+    }
+
+
+def lists(path: Path, **by_question: Any) -> Path:
+    """Write keyword lists, for questions named without the hyphen."""
+    found = {name.replace("_", "-"): words for name, words in by_question.items()}
+    path.write_text(json.dumps(found), encoding="utf-8")
+    return path
+
+
+def table(printed: str) -> list[list[str]]:
+    """Return the cells of a table's rows, without its head."""
+    rows = [line.strip("|").split("|") for line in printed.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in row] for row in rows[2:]]
+
+
+def test_keyword_lists_are_scored_by_what_think_finds(tmp_path: Path) -> None:
+    """The right ones are first, seventh and missing, seventh of seven, and found by their user."""
+    data = garden(tmp_path / "data")
+    bed = ["bed"]
+    one = lists(tmp_path / "one.json", north_0=bed, north_1=bed, north_2=["kale"], south_0=["rosa"])
+    [row] = table(run("keywords.py", data, one))
+    assert row[:2] == ["garden", "4 of 4"]
+    assert [float(cell.split()[0]) for cell in row[2:5]] == [0.75, 0.875, 0.875]
+    assert row[5:] == ["1", "75 %", "75 %", "100 %"]
+
+
+def test_two_files_of_keyword_lists_are_compared_on_what_both_have(tmp_path: Path) -> None:
+    """Three questions have two lists; one is answered better, one worse, one alike."""
+    data = garden(tmp_path / "data")
+    one = lists(tmp_path / "one.json", north_0=["bed"], north_1=["bed"], north_2=["no"])
+    two = lists(tmp_path / "two.json", north_0=["no"], north_2=["kale"], north_1=["leek", "rain"])
+    rows = table(run("keywords.py", data, one, two))
+    assert [row[:5] for row in rows] == [
+        ["garden", "3", "R@5", "0.333", "0.667"],
+        ["garden", "3", "R@10", "0.500", "0.667"],
+        ["garden", "3", "R@25", "0.500", "0.667"],
+    ]
+    assert [row[6:] for row in rows] == [["2 : 1", "1.000"]] * 3
+    assert rows[0][5].startswith("+0.333 (")
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"north_9": ["bed"]}, "north-9: no set has a question of this id"),
+        ({"north_0": []}, "north-0: must be 1 to 10 words"),
+        ({"north_0": list("abcdefghijk")}, "north-0: must be 1 to 10 words"),
+        ({"north_0": ["bed", " "]}, "north-0: must be 1 to 10 words"),
+        ({"north_0": "bed"}, "north-0: must be 1 to 10 words"),
+        ({}, "holds no lists"),
+    ],
+)
+def test_keyword_lists_that_measure_nothing_are_refused(
+    tmp_path: Path, given: dict[str, Any], sentence: str
+) -> None:
+    """A question that no set asks, no words, too many: a sentence, and no figure."""
+    data = garden(tmp_path / "data")
+    done = subprocess.run(
+        [sys.executable, BENCHMARKS / "keywords.py", data, lists(tmp_path / "one.json", **given)],
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert sentence in done.stderr and done.stderr.count("\n") == 1
