@@ -1,16 +1,17 @@
 """Judge the words that guide `think`: python benchmarks/keywords.py DATA LISTS [OTHER].
 
-Somebody who sees the description of `think` and one question, and nothing else, writes down what they
-would look for. LISTS is a JSON file of what was written, {question's id: [keyword, ...]}; the real
-`think` answers each list. With OTHER, written by another description, the two are compared on the
-questions that both have.
+Somebody who sees the description of `think` and one question, and nothing else, writes down what
+they would look for. LISTS is a JSON file of what was written, {question's id: [keyword, ...]}; the
+real `think` answers each list. With OTHER, written by another description, the two are compared on
+the questions that both have.
 
 DATA is a directory with a JSON file for each set: a list of stores {name, memories, questions}. A
 memory is {id, timestamp, agent, user, topics, content}, a question {id, text, relevant}, where
 `relevant` are the ids of the memories that answer it. Each store is a memory directory of its own.
 
 R@k is the share of a question's right memories that are among its first k hits; the mean over all
-questions is given with its 95 % interval (bootstrap over the questions).
+questions is given with its 95 % interval (bootstrap over the questions). *Chosen* is what an agent
+can tell from `matching_keywords`: the hits whose keywords the fewest of the others have, first.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from math import comb
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from math import comb, log
 from pathlib import Path
 from random import Random
 from statistics import fmean, median
@@ -28,24 +30,37 @@ from typing import Any, NamedTuple
 import corpus
 from aiaml_server.bank import MemoryBank
 from aiaml_server.memory import Memory
+from aiaml_server.scorer import Hit
 from aiaml_server.settings import Settings
 
-MOST = 10  # words in a list: as many as the description of `think` speaks of
+MOST = 15  # words in a list; an agent hardly writes more
 DEPTHS = (5, 10, 25)
+CHOSEN = (3, 5, 10)
 RESAMPLES = 1_000
 
 Lists = Mapping[str, Sequence[str]]
 
 
 class Answer(NamedTuple):
-    """What a list has found: the ranks of the right memories, from 1, and how many are right."""
+    """What a list has found.
 
-    ranks: tuple[int, ...]
+    Attributes:
+        right: how many memories are right.
+        ranks: where they stand among the hits, from 1.
+        chosen: where they stand when the hits are put in order by their matching keywords.
+    """
+
     right: int
+    ranks: tuple[int, ...]
+    chosen: tuple[int, ...]
 
     def recall(self, depth: int) -> float:
         """Return the share of the right memories among the first hits."""
         return sum(rank <= depth for rank in self.ranks) / self.right
+
+    def choice(self, depth: int) -> float:
+        """Return the share of the right memories among as many that were chosen."""
+        return sum(rank <= depth for rank in self.chosen) / self.right
 
 
 def sets(data: Path) -> dict[str, list[dict[str, Any]]]:
@@ -93,7 +108,7 @@ def answers(stores: list[dict[str, Any]], given: Sequence[Lists]) -> list[dict[s
     """Ask each list of its store; return what it found, by question, for each file of lists."""
     found: list[dict[str, Answer]] = [{} for _ in given]
     for store in stores:
-        names = [each["id"] for each in store["memories"]]
+        names = {f"{at:08x}": each["id"] for at, each in enumerate(store["memories"])}
         with tempfile.TemporaryDirectory(prefix="aiaml-keywords-") as place:
             corpus.write(Path(place), memories(store))
             bank = MemoryBank(Settings(Path(place), sync=False))
@@ -101,11 +116,22 @@ def answers(stores: list[dict[str, Any]], given: Sequence[Lists]) -> list[dict[s
                 right = set(question["relevant"])
                 for some, into in zip(given, found, strict=True):
                     if words := some.get(question["id"]):
-                        hits = [names[int(hit.id, 16)] for hit in bank.think(words)]
-                        ranks = tuple(at for at, name in enumerate(hits, 1) if name in right)
-                        into[question["id"]] = Answer(ranks, len(right))
+                        hits = bank.think(words)
+                        ranks = (
+                            tuple(at for at, hit in enumerate(order, 1) if names[hit.id] in right)
+                            for order in (hits, by_rarity(hits))
+                        )
+                        into[question["id"]] = Answer(len(right), *ranks)
             bank.close()
     return found
+
+
+def by_rarity(hits: Sequence[Hit]) -> list[Hit]:
+    """Return hits with those first that match what few of the others match; equals by rank."""
+    having = Counter(word for hit in hits for word in hit.matching_keywords)
+    return sorted(
+        hits, key=lambda hit: -sum(log(26 / having[word]) for word in hit.matching_keywords)
+    )
 
 
 def interval(values: Sequence[float]) -> tuple[float, float]:
@@ -119,20 +145,20 @@ def sign_test(better: int, worse: int) -> float:
     """Return how likely as uneven a count is by chance alone, in either direction."""
     differing = better + worse
     tail = sum(comb(differing, count) for count in range(min(better, worse) + 1))
-    return min(1.0, 2 * tail / 2**differing)
+    return min(1.0, tail / 2 ** (differing - 1) if differing else 1.0)
 
 
 def scored(name: str, of: int, found: Sequence[Answer]) -> str:
-    """Return a set's row: R@k, and where the first right memory stands where any was found."""
+    """Return a set's row: R@k, the same of those chosen, and where the first right one stands."""
     cells = [name, f"{len(found)} of {of}"]
     for depth in DEPTHS:
         values = [answer.recall(depth) for answer in found]
         low, high = interval(values)
         cells.append(f"{fmean(values):.3f} ({low:.3f} to {high:.3f})")
+    cells += [f"{fmean(answer.choice(depth) for answer in found):.3f}" for depth in CHOSEN]
     first = [answer.ranks[0] for answer in found if answer.ranks]
     cells.append(f"{median(first):g}" if first else "-")
-    cells += [f"{fmean(rank <= n for rank in first):.0%}" if first else "-" for n in (3, 5, 10)]
-    return row(*(cell.replace("%", " %") for cell in cells))
+    return row(*cells)
 
 
 def compared(name: str, depth: int, pairs: Sequence[tuple[Answer, Answer]]) -> str:
@@ -140,7 +166,7 @@ def compared(name: str, depth: int, pairs: Sequence[tuple[Answer, Answer]]) -> s
     values = [(one.recall(depth), two.recall(depth)) for one, two in pairs]
     first, second = (fmean(each) for each in zip(*values, strict=True))
     low, high = interval([two - one for one, two in values])
-    better, worse = (sum(map(test, values)) for test in (_rises, _falls))
+    better, worse = sum(one < two for one, two in values), sum(one > two for one, two in values)
     return row(
         name,
         f"{len(pairs)}",
@@ -151,10 +177,6 @@ def compared(name: str, depth: int, pairs: Sequence[tuple[Answer, Answer]]) -> s
         f"{better} : {worse}",
         f"{sign_test(better, worse):.3f}",
     )
-
-
-_rises: Callable[[tuple[float, float]], bool] = lambda pair: pair[1] > pair[0]  # noqa: E731
-_falls: Callable[[tuple[float, float]], bool] = lambda pair: pair[1] < pair[0]  # noqa: E731
 
 
 def row(*cells: str) -> str:
@@ -179,8 +201,8 @@ def main() -> None:
     asked = {each["id"] for stores in by_name.values() for s in stores for each in s["questions"]}
     read_lists = [lists(path, asked) for path in given.lists]
     if len(read_lists) == 1:
-        depths = (f"R@{depth}" for depth in DEPTHS)
-        print(head("set", "questions", *depths, "first right: median rank", "≤ 3", "≤ 5", "≤ 10"))
+        depths = [f"R@{depth}" for depth in DEPTHS] + [f"{depth} chosen" for depth in CHOSEN]
+        print(head("set", "questions", *depths, "median rank of the first right"))
     else:
         print(head("set", "n", "", "first", "second", "difference", "better : worse", "sign test"))
     for name, stores in by_name.items():
