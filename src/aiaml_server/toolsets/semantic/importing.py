@@ -1,0 +1,273 @@
+"""Memories from markdown files: found, shown as they would be, and taken over when that is wanted.
+
+The files stay as they are. A file is read only below a directory that was allowed, and through no
+link; what was taken over once is not taken over again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import NamedTuple
+
+from aiaml_server.errors import MalformedFile
+from aiaml_server.files import read_regular
+
+from .failures import InvalidInput, InvalidProject
+from .markdown import Piece, pieces
+from .memories import Memories
+from .memory import LONGEST, MOST_CONTENT, MOST_TAGS, folded
+from .priority import suggest
+
+NAMES = ("memory.md", "notes.md", "adr-*.md")
+"""Files that are looked for in a project, whatever their case; besides them `.claude/*.md`."""
+_OWN = ".claude"
+_MOST_BYTES = 1024 * 1024
+_MOST_FILES = 500
+_MOST_DIRECTORIES = 5000
+_PASSED_OVER = {"node_modules", "__pycache__", "venv", "site-packages", "dist", "build", "target"}
+_A_PAGE = 100
+
+
+class Candidate(NamedTuple):
+    """What would become a memory.
+
+    Attributes:
+        path: the file, from the project's top directory on where it lies in it.
+        line: where it begins there.
+        content: its text.
+        tags: that are suggested.
+        priority: that is suggested.
+        category: `decision` for an ADR.
+        is_new: whether no memory has that text yet.
+    """
+
+    path: str
+    line: int
+    content: str
+    tags: tuple[str, ...]
+    priority: str
+    category: str | None
+    is_new: bool
+
+
+class Skipped(NamedTuple):
+    """A file of which nothing is taken, and why."""
+
+    path: str
+    reason: str
+
+
+class Preview(NamedTuple):
+    """What an import would do: each candidate in the order of its file."""
+
+    candidates: Sequence[Candidate]
+    skipped: Sequence[Skipped]
+
+    @property
+    def new(self) -> Sequence[Candidate]:
+        """Those that are not memories yet."""
+        return [each for each in self.candidates if each.is_new]
+
+
+class Imported(NamedTuple):
+    """What an import has done.
+
+    Attributes:
+        ids: of the new memories.
+        already: how many pieces were memories before.
+        skipped: files of which nothing was taken.
+    """
+
+    ids: Sequence[str]
+    already: int
+    skipped: Sequence[Skipped]
+
+
+def scan(project: Path) -> list[str]:
+    """Return the files of a project that look like memories, as paths from its top directory on.
+
+    Directories that are hidden or hold what is built or installed are passed over, and so are
+    links; the search ends after 5,000 directories or 500 files.
+    """
+    found: list[str] = []
+    for number, (directory, below, names) in enumerate(os.walk(project)):
+        inside = Path(directory).relative_to(project)
+        own = inside.parts == (_OWN,)
+        below[:] = sorted(
+            each
+            for each in below
+            if not each.startswith(".") and each.lower() not in _PASSED_OVER and not own
+        )
+        if not inside.parts and (project / _OWN).is_dir() and not (project / _OWN).is_symlink():
+            below.insert(0, _OWN)
+        for name in sorted(names):
+            lower = name.lower()
+            wanted = lower.endswith(".md") if own else any(fnmatch(lower, e) for e in NAMES)
+            if wanted and not Path(directory, name).is_symlink():
+                found.append((inside / name).as_posix())
+        if number >= _MOST_DIRECTORIES or len(found) >= _MOST_FILES:
+            break
+    return found[:_MOST_FILES]
+
+
+def offer(memories: Memories) -> str | None:
+    """Return a sentence that offers an import where a project has no memories yet."""
+    if memories.project is None or memories.databases["project"].there:
+        return None
+    found = scan(memories.project)
+    if not found:
+        return None
+    named = ", ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
+    return (
+        f"this project has files that look like memories ({named}); import_markdown_memories shows"
+        " what would become of them, and imports nothing until it is told to"
+    )
+
+
+def preview(
+    memories: Memories, paths: Sequence[str] | None = None, roots: Sequence[Path] | None = None
+) -> Preview:
+    """Show what an import of files would do; nothing is changed.
+
+    Args:
+        memories: where they would go.
+        paths: files, or directories whose `.md` files are meant; without any, what `scan` finds.
+        roots: the directories below which they may lie; the project's if not said. The first one
+            is where a relative path begins.
+
+    Raises:
+        InvalidProject: no project is active, and nothing else was said.
+        InvalidInput: a path leads elsewhere, or there is nothing.
+    """
+    project = memories.project
+    if roots is None:
+        if project is None:
+            raise InvalidProject("file_paths: no project is active whose files could be read")
+        roots = [project]
+    if paths is None:
+        if project is None:
+            raise InvalidInput("file_paths: must name files, since no project is active")
+        found = [(project, each) for each in scan(project)]
+    else:
+        found = [each for path in paths for each in _below(path, roots)]
+    known = _known(memories)
+    candidates: list[Candidate] = []
+    skipped: list[Skipped] = []
+    for root, inside in dict.fromkeys(found):
+        shown = inside if root == project else os.fspath(root / inside)
+        try:
+            cut = _read(root, inside)
+        except (ValueError, OSError, MalformedFile) as error:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            skipped.append(Skipped(shown, reason[:1].lower() + reason[1:]))
+            continue
+        if not cut:
+            skipped.append(Skipped(shown, "it has nothing that could be a memory"))
+        for piece in cut:
+            if len(piece.content) > MOST_CONTENT:
+                at = f"what begins at line {piece.line} is longer than {MOST_CONTENT:,} characters"
+                skipped.append(Skipped(shown, at))
+                continue
+            key = folded(piece.content)
+            candidates.append(_candidate(shown, piece, is_new=key not in known))
+            known.add(key)
+    return Preview(candidates, skipped)
+
+
+def run(
+    memories: Memories,
+    paths: Sequence[str] | None = None,
+    roots: Sequence[Path] | None = None,
+    told: Callable[[Sequence[Candidate]], Iterator[Candidate]] = iter,
+) -> Imported:
+    """Take over what `preview` shows as new, with the tags and priorities that it suggests.
+
+    Each memory is durable by itself: a run that is broken off is finished by the next one.
+
+    Args:
+        memories: where they go.
+        paths: see `preview`.
+        roots: see `preview`.
+        told: gives the candidates on one by one, and may show how far it is.
+
+    Raises:
+        InvalidProject, InvalidInput: see `preview`; so for what storing raises.
+    """
+    shown = preview(memories, paths, roots)
+    ids = []
+    for each in told(shown.new):
+        stored = memories.store(
+            each.content,
+            tags=each.tags,
+            priority=each.priority,
+            category=each.category,
+            source="import",
+            path=each.path,
+        )
+        if stored.created:
+            ids.append(stored.memory.id)
+    return Imported(ids, len(shown.candidates) - len(shown.new), shown.skipped)
+
+
+def _below(path: str, roots: Sequence[Path]) -> list[tuple[Path, str]]:
+    """Return the files that a path means, each with the allowed directory that it lies in."""
+    if not path or "\0" in path:
+        raise InvalidInput("file_paths: a path is empty, or holds U+0000")
+    given = Path(os.path.expanduser(path))  # noqa: PTH111 (never raises)
+    whole = Path(os.path.normpath(roots[0] / given))
+    for root in roots:
+        real = Path(os.path.realpath(root))
+        for top in (root, real):
+            if not whole.is_relative_to(top):
+                continue
+            inside = whole.relative_to(top)
+            if os.path.realpath(real / inside) != os.fspath(real / inside):
+                raise InvalidInput(f"file_paths: {path} is a link, or lies behind one")
+            return _files(root, inside, path)
+    places = " or ".join(map(str, roots))
+    raise InvalidInput(f"file_paths: {path} does not lie in {places}")
+
+
+def _files(root: Path, inside: Path, path: str) -> list[tuple[Path, str]]:
+    whole = root / inside
+    if whole.is_dir():
+        if (whole / "files").is_dir():  # this product's own directory of memories
+            inside, whole = inside / "files", whole / "files"
+        names = sorted(each.name for each in whole.iterdir() if each.suffix.lower() == ".md")
+        return [(root, (inside / name).as_posix()) for name in names]
+    if not whole.is_file():
+        raise InvalidInput(f"file_paths: there is no file {path}")
+    return [(root, inside.as_posix())]
+
+
+def _read(root: Path, inside: str) -> list[Piece]:
+    path = os.path.realpath(root) + os.sep + os.path.normpath(inside)
+    if os.path.realpath(path) != path:
+        raise ValueError("it lies behind a link")
+    try:
+        text = read_regular(path, _MOST_BYTES).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError("it is no text in UTF-8") from error
+    return pieces(text, Path(inside).stem)
+
+
+def _candidate(path: str, piece: Piece, *, is_new: bool) -> Candidate:
+    tags = tuple(tag[:LONGEST] for tag in piece.tags[:MOST_TAGS])
+    wanted = suggest(piece.content, tags, "NORMAL", "project")
+    priority = wanted.priority if wanted else "NORMAL"
+    return Candidate(path, piece.line, piece.content, tags, priority, piece.category, is_new)
+
+
+def _known(memories: Memories) -> set[str]:
+    """Return what tells the texts apart that are memories already."""
+    known: set[str] = set()
+    cursor = None
+    while True:
+        page = memories.list(limit=_A_PAGE, cursor=cursor)
+        known |= {folded(each.content) for each in page.memories}
+        cursor = page.next_cursor
+        if cursor is None:
+            return known

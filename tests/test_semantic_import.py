@@ -1,0 +1,321 @@
+"""Markdown that people have: found, shown, taken over once, and nothing from elsewhere."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aiaml_server.toolsets.semantic import importing
+from aiaml_server.toolsets.semantic.config import Config
+from aiaml_server.toolsets.semantic.failures import InvalidInput, InvalidProject
+from aiaml_server.toolsets.semantic.markdown import pieces
+from aiaml_server.toolsets.semantic.memories import Memories
+from growth import steep
+
+NOTES = """\
+# Shop
+
+Prices are in cents.
+They are shown in euros.
+
+## Rules of billing
+
+- Refunds wait for the bank.
+- [x] Invoices have
+  two pages.
+  - the second one is for the law
+
+1. VAT is 20 %.
+
+```python
+# no heading
+```
+
+## Empty
+
+## Security
+
+Tokens are rotated each night.
+"""
+ADR = """\
+# ADR 7: One database
+
+## Status
+
+Accepted
+
+## Decision
+
+We use one database, for the architecture stays simple.
+"""
+
+
+@pytest.fixture
+def memories(tmp_path: Path) -> Iterator[Memories]:
+    """Return the memories of a project with some files."""
+    project = tmp_path / "shop"
+    (project / "docs").mkdir(parents=True)
+    (project / ".claude").mkdir()
+    (project / "NOTES.md").write_text(NOTES, encoding="utf-8")
+    (project / "docs" / "adr-7.md").write_text(ADR, encoding="utf-8")
+    (project / ".claude" / "style.md").write_text("Tabs, never spaces.\n", encoding="utf-8")
+    (project / "README.md").write_text("# Not a memory\n\ntext\n", encoding="utf-8")
+    made = Memories(tmp_path / "home" / ".memory", project, None, Config())
+    yield made
+    made.close()
+
+
+# --- cutting --------------------------------------------------------------------------------------
+
+
+def test_sections_and_items_become_pieces() -> None:
+    """Each has the headings above it, the line where it stands, and a tag."""
+    found = pieces(NOTES, "NOTES")
+    assert [(each.content, each.line, each.tags) for each in found] == [
+        ("Shop\n\nPrices are in cents.\nThey are shown in euros.", 3, ("shop",)),
+        ("Shop > Rules of billing: Refunds wait for the bank.", 8, ("rules-of-billing",)),
+        (
+            "Shop > Rules of billing: Invoices have\ntwo pages.\n- the second one is for the law",
+            9,
+            ("rules-of-billing",),
+        ),
+        ("Shop > Rules of billing: VAT is 20 %.", 13, ("rules-of-billing",)),
+        ("Shop > Rules of billing\n\n```python\n# no heading\n```", 15, ("rules-of-billing",)),
+        ("Shop > Security\n\nTokens are rotated each night.", 23, ("security",)),
+    ]
+
+
+@pytest.mark.parametrize("stem", ["ADR-7", "adr-0007-one-database", "decisions"])
+def test_a_decision_record_is_one_piece(stem: str) -> None:
+    """By its name, or by its title."""
+    (found,) = pieces(ADR, stem)
+    assert (found.content, found.tags, found.category) == (ADR.strip(), ("adr",), "decision")
+
+
+def test_a_long_decision_record_is_cut() -> None:
+    """What no memory should be long for."""
+    found = pieces(ADR + "\n## Context\n\n" + "It was so. " * 500, "ADR-7")
+    assert len(found) == 3
+    assert all("adr" in each.tags for each in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "content", "tags"),
+    [
+        (
+            """---
+id: 1b2c3d4e
+timestamp: 2026-01-02T03:04:05Z
+agent: claude
+user: ada
+topics: [billing, vat]
+---
+
+# VAT
+
+VAT is 20 %.
+""",
+            "# VAT\n\nVAT is 20 %.",
+            ("billing", "vat"),
+        ),
+        (
+            """---
+id: mem-prices-59db126f
+subject: Prices are in cents
+citations:
+  - path: prices.py
+    line: 2
+tags:
+  - billing
+---
+
+**Fact**: `price()`.
+""",
+            "Prices are in cents\n\n**Fact**: `price()`.",
+            ("billing",),
+        ),
+    ],
+)
+def test_a_memory_of_another_toolset_is_one_piece(
+    text: str, content: str, tags: tuple[str, ...]
+) -> None:
+    """With its own tags, and without its frontmatter."""
+    for each in (text, "\ufeff" + text.replace("\n", "\r\n")):
+        (found,) = pieces(each, "20260102_030405_1b2c3d4e")
+        assert (found.content, found.tags) == (content, tags)
+
+
+PARTS = [
+    "# ", "## ", "- ", "  - ", "1. ", "> ", "```\n", "\n", "\n\n", "text", " ", "\t", "---\n",
+    "<div>", "| a | b |\n", "\r", "\u2028", "é", "===\n", "* * *\n", ": ",
+]  # fmt: skip
+
+
+@given(
+    st.lists(
+        st.sampled_from(PARTS),
+        max_size=40,
+    ).map("".join)
+)  # fmt: skip
+def test_no_text_of_a_file_is_lost(text: str) -> None:
+    """Whatever its shape: each word is in a piece, none is empty, and lines go up."""
+    found = pieces(text, "x")
+    assert all(each.content.strip() == each.content for each in found)
+    assert [each.line for each in found] == sorted(each.line for each in found)
+    if found:
+        assert sum(each.content.count("text") for each in found) >= 1 or "text" not in text
+
+
+@pytest.mark.parametrize("piece", ["# a\n", "- a\n", "> ", "[", "*", "`", "---\n", "a: [", "  "])
+def test_the_time_to_cut_grows_with_the_file(piece: str) -> None:
+    """A file of a stranger's project must not hold the server up."""
+
+    def cut(size: int) -> None:
+        text = piece * (size // len(piece))
+        pieces(text, "x")
+
+    assert not steep(cut, 1024, 16 * 1024)
+
+
+# --- finding --------------------------------------------------------------------------------------
+
+
+def test_files_that_look_like_memories_are_found_and_offered(memories: Memories) -> None:
+    """Nothing is made by that; once there are memories, nothing is offered."""
+    assert memories.project
+    assert importing.scan(memories.project) == ["NOTES.md", ".claude/style.md", "docs/adr-7.md"]
+    said = importing.offer(memories)
+    assert said and "NOTES.md, .claude/style.md, docs/adr-7.md" in said
+    assert not (memories.project / ".memory").exists()
+    memories.store("The first one.")
+    assert importing.offer(memories) is None
+
+
+def test_what_is_installed_hidden_or_linked_is_not_found(
+    memories: Memories, tmp_path: Path
+) -> None:
+    """Nor what lies outside, by whatever way it is reached."""
+    assert memories.project
+    for name in ("node_modules/x", ".venv", ".git", ".claude/commands"):
+        (memories.project / name).mkdir(parents=True)
+        (memories.project / name / "NOTES.md").write_text("- other\n", encoding="utf-8")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "MEMORY.md").write_text("- secret\n", encoding="utf-8")
+    try:
+        (memories.project / "linked").symlink_to(outside)
+        (memories.project / "MEMORY.md").symlink_to(outside / "MEMORY.md")
+    except OSError:
+        pytest.skip("links cannot be made here")
+    assert importing.scan(memories.project) == ["NOTES.md", ".claude/style.md", "docs/adr-7.md"]
+    for path in ("linked/MEMORY.md", "linked", "MEMORY.md", "../outside/MEMORY.md",
+                 str(outside / "MEMORY.md"), "/etc/hostname", "~/x.md", "a\0b", ""):  # fmt: skip
+        with pytest.raises(InvalidInput, match="file_paths"):
+            importing.preview(memories, [path])
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with a name")
+def test_what_is_no_file_is_not_read(memories: Memories) -> None:
+    """A pipe would be waited for, and a huge file read to its end."""
+    assert memories.project
+    os.mkfifo(memories.project / "MEMORY.md")
+    with (memories.project / "ADR-1.md").open("wb") as stream:
+        stream.truncate(1 << 30)
+    (memories.project / "ADR-2.md").write_bytes(b"\xff\xfe")
+    (memories.project / "ADR-3.md").write_text("---\n \n---\n", encoding="utf-8")
+    (memories.project / "ADR-4.md").touch()
+    skipped = dict(importing.preview(memories).skipped)
+    assert skipped == {
+        "MEMORY.md": "it is a pipe",
+        "ADR-1.md": "it is larger than 1 MiB",
+        "ADR-2.md": "it is no text in UTF-8",
+        "ADR-3.md": "it has nothing that could be a memory",
+        "ADR-4.md": "it has nothing that could be a memory",
+    }
+
+
+def test_without_a_project_nothing_is_read(tmp_path: Path) -> None:
+    """An agent cannot name files of the whole machine."""
+    alone = Memories(tmp_path, None, None, Config())
+    with pytest.raises(InvalidProject):
+        importing.preview(alone, ["/etc/hostname"])
+    with pytest.raises(InvalidInput):
+        importing.preview(alone, None, [tmp_path])
+    assert importing.offer(alone) is None
+
+
+# --- importing ------------------------------------------------------------------------------------
+
+
+def test_a_preview_changes_nothing_and_an_import_does_what_it_says(memories: Memories) -> None:
+    """With tags and priority as shown; a second run adds nothing, and no file is touched."""
+    project = memories.project
+    assert project
+    before = {path: path.read_bytes() for path in project.rglob("*.md")}
+    shown = importing.preview(memories)
+    assert not (project / ".memory").exists()
+    assert len(shown.new) == len(shown.candidates) == 8
+    by_tag = {each.tags: each.priority for each in shown.candidates}
+    assert by_tag[("adr",)] == by_tag[("security",)] == "HIGH"
+    assert by_tag[("shop",)] == "NORMAL"
+    done = importing.run(memories)
+    assert (len(done.ids), done.already) == (8, 0)
+    held = {each.content: each for each in memories.list(limit=100).memories}
+    for each in shown.candidates:
+        memory = held[each.content]
+        assert (memory.source, memory.path) == ("import", each.path)
+        assert (memory.tags, memory.priority) == (each.tags, each.priority)
+        assert memory.scope == "project"
+    again = importing.run(memories)
+    assert (again.ids, again.already) == ([], 8)
+    assert list(memories.list(limit=100).memories) == list(held.values())
+    assert {path: path.read_bytes() for path in project.rglob("*.md")} == before
+
+
+def test_an_import_that_is_broken_off_is_finished_by_the_next(memories: Memories) -> None:
+    """What was taken over stays, once."""
+
+    def broken(items: object) -> Iterator[importing.Candidate]:
+        assert isinstance(items, list)
+        yield from items[:3]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        importing.run(memories, told=broken)
+    assert memories.list().total == 3
+    done = importing.run(memories)
+    assert (len(done.ids), done.already, memories.list().total) == (5, 3, 8)
+
+
+def test_a_directory_of_memories_is_read_as_a_whole(memories: Memories, tmp_path: Path) -> None:
+    """This product's own, wherever it is, when a person or the settings allow it."""
+    base = tmp_path / "aiaml"
+    (base / "files").mkdir(parents=True)
+    text = "---\nid: {0}\ntimestamp: t\nagent: a\nuser: u\ntopics: [pets]\n---\n\nThe dog is {0}.\n"
+    for name in ("rex", "bello"):
+        (base / "files" / f"{name}.md").write_text(text.format(name), encoding="utf-8")
+    assert memories.project
+    done = importing.run(memories, [str(base)], [memories.project, base])
+    assert len(done.ids) == 2
+    held = memories.list().memories
+    assert {each.content for each in held} == {"The dog is rex.", "The dog is bello."}
+    assert {each.path for each in held} == {
+        str(base / "files" / f"{n}.md") for n in ("rex", "bello")
+    }
+
+
+@pytest.mark.parametrize("equal", [str.upper, lambda text: text.replace(" ", "  ")])
+def test_what_is_there_already_is_not_taken_over(
+    memories: Memories, equal: Callable[[str], str]
+) -> None:
+    """Also where it differs by case and blanks alone; its tags stay as they are."""
+    memories.store(equal("Tabs, never spaces."), tags=["own"])
+    (shown,) = importing.preview(memories, [".claude"]).candidates
+    assert not shown.is_new
+    assert importing.run(memories, [".claude"]).ids == []
+    assert [each.tags for each in memories.list().memories] == [("own",)]
