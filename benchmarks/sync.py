@@ -110,7 +110,7 @@ def growth(directory: Path, count: int) -> tuple[float, int]:
     """Return KB per memory when each is committed alone, and the most that lay loose."""
     base = prepared(directory / "base", count)
     worker = rounds(base)
-    worker._repository.git.repack("-a", "-d", "-q")
+    worker._repository.git.run("repack", "-a", "-d", "-q")
     before, loose = kilobytes(base), 0
     for _ in range(GROWTH):
         fill(base, 1)

@@ -37,7 +37,7 @@ TOP_LEVEL = {
 }
 
 
-DISTRIBUTIONS = {"git": "gitpython", "yaml": "pyyaml", "markdown_it": "markdown-it-py"}
+DISTRIBUTIONS = {"yaml": "pyyaml", "markdown_it": "markdown-it-py"}
 """What installs a module, where it is not called as that."""
 
 

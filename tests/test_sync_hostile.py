@@ -223,7 +223,7 @@ def test_the_user_of_an_ssh_address_is_no_secret(tmp_path: Path) -> None:
     machine.sync()
     assert machine.rounds._remote
     with pytest.raises(GitFailed) as caught:
-        machine.rounds._remote.git.execute(["git", "no-such-git-verb"])
+        machine.rounds._remote.git.run("no-such-git-verb")
     assert "is not a git command" in str(caught.value)
 
 

@@ -65,7 +65,7 @@ def everywhere(ids: Sequence[str], *, yes: bool, dry_run: bool, json: bool) -> i
         _preview(meant, setting)
         confirm(f"Forget {plural(len(meant.ids), 'memory')} everywhere, for good?")
     after = _done(meant, setting)
-    from aiaml_server.sync.everywhere import still_held  # noqa: PLC0415 (imports GitPython)
+    from aiaml_server.sync.everywhere import still_held  # noqa: PLC0415
 
     _answer(meant, after, still_held(setting.base), setting, json=json)
     return REFUSED if after.problem else DONE
@@ -88,7 +88,7 @@ class Meant(NamedTuple):
 
 
 def _meant(ids: Sequence[str], setting: Settings) -> Meant:
-    from aiaml_server.sync.everywhere import plan  # noqa: PLC0415 (imports GitPython)
+    from aiaml_server.sync.everywhere import plan  # noqa: PLC0415
 
     with opened() as bank:
         bank.commit()

@@ -416,7 +416,7 @@ def _unknown(memory_id: str, known: History, *, there: bool) -> str:
 
 def git_history(setting: Settings) -> History:
     """Return what git knows of the memory directory's past."""
-    from aiaml_server.sync.history import History  # noqa: PLC0415 (imports GitPython)
+    from aiaml_server.sync.history import History  # noqa: PLC0415
 
     return History(setting.base)
 

@@ -31,7 +31,7 @@ def keep_local(ids: Sequence[str], undo: bool) -> None:
       aiaml keep-local 1b2c3d4e
       aiaml keep-local 1b2c --undo
     """
-    from aiaml_server.sync import guard  # noqa: PLC0415 (imports GitPython)
+    from aiaml_server.sync import guard  # noqa: PLC0415
 
     setting = settings()
     names = _names(ids)
@@ -66,7 +66,7 @@ def _names(ids: Sequence[str]) -> list[str]:
 
 def _in_history(setting: Settings, names: Sequence[str]) -> int:
     """Return how many of the files some commit has."""
-    from aiaml_server.sync.history import History  # noqa: PLC0415 (imports GitPython)
+    from aiaml_server.sync.history import History  # noqa: PLC0415
 
     try:
         history = History(setting.base)
@@ -81,7 +81,7 @@ def release(setting: Settings, ids: Sequence[str]) -> None:
     What is not the id of a memory may be the path of another file in the memory directory, which a
     person has committed.
     """
-    from aiaml_server.sync import guard  # noqa: PLC0415 (imports GitPython)
+    from aiaml_server.sync import guard  # noqa: PLC0415
 
     paths = [each for each in ids if "." in each and (setting.base / each).is_file()]
     paths += [f"files/{name}" for name in _names([each for each in ids if each not in paths])]

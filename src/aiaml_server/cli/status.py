@@ -299,7 +299,7 @@ def sync(forget: bool, bring_back: bool, ids: tuple[str, ...]) -> None:
 def _tell_notice(before: Status, after: Status, setting: Settings) -> None:
     if not after.notice or after.noticed_at == before.noticed_at:
         return
-    from aiaml_server.sync.everywhere import still_held  # noqa: PLC0415 (imports GitPython)
+    from aiaml_server.sync.everywhere import still_held  # noqa: PLC0415
 
     note(f"Of note: {after.notice}.")
     if held := still_held(setting.base):

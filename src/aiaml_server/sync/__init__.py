@@ -32,7 +32,7 @@
     leaks       secrets that must not travel
     forms       what these look like: a table
 
-GitPython is imported in the thread alone: it takes time that no answer should wait for.
+Most of it is imported in the thread alone: it takes time that no answer should wait for.
 """
 
 from __future__ import annotations

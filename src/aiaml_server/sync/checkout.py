@@ -25,7 +25,7 @@ from aiaml_server.errors import NotOurs
 from aiaml_server.files import check_own, own_directory, read_own, replace_atomic
 from aiaml_server.store import Stamp
 
-from .command import Command, GitFailed
+from .command import Git, GitFailed
 from .moves import NONE, UNFINISHED, Journal, moved_by_others
 from .refs import quiet
 from .rewrite import FILE
@@ -104,7 +104,7 @@ class Checkout:
         tip = self._name_of("HEAD^{commit}")
         if not tip:
             return ""
-        names = {*self._git.ls_tree("-r", "-z", "--name-only", tip).split(b"\0"), b""}
+        names = {*self._git.run("ls-tree", "-r", "-z", "--name-only", tip).split(b"\0"), b""}
         return tip if names <= {*_OWN, b""} or any(map(is_memory, names)) else ""
 
     def checked_out(self) -> dict[bytes, bytes]:
@@ -147,7 +147,7 @@ class Checkout:
         return f" {tip} " in _text_of(path)
 
     def _is_to_follow(self, branch: str, tip: str) -> bool:
-        base = self._quiet("merge_base", self._ours, tip)
+        base = self._quiet("merge-base", self._ours, tip)
         if not base or base == tip:
             return False
         persons = _persons(changes(self._git, base, tip))
@@ -167,7 +167,7 @@ class Checkout:
         text = _text_of(self._directory / "HEAD")
         if text.startswith("ref: refs/heads/") and not text.endswith("/.invalid"):
             return text.removeprefix("ref: ")
-        return self._quiet("symbolic_ref", "--quiet", "HEAD")  # none, or kept in another way
+        return self._quiet("symbolic-ref", "--quiet", "HEAD")  # none, or kept in another way
 
     def _quiet(self, verb: str, *words: str) -> str:
         return quiet(self._git, verb, *words)
@@ -187,10 +187,10 @@ class Checkout:
         asked = "".join(f"{commit}\n" for commit in commits).encode()
         if not ours or not asked:
             return {}
-        there = self._git.rev_list("--no-walk", "--ignore-missing", "--stdin", istream=asked)
+        there = self._git.run("rev-list", "--no-walk", "--ignore-missing", "--stdin", stdin=asked)
         lines = "".join(f"{ours} {commit}\n" for commit in there.decode().split())
         words = ("--stdin", "-r", "-z", "--raw", "--no-renames", "--no-commit-id", "--", "files")
-        found = _differences(self._git.diff_tree(*words, istream=lines.encode()))
+        found = _differences(self._git.run("diff-tree", *words, stdin=lines.encode()))
         return {path: old for path, (old, new) in found if old and not new and is_memory(path)}
 
     def _noted(self) -> str:
@@ -202,13 +202,13 @@ class Checkout:
     def begin(self) -> None:
         """Have our branch begin, where there is something to begin with."""
         if not self._name_of(self._ours) and (start := self.start()):
-            self._git.update_ref("-m", "aiaml: begin", self._ours, start)
+            self._git.run("update-ref", "-m", "aiaml: begin", self._ours, start)
 
     def unhide(self) -> None:
         """Undo what earlier versions did: they told git not to miss files that a person misses."""
         if (self._directory / "info" / "sparse-checkout").exists():
             return
-        entries = self._git.ls_files("-t", "-z").split(b"\0")
+        entries = self._git.run("ls-files", "-t", "-z").split(b"\0")
         hidden = {
             entry[2:]: os.path.lexists(self._base / os.fsdecode(entry[2:]))
             for entry in entries
@@ -220,12 +220,13 @@ class Checkout:
         missed = [path for path in missed if not is_memory(path)]
         shown = [path for path, is_here in hidden.items() if is_here and is_memory(path)] + missed
         with suppress(GitFailed):  # another git has the index; the next start does it
-            for command, words, paths in (
-                (self._git.update_index, ("--no-skip-worktree",), shown),
-                (self._git.checkout_index, ("-u",), missed),
+            for verb, option, paths in (
+                ("update-index", "--no-skip-worktree", shown),
+                ("checkout-index", "-u", missed),
             ):
                 if paths:
-                    command(*words, "-z", "--stdin", istream=b"\0".join((*paths, b"")))
+                    listed = b"\0".join((*paths, b""))
+                    self._git.run(verb, option, "-z", "--stdin", stdin=listed)
 
     def bring_along(self, apart: Container[bytes]) -> None:
         """Move the checked-out branch to ours, with the index, where nothing of a person is in it.
@@ -248,7 +249,7 @@ class Checkout:
             if self._is_free(branch, tip, new) and self._put_in_index(new, apart):
                 if not is_ours:
                     words = (branch, ours, tip or "0" * len(ours))
-                    self._git.update_ref("-m", "aiaml: bring along", *words)
+                    self._git.run("update-ref", "-m", "aiaml: bring along", *words)
                 tip = self._looked_at = ours
             elif is_ours:
                 return
@@ -285,7 +286,9 @@ class Checkout:
         for name in (self._ours, *((self._branch(), "HEAD") if along else ())):
             if name:
                 with suppress(GitFailed):  # there is none
-                    self._git.reflog("expire", "--expire=never", "--expire-unreachable=now", name)
+                    self._git.run(
+                        "reflog", "expire", "--expire=never", "--expire-unreachable=now", name
+                    )
         if along:
             self._take_note(tip)
         if dealt_with:
@@ -296,7 +299,7 @@ class Checkout:
         if self._is_in_use():
             return False
         old = self._erasure.cleaned(tip)
-        if old and not self._was_ours(tip) and self._quiet("merge_base", self._ours, old) != old:
+        if old and not self._was_ours(tip) and self._quiet("merge-base", self._ours, old) != old:
             return False
         return branch == self._ours or self._may_leave_away(branch, new)
 
@@ -309,7 +312,9 @@ class Checkout:
 
     def _find_persons_files(self) -> bool:
         words = ("-t", "-z", "--", ".", ":(exclude)files/*.md")
-        entries = self._git.ls_files(*words, env={"GIT_LITERAL_PATHSPECS": "0"}).split(b"\0")
+        entries = self._git.run("ls-files", *words, variables={"GIT_LITERAL_PATHSPECS": "0"}).split(
+            b"\0"
+        )
         return any(e and not e.startswith(b"S ") and e[2:] not in _OWN for e in entries)
 
     def _is_in_use(self) -> bool:
@@ -329,9 +334,11 @@ class Checkout:
             return True
         if not self._is_made_by_us() or any(os.path.lexists(self._base / name) for name in names):
             return False
-        branches = self._git.for_each_ref("--format=%(refname)", "refs/heads").decode().split()
+        branches = (
+            self._git.run("for-each-ref", "--format=%(refname)", "refs/heads").decode().split()
+        )
         return not any(
-            self._git.ls_tree("-z", "--name-only", other, "--", *names)
+            self._git.run("ls-tree", "-z", "--name-only", other, "--", *names)
             for other in branches
             if other not in (branch, self._ours)
         )
@@ -364,7 +371,7 @@ class Checkout:
             ):
                 if lines:
                     data = b"\0".join((*lines, b""))
-                    self._git.update_index("-z", *words, istream=data)
+                    self._git.run("update-index", "-z", *words, stdin=data)
         except GitFailed as error:
             if "index.lock" not in error.output:
                 raise
@@ -372,18 +379,18 @@ class Checkout:
         return True
 
 
-def tree(git: Command, commit: str) -> dict[bytes, Entry]:
+def tree(git: Git, commit: str) -> dict[bytes, Entry]:
     """Return the memories of a commit."""
-    output = git.ls_tree("-z", "--full-tree", commit, "files/")
+    output = git.run("ls-tree", "-z", "--full-tree", commit, "files/")
     lines = (line.partition(b"\t") for line in output.split(b"\0") if line)
     fields = ((meta.split(b" "), path) for meta, _, path in lines if is_memory(path))
     return {path: Entry(meta[0], meta[2]) for meta, path in fields}
 
 
-def changes(git: Command, old: str, new: str, *within: str) -> Difference:
+def changes(git: Git, old: str, new: str, *within: str) -> Difference:
     """Return what differs between two trees, everywhere or within some paths."""
     words = ("-r", "-z", "--raw", "--no-renames", old, new, "--", *within)
-    return dict(_differences(git.diff_tree(*words)))
+    return dict(_differences(git.run("diff-tree", *words)))
 
 
 def _differences(raw: bytes) -> Iterator[tuple[bytes, tuple[Entry | None, Entry | None]]]:
@@ -393,9 +400,9 @@ def _differences(raw: bytes) -> Iterator[tuple[bytes, tuple[Entry | None, Entry 
         yield path, (_entry(old_mode, old_oid), _entry(new_mode, new_oid))
 
 
-def empty_tree(git: Command) -> str:
+def empty_tree(git: Git) -> str:
     """Return the name of the tree without files."""
-    return os.fsdecode(git.mktree(istream=b"")).strip()
+    return os.fsdecode(git.run("mktree", stdin=b"")).strip()
 
 
 def _persons(found: Mapping[bytes, tuple[Entry | None, Entry | None]]) -> dict[bytes, Entry | None]:

@@ -1,4 +1,4 @@
-"""Running git: GitPython's `Git`, with processes that cannot prompt, hang, stray or outlive us."""
+"""Running git, in processes that cannot prompt, hang, stray or outlive us."""
 
 from __future__ import annotations
 
@@ -11,18 +11,11 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
-from typing import Any
 
 from aiaml_server import programs
 from aiaml_server.errors import AiamlError
-
-os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")  # or a machine without git cannot import it
-# GitPython runs git while it is imported, and so it must not look for it by itself.
-GIT = programs.find("git") or str(Path(sys.executable).with_name("no-git-was-found"))
-os.environ["GIT_PYTHON_GIT_EXECUTABLE"] = GIT
-
-import git  # noqa: E402 (see above)
 
 LOCAL_SECONDS = 300.0  # no command that stays on this machine takes longer
 _MEANWHILE_SECONDS = 2.0
@@ -92,67 +85,69 @@ class GitMissing(AiamlError):  # noqa: N818
     """There is no git on this machine."""
 
 
-class Command(git.Git):
-    """git in the directory `base`, called as GitPython does: `command.status("-z")` → bytes.
+class Git:
+    """git in the directory `base`.
 
-    `istream` takes the bytes of standard input, `kill_after_timeout` a time limit in seconds, `env`
-    more variables. All that is in these calls is made by us, so GitPython's checks of arguments
-    that come from others are not needed.
+    Attributes:
+        variables: the environment that it runs in.
+        secrets: what is blotted out of whatever it says.
+        prefix: a program, and its options, that runs it; empty for none.
     """
 
     def __init__(self, base: Path) -> None:
-        super().__init__(str(base))
+        self._base = base
         self.variables = _environment()
-        self.secrets: list[str] = []  # blotted out of whatever git says
-        self.prefix: list[str] = []  # a program, and its options, that runs git
+        self.secrets: list[str] = []
+        self.prefix: list[str] = []
         self._lock = threading.Lock()
         self._running: set[subprocess.Popen[bytes]] = set()
         self._ended = False
 
-    def execute(  # type: ignore[override]
+    def run(
         self,
-        command: Sequence[str],
-        istream: bytes | None = None,
-        *,
-        kill_after_timeout: float = LOCAL_SECONDS,
-        env: Mapping[str, str] | None = None,
-        output_stream: Callable[[], object] | None = None,
-        **_: Any,
+        verb: str,
+        *words: str,
+        stdin: bytes | None = None,
+        seconds: float = LOCAL_SECONDS,
+        variables: Mapping[str, str] | None = None,
+        options: Sequence[str] = (),
+        meanwhile: Callable[[], object] | None = None,
     ) -> bytes:
         """Run one command and return what it printed.
 
         Args:
-            command: the words, the first being git.
-            istream: what it reads.
-            kill_after_timeout: seconds, after which it is killed with all that it started.
-            env: more variables.
-            output_stream: called every two seconds while the command runs.
+            verb: the command, such as "fetch".
+            words: its arguments, all made by us.
+            stdin: what it reads.
+            seconds: after which it is killed with all that it started.
+            variables: more of them, or other values.
+            options: git's own, before the verb.
+            meanwhile: called every two seconds while it runs.
 
         Raises:
             GitMissing: there is no git.
             GitFailed: it failed, or took too long.
         """
-        options = [word for pair in _OPTIONS.items() for word in ("-c", "=".join(pair))]
-        verb = command[1]
+        fixed = [word for pair in _OPTIONS.items() for word in ("-c", "=".join(pair))]
         with self._lock:
             if self._ended:
                 raise GitFailed(verb, "not run, because the server is closing")
             process = _start(
-                [*self.prefix, command[0], *options, *command[1:]],
-                Path(str(self.working_dir)),
-                {**self.variables, **(env or {})},
-                with_input=istream is not None,
+                [*self.prefix, _program(), *fixed, *options, verb, *words],
+                self._base,
+                {**self.variables, **(variables or {})},
+                with_input=stdin is not None,
                 private=verb != "push",  # which may write to a remote on a disk that others share
             )
             self._running.add(process)
         try:
-            output, complaint = _finish(process, istream, kill_after_timeout, output_stream)
+            output, complaint = _finish(process, stdin, seconds, meanwhile)
         except BaseException as error:
             _kill(process)
             with suppress(subprocess.TimeoutExpired):
                 process.communicate(timeout=1)
             if isinstance(error, subprocess.TimeoutExpired):
-                raise GitFailed(verb, f"no end after {kill_after_timeout:g} s") from None
+                raise GitFailed(verb, f"no end after {seconds:g} s") from None
             raise
         finally:
             self._running.discard(process)
@@ -174,6 +169,18 @@ class Command(git.Git):
             self._ended = True
             for process in list(self._running):
                 _kill(process)
+
+
+@cache
+def _program() -> str:
+    """Return where git is.
+
+    Raises:
+        GitMissing: there is none.
+    """
+    if found := programs.find("git"):
+        return found
+    raise GitMissing("there is no git on this machine")
 
 
 def _environment() -> dict[str, str]:

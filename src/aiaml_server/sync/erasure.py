@@ -17,7 +17,7 @@ from typing import NamedTuple
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import own_directory, read_regular, remove_own, replace_atomic
 
-from .command import Command
+from .command import Git
 from .rewrite import FILE, Commit, Marks, commits, mark, marks_in, with_copies, without
 
 log = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ class Left(NamedTuple):
 class Erasure:
     """What is forgotten everywhere, for one repository; used by one thread."""
 
-    def __init__(self, git: Command, common: Path) -> None:
+    def __init__(self, git: Git, common: Path) -> None:
         self._git = git
         self._place = common / "aiaml"
         self.marks: Marks = frozenset()
@@ -82,10 +82,10 @@ class Erasure:
         if not commit:
             return frozenset()
         if commit not in self._told:
-            line = self._git.ls_tree("-l", commit, "--", FILE.decode())
+            line = self._git.run("ls-tree", "-l", commit, "--", FILE.decode())
             fields = line.split(None, 4)
             small = len(fields) == 5 and fields[3].isdigit() and int(fields[3]) <= _MOST
-            text = self._git.cat_file("blob", fields[2].decode()) if small else b""
+            text = self._git.run("cat-file", "blob", fields[2].decode()) if small else b""
             self._told = {**dict(list(self._told.items())[-_KNOWN:]), commit: marks_in(text)}
         return self._told[commit]
 
@@ -93,12 +93,14 @@ class Erasure:
 
     def history(self, commit: str, *known: str) -> Sequence[Commit]:
         """Return the commits up to one, but those that lead to known ones; parents come first."""
-        words = ("--no-data", "--reference-excluded-parents", "--show-original-ids")
+        words: tuple[str, ...] = (
+            "--no-data",
+            "--reference-excluded-parents",
+            "--show-original-ids",
+        )
         excluded = [f"^{each}" for each in known]
-        exported = self._git.fast_export(
-            *words, "--reencode=no", "--ignore-missing", commit, *excluded,
-            kill_after_timeout=_SECONDS,
-        )  # fmt: skip
+        words += ("--reencode=no", "--ignore-missing", commit, *excluded)
+        exported = self._git.run("fast-export", *words, seconds=_SECONDS)
         return list(commits(exported))
 
     def cleaned(self, commit: str) -> str:
@@ -119,9 +121,7 @@ class Erasure:
             new = found.tip if found.commits else commit
             if found.stream:
                 words = ("--quiet", "--done", "--force")
-                made = self._git.fast_import(
-                    *words, istream=found.stream, kill_after_timeout=_SECONDS
-                )
+                made = self._git.run("fast-import", *words, stdin=found.stream, seconds=_SECONDS)
                 new = made.decode().strip()
             self._note(commit, new)
         return self._now[commit]
@@ -182,10 +182,10 @@ class Erasure:
             remove_own(self._place / name)
 
 
-def present(git: Command, names: Iterable[bytes]) -> set[bytes]:
+def present(git: Git, names: Iterable[bytes]) -> set[bytes]:
     """Return which objects there are."""
     asked = b"".join(each + b"\n" for each in names)
-    lines = git.cat_file("--batch-check", istream=asked).splitlines() if asked else []
+    lines = git.run("cat-file", "--batch-check", stdin=asked).splitlines() if asked else []
     return {line.split(b" ")[0] for line in lines if not line.endswith(b" missing")}
 
 

@@ -17,7 +17,7 @@ from aiaml_server.errors import AiamlError, MalformedFile
 from aiaml_server.files import make_directory, read_regular, replace_atomic
 
 from .checkout import HIDDEN
-from .command import Command, GitFailed
+from .command import Git, GitFailed
 from .erasure import erased
 from .leaks import objection
 from .rewrite import is_erased
@@ -59,7 +59,7 @@ class Untold(AiamlError, OSError):  # noqa: N818
 class Guard:
     """Says of each file why it must not travel; as a person's choices were when it was made."""
 
-    def __init__(self, base: Path, common: Path, git: Command, *, secrets: bool) -> None:
+    def __init__(self, base: Path, common: Path, git: Git, *, secrets: bool) -> None:
         """Read the choices for the memories in `base`, whose repository is `common`.
 
         Raises:
@@ -152,7 +152,7 @@ def _write(base: Path, text: str) -> None:
     replace_atomic(base / KEEP_LOCAL, text.encode("utf-8", "surrogateescape"), 0o600)
 
 
-def _kept(base: Path, common: Path, git: Command) -> dict[bytes, str]:
+def _kept(base: Path, common: Path, git: Git) -> dict[bytes, str]:
     """Return which files a line names, with where it stands."""
     rules = {
         "info/exclude": _rules(common / "info" / "exclude").replace(HIDDEN, b"#\n"),  # not theirs
@@ -172,7 +172,7 @@ def _kept(base: Path, common: Path, git: Command) -> dict[bytes, str]:
 
 
 def _ignored(
-    rules: Mapping[str, bytes], common: Path, git: Command, names: list[bytes]
+    rules: Mapping[str, bytes], common: Path, git: Git, names: list[bytes]
 ) -> dict[bytes, str]:
     """Ask git which files it would ignore, were none of them in it.
 
@@ -188,13 +188,14 @@ def _ignored(
             (place / path).write_bytes(text)
         for directory in ("objects", "refs"):
             (place / directory).mkdir()
-        words = ["git", "-c", f"core.excludesFile={place / KEEP_LOCAL}", "check-ignore"]
-        words += ["--no-index", "--verbose", "-z", "--stdin"]
+        options = ("-c", f"core.excludesFile={place / KEEP_LOCAL}")
+        words = ("--no-index", "--verbose", "-z", "--stdin")
         variables = {"GIT_DIR": name, "GIT_WORK_TREE": str(place / "tree")}
+        variables["GIT_LITERAL_PATHSPECS"] = "0"
         asked = b"\0".join((*names, b""))
         try:
-            output = git.execute(
-                words, istream=asked, env={**variables, "GIT_LITERAL_PATHSPECS": "0"}
+            output = git.run(
+                "check-ignore", *words, stdin=asked, variables=variables, options=options
             )
         except GitFailed as error:
             if error.output:

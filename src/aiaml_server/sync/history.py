@@ -92,7 +92,7 @@ class History:
             "--encoding=UTF-8",
             f"--format={_FIELDS}",
         )
-        output = self._repository.git.log(*words, *self.heads, "--")
+        output = self._repository.git.run("log", *words, *self.heads, "--")
         fields = iter(output.decode("utf-8", "surrogateescape").split("\0"))
         return [
             Commit(oid, tuple(parents.split()), time_of(time), author, subject)
@@ -128,7 +128,7 @@ class History:
         if not asked:
             return {}
         names = b"".join(entry.oid + b"\n" for entry in asked)
-        answer = self._repository.git.cat_file("--batch-check=%(objectsize)", istream=names)
+        answer = self._repository.git.run("cat-file", "--batch-check=%(objectsize)", stdin=names)
         sizes = zip(asked, answer.splitlines(), strict=True)
         whole = [entry for entry, size in sizes if size.isdigit() and int(size) <= MAX_FILE]
         blobs = self._repository.blobs(whole)
@@ -145,7 +145,7 @@ class History:
 
     def entry(self, commit: str, name: str) -> Entry | None:
         """Return the file of a memory as it was at a commit; None where there was none."""
-        output = self._repository.git.ls_tree("-z", commit, "--", f"files/{name}")
+        output = self._repository.git.run("ls-tree", "-z", commit, "--", f"files/{name}")
         mode, _, rest = output.partition(b" ")
         return Entry(mode, rest.split(b" ")[1].partition(b"\t")[0]) if rest else None
 
@@ -157,7 +157,7 @@ class History:
             return
         names = "".join(f"{each.oid}\n" for each in commits).encode()
         words = ("--stdin", "-c", "-r", "-z", "--raw", "--root", "--no-renames", "--", "files")
-        tokens = iter(self._repository.git.diff_tree(*words, istream=names).split(b"\0"))
+        tokens = iter(self._repository.git.run("diff-tree", *words, stdin=names).split(b"\0"))
         known = {each.oid.encode(): each for each in commits}
         commit, group = commits[0], list[Change]()
         for token in tokens:

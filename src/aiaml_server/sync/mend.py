@@ -51,7 +51,7 @@ def _is_damaged(repository: Repository) -> bool:
     if any(not _NAME.fullmatch(path.read_bytes()) for path in ours.rglob("*") if path.is_file()):
         return True
     try:
-        repository.git.fsck("--no-dangling", "--no-progress")
+        repository.git.run("fsck", "--no-dangling", "--no-progress")
     except GitFailed as complaint:
         # "error in tree …" is about an object that is as it was made, however strange.
         return any(_LOST.match(line) for line in complaint.output.splitlines())
@@ -101,7 +101,7 @@ def _remove_empty(directory: Path) -> None:
 def _set_aside_packs(repository: Repository) -> None:
     for index in (repository.common / "objects" / "pack").glob("*.idx"):
         try:
-            repository.git.verify_pack(str(index))
+            repository.git.run("verify-pack", str(index))
         except GitFailed as error:
             for path in (index, index.with_suffix(".pack")):
                 with suppress(FileNotFoundError):
@@ -116,7 +116,7 @@ def _restore_branches(repository: Repository, objection: Objection) -> None:
     """
     _write_blobs(repository, objection)
     ours = repository.branch()
-    checked_out = quiet(repository.git, "symbolic_ref", "--quiet", "HEAD") or "HEAD"
+    checked_out = quiet(repository.git, "symbolic-ref", "--quiet", "HEAD") or "HEAD"
     _restore(repository, ours, ours)
     if checked_out != ours:
         _restore(repository, checked_out, "HEAD")
@@ -134,7 +134,7 @@ def _restore(repository: Repository, name: str, logged: str) -> None:
     for commit in dict.fromkeys((present, *before, _commit_of(repository, REMOTE))):
         if _is_whole(repository, commit):
             if commit != present:
-                repository.git.update_ref("-m", "aiaml: mend", name, commit)
+                repository.git.run("update-ref", "-m", "aiaml: mend", name, commit)
                 log.warning("%s goes on from commit %s", name, commit)
             return
     if name != "HEAD":
@@ -151,8 +151,8 @@ def _commit_of(repository: Repository, name: str) -> str:
 
 def _is_whole(repository: Repository, commit: str) -> bool:
     try:
-        repository.git.rev_list("--quiet", commit)
-        repository.git.rev_list("--objects", "--quiet", "--no-walk", commit)
+        repository.git.run("rev-list", "--quiet", commit)
+        repository.git.run("rev-list", "--objects", "--quiet", "--no-walk", commit)
     except GitFailed:
         return False
     return bool(commit)
@@ -163,7 +163,7 @@ def _write_blobs(repository: Repository, objection: Objection) -> None:
     paths = sorted((repository.base / "files").glob("*.md"))
     for chunk in in_chunks(_fit(paths, objection), len, len(paths) + 1, _BYTES):
         blobs = (b"blob\ndata %d\n%s\n" % (len(data), data) for data in chunk)
-        repository.git.fast_import("--quiet", "--done", istream=b"".join((*blobs, b"done\n")))
+        repository.git.run("fast-import", "--quiet", "--done", stdin=b"".join((*blobs, b"done\n")))
 
 
 def _fit(paths: Iterable[Path], objection: Objection) -> Iterator[bytes]:
@@ -176,9 +176,9 @@ def _fit(paths: Iterable[Path], objection: Objection) -> Iterator[bytes]:
 
 def _restore_index(repository: Repository) -> None:
     try:
-        repository.git.ls_files("--", "files")
+        repository.git.run("ls-files", "--", "files")
     except GitFailed:
         (repository.directory / "index").rename(repository.directory / "index.damaged")
         log.warning("The index was damaged; it is made anew")
     if not (repository.directory / "index").exists() and _commit_of(repository, "HEAD"):
-        repository.git.read_tree("HEAD")
+        repository.git.run("read-tree", "HEAD")

@@ -73,14 +73,14 @@ class Outgoing:
         """Name the first secret in a message of a commit to be pushed; empty for none."""
         span = f"{theirs}..{ours}" if theirs else ours
         words = ("--no-show-signature", "--format=%B", span, "--")
-        return leak(self._repository.git.log(*words))
+        return leak(self._repository.git.run("log", *words))
 
     def _new(self, theirs: str, ours: str) -> Iterator[tuple[bytes, bytes, int]]:
         """Yield path, name and size of each file that some commit to be pushed has."""
         git = self._repository.git
-        objects = git.rev_list("--objects", ours, *([f"^{theirs}"] if theirs else []))
+        objects = git.run("rev-list", "--objects", ours, *([f"^{theirs}"] if theirs else []))
         asked = "--batch-check=%(objecttype) %(objectname) %(objectsize) %(rest)"
-        for line in git.cat_file(asked, istream=objects).splitlines():
+        for line in git.run("cat-file", asked, stdin=objects).splitlines():
             kind, _, rest = line.partition(b" ")
             if kind == b"blob":
                 oid, size, path = rest.split(b" ", 2)
@@ -91,6 +91,6 @@ class Outgoing:
         """Return a reason with the commit that brought the object in."""
         span = f"{theirs}..{ours}" if theirs else ours
         words = ("--format=%h", "--reverse", f"--find-object={os.fsdecode(oid)}", span, "--")
-        commits = self._repository.git.log(*words).split()
+        commits = self._repository.git.run("log", *words).split()
         also = f", in the commit {commits[0].decode()}" if commits else ""
         return why._replace(sentence=why.sentence + also)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from aiaml_server.files import Lock, check_own, read_own, replace_atomic
 
-from .command import Command, GitFailed
+from .command import Git, GitFailed
 from .erasure import present
 from .replay import SCRATCH
 
@@ -78,7 +78,7 @@ def _state(repository: Repository) -> bytes:
 def _refs(repository: Repository) -> Iterator[tuple[str, str, bool]]:
     """Yield the refs that are not ours: name, object, and whether it is checked out."""
     format_ = "--format=%(HEAD)%(refname) %(objectname)"
-    for line in os.fsdecode(repository.git.for_each_ref(format_)).splitlines():
+    for line in os.fsdecode(repository.git.run("for-each-ref", format_)).splitlines():
         name, _, oid = line[1:].partition(" ")
         if name != repository.branch() and not name.startswith("refs/aiaml/"):
             yield name, oid, line.startswith("*")
@@ -110,9 +110,9 @@ def held(repository: Repository) -> set[bytes]:
     return present(repository.git, repository.erasure.left().files)
 
 
-def _detached(git: Command) -> Iterator[tuple[str, str]]:
+def _detached(git: Git) -> Iterator[tuple[str, str]]:
     """Yield where a commit is checked out that no branch may lead to, and its name."""
-    for part in os.fsdecode(git.worktree("list", "--porcelain")).split("\n\n"):
+    for part in os.fsdecode(git.run("worktree", "list", "--porcelain")).split("\n\n"):
         fields = dict(line.partition(" ")[::2] for line in part.splitlines())
         if "detached" in fields:
             yield fields["worktree"], fields["HEAD"]
@@ -128,12 +128,12 @@ def _called(name: str) -> str:
 def _clean_refs(repository: Repository) -> None:
     """Have no ref of ours lead to a history that was rewritten."""
     git, erasure = repository.git, repository.erasure
-    lines = git.for_each_ref("--format=%(refname) %(objectname)", "refs/aiaml").decode()
+    lines = git.run("for-each-ref", "--format=%(refname) %(objectname)", "refs/aiaml").decode()
     for name, oid in (line.split(" ") for line in lines.splitlines()):
         if name in (SCRATCH, "refs/aiaml/sent"):
-            git.update_ref("-d", name)
+            git.run("update-ref", "-d", name)
         elif name != "refs/aiaml/joining" and (new := erasure.cleaned(oid)) != oid:
-            git.update_ref(name, new) if new else git.update_ref("-d", name)
+            git.run("update-ref", name, new) if new else git.run("update-ref", "-d", name)
     for place in ("aiaml", "aiaml/aside"):  # what the remote has, as it is told when it is asked
         for path in (repository.common / place / "refs").rglob("*"):
             if path.suffix != ".lock" and not path.is_dir() and check_own(path):
@@ -142,15 +142,20 @@ def _clean_refs(repository: Repository) -> None:
                     replace_atomic(path, f"{new}\n".encode(), 0o600) if new else path.unlink()
 
 
-def _objects(git: Command, *roots: str) -> set[bytes]:
+def _objects(git: Git, *roots: str) -> set[bytes]:
     """Return the names of all objects that roots lead to."""
-    output = git.rev_list(
-        "--objects", "--no-object-names", "--missing=allow-any", *roots, kill_after_timeout=_SECONDS
+    output = git.run(
+        "rev-list",
+        "--objects",
+        "--no-object-names",
+        "--missing=allow-any",
+        *roots,
+        seconds=_SECONDS,
     )
     return set(output.split())
 
 
-def _remove(git: Command, objects: Path, names: set[bytes]) -> None:
+def _remove(git: Git, objects: Path, names: set[bytes]) -> None:
     """Remove objects, loose ones and those in packs."""
     for name in names:
         text = name.decode()
@@ -162,7 +167,7 @@ def _remove(git: Command, objects: Path, names: set[bytes]) -> None:
                 _remove_from_pack(git, index, names)
 
 
-def _remove_from_pack(git: Command, index: Path, names: set[bytes]) -> None:
+def _remove_from_pack(git: Git, index: Path, names: set[bytes]) -> None:
     """Have a pack without some objects take the place of another, if that has any of them."""
     has = list(_names_in(git, index))
     kept = [name for name in has if name not in names]
@@ -171,13 +176,13 @@ def _remove_from_pack(git: Command, index: Path, names: set[bytes]) -> None:
     if kept:
         listed = b"".join(name + b"\n" for name in kept)
         words = ("--quiet", str(index.parent / "pack"))
-        git.pack_objects(*words, istream=listed, kill_after_timeout=_SECONDS)
+        git.run("pack-objects", *words, stdin=listed, seconds=_SECONDS)
     with suppress(FileNotFoundError):  # an index of several packs, which git can do without
         (index.parent / "multi-pack-index").unlink()
     for suffix in _BESIDE:
         index.with_suffix(suffix).unlink(missing_ok=True)
 
 
-def _names_in(git: Command, index: Path) -> Iterator[bytes]:
-    for line in git.show_index(istream=index.read_bytes()).splitlines():
+def _names_in(git: Git, index: Path) -> Iterator[bytes]:
+    for line in git.run("show-index", stdin=index.read_bytes()).splitlines():
         yield line.split(b" ")[1]

@@ -9,13 +9,13 @@ import os
 import re
 from pathlib import Path
 
-from .command import Command, GitFailed
+from .command import Git, GitFailed
 
 _NAME = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _REF = re.compile(r"(HEAD|refs/[\w/.-]+)(?:\^\{commit\})?")
 
 
-def name_of(git: Command, directory: Path, common: Path, revision: str) -> str:
+def name_of(git: Git, directory: Path, common: Path, revision: str) -> str:
     """Return the object name that git understands by a revision; empty where there is none.
 
     Args:
@@ -29,7 +29,7 @@ def name_of(git: Command, directory: Path, common: Path, revision: str) -> str:
     """
     match = _REF.fullmatch(revision)
     name = _read(directory, common, match[1]) if match else ""
-    return name or quiet(git, "rev_parse", "--verify", "--quiet", revision)
+    return name or quiet(git, "rev-parse", "--verify", "--quiet", revision)
 
 
 def _read(directory: Path, common: Path, ref: str) -> str:
@@ -40,14 +40,14 @@ def _read(directory: Path, common: Path, ref: str) -> str:
     return text if _NAME.fullmatch(text) else ""
 
 
-def quiet(git: Command, verb: str, *words: str) -> str:
+def quiet(git: Git, verb: str, *words: str) -> str:
     """Ask for a name that may not be there; empty where it is not.
 
     Raises:
         GitFailed: git could not tell.
     """
     try:
-        return os.fsdecode(getattr(git, verb)(*words)).strip()
+        return os.fsdecode(git.run(verb, *words)).strip()
     except GitFailed as error:
         if error.output:
             raise

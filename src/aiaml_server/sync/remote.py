@@ -20,7 +20,7 @@ from urllib.parse import unquote
 from aiaml_server.files import check_own, own_directory, read_own, replace_atomic
 
 from .address import section
-from .command import Command, GitFailed, dying_with_us, ssh_command
+from .command import Git, GitFailed, dying_with_us, ssh_command
 from .problem import problem_of
 from .refs import name_of
 from .repository import MAIN, REMOTE, Repository
@@ -49,7 +49,7 @@ class Remote:
         self._seen = "refs/aiaml/aside" if aside else REMOTE
         self._url = os.path.expanduser(url) if url.startswith("~") else url  # noqa: PTH111
         self._meanwhile = meanwhile
-        self.git = Command(repository.base)
+        self.git = Git(repository.base)
         self.git.secrets = _credentials(self._url)
         self.git.prefix = dying_with_us()
         self._receiving: list[str] = []  # options of a push
@@ -94,7 +94,7 @@ class Remote:
         known = self._known()
         if known and (theirs := self._fetched_main()):
             if theirs != known:
-                self._repository.git.update_ref(self._seen, theirs)
+                self._repository.git.run("update-ref", self._seen, theirs)
             return theirs, True
         refs = self.refs()
         branch = MAIN if MAIN in refs else refs.get("ref: HEAD", "")
@@ -104,7 +104,7 @@ class Remote:
         if theirs != known:
             self._fetch(branch, self.seconds if known else _FIRST * self.seconds)
             theirs = self._known()
-            self._repository.git.update_ref(self._seen, theirs)
+            self._repository.git.run("update-ref", self._seen, theirs)
         return theirs, branch == MAIN
 
     def _fetched_main(self) -> str:
@@ -148,14 +148,14 @@ class Remote:
         if instead_of:
             words.append(f"--force-with-lease={MAIN}:{instead_of}")
         self._call("push", *words, "origin", f"{commit}:{MAIN}")
-        self.git.update_ref(REMOTE, commit)
-        self._repository.git.update_ref(self._seen, commit)
+        self.git.run("update-ref", REMOTE, commit)
+        self._repository.git.run("update-ref", self._seen, commit)
 
     def _commits_up_to(self, commit: str, instead_of: str) -> list[str]:
         """Return the commits that lead from what the remote has to this one."""
         known = "" if instead_of else self._known()
         words = ("--ancestry-path", f"^{known}") if known else ()
-        found: bytes = self._repository.git.rev_list("--reverse", "--first-parent", *words, commit)
+        found = self._repository.git.run("rev-list", "--reverse", "--first-parent", *words, commit)
         return found.decode().split()
 
     def _receive_pack(self) -> list[str]:
@@ -166,7 +166,7 @@ class Remote:
         """
         words = ("--includes", "--get", "core.hooksPath")
         configured = (self._ask("config", f"--{whose}", *words) for whose in ("global", "system"))
-        address = self._ask("ls_remote", "--get-url", "origin")
+        address = self._ask("ls-remote", "--get-url", "origin")
         here = Path(address).is_absolute() or address.startswith("file:") or ":" not in address
         # It is relative to the remote repository, where hooks of a push are run.
         return [f"--receive-pack={_RECEIVE_PACK}"] if here and any(configured) else []
@@ -179,7 +179,7 @@ class Remote:
         Raises:
             GitFailed: it cannot be reached.
         """
-        lines = self._call("ls_remote", "--symref", "origin", "HEAD", "refs/heads/*").decode()
+        lines = self._call("ls-remote", "--symref", "origin", "HEAD", "refs/heads/*").decode()
         refs = {}
         for value, name in (line.split("\t") for line in lines.splitlines() if "\t" in line):
             if value.startswith("ref: "):
@@ -197,7 +197,7 @@ class Remote:
 
     def _ask(self, verb: str, *words: str) -> str:
         try:
-            output: bytes = getattr(self.git, verb)(*words)
+            output = self.git.run(verb, *words)
         except GitFailed:
             return ""
         return output.decode().strip()
@@ -215,16 +215,16 @@ class Remote:
 
         trace.unlink(missing_ok=True)
         try:
-            output: bytes = getattr(self.git, verb)(
+            return self.git.run(
+                verb,
                 *words,
-                kill_after_timeout=seconds or self.seconds,
-                output_stream=meanwhile,
-                env={"GIT_TRACE2_EVENT": str(trace)} if web else {},
+                seconds=seconds or self.seconds,
+                meanwhile=meanwhile,
+                variables={"GIT_TRACE2_EVENT": str(trace)} if web else {},
             )
         finally:
             with suppress(OSError):
                 trace.unlink(missing_ok=True)
-        return output
 
 
 def _helper_waits(trace: Path) -> bool:

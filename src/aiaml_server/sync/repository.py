@@ -28,7 +28,7 @@ from aiaml_server.files import (
 from . import asked, stream
 from .address import git_directories
 from .checkout import BRANCH, MAIN, Checkout, Difference, changes, empty_tree, tree
-from .command import Command, GitFailed
+from .command import Git, GitFailed
 from .disk import Disk, Objection, in_chunks, listing
 from .erasure import Erasure
 from .moves import Moves
@@ -115,7 +115,7 @@ class Repository:
     def __init__(self, base: Path) -> None:
         self.base = base
         self.directory = base / ".git"
-        self.git = Command(base)
+        self.git = Git(base)
         self.common = self.directory  # the same but in a worktree of another repository
         self.held_back: dict[bytes, Problem] = {}  # memories that must not be committed, and why
         self.unfit: dict[bytes, Problem] = {}  # what has a memory's name and is none
@@ -176,8 +176,10 @@ class Repository:
                 _create(self.base / name, text)
         new = self.base / ".git.new"  # takes its name when it is whole
         remove_own(new)  # a link, too: git would make its repository where that leads
-        self.git.init("--quiet", "--template=", str(new))
-        self.git.config("--file", str(new / ".git" / "config"), "include.path", "aiaml/remote")
+        self.git.run("init", "--quiet", "--template=", str(new))
+        self.git.run(
+            "config", "--file", str(new / ".git" / "config"), "include.path", "aiaml/remote"
+        )
         (new / ".git").rename(self.directory)
         new.rmdir()
         log.info("Created a git repository in %s", self.base)
@@ -238,7 +240,7 @@ class Repository:
     def heads(self) -> list[str]:
         """Return that commit, and the one that is checked out where it has memories, too."""
         asked = f"{self.branch()}^{{commit}}\nHEAD:files\nHEAD^{{commit}}\n".encode()
-        answers = self.git.cat_file("--batch-check", istream=asked).decode().splitlines()
+        answers = self.git.run("cat-file", "--batch-check", stdin=asked).decode().splitlines()
         found = ("" if each.endswith("missing") else each.split()[0] for each in answers)
         ours, files, checked_out = found
         return list(dict.fromkeys(filter(None, (ours or self.head(), files and checked_out))))
@@ -257,11 +259,11 @@ class Repository:
         """Count the commits that the remote, as last seen, has not; and those that we have not."""
         ours, theirs = self.head(), self.name_of(REMOTE)
         if not theirs:
-            return int(_text(self.git.rev_list("--count", ours))), 0
+            return int(_text(self.git.run("rev-list", "--count", ours))), 0
         if ours == theirs:
             return 0, 0
         both = f"{ours}...{theirs}"
-        ahead, behind = self.git.rev_list("--left-right", "--count", both).split()
+        ahead, behind = self.git.run("rev-list", "--left-right", "--count", both).split()
         return int(ahead), int(behind)
 
     def ahead_since(self) -> int | None:
@@ -270,7 +272,7 @@ class Repository:
         None where there is none, or none says a time that can be.
         """
         seen = [f"^{REMOTE}"] if self.name_of(REMOTE) else []
-        lines = self.git.rev_list("--timestamp", self.head(), *seen).splitlines()
+        lines = self.git.run("rev-list", "--timestamp", self.head(), *seen).splitlines()
         times = (int(line.split()[0]) for line in lines)
         return min((each for each in times if 0 < each <= time.time()), default=None)
 
@@ -319,9 +321,9 @@ class Repository:
         """Return each path in `files/` with the object name of each version it has had."""
         if head != self._past[0]:
             words = ("--stdin", "-m", "-r", "--root", "-z", "--raw", "--no-renames")
-            commits = self.git.rev_list(head)
-            fields = self.git.diff_tree(
-                *words, "--no-commit-id", "--", "files", istream=commits
+            commits = self.git.run("rev-list", head)
+            fields = self.git.run(
+                "diff-tree", *words, "--no-commit-id", "--", "files", stdin=commits
             ).split(b"\0")
             pairs = zip(fields[::2], fields[1::2], strict=False)
             self._past = head, {(path, meta.split(b" ")[3]) for meta, path in pairs}
@@ -364,7 +366,7 @@ class Repository:
         if not any(self._obstacle):
             self._undo(journal.moves(), head, named)
         disk = self._disk(head)
-        if disk.unlike and self.git.ls_files("--unmerged", "--", "files"):
+        if disk.unlike and self.git.run("ls-files", "--unmerged", "--", "files"):
             raise Busy("a merge has left conflicts in files/: resolve them, then sync goes on")
         # What git takes away or writes just now is not deleted or edited.
         wait = any(self._obstacle) or journal.is_under_way(state)
@@ -491,7 +493,9 @@ class Repository:
         """Return the identity that the person has configured, else one of our own."""
         if not self._identity:
             try:
-                stamped = _text(self.git.var("GIT_COMMITTER_IDENT", env=_ONLY_CONFIGURED))
+                stamped = _text(
+                    self.git.run("var", "GIT_COMMITTER_IDENT", variables=_ONLY_CONFIGURED)
+                )
                 self._identity = stamped.rsplit(" ", 2)[0]
             except GitFailed:
                 self._identity = _IDENTITY
@@ -499,7 +503,9 @@ class Repository:
 
     def _import(self, commits: Iterator[bytes], *words: str) -> str:
         """Write commits; return the name of the last one."""
-        return _text(self.git.fast_import("--quiet", "--done", *words, istream=b"".join(commits)))
+        return _text(
+            self.git.run("fast-import", "--quiet", "--done", *words, stdin=b"".join(commits))
+        )
 
     def _bring_along(self) -> None:
         self._checkout.bring_along(self.held_back.keys() | self.unfit.keys())
@@ -512,7 +518,7 @@ class Repository:
             tip = self.head()
             ours = self._marked(self._both(before, tip, self._followed))
             if ours != tip:
-                self.git.update_ref("-m", "aiaml: go on", self.branch(), ours, tip)
+                self.git.run("update-ref", "-m", "aiaml: go on", self.branch(), ours, tip)
         try:
             for commit in self._checkout.to_follow():
                 self._join(commit, self._followed)
@@ -548,14 +554,14 @@ class Repository:
         if joined == ours:
             return 0
         new = self._changes(ours or self._empty_tree(), joined)
-        self.git.update_ref(JOINING, joined)
+        self.git.run("update-ref", JOINING, joined)
         here = self._check_out(new)
         # What is held back here stays on disk as it is, and is known to come from what was before.
         apart = new.keys() & self.held_back.keys()
         unseen = apart - self._seen.read().keys() if apart else set()
         before = ours or "0" * len(joined)
-        self.git.update_ref("-m", f"aiaml: join {theirs}", self.branch(), joined, before)
-        self.git.update_ref("-d", JOINING)
+        self.git.run("update-ref", "-m", f"aiaml: join {theirs}", self.branch(), joined, before)
+        self.git.run("update-ref", "-d", JOINING)
         was = {path: _sighting(new[path][0]) or Sighting(b"", None) for path in unseen}
         self._seen.note(was | {path: _sighting(new[path][1]) for path in here})
         return len(here)
@@ -579,7 +585,7 @@ class Repository:
         """Whether all that theirs has besides are joins of what is here, as it is here."""
         if self.name_of(f"{ours}^{{tree}}") != self.name_of(f"{theirs}^{{tree}}"):
             return False
-        return not self.git.rev_list("--no-merges", "--max-count=1", theirs, f"^{ours}")
+        return not self.git.run("rev-list", "--no-merges", "--max-count=1", theirs, f"^{ours}")
 
     def _learn(self, ours: str, theirs: str) -> None:
         """Hear from another machine's commit what is forgotten everywhere.
@@ -636,7 +642,7 @@ class Repository:
 
     def author(self, commit: str) -> str:
         """Return the name that a commit is by."""
-        return _text(self.git.log("-1", "--no-show-signature", "--format=%an", commit, "--"))
+        return _text(self.git.run("log", "-1", "--no-show-signature", "--format=%an", commit, "--"))
 
     def cut_logs(self) -> None:
         """Have git's logs of our branches not lead to what they were before."""
@@ -683,14 +689,14 @@ class Repository:
 
     def _deleted(self, commit: str, other: str, by: bytes = b"") -> set[bytes]:
         """Return what was deleted up to a commit, by messages of some beginning, and not before."""
-        commits = self.git.rev_list("--no-merges", commit, f"^{other}")
+        commits = self.git.run("rev-list", "--no-merges", commit, f"^{other}")
         words = ("--stdin", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=D")
-        output = self.git.diff_tree(*words, "--format=%x01%s", "--", "files", istream=commits)
+        output = self.git.run("diff-tree", *words, "--format=%x01%s", "--", "files", stdin=commits)
         found = (each.replace(b"\n", b"\0").split(b"\0") for each in output.split(b"\1")[1:])
         return {path for subject, *paths in found if subject.startswith(by) for path in paths}
 
     def _bases(self, ours: str, theirs: str) -> list[str]:
-        return quiet(self.git, "merge_base", "--all", ours, theirs).split()
+        return quiet(self.git, "merge-base", "--all", ours, theirs).split()
 
     def _sides(self, bases: Sequence[str], ours: str, theirs: str) -> tuple[Changes, Changes]:
         """Return what each side changed since the two parted."""
@@ -759,9 +765,9 @@ class Repository:
         ours = self.head()
         if self.name_of(f"{ours}^{{tree}}") != self.name_of(f"{pushed}^{{tree}}"):
             return False
-        self.git.update_ref("refs/aiaml/unpushed", ours)
+        self.git.run("update-ref", "refs/aiaml/unpushed", ours)
         reason = "aiaml: go on from what was pushed"
-        self.git.update_ref("-m", reason, self.branch(), pushed, ours)
+        self.git.run("update-ref", "-m", reason, self.branch(), pushed, ours)
         self._bring_along()
         return True
 
@@ -770,19 +776,21 @@ class Repository:
         if not oids:
             return {}
         asked = b"".join(oid + b"\n" for oid in oids)
-        return _parted(self.git.cat_file("--batch", istream=asked))
+        return _parted(self.git.run("cat-file", "--batch", stdin=asked))
 
     def _without_join(self, ours: str, theirs: str) -> str:
         """Return what a join of ours joined that never got to the remote; empty if it is none.
 
         Such a join is made anew, instead of being joined with what came after it.
         """
-        said = _text(self.git.log("-1", "--no-show-signature", "--format=%P%n%s", ours, "--"))
+        said = _text(
+            self.git.run("log", "-1", "--no-show-signature", "--format=%P%n%s", ours, "--")
+        )
         parents, _, subject = said.partition("\n")
         first, _, second = parents.partition(" ")
         if subject != stream.JOIN or not second:
             return ""
-        return "" if self.git.rev_list("--max-count=1", second, f"^{theirs}") else first
+        return "" if self.git.run("rev-list", "--max-count=1", second, f"^{theirs}") else first
 
     def _replayed(self, ours: str, theirs: str, mine: Changes, their: Changes) -> str:
         """Return what our commits become on top of theirs; empty where they must be joined.
@@ -795,10 +803,10 @@ class Repository:
             return ""
         if not all(map(is_memory, mine)) or not all(map(is_safe, their)):
             return ""
-        if int(self.git.rev_list("--count", ours, f"^{theirs}")) > MOST:
+        if int(self.git.run("rev-list", "--count", ours, f"^{theirs}")) > MOST:
             return ""
         words = ("--no-data", "--reference-excluded-parents", "--reencode=no")
-        commits = on_top(self.git.fast_export(*words, f"{theirs}..{ours}"), theirs)
+        commits = on_top(self.git.run("fast-export", *words, f"{theirs}..{ours}"), theirs)
         if not commits or known:
             return theirs if commits else ""
         return self._import(iter([commits]), "--force")
@@ -815,7 +823,7 @@ class Repository:
         if not entries:
             return {}
         asked = b"".join(entry.oid + b"\n" for entry in entries)
-        sizes = self.git.cat_file("--batch-check=%(objectsize)", istream=asked).split()
+        sizes = self.git.run("cat-file", "--batch-check=%(objectsize)", stdin=asked).split()
         return dict(zip(entries, map(int, sizes), strict=True))
 
     def _contents(self, entries: Sequence[Entry]) -> dict[Entry, bytes]:

@@ -67,7 +67,7 @@ def survey(settings: Settings) -> Survey:
 
 def useless(version: str) -> Problem | None:
     """Say why sync cannot use this version of git; None where it can."""
-    from .problem import NO_GIT, too_old  # noqa: PLC0415 (imports GitPython)
+    from .problem import NO_GIT, too_old  # noqa: PLC0415
 
     if not version:
         return NO_GIT
@@ -76,11 +76,11 @@ def useless(version: str) -> Problem | None:
 
 def version(base: Path) -> str:
     """Return the version of git; empty where there is none."""
-    from .command import Command, GitMissing  # noqa: PLC0415
+    from .command import Git, GitMissing  # noqa: PLC0415
 
     somewhere = next(each for each in (base, *base.parents) if each.is_dir())
     try:
-        said: bytes = Command(somewhere).version()
+        said = Git(somewhere).run("version")
     except GitMissing:
         return ""
     match = re.search(r"(?<!\d)\d+(\.\d+)+", said.decode("utf-8", "replace"))

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from aiaml_server import programs
 from aiaml_server.files import Lock
 
-from .command import Command, GitFailed, dying_with_us
+from .command import Git, GitFailed, dying_with_us
 from .repository import Repository
 
 log = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ class Tidy:
 
     def __init__(self, repository: Repository) -> None:
         self._repository = repository
-        self._git = Command(repository.base)
+        self._git = Git(repository.base)
         self._git.prefix = [*dying_with_us(), *_nicely()]
         self._thread: threading.Thread | None = None
         self._left = 0  # bytes that the last packing left as they were
@@ -65,7 +65,7 @@ class Tidy:
                 if hold.had:
                     _remove_leftovers(objects / "pack")
                     words = ("-d", "-l", "-q", "--geometric=2")
-                    self._git.repack(*words, kill_after_timeout=_SECONDS)
+                    self._git.run("repack", *words, seconds=_SECONDS)
         except (GitFailed, OSError) as error:
             log.info("The repository was not packed: %s", error)
         self._left = _lying_about(objects).size
