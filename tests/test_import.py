@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -11,10 +12,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -72,7 +75,7 @@ BECOMES = {
     },
     "vault": {
         "vault/2024-02-03.md": "obsidian",
-        "vault/Recipes/Bread.md": "baking weekend recipe/bread recipes",
+        "vault/Recipes/Bread.md": "baking weekend recipe/bread sourdough recipes",
         "vault/Recipes/Starter.md": "starter2 recipes",
     },
     "claude": {
@@ -162,8 +165,8 @@ def test_each_section_can_become_a_memory(bring: Run, bank: Store) -> None:
     said = bring(SOURCES / "plain", "--split", "heading")
     assert [(each["place"], each["content"]) for each in said["new"]] == [
         ("plain/trip.md", "# trip\n\nThings for the trip."),
-        ("plain/trip.md#Lisbon", "# Lisbon\n\nTake the tram."),
-        ("plain/trip.md#Food", "## Food\n\nPastries."),
+        ("plain/trip.md#Lisbon", "# trip › Lisbon\n\nTake the tram."),
+        ("plain/trip.md#Food", "## trip › Lisbon › Food\n\nPastries."),
     ]
     assert len(memories(bank)) == 3
 
@@ -173,8 +176,8 @@ def test_a_heading_inside_code_does_not_split(tmp_path: Path, bring: Run) -> Non
     (tmp_path / "a.md").write_text("# One\n\n```sh\n# two\n```\n\n## Three\nx\n")
     said = bring(tmp_path / "a.md", "--split", "heading")
     assert [each["content"] for each in said["new"]] == [
-        "# One\n\n```sh\n# two\n```",
-        "## Three\nx",
+        "# a › One\n\n```sh\n# two\n```",
+        "## a › One › Three\nx",
     ]
 
 
@@ -220,6 +223,212 @@ def test_a_kind_can_be_named(tmp_path: Path, bring: Run) -> None:
     note = tmp_path / "list.text"
     note.write_text("milk")
     assert bring(note, "--from", "markdown")["new"][0]["content"] == "# list\n\nmilk"
+
+
+# --- nothing is lost --------------------------------------------------------------------------
+
+
+def found(word: str, capsys: pytest.CaptureFixture[str]) -> int:
+    """Return how many memories the search finds by a word."""
+    capsys.readouterr()
+    main(["search", word, "--json"])
+    return len(json.loads(capsys.readouterr().out))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "word", "begins"),
+    [
+        ("Sourdough Levain.md", "## Ingredients\nflour", "levain", "# Sourdough Levain\n\n## Ingr"),
+        ("Levain.md", "# Bread\nflour", "levain", "# Bread\nflour"),
+        ("Levain.md", "## The levain\nflour", "levain", "## The levain\nflour"),
+        ("x.md", "---\ntitle: Levain\n---\n## Parts\nflour", "levain", "# Levain\n\n## Parts"),
+        ("x.md", "---\naliases: [Levain, Lievito]\n---\n# A\nflour", "lievito", "# A\nflour"),
+        ("x.md", "---\nauthor: Poilâne\n---\n# A\nflour", "poilâne", "# A\nflour"),
+        ("x.md", "---\ndescription: by hand\n---\n# A\nflour", "hand", "# A\n\nby hand\n\nflour"),
+        ("1984.md", "# A\nflour", "1984", "# A\nflour"),
+        ("茶.md", "# A\nflour", "茶", "# A\nflour"),
+    ],
+)
+def test_a_note_is_found_by_its_names(
+    name: str,
+    text: str,
+    word: str,
+    begins: str,
+    tmp_path: Path,
+    bring: Run,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The title, the file's name and the aliases are said, in the content or as topics."""
+    (tmp_path / name).write_text(text, "utf-8")
+    assert bring(tmp_path / name)["new"][0]["content"].startswith(begins)
+    assert found(word, capsys) == 1
+
+
+def test_a_section_says_what_stands_above_it(tmp_path: Path, bring: Run) -> None:
+    """A memory of its own would not say of which project it tells."""
+    (tmp_path / "ProjectX.md").write_text("# ProjectX\n## Setup ##\nx\n# Use\ny\n## Setup\nz")
+    said = bring(tmp_path / "ProjectX.md", "--split", "heading")
+    assert [each["content"] for each in said["new"]] == [
+        "## ProjectX › Setup\nx",
+        "# ProjectX › Use\ny",
+        "## ProjectX › Use › Setup\nz",
+    ]
+
+
+def test_every_property_is_kept(tmp_path: Path, bring: Run, bank: Store) -> None:
+    """Nested ones, those that have a name of ours, and names that are no words."""
+    (tmp_path / "a.md").write_text(
+        "---\nmetadata: {type: user, at: [1, {b: 2}]}\nid: 7\n'my: key': x\nempty:\n"
+        "tags: [tea, {deep: er}]\n---\n# a\n"
+    )
+    bring(tmp_path / "a.md", "--from", "markdown")
+    [(name, memory)] = bank.scan()
+    assert memory.extra[2:] == (
+        'metadata: {"type": "user", "at": ["1", {"b": "2"}]}',
+        'source-id: "7"',
+        '"my: key": "x"',
+        'tags: ["tea", {"deep": "er"}]',
+    )
+    loaded = yaml.safe_load(bank.text(name).split("---")[1])
+    assert loaded["metadata"]["at"][1] == {"b": "2"} and loaded["my: key"] == "x"
+
+
+def test_what_there_is_no_room_for_is_named(
+    tmp_path: Path, bring: Run, bank: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A note that is taken in part is no note that was taken."""
+    (tmp_path / "a.md").write_text(f"---\nlong: {'é' * 9_000}\nshort: y\n---\ntext", "utf-8")
+    assert main(["import", str(tmp_path / "a.md"), "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    assert "Taken in part:" in said and "a.md: the property 'long' is too long" in said
+    assert "1 new memory, 1 of them in part" in said
+    partly = bring(tmp_path / "a.md")["partly"]
+    assert [each["reason"] for each in partly] == ["the property 'long' is too long"]
+    assert memories(bank)[0].extra[2:] == ('short: "y"',)
+
+
+def test_a_note_of_properties_only_is_a_memory(tmp_path: Path, bring: Run) -> None:
+    """Books and people are often no more than that; one with a time alone says nothing."""
+    folder = tmp_path / "n"
+    folder.mkdir()
+    (folder / "Emma.md").write_text("---\ntype: book\nby: [Jane, A.]\nat: {shelf: 2}\n---\n")
+    (folder / "Ada.md").write_text("---\ntags: [person]\n---\n")
+    (folder / "new.md").write_text("---\ncreated: 2024-01-02\n---\n")
+    said = bring(folder)
+    assert [each["content"] for each in said["new"]] == [
+        "# Ada\n\n- tags: person",
+        '# Emma\n\n- type: book\n- by: Jane, A.\n- at: {"shelf": "2"}',
+    ]
+    assert reasons(said) == {"n/new.md": "it is empty"}
+
+
+@pytest.mark.parametrize(
+    "hole", ["{{date}}", "{{date:YYYY-MM-DD}}", "{{title}}", "<% tp.file.title %>"]
+)
+def test_a_template_is_named_as_left_out(hole: str, tmp_path: Path, bring: Run) -> None:
+    """It is no note; but one that shows how they are written is."""
+    vault = tmp_path / "vault"
+    (vault / ".obsidian").mkdir(parents=True)
+    (vault / "Daily.md").write_text(f"---\ncreated: {hole}\n---\n# {hole}\n")
+    (vault / "How.md").write_text(f"# How\nWrite `{hole}`:\n\n```\n{hole}\n```\nand {{{{x}}}}.\n")
+    said = bring(vault)
+    assert [each["place"] for each in said["new"]] == ["vault/How.md"]
+    why = f"it is a template ({hole if '{' in hole else '<% tp.'}); `--from markdown` takes it"
+    assert reasons(said) == {"vault/Daily.md": why}
+    assert len(bring(vault, "--from", "markdown")["new"]) == 1
+
+
+def test_all_of_claudes_files_of_a_project_arrive(tmp_path: Path, bring: Run) -> None:
+    """Rules, and those of its folders; what is left out is named."""
+    for name in (
+        "CLAUDE.md",
+        "AGENTS.md",
+        "docs/guide.md",
+        "api/CLAUDE.md",
+        "api/v2/AGENTS.md",
+        "web/.claude/rules/sql.md",
+        "node_modules/x/CLAUDE.md",
+        ".claude/CLAUDE.md",
+        ".claude/rules/style.md",
+        ".claude/rules/web/css.md",
+        ".claude/commands/go.md",
+    ):
+        path = tmp_path / "shop" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"What {name} says.")
+    said = bring(tmp_path / "shop")
+    assert sorted(each["place"] for each in said["new"]) == [
+        "shop/.claude/CLAUDE.md",
+        "shop/.claude/rules/style.md",
+        "shop/.claude/rules/web/css.md",
+        "shop/AGENTS.md",
+        "shop/CLAUDE.md",
+        "shop/api/CLAUDE.md",
+        "shop/api/v2/AGENTS.md",
+        "shop/web/.claude/rules/sql.md",
+    ]
+    assert reasons(said) == {
+        "shop": "other markdown files, which `--from markdown` takes: 1",
+    }
+    assert said["skipped"][0]["reason"] == "what Claude Code runs, in .claude, is no memory: 1"
+
+
+def test_the_rules_of_a_person_arrive(tmp_path: Path, bring: Run) -> None:
+    """Those in `~/.claude`, beside its `CLAUDE.md`."""
+    home = tmp_path / ".claude"
+    (home / "rules").mkdir(parents=True)
+    (home / "rules" / "tests.md").write_text("Test first.")
+    (home / "CLAUDE.md").write_text("Be brief.")
+    assert len(bring(home)["new"]) == 2
+
+
+def test_words_that_say_nothing_are_no_topics(tmp_path: Path, bring: Run) -> None:
+    """What is called "No tags" is about tags."""
+    (tmp_path / "No tags.md").write_text("text")
+    assert bring(tmp_path / "No tags.md")["new"][0]["topics"] == ["tags"]
+
+
+@pytest.mark.parametrize(
+    ("stated", "moment"),
+    [
+        ("24.12.2024", "2024-12-24 00:00"),
+        ("4. 3. 2024 08:05", "2024-03-04 08:05"),
+        ("2024/3/4", "2024-03-04 00:00"),
+        ("20240304", "2024-03-04 00:00"),
+        ("20240304080500", "2024-03-04 08:05"),
+        ("March 3, 2024", "2024-03-03 00:00"),
+        ("Sunday, March 3rd, 2024 at 4:05 PM", "2024-03-03 16:05"),
+        ("Sun, 3 Mar 2024 16:05:06 +0000", "2024-03-03 16:05"),
+        ("3. März 2024", "2024-03-03 00:00"),
+        ("3 de marzo de 2024", "2024-03-03 00:00"),
+        ("12/24/2024 12:05 am", "2024-12-24 00:05"),
+        ("24/12/2024", "2024-12-24 00:00"),
+        ("1710428400", "2024-03-14 15:00"),
+        ("1710428400.5", "2024-03-14 15:00"),
+        ("1710428400000", "2024-03-14 15:00"),
+        ("1710428400000000000", "2024-03-14 15:00"),
+        ("03/04/2024", ""),
+        ("31.02.2024", ""),
+        ("3 Floréal 2024", ""),
+        ("March 3, 2024 maybe", ""),
+        ("12.12.24", ""),
+    ],
+)
+def test_dates_are_read_as_people_write_them(
+    stated: str, moment: str, tmp_path: Path, bring: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that may be two days is not guessed, and is named."""
+    monkeypatch.setenv("TZ", "UTC")
+    if hasattr(time, "tzset"):
+        time.tzset()
+    note = tmp_path / "a.md"
+    note.write_text(f"---\ncreated: {stated}\n---\ntext")
+    os.utime(note, (1612325106, 1612325106))
+    said = bring(note)
+    local = datetime.fromisoformat(moment or "2021-02-03 04:05")
+    assert said["new"][0]["timestamp"].startswith(local.astimezone(timezone.utc).isoformat()[:16])
+    why = [f"created: {stated!r} names no day for certain"]
+    assert [each["reason"] for each in said["partly"]] == ([] if moment else why)
 
 
 # --- what is refused --------------------------------------------------------------------------
@@ -344,6 +553,52 @@ def test_a_changed_note_is_listed_and_added_when_asked(tmp_path: Path, bring: Ru
     assert (said["changed"], [each["place"] for each in said["new"]]) == (["n/a.md"], ["n/b.md"])
     assert [each["place"] for each in bring(note.parent, "--changed")["new"]] == ["n/a.md"]
     assert bring(note.parent, "--changed")["changed"] == []
+
+
+def test_a_renamed_note_is_known_again(tmp_path: Path, bring: Run) -> None:
+    """Its text is the same, and where it was is nothing any more; the preview says so."""
+    note = tmp_path / "n" / "one.md"
+    note.parent.mkdir()
+    note.write_text("---\nx: y\n---\ntext")
+    bring(note.parent)
+    note.rename(note.with_name("two.md"))
+    said = bring(note.parent)
+    assert (said["new"], said["there"]) == ([], ["n/two.md"])
+    assert said["renamed"] == [{"place": "n/two.md", "before": "n/one.md"}]
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_notes_of_one_text_are_two_where_their_names_differ(
+    together: bool, tmp_path: Path, bring: Run, bank: Store
+) -> None:
+    """`Alice.md` and `Bob.md` that hold `#person` are no renamed note, whenever they came."""
+    folder = tmp_path / "n"
+    folder.mkdir()
+    (folder / "Alice.md").write_text("#person")
+    if not together:
+        bring(folder)
+    (folder / "Bob.md").write_text("#person")
+    bring(folder)
+    bring(folder)
+    assert [each.content for each in memories(bank)] == ["# Alice\n\n#person", "# Bob\n\n#person"]
+
+
+@pytest.mark.parametrize("body", ["a line", "## Parts\nflour", "# Title\ntext"])
+@pytest.mark.parametrize("copied", [True, False])
+def test_what_an_earlier_version_imported_is_known(
+    body: str, copied: bool, tmp_path: Path, bring: Run, bank: Store
+) -> None:
+    """Its digest was of the content with the name in it, wherever the note lies now."""
+    content = body if body.startswith("#") else f"# one\n\n{body}"
+    digest = hashlib.sha256(content.encode()).hexdigest()[:16]
+    lines = ('imported-from: "markdown:n/one.md"', f'imported-digest: "{digest}"')
+    old = Memory("a1b2c3d4", "2024-01-01T00:00:00Z", "markdown", "u", ("one",), content, lines)
+    bank.add(old)
+    note = tmp_path / ("m" if copied else "n") / "one.md"
+    note.parent.mkdir()
+    note.write_text(body)
+    said = bring(note.parent)
+    assert (said["new"], len(said["there"])) == ([], 1)
 
 
 @posix

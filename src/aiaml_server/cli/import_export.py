@@ -156,13 +156,17 @@ def _preview(sources: Sequence[Path], kinds: Sequence[str], plan: Plan) -> None:
         out(f"{source}: {KINDS[kind]}")
     _some("New:", [_line(addition) for addition in plan.additions])
     _some("Changed since they were imported (`--changed` adds them as new):", plan.changed)
+    _some("Known under another name:", [f"{now}, before {then}" for now, then in plan.renamed])
+    _some("Taken in part:", [f"{part.place}: {part.reason}" for part in plan.partly])
     _some("Skipped:", [f"{skip.place}: {skip.reason}" for skip in plan.skips])
     if plan.additions:
         agents = sorted({addition.memory.agent for addition in plan.additions})
         users = sorted({addition.memory.user for addition in plan.additions})
         out(f"\nBy {_names(agents)}, about {_names(users)}.")
+    partly = len({part.place for part in plan.partly})
     out(
         f"{'' if plan.additions else chr(10)}{plural(len(plan.additions), 'new memory')}, "
+        f"{f'{partly:,} of them in part, ' if partly else ''}"
         f"{len(plan.there):,} already there, {len(plan.changed):,} changed, "
         f"{len(plan.skips):,} skipped."
     )
@@ -201,6 +205,8 @@ def _as_json(plan: Plan, added: Sequence[Memory], *, done: bool) -> dict[str, An
         ],
         "there": plan.there,
         "changed": plan.changed,
+        "renamed": [{"place": now, "before": then} for now, then in plan.renamed],
+        "partly": [{"place": part.place, "reason": part.reason} for part in plan.partly],
         "skipped": [{"place": skip.place, "reason": skip.reason} for skip in plan.skips],
     }
 

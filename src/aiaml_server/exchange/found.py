@@ -21,6 +21,11 @@ class Note:
         topics: words for it, the best ones first; not yet checked.
         timestamp: when it was made, ISO 8601.
         extra: lines to keep in the memory's frontmatter.
+        said: what it is known again by, without its name; empty where that is the content.
+        former: the content as earlier versions of this program made it; empty for the same.
+        below: the folder that the place is told from; None where there is none to look into.
+        user: the person it is about; empty where the source does not say.
+        lost: what of it is not taken, a phrase each.
     """
 
     kind: str
@@ -30,6 +35,11 @@ class Note:
     topics: tuple[str, ...]
     timestamp: str
     extra: tuple[str, ...] = ()
+    said: str = ""
+    former: str = ""
+    below: Path | None = None
+    user: str = ""
+    lost: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

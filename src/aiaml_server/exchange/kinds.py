@@ -53,9 +53,9 @@ def _own_files(source: Path, reading: Reading) -> Iterator[Found]:
             yield Skip(place(source, path), str(error))
 
 
-def _plain(kind: str, agent: str, *, categories: bool = False) -> Reader:
+def _plain(kind: str, agent: str, *, categories: bool = False, templates: bool = False) -> Reader:
     def read(source: Path, reading: Reading) -> Iterator[Found]:
-        style = Style(kind, agent, reading.split, categories)
+        style = Style(kind, agent, reading.split, categories, templates)
         for path in _markdown(source, reading):
             yield from [path] if isinstance(path, Skip) else notes_in(source, path, style)
 
@@ -70,18 +70,43 @@ def _serena(source: Path, reading: Reading) -> Iterator[Found]:
         yield from [path] if isinstance(path, Skip) else notes_in(top, path, style, about)
 
 
+_CLAUDE_FILES = ("CLAUDE.md", "CLAUDE.local.md", "AGENTS.md")
+
+
 def _claude(source: Path, reading: Reading) -> Iterator[Found]:
     """Read a file, a folder of memories, `~/.claude` with those of all projects, or a project."""
+    projects = sorted(source.glob("projects/*/memory"))
     if not source.is_dir():
         yield from _claude_file(source.parent, source, reading)
     elif (source / "MEMORY.md").is_file():
         yield from _claude_memories(source, reading)
-    else:
-        names = ["CLAUDE.md", "CLAUDE.local.md", ".claude/CLAUDE.md"]
-        for path in filter(Path.is_file, (source / name for name in names)):
-            yield from _claude_file(source, path, reading)
-        for folder in sorted(source.glob("projects/*/memory")):
+    elif projects or source.name == ".claude":
+        for name in (*_CLAUDE_FILES, "rules"):
+            for path in _markdown(source / name, reading) if (source / name).exists() else ():
+                yield from [path] if isinstance(path, Skip) else _claude_file(source, path, reading)
+        for folder in projects:
             yield from _claude_memories(folder, reading)
+    else:
+        yield from _claude_project(source, reading)
+
+
+def _claude_project(source: Path, reading: Reading) -> Iterator[Found]:
+    """Read what is Claude's among a project's files, in all its folders."""
+    run, others = 0, 0
+    for path in markdown_below(source, reading.without, (".claude",)):
+        if isinstance(path, Skip):
+            continue  # what is no markdown is no memory of Claude's either
+        inside = path.relative_to(source).as_posix()
+        if path.name in _CLAUDE_FILES or "/.claude/rules/" in f"/{inside}":
+            yield from _claude_file(source, path, reading)
+        else:
+            run += "/.claude/" in f"/{inside}"
+            others += 1
+    if run:
+        yield Skip(label(source), f"what Claude Code runs, in .claude, is no memory: {run:,}")
+    if others > run:
+        why = "other markdown files, which `--from markdown` takes"
+        yield Skip(label(source), f"{why}: {others - run:,}")
 
 
 def _claude_memories(folder: Path, reading: Reading) -> Iterator[Found]:
@@ -127,7 +152,7 @@ READERS: dict[str, Reader] = {
     "aiaml": _own_files,
     "jsonl": lambda source, _: memories_in(source),
     "mcp-memory": lambda source, _: entities_in(source),
-    "obsidian": _plain("obsidian", "obsidian"),
+    "obsidian": _plain("obsidian", "obsidian", templates=True),
     "serena": _serena,
     "claude": _claude,
     "basic-memory": _plain("basic-memory", "basic-memory", categories=True),
@@ -179,7 +204,7 @@ def _detect_note(source: Path) -> str:
         return "aiaml"
     if ".serena" in source.parts:
         return "serena"
-    if source.name in ("CLAUDE.md", "CLAUDE.local.md", "MEMORY.md"):
+    if source.name in (*_CLAUDE_FILES, "MEMORY.md"):
         return "claude"
     return "basic-memory" if _has_permalink(source) else "markdown"
 
@@ -195,8 +220,8 @@ def _detect_lines(source: Path) -> str | None:
 
 
 def _is_claude(source: Path) -> bool:
-    names = ("MEMORY.md", "CLAUDE.md", "CLAUDE.local.md", ".claude/CLAUDE.md")
-    return any((source / name).is_file() for name in names) or any(source.glob("projects/*/memory"))
+    names = ("MEMORY.md", *_CLAUDE_FILES, ".claude/CLAUDE.md", ".claude/rules")
+    return any((source / name).exists() for name in names) or any(source.glob("projects/*/memory"))
 
 
 def _some(folder: Path) -> list[Path]:

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from aiaml_server.frontmatter import load_yaml
+from aiaml_server.frontmatter import load_yaml, scalar
 
-from .found import Note, Skip
+from .dates import moment_in
+from .found import Note, Skip, printable
 from .walk import first_time, place, read_text
 
 _CREATED = ("created", "created_at", "createdAt", "date", "timestamp", "updated", "modified")
 _TAGS = ("tags", "tag", "keywords", "topics")
-_OURS = frozenset({"id", "timestamp", "agent", "user", "verbatim"})
-_USED = frozenset({*_TAGS, *_OURS, "imported-from", "imported-digest"})
+_NAMES = ("title", "name", "aliases", "alias", "author", "authors")
+_OURS = frozenset(
+    {"id", "timestamp", "agent", "user", "verbatim", "imported-from", "imported-digest"}
+)
 _MAX_HEAD = 32 * 1024  # characters of frontmatter
+_MAX_KEPT = 40 * 1024  # characters of properties in a memory's frontmatter
 _HEAD = re.compile(r"---[ \t]*\n(.*?\n)??(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 
 
@@ -30,12 +34,14 @@ class Style:
         agent: who is taken to have written its notes.
         split: whether each section becomes a note.
         categories: whether `- [category] text` gives a topic, as in basic-memory.
+        templates: whether what holds `{{date}}` is a template, as in Obsidian.
     """
 
     kind: str
     agent: str
     split: bool = False
     categories: bool = False
+    templates: bool = False
 
 
 def notes_in(
@@ -50,31 +56,89 @@ def notes_in(
     except (ValueError, OSError) as error:
         yield Skip(where, str(error))
         return
-    if not body.strip():
+    if style.templates and (sign := _placeholder(text)):
+        yield Skip(where, f"it is a template ({sign}); `--from markdown` takes it")
+        return
+    listed = _listed(fields) if not body.strip() else ""
+    if not (body.strip() or listed):
         yield Skip(where, "it is empty")
         return
-    title = _one_line(fields.get("title") or fields.get("name")) or path.stem
+    stem = printable(path.stem)
+    title = _one_line(fields.get("title") or fields.get("name")) or stem
+    description = _one_line(fields.get("description"))
     folders = [] if path == top else path.relative_to(top).parts[:-1]
     described = [*_named_tags(fields), *_type(fields)]
-    for heading, section in _sections(body) if style.split else [("", body)]:
+    names = [stem, *(text for name in _NAMES for text in _texts(fields.get(name)))]
+    extra, lost = _kept_lines(fields)
+    for headings, section in _sections(body) if style.split else [((), body or listed)]:
         tags = [*described, *_inline_tags(section, categories=style.categories)]
+        content = _named(section.strip(), title, headings, description)
+        below = content.lower()
+        missing = [word for word in words(*names, numbers=True) if word not in below]
+        heading = headings[-1] if headings else ""
         yield Note(
             kind=style.kind,
             agent=style.agent,
             place=f"{where}#{heading}" if heading else where,
-            content=_titled(section.strip(), title, _one_line(fields.get("description"))),
-            topics=(*(tags or words(title)), *words(heading), *words(*folders), *words(*about)),
+            content=content,
+            topics=(
+                *(tags or words(title)),
+                *words(heading),
+                *missing,
+                *words(*folders),
+                *words(*about),
+            ),
             timestamp=made,
-            extra=tuple(_kept_lines(fields)),
+            extra=extra,
+            said=section.strip(),
+            former=_titled(section.strip(), title, description),
+            below=top if path != top else top.parent,
+            lost=(*lost, *_unread_times(fields)),
         )
 
 
+_HEADING = re.compile(r"(#{1,6})[ \t]+(\S.*)")
+
+
+def _named(section: str, title: str, headings: Sequence[str], description: str) -> str:
+    """Have a text begin with its name: the headings above a section, a title that it lacks."""
+    first, _, rest = section.partition("\n")
+    begins = _HEADING.fullmatch(first.rstrip())
+    if begins and headings:
+        path = headings if _says(headings[0], title) else (title, *headings)
+        first = f"{begins[1]} {' › '.join(path)}"
+    elif not begins or (len(begins[1]) > 1 and not _says(begins[2], title)):
+        first, rest = f"# {title}", f"\n{section}"
+    if description not in section and not headings:
+        rest = f"\n{description}\n\n{rest.lstrip()}"
+    return f"{first}\n{rest}".rstrip()
+
+
+def _says(text: str, title: str) -> bool:
+    named = set(words(title, numbers=True))
+    return title.lower() in text.lower() or 0 < len(named & {*words(text, numbers=True)}) == len(
+        named
+    )
+
+
 def _titled(section: str, title: str, description: str) -> str:
-    """Put before a text without a heading what only its name and frontmatter say."""
+    """Return a note's content as earlier versions of this program made it."""
     if re.match(r"#{1,6}\s", section):
         return section
     above = [f"# {title}", *([description] if description not in section else [])]
     return "\n\n".join([*above, section])
+
+
+_PLACEHOLDER = re.compile(r"\{\{ ?(?:date|time|title)(?: ?:[^{}\n]{0,60})? ?\}\}|<%[-_*+~]? ?tp\.")
+
+
+def _placeholder(text: str) -> str:
+    """Return the first sign of Obsidian's templates, outside of code; empty where there is none."""
+    if "{{" not in text and "<%" not in text:
+        return ""
+    prose = "\n".join(line for line, is_prose in _prose(text) if is_prose)
+    found = _PLACEHOLDER.search(re.sub(r"`[^`\n]*`", "`", prose))
+    return found[0] if found else ""
 
 
 # --- frontmatter ------------------------------------------------------------------------------
@@ -120,14 +184,55 @@ def _stated_times(fields: Mapping[str, object], stem: str) -> list[object]:
     return [*(fields.get(name) for name in _CREATED), dated and dated[0]]
 
 
-def _kept_lines(fields: Mapping[str, object]) -> Iterator[str]:
-    """Write the fields that a memory has no place for, each on one line that any YAML reads."""
+def _unread_times(fields: Mapping[str, object]) -> Iterator[str]:
+    """Name the dates that are passed over, up to the one that is taken."""
+    for name in _CREATED:
+        text = fields.get(name)
+        if isinstance(text, str) and text.strip():
+            if moment_in(text) is not None:
+                return
+            yield f"{name}: {text[:40]!r} names no day for certain"
+
+
+def _listed(fields: Mapping[str, object]) -> str:
+    """Return properties as a list, for a note that has nothing else; empty for mere times."""
+    if not any(value for name, value in fields.items() if name not in _CREATED):
+        return ""
+    pairs = (
+        (name, value if isinstance(value, str) else _texts(value) or value)
+        for name, value in fields.items()
+        if value and name not in _TAGS
+    )
+    lines = (f"- {name}: {_flat(value)}" for name, value in pairs)
+    return "\n".join(lines) or f"- tags: {_flat(_named_tags(fields))}"
+
+
+def _flat(value: object) -> str:
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        value = ", ".join(value)
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return " ".join(text.split())
+
+
+def _kept_lines(fields: Mapping[str, object]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Write the fields that a memory has no place for, each on one line that any YAML reads.
+
+    Returns:
+        The lines, and what there is no room for. What would be taken for our own has `source-`
+        before its name.
+    """
+    lines, lost, room = [], [], _MAX_KEPT
     for name, value in fields.items():
-        flat = value if isinstance(value, str) else _texts(value)
-        plain = re.fullmatch(r"[A-Za-z][\w-]{0,63}", name, re.ASCII)
-        line = json.dumps(flat)
-        if plain and flat and name not in _USED and len(line) <= 2000:
-            yield f"{name}: {line}"
+        used = name in _TAGS and (isinstance(value, str) or _texts(value) == value)
+        if used or not value:
+            continue
+        line = f"{scalar(f'source-{name}' if name in _OURS else name)}: {json.dumps(value)}"
+        if len(line) > room or len(name) > 200:
+            lost.append(f"the property {name[:40]!r} is too long")
+        else:
+            room -= len(line)
+            lines.append(line)
+    return tuple(lines), tuple(lost)
 
 
 # --- body -------------------------------------------------------------------------------------
@@ -135,7 +240,7 @@ def _kept_lines(fields: Mapping[str, object]) -> Iterator[str]:
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _TAG = re.compile(r"(?<!\S)#(?=[\w/-]{0,63}[^\W\d])([\w/-]{1,64})")
 _CATEGORY = re.compile(r"\s{0,8}[-*] \[([^\W\d][\w-]{1,63})\] ")
-_SECTION = re.compile(r"#{1,2}[ \t]+(\S.*)")
+_SECTION = re.compile(r"(#{1,2})[ \t]+(\S.*)")
 
 
 def _prose(body: str) -> Iterator[tuple[str, bool]]:
@@ -160,27 +265,41 @@ def _inline_tags(body: str, *, categories: bool) -> Iterator[str]:
             yield category[1]
 
 
-def _sections(body: str) -> Iterator[tuple[str, str]]:
-    """Cut at the headings of the first two levels; leave out those without a text of their own."""
-    heading, lines = "", list[str]()
+def _sections(body: str) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Cut at the headings of the first two levels; leave out those without a text of their own.
+
+    Yields:
+        The headings above each section with its own, and its text.
+    """
+    above: dict[int, str] = {}
+    lines: list[str] = []
     for line, is_prose in [*_prose(body), ("# end", True)]:
         begins = _SECTION.match(line) if is_prose else None
         if not begins:
             lines.append(line)
             continue
-        if any(each.strip() for each in lines[bool(heading) :]):
-            yield heading, "\n".join(lines)
-        heading, lines = begins[1].strip(" \t#")[:200], [line]
+        if any(each.strip() for each in lines[bool(above) :]):
+            yield tuple(above.values()), "\n".join(lines)
+        level = len(begins[1])
+        above = {each: heading for each, heading in above.items() if each < level}
+        above[level], lines = begins[2].strip(" \t#")[:200], [line]
 
 
 _IDLE_WORDS = (
-    "a an and are as at be but by for from how in into is it its my not note notes of on or our "
-    "so that the their then this to was what when where which who why will with you your"
+    "a about an and any are as at be but by can do for from has have how if in into is it its my "
+    "no none not note notes of on or our so some that the their then this to was what when where "
+    "which who why will with you your"
 )
 _IDLE = frozenset(_IDLE_WORDS.split())
 
 
-def words(*texts: str) -> list[str]:
+def words(*texts: str, numbers: bool = False) -> list[str]:
     """Return the words of names and headings that say something, in lower case."""
     found = (word for text in texts for word in re.findall(r"[^\W_]+", text.lower()))
-    return [word for word in found if len(word) > 1 and word not in _IDLE and not word.isdigit()]
+    return [
+        word
+        for word in found
+        if (len(word) > 1 or not word.isascii())
+        and word not in _IDLE
+        and (numbers or not word.isdigit())
+    ]

@@ -3,18 +3,23 @@
 An imported note's memory says where it comes from, in two lines of its frontmatter:
 
     imported-from: "obsidian:vault/Recipes/Bread.md"
-    imported-digest: "5d41402abc4b2a76"
+    imported-digest: "text:5d41402abc4b2a76"
 
-The digest is of the content. A note whose digest the bank has is there already, wherever it stands
-now; a note whose digest is new at a place that the bank knows has changed since it was imported.
+The digest is of the note's text without its name. A note whose digest the bank has for the same
+place is there already; and so is one for whose text the bank knows a place where nothing is any
+more: it was renamed. A note whose digest is new at a place that the bank knows has changed since it
+was imported. Earlier versions took the digest of the content, with the name in it, and wrote it
+without `text:`; so it is still for kinds whose notes have no name beside their text.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from aiaml_server.errors import InvalidInput, MalformedFile
@@ -28,7 +33,7 @@ from aiaml_server.memory import (
 )
 from aiaml_server.store import MAX_FILE
 
-from .found import Found, Kept, Note, Skip, printable
+from .found import Found, Kept, Note, Skip, label, printable
 
 _OWN_ID = re.compile(r"[0-9a-f]{8}")
 _SOURCE = "imported-from: "
@@ -58,12 +63,16 @@ class Plan:
         additions: what will be added, in the order of the source.
         there: places of what the bank has already.
         changed: places of notes that are not as they were when they were imported.
+        renamed: of what the bank has, the place now and the one before.
+        partly: of the additions, what is not taken of them.
         skips: what cannot become a memory.
     """
 
     additions: list[Addition] = field(default_factory=list)
     there: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
+    renamed: list[tuple[str, str]] = field(default_factory=list)
+    partly: list[Skip] = field(default_factory=list)
     skips: list[Skip] = field(default_factory=list)
 
 
@@ -83,16 +92,20 @@ class Planner:
         self._add_changed = changed
         self._ids: set[str] = set()
         self._fingerprints: set[bytes] = set()
-        self._digests: set[str] = set()
-        self._places: set[str] = set()
+        self._places: dict[str, list[str]] = {}  # of each digest: where it was imported from
+        self._sources: set[str] = set()  # those of the bank
+        self._contents: set[tuple[str, str]] = set()  # digests of text and content
         for memory in existing:
             self._learn(memory)
-            self._places.update(line for line in memory.extra if line.startswith(_SOURCE))
+            self._sources.update(line for line in memory.extra if line.startswith(_SOURCE))
 
     def _learn(self, memory: Memory) -> None:
         self._ids.add(memory.id)
         self._fingerprints.add(_fingerprint(memory))
-        self._digests.update(line for line in memory.extra if line.startswith(_DIGEST))
+        for digest in (line for line in memory.extra if line.startswith(_DIGEST)):
+            places = [_place(line) for line in memory.extra if line.startswith(_SOURCE)]
+            self._places.setdefault(digest, []).extend(places)
+            self._contents.add((digest, _digest(memory.content)))
 
     def consider(self, found: Iterable[Found]) -> None:
         """Decide about each, and note it in `plan`."""
@@ -111,12 +124,30 @@ class Planner:
             self.plan.skips.append(Skip(note.place, error.reason))
             return
         source, digest = memory.extra[:2]
-        if digest in self._digests:
+        if self._is_there(note, digest, _digest(memory.content)):
             self.plan.there.append(note.place)
-        elif source in self._places and not self._add_changed:
+        elif source in self._sources and not self._add_changed:
             self.plan.changed.append(note.place)
         else:
             self._add(note.place, memory)
+            self.plan.partly += [Skip(note.place, each) for each in note.lost]
+
+    def _is_there(self, note: Note, digest: str, content: str) -> bool:
+        """Say whether the bank has a note, be it under another name."""
+        earlier = self._places.get(_line(note.former or note.content))
+        if earlier is not None and (
+            note.place in earlier or not all(_stands(place, note) for place in earlier)
+        ):
+            return True  # imported by an earlier version, or of a kind that names no text
+        places = self._places.get(digest, [])
+        if note.place in places or (digest, content) in self._contents:
+            return True
+        for place in places:
+            if _stands(place, note) is False:
+                places.remove(place)
+                self.plan.renamed.append((note.place, place))
+                return True
+        return False
 
     def _consider_kept(self, kept: Kept) -> None:
         memory = kept.memory
@@ -137,6 +168,32 @@ class Planner:
             memory = memory.with_new_id()
         self._learn(memory)
         self.plan.additions.append(Addition(place, memory, remark))
+
+
+def _stands(place: str, note: Note) -> bool | None:
+    """Say whether a place is in a note's source still; None for one of another source."""
+    top = f"{label(note.below)}/" if note.below else ""
+    if not note.below or not place.startswith(top):
+        return None
+    name = place.removeprefix(top)
+    ways = (name, name.partition("#")[0], name.rpartition("#")[0])
+    return any(os.path.lexists(note.below / each) for each in ways if each)
+
+
+def _place(line: str) -> str:
+    """Return the place that a line of the frontmatter names, without its kind."""
+    with suppress(ValueError):
+        source = json.loads(line.removeprefix(_SOURCE))
+        return source.partition(":")[2] if isinstance(source, str) else ""
+    return ""
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def _line(text: str, about: str = "") -> str:
+    return f'{_DIGEST}"{about}{_digest(text)}"'
 
 
 def _fingerprint(memory: Memory) -> bytes:
@@ -167,11 +224,12 @@ def _memory_of(note: Note, user: str) -> Memory:
     ):
         reason = "it is larger than 1 MiB; `--split heading` makes a memory of each section"
         raise InvalidInput("content", reason)
-    memory = Memory.new(note.agent, user, _topics(note), note.content)
-    digest = hashlib.sha256(note.content.encode()).hexdigest()[:16]
+    memory = Memory.new(note.agent, note.user or user, _topics(note), note.content)
     source = json.dumps(f"{note.kind}:{printable(note.place)}")
-    lines = (f"{_SOURCE}{source}", f'{_DIGEST}"{digest}"')
-    return replace(memory, timestamp=note.timestamp, extra=(*lines, *note.extra))
+    digest = _line(note.said, "text:") if note.said else _line(note.content)
+    return replace(
+        memory, timestamp=note.timestamp, extra=(f"{_SOURCE}{source}", digest, *note.extra)
+    )
 
 
 def _topics(note: Note) -> list[str]:

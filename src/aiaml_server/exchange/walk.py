@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import read_regular
-from aiaml_server.moments import in_utc, instant, timestamp
+from aiaml_server.moments import in_utc, timestamp
 
+from .dates import moment_in
 from .found import Skip, label, printable
 
 MARKDOWN = (".md", ".markdown")
@@ -18,14 +19,16 @@ MAX_TEXT = 16 * 1024 * 1024  # bytes of a file of notes
 _NO_NOTES = frozenset({"node_modules"})
 
 
-def markdown_below(top: Path, without: Path | None = None) -> Iterator[Path | Skip]:
+def markdown_below(
+    top: Path, without: Path | None = None, hidden: Sequence[str] = ()
+) -> Iterator[Path | Skip]:
     """Yield the markdown files below a folder, sorted, and what is skipped on the way.
 
-    Hidden files and folders are passed over in silence. Links are not followed, so there are no
-    loops. What is no markdown is counted and told once.
+    Hidden files and folders are passed over in silence, but for names in `hidden`. Links are not
+    followed, so there are no loops. What is no markdown is counted and told once.
     """
     others: Counter[str] = Counter()
-    for found in _files_below(top, without):
+    for found in _files_below(top, without, hidden):
         if isinstance(found, Skip) or found.suffix.lower() in MARKDOWN:
             yield found
         else:
@@ -35,7 +38,7 @@ def markdown_below(top: Path, without: Path | None = None) -> Iterator[Path | Sk
         yield Skip(label(top), f"other files, which are no markdown: {endings}")
 
 
-def _files_below(top: Path, without: Path | None) -> Iterator[Path | Skip]:
+def _files_below(top: Path, without: Path | None, hidden: Sequence[str]) -> Iterator[Path | Skip]:
     stack = [top]
     while stack:
         folder = stack.pop()
@@ -47,7 +50,8 @@ def _files_below(top: Path, without: Path | None) -> Iterator[Path | Skip]:
         folders = []
         for entry in entries:
             path = Path(entry.path)
-            if entry.name.startswith(".") or entry.name in _NO_NOTES:
+            is_hidden = entry.name.startswith(".") and entry.name not in hidden
+            if is_hidden or entry.name in _NO_NOTES:
                 continue
             if entry.is_symlink():
                 yield Skip(place(top, path), "it is a symbolic link")
@@ -98,7 +102,7 @@ def first_time(stated: Iterable[object], path: Path) -> str:
         OSError: the file is gone.
     """
     for text in stated:
-        moment = instant(text) if isinstance(text, str) else None
+        moment = moment_in(text) if isinstance(text, str) else None
         if moment is not None and in_utc(moment):
             return timestamp(moment)
     return timestamp(path.stat().st_mtime_ns // 1000)
