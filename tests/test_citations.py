@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -711,8 +712,17 @@ def test_the_command_does_what_the_tools_do(command: Callable[..., Any], repo: P
     assert said("graph", "--format", "dot", "--type", "supersedes").count(" -> ") == 1
     assert list(answered("graph", second, "--order", "dfs")["nodes"]) == [second, first]
     assert "2 verified, 0 stale" in said("verify")
-    assert "links to it (supersedes)" in said("delete", first)
-    assert answered("delete", second)["deleted"] is True
+    assert "`--yes` says yes" in said("delete", first, code=2)
+    assert "there is no memory mem-x" in said("delete", "mem-x", code=1)
+    deleted = said("delete", first, "--yes")
+    assert "links to it (supersedes)" in deleted
+    git(repo, "add", "memories")
+    file = f"memories/{second}.md"
+    assert answered("delete", second, "--yes")["deleted"] is True
+    assert not (repo / file).exists()
+    back = deleted.splitlines()[-1].partition(": ")[2].replace(first, second)
+    subprocess.run(shlex.split(back), check=True, cwd=below)
+    assert (repo / file).exists()
     assert "words alone" in said("sync-index")
 
 

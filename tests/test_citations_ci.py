@@ -85,7 +85,7 @@ def test_what_is_in_the_one_file_is_all_that_it_needs(tmp_path: Path, repo: Path
     (saved,) = Memories(repo).list().memories
     for line in (
         "list", "search cents", f"get {saved}", "graph", f"graph {saved}", "sync-index",
-        "save again --content x", f"delete {saved}",
+        "save again --content x", f"delete {saved} --yes",
     ):  # fmt: skip
         done = run([*bare, *line.split()], repo)
         assert done.returncode == 0, done.stderr

@@ -36,9 +36,10 @@ class Terminal:
 
     def __init__(self, home: Path, *words: str, **env: str) -> None:
         plain = {key: value for key, value in environment(home).items() if key != "NO_COLOR"}
+        command = words if words[:1] == AIAML[:1] else (*AIAML, *words)
         self.pid, self._terminal = pty.fork()
         if self.pid == 0:
-            os.execve(AIAML[0], [*AIAML, *words], {**plain, "TERM": "xterm", **env})  # noqa: S606
+            os.execve(command[0], command, {**plain, "TERM": "xterm", **env})  # noqa: S606
         self.seen = ""
 
     def read_until(self, text: str, seconds: float = 60.0) -> None:
@@ -279,3 +280,70 @@ def test_a_text_outlives_ctrl_c_after_the_editor(home: Path, tmp_path: Path) -> 
     (kept,) = tmp_path.glob("aiaml-*/*.md")
     assert kept.read_text(encoding="utf-8").endswith("Roses\n")
     assert (home / "store" / "files" / "20260620_120000_3d4e5f6a.md").read_bytes() == before
+
+
+@pytest.fixture
+def code(home: Path) -> Path:
+    """A repository with a memory that cites a line."""
+    repo = home / "code"
+    subprocess.run(["git", "init", "--quiet", str(repo)], check=True)
+    line = "return sum(each.price for each in order.entries if not each.cancelled)  # in cents"
+    (repo / "prices.py").write_text(f"{line}\n")
+    save = ("citations", "save", "Prices are in cents, also those of cancelled orders")
+    words = (*AIAML, *save, "--cite", "prices.py:1", "--content", "x " * 60, "--repo", str(repo))
+    subprocess.run(words, check=True, env=environment(home), capture_output=True)
+    (repo / "prices.py").write_text(line.replace("cents", "euros"))
+    return repo
+
+
+@pytest.mark.parametrize("columns", [80, 40])
+@pytest.mark.parametrize(
+    "verb",
+    [
+        "citations list", "citations search prices", "citations verify", "citations get",
+        "citations graph", "toolsets", "sessions check", "compartments show", "compartments stats",
+    ],
+)  # fmt: skip
+def test_lines_break_between_words(home: Path, code: Path, verb: str, columns: int) -> None:
+    """At any width, so that each word of what is piped stands there whole."""
+    words = verb.split()
+    env = {"COLUMNS": str(columns), "AIAML_COMPARTMENTS_FILE": str(code / "entries.json")}
+    if words[0] == "citations":
+        memory = next(code.glob("memories/mem-*.md")).stem
+        words += [memory] * (words[1] == "get") + ["--repo", str(code)]
+    elif words[0] == "compartments":
+        fill = [sys.executable, str(HERE / "compartments.py"), env["AIAML_COMPARTMENTS_FILE"]]
+        subprocess.run(fill, check=True, capture_output=True)
+    elif words[0] == "sessions":
+        log = code / ".github" / "agent-memory" / "ada" / "logs" / "2026-01-02.md"
+        log.parent.mkdir(parents=True)
+        log.write_text("no log of a day\n")
+        words += [str(code)]
+    environ = {**environment(home), **env}
+    piped = subprocess.run([*AIAML, *words], env=environ, capture_output=True, check=False)
+    said = (piped.stdout + piped.stderr).decode()
+    assert max(map(len, said.splitlines())) > 40, said
+    terminal = Terminal(home, *words, **env, NO_COLOR="1")
+    terminal.code()
+    shown = re.sub("\r(?!\n)[^\n]*\r|\x1b\\[[0-9]*[mK]|\r", "", terminal.seen)
+    for line in shown.splitlines():
+        assert len(line) <= columns or len(line.split()) == 1, line
+    assert set(said.split()) <= set(shown.split())
+
+
+@pytest.mark.parametrize("command", [("-m", "aiaml_server", "citations"),
+                                     ("-m", "aiaml_server.toolsets.citations")])  # fmt: skip
+@pytest.mark.parametrize(("answer", "code_", "left"), [("y\n", 0, 0), ("n\n", 1, 1)])
+def test_deleting_a_citing_memory_asks(
+    home: Path, code: Path, command: tuple[str, ...], answer: str, code_: int, left: int
+) -> None:
+    """Only yes deletes; what is meant is shown before."""
+    (memory,) = code.glob("memories/mem-*.md")
+    words = ("delete", memory.stem, "--repo", str(code))
+    terminal = Terminal(home, sys.executable, *command, *words)
+    terminal.read_until("[y/N]")
+    assert "Prices are in cents" in terminal.seen
+    terminal.type(answer)
+    assert terminal.code() == code_
+    assert len([*code.glob("memories/mem-*.md")]) == left
+    assert ("restore" in terminal.seen) == (not left)

@@ -222,6 +222,44 @@ def one_line(text: str, most: int) -> str:
     return f"{line[:end].rstrip()}…"
 
 
+def wrapped(text: str, hang: int = 0, *, err: bool = False) -> str:
+    """Break lines between words where the terminal would break them anywhere.
+
+    Elsewhere, in a pipe or a file, the text stays as it is: a line is one, to be searched.
+
+    Args:
+        text: what will be shown; each line goes on with its own indentation.
+        hang: by how many columns more it does.
+        err: whether it goes to stderr.
+    """
+    if not (sys.stderr if err else sys.stdout).isatty():
+        return text
+    room = width()
+    return "\n".join(each for line in text.split("\n") for each in broken(line, room, hang))
+
+
+def broken(line: str, room: int, hang: int = 0) -> list[str]:
+    """Return a line's words on lines of so many columns; a word that is longer stays whole."""
+    rest = line.lstrip(" ")
+    indent = len(line) - len(rest)
+    lines = [line[:indent]]
+    used = indent
+    indent = min(indent + hang, room // 2)
+    gap = ""
+    for piece in re.split("( +)", rest):
+        if piece.startswith(" "):
+            gap = piece
+            continue
+        size = columns(marked(unstyled(piece)))
+        if used + len(gap) + size > room and lines[-1].strip(" "):
+            lines.append(" " * indent)
+            used, gap = indent, ""
+        lines[-1] += gap + piece
+        used += len(gap) + size
+        gap = ""
+    return lines
+
+
 def padded(text: str, most: int) -> str:
     """Return a text that takes exactly `most` columns, or `one_line` of it."""
     text = one_line(text, most)

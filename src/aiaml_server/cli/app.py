@@ -28,6 +28,7 @@ from aiaml_server.terminal import (
     note,
     out,
     take_streams,
+    wrapped,
 )
 from aiaml_server.toolset import at
 
@@ -210,7 +211,7 @@ def _misused(name: str, error: click.ClickException) -> int:
 
 def _refused(name: str, error: AiamlError) -> int:
     if isinstance(error, Ended):
-        note(f"{name}: {error}")
+        note(wrapped(f"{name}: {error}", 2, err=True))
         return error.code
     _complain(name, error)
     return USAGE if isinstance(error, (InvalidInput, InvalidSetting)) else REFUSED
@@ -218,7 +219,7 @@ def _refused(name: str, error: AiamlError) -> int:
 
 def _complain(name: str, sentence: object) -> None:
     """Say on one line what went wrong, whatever names are in it."""
-    note(f"{name}: {marked_line(str(sentence))}")
+    note(wrapped(f"{name}: {marked_line(str(sentence))}", 2, err=True))
 
 
 def _mistake(name: str, error: Exception) -> int:

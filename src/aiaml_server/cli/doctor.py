@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
-import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import groupby
@@ -36,7 +34,7 @@ from aiaml_server.terminal import (
     passing,
     plural,
     styled,
-    width,
+    wrapped,
     yes,
 )
 
@@ -62,6 +60,7 @@ CHECKS = {
 _COLOURS = {"ok": "green", "warning": "yellow", "error": "red"}
 _CODES = {"ok": DONE, "warning": NOTHING, "error": REFUSED}
 _SHOWN = 10  # findings with the same remedy, on a screen
+_HANG = 20  # columns of level and check
 
 
 @click.command("doctor")
@@ -117,23 +116,13 @@ def _show(findings: Iterable[Finding]) -> Iterator[Finding]:
         count = 0
         for count, finding in enumerate(group, 1):
             if count <= _SHOWN:
-                line = _wrapped(f"{level:7}  {finding.check:9}  {finding.found}")
+                line = wrapped(f"{level:7}  {finding.check:9}  {finding.found}", _HANG)
                 out(styled(line[:7], _COLOURS[level]) + line[7:])
             yield finding
         if count > _SHOWN:
-            out(f"{'':20}… and {count - _SHOWN:,} more, which `--json` names")
+            out(f"{'':{_HANG}}… and {count - _SHOWN:,} more, which `--json` names")
         if remedy:
-            out(dim(_wrapped(f"{'':20}{remedy}")))
-
-
-def _wrapped(text: str) -> str:
-    """Break a line where the terminal would; elsewhere a finding is one line, to be searched."""
-    if not sys.stdout.isatty():
-        return text
-    indent = " " * 20
-    return textwrap.fill(
-        text, width(), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-    )
+            out(dim(wrapped(f"{'':{_HANG}}{remedy}")))
 
 
 def _summary(found: list[Finding], fixes: int) -> None:
@@ -143,7 +132,7 @@ def _summary(found: list[Finding], fixes: int) -> None:
         return
     words = [plural(count, level) for level, count in counts.items() if count]
     more = f"; `aiaml doctor --fix` can mend {fixes} of them" if fixes else ""
-    note(f"\n{' and '.join(words)}{more}.")
+    note(wrapped(f"\n{' and '.join(words)}{more}.", err=True))
 
 
 def _mended(fixes: list[Fix], *, ask: bool) -> dict[int, str]:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from aiaml_server import toolsets as known
-from aiaml_server.terminal import as_json, bold, dim, out, out_json
+from aiaml_server.terminal import as_json, bold, dim, out, out_json, wrapped
 from aiaml_server.toolset import Door
 
 
@@ -33,8 +33,8 @@ def toolsets(json: bool) -> None:
         return
     for door in doors:
         mark = "  (served when nothing else is asked for)" if door.name in served else ""
-        out(f"{bold(door.name)}  {door.summary}{dim(mark)}")
-        out(f"    {', '.join(door.tools)}")
+        out(wrapped(f"{bold(door.name)}  {door.summary}{dim(mark)}", 4))
+        out(wrapped(f"    {', '.join(door.tools)}"))
         if door.extra:
             state = "not installed" if known.missing(door) else "installed"
             out(f"    needs aiaml-server[{door.extra}]: {state}")

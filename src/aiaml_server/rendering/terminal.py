@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from markdown_it.tree import SyntaxTreeNode
 
 from aiaml_server.invisible import marked, marked_line
-from aiaml_server.terminal import bold, columns, dim, styled, unstyled, width
+from aiaml_server.terminal import bold, broken, columns, dim, styled, unstyled, width
 
 from .commonmark import parsed, shows_all, why_not
 
@@ -179,16 +179,5 @@ _STYLES: dict[str, Style] = {
 
 def _wrapped(text: str, room: int) -> list[str]:
     """Break a text between words; a word that is too long stays whole, to be copied."""
-    lines: list[str] = []
-    for line in text.split("\n"):
-        words: list[str] = []
-        used = 0
-        for word in filter(None, line.split(" ")):
-            size = columns(unstyled(word))
-            if words and used + 1 + size > room:
-                lines.append(" ".join(words))
-                words, used = [], 0
-            used += size + bool(words)
-            words.append(word)
-        lines.append(" ".join(words))
-    return lines
+    lines = (" ".join(filter(None, line.split(" "))) for line in text.split("\n"))
+    return [each for line in lines for each in broken(line, room)]

@@ -15,7 +15,8 @@ from typing import Any
 
 from aiaml_server.invisible import marked, marked_line
 
-from .command import COULD_NOT, VERBS, Option, Verb, run
+from .command import COULD_NOT, VERBS, Kept, Option, Verb, run
+from .failures import Refused
 
 INTERRUPTED, PIPE_CLOSED = 130, 141
 
@@ -36,6 +37,8 @@ class BareScreen:
         """Show an answer of several lines."""
         sys.stdout.write(f"{marked(text)}\n")
 
+    out_source = out_text
+
     def note(self, line: str) -> None:
         """Show a line that is not the answer."""
         sys.stderr.write(f"{marked_line(line)}\n")
@@ -49,6 +52,15 @@ class BareScreen:
     def read(self) -> str:
         """Return what is typed or piped in."""
         return sys.stdin.read()
+
+    def confirm(self, question: str) -> None:
+        """Ask; whoever says no, or is not there, ends the verb."""
+        if not sys.stdin.isatty():
+            raise Refused("there is no terminal to ask on; `--yes` says yes")
+        sys.stderr.write(f"{marked_line(question)} [y/N]: ")
+        sys.stderr.flush()
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            raise Kept("nothing was changed")
 
 
 def parser(prog: str | None = None) -> argparse.ArgumentParser:

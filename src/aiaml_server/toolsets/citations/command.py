@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from . import REPOSITORY, answers, graph
-from .failures import InvalidInput, NotFound, Refused
+from .failures import InvalidInput, MalformedMemory, NotFound, Refused
 from .memories import Memories, Verified, find_root
 from .model import LINK_TYPES, Citation, Link
 
@@ -28,6 +30,9 @@ class Screen(Protocol):
     def out_text(self, text: str) -> None:
         """Show an answer of several lines."""
 
+    def out_source(self, text: str) -> None:
+        """Show several lines that programs take, as they are."""
+
     def note(self, line: str) -> None:
         """Show a line that is not the answer."""
 
@@ -39,6 +44,13 @@ class Screen(Protocol):
 
     def read(self) -> str:
         """Return what is typed or piped in."""
+
+    def confirm(self, question: str) -> None:
+        """Ask; whoever says no, or is not there, ends the verb."""
+
+
+class Kept(Refused):
+    """A person was asked, and said no."""
 
 
 class Option(NamedTuple):
@@ -97,7 +109,7 @@ def run(verb: Verb, screen: Screen, given: Mapping[str, Any]) -> int:
     """Run a verb; return the exit code. What it refuses is a sentence."""
     try:
         return verb.run(screen, given)
-    except NotFound as error:
+    except (NotFound, Kept) as error:
         screen.fail(str(error))
         return STALE
     except Refused as error:
@@ -295,7 +307,7 @@ def _graph(screen: Screen, given: Mapping[str, Any]) -> int:
                     screen.out(f"{'  ' * depth}  -> {edge.type} {edge.target}{gone}")
     else:
         draw = graph.mermaid if given["format"] == "mermaid" else graph.dot
-        screen.out_text(draw(walk, subjects))
+        screen.out_source(draw(walk, subjects))
     return VALID
 
 
@@ -305,8 +317,12 @@ def _depth(given: Mapping[str, Any]) -> int:
 
 def _delete(screen: Screen, given: Mapping[str, Any]) -> int:
     memories = _memories(given)
-    edges = memories.delete(given["id"])
     path = memories.store.path(given["id"])
+    if not given["yes"]:
+        with suppress(MalformedMemory):  # it can be deleted all the same
+            screen.note(f"{given['id']}  {memories.get(given['id']).subject}")
+        screen.confirm(f"Delete {path}?")
+    edges = memories.delete(given["id"])
     if given["json"]:
         names = sorted({each.source for each in edges})
         screen.out_json({"id": given["id"], "path": path, "deleted": True, "referenced_by": names})
@@ -314,6 +330,8 @@ def _delete(screen: Screen, given: Mapping[str, Any]) -> int:
     screen.out(f"deleted {path}")
     for edge in edges:
         screen.note(f"{edge.source} links to it ({edge.type})")
+    words = shlex.join(["git", "-C", str(memories.root), "restore", path])
+    screen.note(f"where git has it, this brings it back: {words}")
     return VALID
 
 
@@ -441,7 +459,7 @@ VERBS = (
     Verb("get", "Show a memory.", ("get mem-prices-1a2b3c4d",), (ID, JSON, REPO), _get),
     Verb(
         "list",
-        "List the memories; those that cannot be read are named.",
+        "List the memories.\n\nThose that cannot be read are named.",
         ("list", "list --tag billing --json"),
         (TAG, JSON, REPO),
         _list,
@@ -466,7 +484,7 @@ VERBS = (
     ),
     Verb(
         "graph",
-        "Show what a memory's links lead to; without ID, where to begin, or a picture of all.",
+        "Show what a memory's links lead to.\n\nWithout ID: where to begin, or a picture of all.",
         (
             "graph",
             "graph mem-prices-1a2b3c4d --depth 2",
@@ -494,14 +512,15 @@ VERBS = (
     ),
     Verb(
         "delete",
-        "Delete a memory's file, and name the links that lead nowhere then.",
-        ("delete mem-prices-1a2b3c4d",),
-        (ID, JSON, REPO),
+        "Delete a memory's file, after asking.\n\nThe links that lead nowhere then are named, and"
+        " how git brings the file back where it was committed.",
+        ("delete mem-prices-1a2b3c4d", "delete mem-prices-1a2b3c4d --yes"),
+        (ID, Option("--yes", "Do not ask."), JSON, REPO),
         _delete,
     ),
     Verb(
         "import-serena",
-        "Take over Serena's memories; without --apply, show what would be done.\n\nThe texts"
+        "Take over Serena's memories.\n\nWithout --apply, show what would be done. The texts"
         " stay byte for byte, the originals stay, and a second run changes nothing.",
         ("import-serena", "import-serena --apply", "import-serena ~/.serena/memories/global"),
         (
@@ -513,7 +532,7 @@ VERBS = (
     ),
     Verb(
         "install-skill",
-        "Give Claude Code a skill: when to search, save, cite and verify.",
+        "Give Claude Code a skill.\n\nIt says when to search, save, cite and verify.",
         ("install-skill", "install-skill --user"),
         (
             Option("--user", "For you in all repositories, instead of this one."),

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from aiaml_server.invisible import marked_line
-from aiaml_server.terminal import note, out, out_json, plural
+from aiaml_server.terminal import confirm, note, out, out_json, plural, wrapped
 from aiaml_server.toolset import Finding
 
 from . import DOOR, REPOSITORY
@@ -17,21 +17,27 @@ from .command import VERBS, Option, Verb, run
 from .failures import InvalidConfig, NoRepository, Refused
 from .memories import Memories, find_root
 
+_HANG = 4  # columns by which what a line goes on with is indented
+
 
 class _Screen:
     """The terminal as all verbs use it."""
 
     def out(self, line: str) -> None:
         """Show a line of an answer."""
-        out(marked_line(line))
+        out(wrapped(marked_line(line), _HANG))
 
     def out_text(self, text: str) -> None:
         """Show an answer of several lines."""
+        out(wrapped(text))
+
+    def out_source(self, text: str) -> None:
+        """Show several lines that programs take, as they are."""
         out(text)
 
     def note(self, line: str) -> None:
         """Show a line that is not the answer."""
-        note(marked_line(line))
+        note(wrapped(marked_line(line), _HANG, err=True))
 
     def fail(self, line: str) -> None:
         """Say why there is no answer, as all verbs do."""
@@ -44,6 +50,10 @@ class _Screen:
     def read(self) -> str:
         """Return what is typed or piped in."""
         return sys.stdin.read()
+
+    def confirm(self, question: str) -> None:
+        """Ask; whoever says no, or is not there, ends the verb."""
+        confirm(marked_line(question))
 
 
 @click.group("citations")

@@ -28,6 +28,7 @@ from aiaml_server.terminal import (
     out,
     out_json,
     plural,
+    wrapped,
     yes,
 )
 from aiaml_server.toolset import Finding
@@ -122,9 +123,9 @@ def show(
     before = None
     for place, entry in found:
         if place != before:
-            out(bold(_name(place)))
+            out(wrapped(bold(_name(place)), 4))
         before = place
-        out(f"  {_line(entry)}".replace("\n", "\n    "))
+        out(wrapped(f"  {_line(entry)}".replace("\n", "\n    "), 2))
     if not found:
         note("There are no such entries.")
         return NOTHING
@@ -240,7 +241,7 @@ def stats(environ: Mapping[str, str], json: bool) -> None:
         count = plural(each.entries, "entry", "entries")
         used = f"{each.characters:,} of {each.limit:,} characters"
         read = f"read {plural(each.accesses, 'time')}, {each.unread:,} never"
-        out(f"{bold(f'{_name(each.place):{wide}}')}  {count}, {used}, {read}")
+        out(wrapped(f"{bold(f'{_name(each.place):{wide}}')}  {count}, {used}, {read}", 4))
     if not rows:
         note("There are no entries.")
 

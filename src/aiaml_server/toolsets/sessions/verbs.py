@@ -24,6 +24,7 @@ from aiaml_server.terminal import (
     out_json,
     plural,
     styled,
+    wrapped,
 )
 from aiaml_server.toolset import Finding
 from aiaml_server.toolsets.sessions import DOOR
@@ -64,7 +65,7 @@ def list_(paths: Sequence[str], json: bool) -> None:
     wide = max((len(each["agent"]) for each in found), default=0)
     for each in found:
         name = f"{each['agent']:{wide}}"
-        out(f"{bold(each['date'])}  {name}  {dim(_shown(each['file']))}")
+        out(wrapped(f"{bold(each['date'])}  {name}  {dim(_shown(each['file']))}", 4))
     if not found:
         note("There are no session logs: an agent starts one with start_session.")
 
@@ -80,7 +81,7 @@ def _logs(paths: Sequence[str]) -> Iterator[dict[str, Any]]:
                 place = Place(str(root), agent)
                 dates = place.dates()
             except Refused as error:
-                note(marked_line(f"{agent}: {error}"))
+                note(wrapped(marked_line(f"{agent}: {error}"), 4, err=True))
                 continue
             for date in dates:
                 file = str(place.shown / place.log(date))
@@ -149,7 +150,7 @@ def check_(paths: Sequence[str], json: bool) -> int:
         return NOTHING if problems else DONE
     for path, remark in found:
         mark = "" if remark.level == "error" else styled(f"{remark.level}: ", "yellow")
-        out(f"{_shown(path)}:{remark.line}: {mark}{marked_line(remark.what)}")
+        out(wrapped(f"{_shown(path)}:{remark.line}: {mark}{marked_line(remark.what)}", 4))
     if problems:
         note(f"{plural(problems, 'problem')} in {plural(len(files), 'file')}.")
         return NOTHING
