@@ -126,7 +126,7 @@ def test_every_row_of_citations_is_measured() -> None:
 
 
 def garden(directory: Path) -> Path:
-    """Write a set with two stores of memories; in the first, "bed" finds seven, newest first."""
+    """Write a set with two stores of memories; in the first, "bed" finds seven, in this order."""
     beds = [f"Bed {number} has {plant}" for number, plant in enumerate(["leek", "kale", "bean"])]
     texts = [*beds, *(f"A bed of {plant}" for plant in ("mint", "sage", "dill", "chard")), "Rain"]
     stores = [
@@ -134,8 +134,8 @@ def garden(directory: Path) -> Path:
             "name": "north",
             "memories": [noted(f"n{at}", at, text) for at, text in enumerate(texts)],
             "questions": [
-                {"id": "north-0", "text": "Which plant?", "relevant": ["n6"]},
-                {"id": "north-1", "text": "Which plants?", "relevant": ["n0", "n7"]},
+                {"id": "north-0", "text": "Which plant?", "relevant": ["n4"]},
+                {"id": "north-1", "text": "Which plants?", "relevant": ["n6", "n7"]},
                 {"id": "north-2", "text": "Which leaf?", "relevant": ["n1"]},
             ],
         },
@@ -152,7 +152,7 @@ def garden(directory: Path) -> Path:
 
 def noted(name: str, day: int, content: str, user: str = "ann") -> dict[str, Any]:
     """Return a memory as such a set has it."""
-    when = f"2024-05-{day + 1:02}T08:00:00"
+    when = f"2024-05-{20 - day:02}T08:00:00"
     return {
         "id": name,
         "timestamp": when,
@@ -177,29 +177,30 @@ def table(printed: str) -> list[list[str]]:
 
 
 def test_keyword_lists_are_scored_by_what_think_finds(tmp_path: Path) -> None:
-    """The right ones are first, seventh and missing, seventh of seven, and found by their user."""
+    """Right are the fifth; the last two, one of which has a word that no other has; the first."""
     data = garden(tmp_path / "data")
-    bed = ["bed"]
-    one = lists(tmp_path / "one.json", north_0=bed, north_1=bed, north_2=["kale"], south_0=["rosa"])
+    given = {"north_0": ["bed"], "north_1": ["bed", "rai"], "north_2": ["kale"]}
+    one = lists(tmp_path / "one.json", **given, south_0=["rosa"])
     [row] = table(run("keywords.py", data, one))
     assert row[:2] == ["garden", "4 of 4"]
-    assert [float(cell.split()[0]) for cell in row[2:5]] == [0.75, 0.875, 0.875]
-    assert row[5:] == ["0.750", "0.750", "0.875", "1"]
+    assert [float(cell.split()[0]) for cell in row[2:5]] == [0.75, 1.0, 1.0]
+    assert row[5:] == ["0.625", "0.875", "1.000", "3"]
 
 
 def test_two_files_of_keyword_lists_are_compared_on_what_both_have(tmp_path: Path) -> None:
-    """Three questions have two lists; one is answered better, one worse, one alike."""
+    """Three questions have two lists; one is answered worse, one better, one alike."""
     data = garden(tmp_path / "data")
-    one = lists(tmp_path / "one.json", north_0=["bed"], north_1=["bed"], north_2=["no"])
-    two = lists(tmp_path / "two.json", north_0=["no"], north_2=["kale"], north_1=["leek", "rain"])
+    both = {"north_0": ["bed"], "north_1": ["bed"], "south_0": ["rosa"]}
+    one = lists(tmp_path / "one.json", **both, north_2=["leek"])
+    two = lists(tmp_path / "two.json", north_0=["no"], north_1=["chard", "rain"], south_0=["rain"])
     rows = table(run("keywords.py", data, one, two))
     assert [row[:5] for row in rows] == [
-        ["garden", "3", "R@5", "0.333", "0.667"],
-        ["garden", "3", "R@10", "0.500", "0.667"],
-        ["garden", "3", "R@25", "0.500", "0.667"],
+        ["garden", "3", "R@5", "0.667", "0.667"],
+        ["garden", "3", "R@10", "0.833", "0.667"],
+        ["garden", "3", "R@25", "0.833", "0.667"],
     ]
-    assert [row[6:] for row in rows] == [["2 : 1", "1.000"]] * 3
-    assert rows[0][5].startswith("+0.333 (")
+    assert [row[6:] for row in rows] == [["1 : 1", "1.000"]] * 3
+    assert rows[1][5].startswith("-0.167 (")
 
 
 @pytest.mark.parametrize(
