@@ -252,8 +252,10 @@ def times(repeats: int) -> Iterator[tuple[str, str, str]]:
             return Memories(place)
 
         question = f"what about the {WORDS[300]} and {WORDS[1_500]}?"
-        label = f"search of {count:,} in a new process : reading the memories"
+        label = f"search of {count:,} in a new process : reading and parsing them"
         yield compare(label, 2, lambda: fresh().search(question), lambda: fresh().list())
+        label = "the same : reading the files' bytes alone"
+        yield compare(label, 10, lambda: fresh().search(question), partial(read_all, place))
         memories.search(question)
         label = "the same in a server : reading the files' bytes"
         yield compare(label, 3, lambda: memories.search(question), partial(read_all, place))

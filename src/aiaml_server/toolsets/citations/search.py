@@ -32,7 +32,9 @@ def rank(memories: Iterable[Memory], query: str, shortest: int = 3) -> list[tupl
     ordered by the words that it shares in its subject, then newest first, then by id.
     """
     asked = set(terms(query, shortest))
-    texts = [(each, asked & _words(each, shortest)) for each in memories]
+    texts = [
+        (each, asked & _words(each.subject, each.content, each.tags, shortest)) for each in memories
+    ]
     having = {word: sum(word in shared for _, shared in texts) for word in asked}
     weight = {word: log(1 + len(texts) / count) for word, count in having.items() if count}
     total = sum(weight.values())
@@ -51,10 +53,8 @@ def rank(memories: Iterable[Memory], query: str, shortest: int = 3) -> list[tupl
 
 
 @lru_cache(10_000)  # a server is asked about the same memories again and again
-def _words(memory: Memory, shortest: int) -> frozenset[str]:
-    return frozenset(
-        terms(f"{memory.subject}\n{memory.content}\n{' '.join(memory.tags)}", shortest)
-    )
+def _words(subject: str, content: str, tags: tuple[str, ...], shortest: int) -> frozenset[str]:
+    return frozenset(terms(f"{subject}\n{content}\n{' '.join(tags)}", shortest))
 
 
 def merged(

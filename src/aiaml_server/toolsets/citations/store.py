@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from .failures import DiskError, InvalidInput, MalformedMemory, NotFound
 from .frontmatter import Document, read
 from .lock import alone
 from .model import KEYS, PREFIX, Memory, identity, is_id, memory
-from .usual import read_values
+from .usual import read_usual
 from .writing import block, updated
 
 MAX_FILE = 1024 * 1024  # bytes
@@ -83,7 +83,7 @@ class Store:
             name[: -len(end)] for name in names if name.startswith(PREFIX) and name.endswith(end)
         )
 
-    def document(self, memory_id: str, reader: Callable[[str], Document] = read) -> Document:
+    def document(self, memory_id: str) -> Document:
         """Return a memory's file.
 
         Raises:
@@ -91,6 +91,13 @@ class Store:
             MalformedMemory: it is no memory.
             DiskError: it cannot be read.
         """
+        text = self._text(memory_id)
+        try:
+            return read(text)
+        except MalformedMemory as error:
+            raise MalformedMemory(f"{self.path(memory_id)}: {error}") from error
+
+    def _text(self, memory_id: str) -> str:
         if not is_id(memory_id):
             raise NotFound(
                 f"there is no memory {memory_id[:150]!r}; ids look like mem-topic-1a2b3c4d"
@@ -106,12 +113,10 @@ class Store:
         except OSError as error:
             raise _refused(self.path(memory_id), error) from error
         try:
-            return reader(data.decode("utf-8"))
+            return data.decode("utf-8")
         except UnicodeDecodeError as error:
             line = data.count(b"\n", 0, error.start) + 1
             raise MalformedMemory(f"{self.path(memory_id)}: line {line} is not UTF-8") from error
-        except MalformedMemory as error:
-            raise MalformedMemory(f"{self.path(memory_id)}: {error}") from error
 
     def get(self, memory_id: str) -> Memory:
         """Return a memory; raises as `document` does."""
@@ -119,9 +124,9 @@ class Store:
         known = self._seen.get(memory_id)
         if known and stamp and known[0] == stamp:
             return known[1]
-        document = self.document(memory_id, read_values)
+        text = self._text(memory_id)
         try:
-            found = memory(document, memory_id)
+            found = read_usual(text, memory_id) or memory(read(text), memory_id)
         except MalformedMemory as error:
             raise MalformedMemory(f"{self.path(memory_id)}: {error}") from error
         if stamp:

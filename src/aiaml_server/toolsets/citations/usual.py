@@ -1,104 +1,124 @@
-"""Reads frontmatter of the shape that this program writes, in a fraction of the time.
+"""Reads a memory of the shape that this program writes, in a fraction of the time.
 
-Maps and lists of maps by two and four spaces, plain scalars of few characters, JSON strings. What
-has any other shape is left to `frontmatter.read`; what has this one is read the same by both.
+The keys in their order, plain scalars of few characters, JSON strings; entries of other keys at the
+end, one line each. What has any other shape is left to `frontmatter.read` and `model.memory`; what
+has this one is read the same by them.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from datetime import datetime
 
-from .frontmatter import UNREADABLE, WORDS, Document, Unknown, read, resolved
-from .nodes import Node, Part
+from .frontmatter import WORDS
+from .model import KEYS, LINK_TYPES, Citation, Link, Memory
 
-_HEAD = re.compile(r"---\n(.*?\n)---\n", re.DOTALL)
-_LINE = re.compile(
-    r"(  - |    |)"
-    r"(?:([a-z]+):(?: (?=.)|$))?"
-    r'("[^"\\]*(?:\\.[^"\\]*)*"|[A-Za-z_](?:[A-Za-z0-9_./@+()-]| (?! ))*(?<! )'
-    r"|[0-9][0-9.TZ:-]*|\[\]|)"
+_QUOTED = (
+    r'"[^"\\\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]*'
+    r'(?:\\.[^"\\\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]*)*"'
+)
+_TEXT = rf"(?:{_QUOTED}|[A-Za-z_](?:[A-Za-z0-9_./@+()-]| (?! ))*(?<! ))"
+_TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z|null"
+_NUMBER = "[1-9][0-9]{0,8}"
+
+
+def _cited(text: str, number: str) -> str:
+    """Return a pattern for a citation, given what to capture its scalars by."""
+    more = (("line", number), ("snippet", text), ("before", text), ("after", text))
+    rest = "".join(rf"(?:\n    {key}: {each})?" for key, each in (*more, ("times", number)))
+    return rf"\n  - path: {text}{rest}"
+
+
+def _linked(kind: str, text: str) -> str:
+    return rf"\n  - type: {kind}\n    target: {text}"
+
+
+_KIND = "|".join(LINK_TYPES)
+_CITATION = re.compile(_cited(f"({_TEXT})", f"({_NUMBER})"))
+_LINK = re.compile(_linked(f"({_KIND})", f"({_TEXT})"))
+_TAG = re.compile(rf"\n  - ({_TEXT})")
+_OTHER = re.compile(rf"\n([a-z_]+): ({_TEXT}|{_TIME})")
+_HEAD = re.compile(
+    rf"---\nid: (?P<id>mem-[A-Za-z0-9._-]+)\nsubject: (?P<subject>{_TEXT})"
+    rf"\ncreated: (?P<created>{_TIME})\nverified: (?P<verified>{_TIME})"
+    rf"\nconfidence: (?P<confidence>[01]\.[0-9]{{1,9}}|null)"
+    rf"\ncitations:(?P<citations> \[\]|(?:{_cited(_TEXT, _NUMBER)})+)"
+    rf"\nlinks:(?P<links> \[\]|(?:{_linked(f'(?:{_KIND})', _TEXT)})+)"
+    rf"\ntags:(?P<tags> \[\]|(?:\n  - {_TEXT})+)"
+    rf"(?P<others>(?:\n[a-z_]+: (?:{_TEXT}|{_TIME}))*)\n---\n"
 )
 
 
-def read_values(text: str) -> Document:
-    """Read a text that begins with frontmatter; of places, only the lines' numbers are right.
+class _Unusual(Exception):  # noqa: N818 (the other reader may know it)
+    """A value that has the shape, and another meaning."""
 
-    Raises:
-        MalformedMemory: as `frontmatter.read` does.
+
+def read_usual(text: str, name: str) -> Memory | None:
+    """Return the memory in a text of the usual shape; None where it has another.
+
+    Args:
+        text: the file's.
+        name: its name, without the ending.
     """
     head = _HEAD.match(text)
-    root = _root(head[1]) if head else None
-    if head and root:
-        return Document(text, root, head.end(1), head.end())
-    return read(text)
-
-
-def _root(head: str) -> Node | None:
-    """Return the map; None where it has another shape."""
-    if UNREADABLE.search(head) or "\r" in head:
+    if not head or head["id"] != name or "\r" in text:
         return None
-    reading = _Reading()
-    for number, line in enumerate(head[:-1].split("\n"), 2):
-        found = _LINE.fullmatch(line)
-        if not found:
-            return None
-        indent, key, written = found.groups()
-        node = _scalar(written, number)
-        if node is None or key in WORDS or not reading.takes(indent, key, written, node):
-            return None
-    value = {key: each.node.value for key, each in reading.entries.items()}
-    return Node(value, "block", 2, 0, 0, "", reading.entries)
-
-
-class _Reading:
-    """What was read so far: the entries, the list at their end, and the map at its end."""
-
-    def __init__(self) -> None:
-        self.entries: dict[str, Part] = {}
-        self._top: Node | None = None
-        self._items: list[Part] = []
-        self._item: dict[str, Part] | None = None
-        self._value: dict[str, Any] = {}
-
-    def takes(self, indent: str, key: str | None, written: str, node: Node) -> bool:
-        """Take in a line, if it has its place here."""
-        part = Part(0, 0, 0, node)
-        if not indent:
-            if key is None or key in self.entries:
-                return False
-            self.entries[key] = part
-            self._top, self._item = None if written else node, None
-        elif not written or self._top is None:
-            return False
-        elif indent == "    ":
-            if self._item is None or key is None or key in self._item:
-                return False
-            self._item[key], self._value[key] = part, node.value
-        else:
-            self._append(self._top, key, part)
-        return True
-
-    def _append(self, top: Node, key: str | None, part: Part) -> None:
-        if top.value is None:
-            self._items = []
-            top.value, top.items = [], self._items
-        self._item = None
-        if key is not None:
-            self._item, self._value = {key: part}, {key: part.node.value}
-            line = part.node.line
-            part = Part(0, 0, 0, Node(self._value, "block", line, 0, 0, "", self._item))
-        top.value.append(part.node.value)
-        self._items.append(part)
-
-
-def _scalar(written: str, line: int) -> Node | None:
     try:
-        if written[:1] == '"':
-            return Node(json.loads(written), "scalar", line, 0, 0)
-        if written == "[]":
-            return Node([], "flow", line, 0, 0)
-        return Node(resolved(written, line), "scalar", line, 0, 0, written)
-    except (ValueError, Unknown):
+        keys = [*KEYS]
+        for key, written in _OTHER.findall(head["others"]):
+            _said(written)
+            keys.append(key)
+        if len({*keys} - WORDS.keys()) < len(keys):
+            return None
+        confidence = None if head["confidence"] == "null" else float(head["confidence"])
+        if confidence is not None and confidence > 1:
+            return None
+        return Memory(
+            id=name,
+            subject=_needed(head["subject"]),
+            content=text[head.end() :].strip("\n"),
+            created=_time(head["created"]),
+            verified=_time(head["verified"]),
+            confidence=confidence,
+            citations=tuple(
+                Citation(
+                    _needed(path),
+                    int(line) if line else None,
+                    _said(snippet) or None,
+                    _said(before) or None,
+                    _said(after) or None,
+                    int(times) if times else None,
+                )
+                for path, line, snippet, before, after, times in _CITATION.findall(
+                    head["citations"]
+                )
+            ),
+            links=tuple(
+                Link(kind, _needed(target)) for kind, target in _LINK.findall(head["links"])
+            ),
+            tags=tuple(map(_said, _TAG.findall(head["tags"]))),
+        )
+    except (_Unusual, ValueError):
         return None
+
+
+def _said(written: str) -> str:
+    if written[:1] == '"':
+        return written[1:-1] if "\\" not in written else str(json.loads(written))
+    if written and written in WORDS:
+        raise _Unusual(written)
+    return written
+
+
+def _needed(written: str) -> str:
+    if not (said := _said(written)).strip():
+        raise _Unusual(written)
+    return said
+
+
+def _time(written: str) -> str:
+    if written == "null":
+        return ""
+    datetime.fromisoformat(written[:-1])
+    return written
