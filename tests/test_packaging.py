@@ -50,6 +50,8 @@ def imported() -> set[str]:
                 names |= {each.name.partition(".")[0] for each in node.names}
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 names.add((node.module or "").partition(".")[0])
+            elif isinstance(node, ast.Call) and ast.unparse(node.func) == "find_spec":
+                names |= {str(each.value) for each in node.args if isinstance(each, ast.Constant)}
     other = names - set(sys.stdlib_module_names) - {"aiaml_server", "tomllib"}
     return {DISTRIBUTIONS.get(name, name).replace("_", "-") for name in other}
 
@@ -140,6 +142,8 @@ def test_uv_runs_the_checkout(tmp_path: Path) -> None:
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Install the wheel into an empty environment, as pip and pipx do; return its programs.
 
+    With the extra that a toolset needs to be served at all, so that it is shown as the others are.
+
     `TEST_RESOLUTION=lowest-direct` takes the oldest packages that it allows.
     """
     environment = tmp_path_factory.mktemp("installed") / "environment"
@@ -149,7 +153,8 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     resolution = os.environ.get("TEST_RESOLUTION", "highest")
     install = [UV, "pip", "install", "--quiet", "--compile-bytecode", "--resolution", resolution]
     python = str(scripts / "python")
-    subprocess.run([*install, "--python", python, str(wheel)], check=True, timeout=300)
+    wanted = f"aiaml-server[semantic] @ {wheel.as_uri()}"
+    subprocess.run([*install, "--python", python, wanted], check=True, timeout=900)
     return scripts
 
 

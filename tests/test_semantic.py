@@ -305,7 +305,7 @@ def test_what_contradicts_is_never_merged_unasked(tmp_path: Path, one: str, othe
     memories = Memories(tmp_path / ".memory", None, Ready(real()), settings)
     memories.store(one)
     assert memories.store(other).created
-    for group in memories.duplicates(0.5):
+    for group in memories.duplicates(0.5)[0]:
         assert group.kind == "similar or contradicting"
     assert memories.list().total == 2
     memories.close()
@@ -316,7 +316,7 @@ def test_merging_unites_and_can_be_undone(memories: Memories) -> None:
     old = memories.store("tea is green", ["a"], "CORE", "fact").memory
     memories.update(old.id, used=True, context="brewing")
     memories.store("is tea green", ["b"])
-    (group,) = memories.duplicates(0.9)
+    ((group,), _) = memories.duplicates(0.9)
     assert [each.id for each in group.memories] == ["project:2", "project:1"]
     one = memories.merge([each.id for each in group.memories])
     assert (one.id, one.content, one.tags) == ("project:2", "is tea green", ("b", "a"))

@@ -11,7 +11,7 @@ from aiaml_server.errors import InvalidSetting
 from aiaml_server.toolset import Door, Variable
 
 DEFAULT = "aiaml"
-NAMES: tuple[str, ...] = (DEFAULT, "sessions", "compartments", "citations")
+NAMES: tuple[str, ...] = (DEFAULT, "sessions", "compartments", "citations", "semantic")
 """Every toolset, in the order in which they are listed and served."""
 
 OPTION = "--toolset"

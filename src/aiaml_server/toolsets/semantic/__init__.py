@@ -51,6 +51,8 @@ DOOR = Door(
         ),
     ),
     build="aiaml_server.toolsets.semantic.tools:build",
+    checks="aiaml_server.toolsets.semantic.checking:checks",
+    demo="aiaml_server.toolsets.semantic.demo:demo",
     extra="semantic",
     needs=("apsw",),
 )

@@ -45,6 +45,7 @@ MOST_HITS = 50
 MOST_LISTED = 200
 LONGEST_QUERY = 10_000  # characters
 BATCH = 16  # memories that are embedded between two looks at the clock
+AT_ONCE = 4  # batches that a call makes where there is no background
 _SELECT = f"SELECT {COLUMNS} FROM memories"
 _NEAR = """
 SELECT vectors.memory_id, 1 - near.distance
@@ -153,12 +154,15 @@ class Memories:
 
         Raises:
             InvalidConfig: the settings are not as they must be.
+            InvalidProject: the project is the home directory.
         """
         self.home, self.project, self.model = home, project, model
         self.config = config.load(home) if settings is None else settings
         self.databases: dict[str, Database] = {}
         if project is not None:
             directory = project / place.NAME
+            if directory == home:
+                raise InvalidProject(f"{project} is the home directory, which is no project")
             self.databases["project"] = Database(
                 directory / place.DATABASE, "project", project.name or "project"
             )
@@ -168,6 +172,7 @@ class Memories:
         self._asked = threading.Lock()
         self._wanted: set[str] = set()  # ids whose vectors are of another model
         self._thread: threading.Thread | None = None
+        self._complete = False  # no memory lacks a vector, as far as is known
 
     @classmethod
     def at(
@@ -238,8 +243,7 @@ class Memories:
         if self.config.check and vectors and embedder:
             similar = self._similar(kept, vectors[0], author_of(embedder), warnings)
         suggestion = suggest(kept.content, kept.tags, kept.priority, kept.scope)
-        if kept.embedding_model is None:
-            self._later()
+        self._later(lacking=kept.embedding_model is None)
         return Stored(kept, there is None, similar, suggestion, warnings)
 
     def _equal(self, sql: apsw.Connection, database: Database, content: str) -> Memory | None:
@@ -341,8 +345,7 @@ class Memories:
             if vectors:
                 warnings += self._set_vectors(sql, database, number, embedder, vectors)
             kept = self._row(sql, database, number)
-        if kept.embedding_model is None:
-            self._later()
+        self._later(lacking=kept.embedding_model is None)
         suggestion = suggest(kept.content, kept.tags, kept.priority, kept.scope)
         return Stored(kept, created=False, suggestion=suggestion, warnings=warnings)
 
@@ -432,7 +435,8 @@ class Memories:
         now = datetime.now(timezone.utc)
         hits = ranking.ranked(found, self.config, now, in_project=self.project is not None)[:limit]
         if author:
-            self._later(each.memory for each in hits if _author(each.memory) != author)
+            other = [each.memory for each in hits if _author(each.memory) not in (None, author)]
+            self._later(other)
         return Found(hits, meaning, list(dict.fromkeys(warnings)))
 
     def _candidates(
@@ -566,17 +570,17 @@ class Memories:
 
     # --- duplicates -------------------------------------------------------------------------------
 
-    def duplicates(self, threshold: float = 0.95) -> Sequence[Group]:
-        """Return groups of memories that resemble each other, within each database.
+    def duplicates(self, threshold: float = 0.95) -> tuple[Sequence[Group], builtins.list[str]]:
+        """Return groups of memories that resemble each other, within each database; and warnings.
 
         Args:
             threshold: the cosine from which on they do.
         """
         if not 0 < threshold <= 1:
             raise InvalidInput("similarity_threshold: must be a number above 0, at most 1")
-        embedder, _ = self._embedder()
+        embedder, warnings = self._embedder()
         groups: list[Group] = []
-        for database in self._there():
+        for database in self._readable(Filters(), warnings):
             with database.reading() as sql:
                 pairs = _equal_pairs(sql, database.name)
                 made_by = (
@@ -592,7 +596,7 @@ class Memories:
                     name: self._row(sql, database, int(name.partition(":")[2])) for name in names
                 }
                 groups += grouped(unique.values(), known)
-        return groups
+        return groups, warnings
 
     def merge(self, memory_ids: Sequence[str]) -> Memory:
         """Make one memory of several of the same database; `undo` takes it back.
@@ -662,7 +666,7 @@ class Memories:
                     numbers.append(database.add(sql, fields))
             sql.execute("DELETE FROM merges WHERE id = ?", (merge,))
             again = [self._row(sql, database, number) for number in numbers]
-        self._later()
+        self._later(lacking=True)
         return again
 
     def _note_merge(
@@ -756,16 +760,19 @@ class Memories:
                     done += 1
         return done
 
-    def _later(self, outdated: Iterable[Memory] = ()) -> None:
+    def _later(self, outdated: Iterable[Memory] = (), *, lacking: bool = False) -> None:
         """Make missing vectors, and those of some memories anew: now, or in the background."""
         if self.model is None:
             return
         with self._asked:
             self._wanted |= {each.id for each in outdated}
+            self._complete = self._complete and not lacking
+            if self._complete and not self._wanted:
+                return
             if self._background:
                 if self._thread is None or not self._thread.is_alive():
                     self._thread = threading.Thread(
-                        target=self._work, args=(1.0,), name="semantic", daemon=True
+                        target=self._work, args=(0.25,), name="semantic", daemon=True
                     )
                     self._thread.start()
                 return
@@ -777,8 +784,10 @@ class Memories:
                 embedder, _ = self._embedder(wait)
                 if embedder is not None:
                     self._renew(embedder)
-                    for _ in self.embed():
-                        if self._closing.is_set():
+                    self._complete = True
+                    for batch, _ in enumerate(self.embed(), 1):
+                        if self._closing.is_set() or (not wait and batch == AT_ONCE):
+                            self._complete = False
                             return
                     return
                 kind = self.model.state().kind if self.model else "off"
@@ -786,6 +795,7 @@ class Memories:
                     return
                 self._closing.wait(0.2)
         except Refused as error:
+            self._complete = False
             log.info("vectors are still to be made: %s", type(error).__name__)
 
     def _renew(self, embedder: Embedder) -> None:

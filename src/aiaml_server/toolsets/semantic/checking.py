@@ -1,0 +1,68 @@
+"""What doctor looks at: the settings, the databases and whether their parts agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from aiaml_server.toolset import Finding, Level
+
+from . import DOOR, PROJECT, config, place
+from .database import Database, rows
+from .failures import Refused, Unavailable
+
+CHECK = "semantic"
+
+
+def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Say whether the settings can be used, and each database is in order."""
+    given = {each.name: each.value(environ) for each in DOOR.variables}[PROJECT]
+    try:
+        home = place.home()
+        config.load(home)
+        project = place.find_project(Path.cwd(), given, by=PROJECT)
+    except Refused as error:
+        yield Finding(CHECK, "error", str(error), error.suggestion)
+        return
+    databases = [Database(home / place.DATABASE, "global")]
+    if project is not None:
+        databases.append(Database(project / place.NAME / place.DATABASE, "project", project.name))
+    for each in databases:
+        if each.there:
+            yield _examined(each)
+        else:
+            yield Finding(CHECK, "ok", f"{each.path}: no memories yet")
+
+
+def _examined(database: Database) -> Finding:
+    try:
+        with database.reading() as sql:
+            said = rows(sql, "PRAGMA integrity_check(1)")[0][0]
+            sql.execute("INSERT INTO words(words, rank) VALUES ('integrity-check', 1)")
+            count = rows(sql, "SELECT count(*) FROM memories")[0][0]
+            pending = rows(sql, "SELECT count(*) FROM memories WHERE embedding_model = ''")[0][0]
+            lost = rows(
+                sql,
+                "SELECT count(*) FROM memories WHERE embedding_model != ''"
+                " AND id NOT IN (SELECT memory_id FROM vectors)",
+            )[0][0]
+    except Refused as error:
+        level: Level = "warning" if isinstance(error, Unavailable) else "error"
+        return Finding(CHECK, level, str(error), error.suggestion)
+    except Exception as error:  # noqa: BLE001 (apsw's, of what is damaged)
+        remedy = "put it back from a backup, or move it away"
+        return Finding(CHECK, "error", f"{database.path}: {error}", remedy)
+    finally:
+        database.close()
+    found = f"{database.path}: {count} memories"
+    if said != "ok":
+        found, remedy = f"{found}, {said}", "put it back from a backup"
+        return Finding(CHECK, "error", found, remedy)
+    if database.problem:
+        found, remedy = f"{found}, by words only: {database.problem}", Unavailable.suggestion
+    elif pending or lost:
+        found = f"{found}, {pending + lost} without a vector"
+        remedy = "they are found by words until `aiaml semantic migrate`"
+    else:
+        return Finding(CHECK, "ok", found)
+    return Finding(CHECK, "warning", found, remedy)

@@ -1,0 +1,62 @@
+"""The demonstration: memories of two kinds, found by what they mean, in a throw-away place."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from aiaml_server.terminal import out
+
+from . import config, place
+from .memories import Memories
+from .model import Model
+
+SECONDS = 20.0  # that the model may take to be loaded
+STORY: tuple[tuple[str, list[str], str], ...] = (
+    ("Prices are kept in cents, since rounding euros lost money twice.", ["billing"], "project"),
+    ("The architecture has three layers; only the lowest one speaks to disks.", [], "project"),
+    ("Ada prefers short answers, with the command first.", ["style"], "global"),
+)
+QUESTIONS = ("rounding of money", "how does Ada like replies?")
+
+
+def demo() -> int:
+    """Show the toolset at work, with the model if it is on this machine; return the exit code."""
+    settings = config.Config(download=False)
+    model = Model(settings, place.home() / "models")
+    with tempfile.TemporaryDirectory(prefix="aiaml-semantic-") as directory:
+        shop = Path(directory).resolve() / "shop"
+        shop.mkdir()
+        play(Memories(shop.parent / "home" / place.NAME, shop, model, settings))
+    return 0
+
+
+def play(memories: Memories) -> None:
+    """Store, resemble, find, and forget."""
+    model = memories.model.ready(SECONDS) if memories.model else None
+    meant = f"meaning ({model.name}) and words" if model else "words alone"
+    out(f"Found by {meant}.")
+    out()
+    for content, tags, scope in STORY:
+        stored = memories.store(content, tags, scope=scope)
+        out(f"store_memory({content!r}, scope={scope!r})")
+        out(f"  -> {stored.memory.id}")
+        if stored.suggestion:
+            out(f"     suggested: {stored.suggestion.priority}, {stored.suggestion.reason}")
+    again = memories.store(
+        "prices are kept in CENTS, since rounding euros lost money twice.", ["x"]
+    )
+    out("the first once more, in other letters and with the tag x:")
+    out(f"  -> {again.memory.id}, tags {', '.join(again.memory.tags)}; nothing was added")
+    out()
+    for question in QUESTIONS:
+        out(f"search_memory({question!r})")
+        found = memories.search(question, 1)
+        for hit in found.hits:
+            out(f"  -> {hit.memory.id}  {hit.memory.content}")
+    memories.delete("global:1")
+    out()
+    out("delete_memory('global:1')")
+    left = ", ".join(each.id for each in memories.list().memories)
+    out(f"  -> {left} are left; of what was forgotten no byte is")
+    memories.close()

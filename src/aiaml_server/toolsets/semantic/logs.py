@@ -1,0 +1,47 @@
+"""`~/.memory/logs`: which calls failed, without a word of what memories say."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from contextlib import suppress
+from datetime import datetime, timezone
+from pathlib import Path
+
+from aiaml_server.errors import AiamlError
+from aiaml_server.files import check_own, open_own, own_directory, take_name
+
+NAME = "semantic.log"
+MOST = 256 * 1024  # bytes of a file; there is one before it
+
+
+def record(home: Path, doing: str, error: BaseException) -> None:
+    """Note that something failed; where that cannot be noted, nothing happens.
+
+    Args:
+        home: the person's directory, `~/.memory`; not made for this.
+        doing: the tool or the hook.
+        error: its kind and its places in the code are noted, never its words.
+    """
+    if not home.is_dir():
+        return
+    kind = type(error).__name__
+    if not isinstance(error, AiamlError):
+        places = traceback.extract_tb(error.__traceback__)[-8:]
+        kind += "".join(f" {Path(each.filename).name}:{each.lineno}" for each in places)
+    moment = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    line = f"{moment} {os.getpid()} {doing} {kind}\n".encode("ascii", "backslashreplace")
+    with suppress(OSError):
+        _append(home / "logs", line)
+
+
+def _append(directory: Path, line: bytes) -> None:
+    own_directory(directory)
+    path = directory / NAME
+    if check_own(path) and path.stat().st_size + len(line) > MOST:
+        take_name(path, path.with_name(f"{NAME}.1"))
+    descriptor = open_own(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    try:
+        os.write(descriptor, line)
+    finally:
+        os.close(descriptor)

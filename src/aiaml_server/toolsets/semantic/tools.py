@@ -1,0 +1,631 @@
+"""The eight tools as agents see them, and the resources."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field
+from typing_extensions import NotRequired, TypedDict
+
+from aiaml_server.errors import AiamlError
+from aiaml_server.toolset import CRASHED, Changed, Resource, Tool, Toolset, repair_surrogates
+
+from . import PROJECT, answers, config, importing, logs, memory, place, words
+from .duplicates import EQUAL
+from .failures import Refused
+from .filters import SORTS, Filters
+from .memories import LIMITS, MOST_LISTED, Memories
+from .model import Model, Provider
+
+
+class Failure(TypedDict, total=False):
+    """What every tool answers when it fails: a kind of a closed list, and what to do."""
+
+    success: bool
+    error: str
+    message: str
+    suggestion: str
+
+
+_CLOSED = ConfigDict(extra="forbid")  # a key that nobody knows is refused, not dropped
+_Moment = Annotated[
+    str, Field(description="A date or time in ISO 8601; as `to`, a date is its whole day.")
+]
+DateRange = TypedDict("DateRange", {"from": NotRequired[_Moment], "to": NotRequired[_Moment]})
+DateRange.__pydantic_config__ = _CLOSED  # type: ignore[attr-defined]
+_Priority = Annotated[str, Field(json_schema_extra={"enum": list(memory.PRIORITIES)})]
+_Source = Annotated[str, Field(json_schema_extra={"enum": list(memory.SOURCES)})]
+_Scope = Annotated[str, Field(json_schema_extra={"enum": list(memory.SCOPES)})]
+
+
+class Wanted(TypedDict, total=False):
+    """What memories must be like."""
+
+    __pydantic_config__ = _CLOSED  # type: ignore[misc]
+
+    tags: Annotated[list[str], Field(description="They have all of these.")]
+    priority: _Priority
+    date_range: DateRange
+    category: str
+    source: _Source
+    project_id: str
+    scope: _Scope
+
+
+class MemoryShape(TypedDict):
+    """A memory with all its metadata."""
+
+    id: str
+    content: str
+    priority: str
+    category: str | None
+    tags: list[str]
+    scope: str
+    project_id: str | None
+    source: str
+    path: str | None
+    created_at: str
+    updated_at: str
+    content_hash: str
+    embedding_model: str | None
+    embedding_model_version: str | None
+    embedding_dimension: int | None
+    access_count: int
+    last_accessed_at: str | None
+    usage_contexts: list[str]
+
+
+class Breakdown(TypedDict):
+    """What a score is made of."""
+
+    similarity: float
+    recency: float
+    priority: float
+    usage: float
+    project_boost: float
+    cosine: float | None
+    bm25: float
+
+
+class HitShape(MemoryShape):
+    """A memory that was found."""
+
+    score: float
+    weak: bool
+    breakdown: Breakdown
+
+
+class SuggestionShape(TypedDict):
+    """A priority that the words suggest."""
+
+    priority: str
+    reason: str
+
+
+class SimilarShape(TypedDict):
+    """A memory that resembles the one that was stored."""
+
+    memory_id: str
+    content: str
+    cosine: float | None
+
+
+class StoreResult(Failure, total=False):
+    """What `store_memory` answers."""
+
+    memory_id: str
+    content_hash: str
+    created: bool
+    embedded: bool
+    priority: str
+    tags: list[str]
+    similar: list[SimilarShape]
+    offer: str
+    priority_suggestion: SuggestionShape
+    warnings: list[str]
+
+
+class SearchResult(Failure, total=False):
+    """What `search_memory` answers."""
+
+    memories: list[HitShape]
+    meaning: bool
+    warnings: list[str]
+
+
+class ListResult(Failure, total=False):
+    """What `list_memories` answers."""
+
+    memories: list[MemoryShape]
+    total: int
+    next_cursor: str | None
+    warnings: list[str]
+
+
+class DeleteResult(Failure, total=False):
+    """What `delete_memory` answers."""
+
+    deleted: list[str]
+
+
+class UpdateResult(Failure, total=False):
+    """What `update_memory` answers."""
+
+    memory: MemoryShape
+    priority_suggestion: SuggestionShape
+    warnings: list[str]
+
+
+class PairShape(TypedDict):
+    """Two memories that resemble each other."""
+
+    first: str
+    second: str
+    cosine: float | None
+
+
+class MergeSuggestion(TypedDict):
+    """What a group would become."""
+
+    merge: list[str]
+    keeps: str
+    priority: str
+    category: str | None
+    tags: list[str]
+    advice: str
+
+
+class GroupShape(TypedDict):
+    """Memories that resemble each other."""
+
+    kind: str
+    memories: list[MemoryShape]
+    pairs: list[PairShape]
+    merge_suggestion: MergeSuggestion
+
+
+class DeduplicateResult(Failure, total=False):
+    """What `deduplicate_memories` answers."""
+
+    groups: list[GroupShape]
+    merged: list[MemoryShape]
+    warnings: list[str]
+
+
+class CandidateShape(TypedDict):
+    """What would become a memory."""
+
+    path: str
+    line: int
+    content: str
+    tags: list[str]
+    priority: str
+    category: str | None
+    is_new: bool
+
+
+class SkippedShape(TypedDict):
+    """A file of which nothing is taken."""
+
+    path: str
+    reason: str
+
+
+class ImportResult(Failure, total=False):
+    """What `import_markdown_memories` answers."""
+
+    imported: bool
+    memory_ids: list[str]
+    already: int
+    new: int
+    candidates: list[CandidateShape]
+    skipped: list[SkippedShape]
+    warnings: list[str]
+
+
+class MigrateResult(Failure, total=False):
+    """What `migrate_embeddings` answers."""
+
+    done: int
+    left: int
+    finished: bool
+
+
+_Tags = Field(description="Words to filter by.", examples=[["billing", "api"]])
+_PriorityField = Field(
+    description="CORE, HIGH, NORMAL or LOW.",
+    examples=["NORMAL", "HIGH"],
+    json_schema_extra={"enum": [*memory.PRIORITIES, None]},
+)
+_CategoryField = Field(description="A word for its kind.", examples=["decision", "preference"])
+_SourceField = Field(
+    description="What it comes from.",
+    examples=["manual", "auto_decision"],
+    json_schema_extra={"enum": [*memory.SOURCES, None]},
+)
+_FiltersField = Field(
+    description="Only memories that are like this.",
+    examples=[{"tags": ["api"], "priority": "HIGH", "date_range": {"from": "2026-01-01"}}],
+)
+_Limit = Field(strict=True, description="At most so many.", examples=[5])
+Id = Annotated[str, Field(description="The memory's id.", examples=["project:12", "global:3"])]
+_FILTERS = "an object with some of tags, priority, date_range, category, source, project_id, scope"
+RULES = {
+    "content": "text",
+    "updated_content": "text, or nothing",
+    "tags": "a list of texts, or nothing",
+    "priority": f"one of {', '.join(memory.PRIORITIES)}, or nothing",
+    "category": "text, or nothing",
+    "source": f"one of {', '.join(memory.SOURCES)}, or nothing",
+    "scope": "project or global, or nothing",
+    "query": "words or a question, as text",
+    "limit": "a whole number from 1, or nothing",
+    "filters": f"{_FILTERS}, or nothing; date_range is {{from, to}} in ISO 8601",
+    "context": "text, or nothing",
+    "sort_by": f"one of {', '.join(SORTS)}",
+    "cursor": "the next_cursor of an earlier answer, or nothing",
+    "memory_id": "an id such as project:12, as text",
+    "content_hash": "a memory's content_hash, as text, or nothing",
+    "used": "true or false",
+    "similarity_threshold": "a number above 0, at most 1",
+    "auto_merge": "true or false",
+    "merge": "a list of two or more ids, or nothing",
+    "file_paths": "a list of paths, or nothing for what a scan finds",
+    "confirm_import": "true or false",
+}
+
+
+def build(values: Mapping[str, Any]) -> Toolset:
+    """Return the toolset, from its settings by variable."""
+    calls = SemanticTools(values[PROJECT])
+    reads = {"reads": True, "repeatable": True}
+    return Toolset(
+        instructions=words.INSTRUCTIONS,
+        brief=words.BRIEF,
+        tools=(
+            _tool(calls, calls.store_memory, words.STORE, StoreResult, repeatable=True),
+            _tool(calls, calls.search_memory, words.SEARCH, SearchResult, **reads),
+            _tool(calls, calls.list_memories, words.LIST, ListResult, **reads),
+            _tool(calls, calls.delete_memory, words.DELETE, DeleteResult, destroys=True),
+            _tool(calls, calls.update_memory, words.UPDATE, UpdateResult, destroys=True),
+            _tool(
+                calls,
+                calls.deduplicate_memories,
+                words.DEDUPLICATE,
+                DeduplicateResult,
+                destroys=True,
+            ),
+            _tool(
+                calls,
+                calls.import_markdown_memories,
+                words.IMPORT,
+                ImportResult,
+                repeatable=True,
+            ),
+            _tool(calls, calls.migrate_embeddings, words.MIGRATE, MigrateResult, repeatable=True),
+        ),
+        resources=(
+            Resource("memory://core", "core", "The CORE memories.", calls.core, "text/markdown"),
+            Resource("memory://high", "high", "The HIGH memories.", calls.high, "text/markdown"),
+            Resource(
+                "memory://project/{project_id}",
+                "project",
+                "The memories of a project, by its id.",
+                calls.of_project,
+                "text/markdown",
+            ),
+        ),
+        opened=calls.opened,
+    )
+
+
+def _tool(
+    calls: SemanticTools, call: Callable[..., Any], description: str, shape: type, **hints: bool
+) -> Tool:
+    name = call.__name__
+    rules = {each: RULES[each] for each in inspect.signature(call).parameters}
+    title = name.replace("_", " ").capitalize()
+    return Tool(name, title, description, calls.noted(call), shape, rules, failure, **hints)
+
+
+def failure(error: AiamlError | None) -> Failure:
+    """Return what every tool answers when it fails: a kind of the closed list, and what to do."""
+    if error is None:
+        kind, sentence = "InternalError", CRASHED
+        suggestion = "Look at the server's log, and at ~/.memory/logs."
+    else:
+        kind = type(error).__name__ if isinstance(error, Refused) else "InvalidInput"
+        sentence = repair_surrogates(str(error))
+        suggestion = error.suggestion if isinstance(error, Refused) else Refused.suggestion
+    return {"success": False, "error": kind, "message": sentence, "suggestion": suggestion}
+
+
+class SemanticTools:
+    """The tools' functions."""
+
+    def __init__(self, project: str = "") -> None:
+        """Take the project's directory; where none is named, it is found at each call."""
+        self._project = project
+        self._lock = threading.Lock()
+        self._open: Memories | None = None
+        self._model: tuple[tuple[Any, ...], Provider] | None = None
+        self._offered: set[Path | None] = set()
+
+    @contextmanager
+    def opened(self, _changed: Changed) -> Iterator[None]:
+        """Close at the end what calls have opened."""
+        try:
+            yield
+        finally:
+            if self._open is not None:
+                self._open.close()
+
+    def noted(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a call whose failures are noted in the log."""
+
+        @wraps(call)
+        def noting(**given: Any) -> Any:
+            try:
+                return call(**given)
+            except Exception as error:
+                logs.record(place.home(), call.__name__, error)
+                raise
+
+        return noting
+
+    def _memories(self) -> Memories:
+        """Return the memories, as the settings are now."""
+        home = place.home()
+        project = place.find_project(Path.cwd(), self._project, by=PROJECT)
+        settings = config.load(home)
+        with self._lock:
+            held = self._open
+            if held is None or (held.home, held.project, held.config) != (home, project, settings):
+                if held is not None:
+                    held.close()
+                held = Memories(home, project, self._provider(settings), settings, background=True)
+                self._open = held
+        return held
+
+    def _provider(self, settings: config.Config) -> Provider:
+        """Return the model that the settings name, the same as long as they do."""
+        wanted = (settings.model, settings.path, settings.dimension, settings.device,
+                  settings.download)  # fmt: skip
+        if self._model is None or self._model[0] != wanted:
+            self._model = (wanted, Model(settings, place.home() / "models"))
+        return self._model[1]
+
+    def _offer(self, memories: Memories) -> list[str]:
+        """Return a sentence that offers an import, once for each project that has no memories."""
+        if memories.project in self._offered:
+            return []
+        self._offered.add(memories.project)
+        sentence = importing.offer(memories)
+        return [sentence] if sentence else []
+
+    def store_memory(
+        self,
+        content: Annotated[
+            str,
+            Field(
+                description="One fact, decision or solution, in one to three sentences.",
+                examples=["Prices are in cents until they are shown, since euros lost rounding."],
+            ),
+        ],
+        tags: Annotated[list[str] | None, _Tags] = None,
+        priority: Annotated[str | None, _PriorityField] = None,
+        category: Annotated[str | None, _CategoryField] = None,
+        source: Annotated[str | None, _SourceField] = None,
+        scope: Annotated[
+            str | None,
+            Field(
+                description="project, the default where one is active, or global.",
+                examples=["global"],
+                json_schema_extra={"enum": [*memory.SCOPES, None]},
+            ),
+        ] = None,
+    ) -> Any:
+        """Store a memory."""
+        memories = self._memories()
+        offer = self._offer(memories)
+        stored = memories.store(content, tags or (), priority, category, source or "manual", scope)
+        stored.warnings += offer
+        return answers.stored(stored)
+
+    def search_memory(
+        self,
+        query: Annotated[
+            str,
+            Field(
+                description="A question, or a few words.",
+                examples=["how is authentication set up?", "rounding prices"],
+            ),
+        ],
+        limit: Annotated[int | None, _Limit] = None,
+        filters: Annotated[Wanted | None, _FiltersField] = None,
+        context: Annotated[
+            str,
+            Field(
+                description="What it is for, which says how many are given where no limit is: "
+                "explicit 10 (unless the settings say otherwise), session_start 8, auto_trigger 5.",
+                examples=["explicit", "auto_trigger"],
+                json_schema_extra={"enum": list(LIMITS)},
+            ),
+        ] = "explicit",
+    ) -> Any:
+        """Find memories."""
+        memories = self._memories()
+        found = memories.search(query, limit, _filters(filters), context)
+        found.warnings += self._offer(memories)
+        return answers.found(found)
+
+    def list_memories(
+        self,
+        filters: Annotated[Wanted | None, _FiltersField] = None,
+        sort_by: Annotated[
+            str,
+            Field(
+                description="The highest first, then the newest.",
+                examples=["priority"],
+                json_schema_extra={"enum": list(SORTS)},
+            ),
+        ] = "created_at",
+        limit: Annotated[int, _Limit] = 20,
+        cursor: Annotated[
+            str | None,
+            Field(description="The next_cursor of the page before.", examples=["WyJjcmVhdGVk"]),
+        ] = None,
+    ) -> Any:
+        """List memories."""
+        memories = self._memories()
+        page = memories.list(_filters(filters), sort_by, limit, cursor)
+        page.warnings += self._offer(memories)
+        return answers.listed(page)
+
+    def delete_memory(
+        self,
+        memory_id: Annotated[
+            str | None, Field(description="The memory's id.", examples=["project:12"])
+        ] = None,
+        content_hash: Annotated[
+            str | None, Field(description="Or its content_hash.", examples=["0f3c…"])
+        ] = None,
+    ) -> Any:
+        """Delete a memory."""
+        return {"success": True, "deleted": self._memories().delete(memory_id, content_hash)}
+
+    def update_memory(
+        self,
+        memory_id: Id,
+        updated_content: Annotated[
+            str | None,
+            Field(description="Another text.", examples=["Prices are in tenths of a cent."]),
+        ] = None,
+        tags: Annotated[list[str] | None, _Tags] = None,
+        priority: Annotated[str | None, _PriorityField] = None,
+        category: Annotated[str | None, _CategoryField] = None,
+        source: Annotated[str | None, _SourceField] = None,
+        used: Annotated[
+            bool, Field(strict=True, description="That it has helped.", examples=[True])
+        ] = False,
+        context: Annotated[
+            str | None,
+            Field(description="What it has helped with.", examples=["rounding invoices"]),
+        ] = None,
+    ) -> Any:
+        """Change a memory."""
+        return answers.updated(
+            self._memories().update(
+                memory_id, updated_content, tags, priority, category, source,
+                used=used, context=context,
+            )
+        )  # fmt: skip
+
+    def deduplicate_memories(
+        self,
+        similarity_threshold: Annotated[
+            float, Field(description="The cosine from which on two resemble.", examples=[0.9])
+        ] = 0.95,
+        auto_merge: Annotated[
+            bool,
+            Field(
+                strict=True,
+                description="Merge what is equal but for case and white space.",
+                examples=[True],
+            ),
+        ] = False,
+        merge: Annotated[
+            list[str] | None,
+            Field(
+                description="Merge exactly these, which were looked at.",
+                examples=[["project:3", "project:8"]],
+            ),
+        ] = None,
+    ) -> Any:
+        """Find what resembles, and merge what is named."""
+        memories = self._memories()
+        merged = [memories.merge(merge)] if merge is not None else []
+        groups, warnings = memories.duplicates(similarity_threshold)
+        if auto_merge:
+            equal = [each for each in groups if each.kind == EQUAL]
+            merged += [memories.merge([one.id for one in each.memories]) for each in equal]
+            groups = [each for each in groups if each.kind != EQUAL]
+        return {
+            "success": True,
+            "groups": [answers.group(each) for each in groups],
+            "merged": [answers.whole(each) for each in merged],
+            "warnings": warnings,
+        }
+
+    def import_markdown_memories(
+        self,
+        file_paths: Annotated[
+            list[str] | None,
+            Field(
+                description="Files or directories of the project; what a scan finds (MEMORY.md, "
+                "NOTES.md, ADR-*.md, .claude/*.md) where none are given.",
+                examples=[["NOTES.md", "docs/adr"]],
+            ),
+        ] = None,
+        confirm_import: Annotated[
+            bool,
+            Field(
+                strict=True,
+                description="Store what a preview has shown as new.",
+                examples=[False],
+            ),
+        ] = False,
+    ) -> Any:
+        """Show or take over what markdown files hold."""
+        memories = self._memories()
+        if confirm_import:
+            return answers.imported(importing.run(memories, file_paths))
+        return answers.previewed(importing.preview(memories, file_paths))
+
+    def migrate_embeddings(
+        self,
+        limit: Annotated[int, _Limit] = 256,
+    ) -> Any:
+        """Make vectors anew."""
+        memories = self._memories()
+        done = left = 0
+        for step in memories.embed(outdated=True, wait=30.0):
+            done, left = step
+            if done >= limit:
+                break
+        return {"success": True, "done": done, "left": left, "finished": left == 0}
+
+    def core(self) -> str:
+        """Return the CORE memories."""
+        return self._resource("CORE memories", Filters(priority="CORE"))
+
+    def high(self) -> str:
+        """Return the HIGH memories."""
+        return self._resource("HIGH memories", Filters(priority="HIGH"))
+
+    def of_project(self, project_id: str) -> str:
+        """Return a project's memories.
+
+        Raises:
+            LookupError: there are none, or it is another project.
+        """
+        text = self._resource(f"Memories of {project_id}", Filters(project_id=project_id))
+        if text.endswith("(none)\n"):
+            raise LookupError(project_id)
+        return text
+
+    def _resource(self, title: str, filters: Filters) -> str:
+        page = self._memories().list(filters, "priority", MOST_LISTED)
+        return answers.resource(title, page)
+
+
+def _filters(given: Wanted | None) -> Filters:
+    held: dict[str, Any] = {**(given or {})}
+    span = held.pop("date_range", {})
+    return Filters(**held, since=span.get("from"), until=span.get("to"))
