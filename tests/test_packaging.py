@@ -6,9 +6,13 @@ import ast
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
+from email.message import Message
+from email.parser import BytesParser
 from pathlib import Path
 
 import pytest
@@ -96,6 +100,109 @@ def test_the_wheel_holds_the_package_and_its_facts(wheel: Path) -> None:
     assert any(requirement.startswith("mcp[cli]") for requirement in required)
     for requirement in required:
         assert ">=" in requirement and ",<" in requirement.replace("<", ",<", 1), requirement
+
+
+@pytest.fixture(scope="module")
+def twice(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Build what a release has, twice: in two places, of files with other times and modes."""
+    done = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    names = [name for name in done.stdout.split("\0") if name and (ROOT / name).is_file()]
+    built: list[Path] = []
+    for number in (1, 2):
+        place = tmp_path_factory.mktemp("twice") / ("source" * number)
+        for name in names:
+            target = place / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / name, target)
+            os.utime(target, (10**9 * number, 10**9 * number))
+            target.chmod((0o600, 0o664)[number - 1] | target.stat().st_mode & 0o111)
+        out = place.parent / "dist"
+        build = [UV, "build", "--quiet", "--out-dir", str(out), str(place)]
+        subprocess.run(build, check=True, timeout=300)
+        built.append(out)
+    return built[0], built[1]
+
+
+def test_builds_are_reproducible_and_small(twice: tuple[Path, Path]) -> None:
+    """Whoever builds a release again gets the same bytes, and an upload stays small."""
+    first, second = ({path.name: path.read_bytes() for path in out.glob("*.*")} for out in twice)
+    first.pop(".gitignore", None)
+    second.pop(".gitignore", None)
+    assert sorted(name.rpartition(".")[2] for name in first) == ["gz", "whl"]
+    assert first == second
+    limits = {"whl": 700_000, "gz": 1_500_000}
+    assert all(len(data) < limits[name.rpartition(".")[2]] for name, data in first.items())
+
+
+def test_nothing_is_published_that_does_not_belong(twice: tuple[Path, Path]) -> None:
+    """The source archive is files of the repository; no cache, memory, key or editor's file."""
+    (path,) = twice[0].glob("*.tar.gz")
+    with tarfile.open(path) as archive:
+        names = {each.name.partition("/")[2] for each in archive.getmembers() if each.isfile()}
+    done = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert names - set(done.stdout.splitlines()) == {"PKG-INFO"}
+    assert {"LICENSE", "README.md", "CHANGELOG.md", "pyproject.toml"} <= names
+    (path,) = twice[0].glob("*.whl")
+    with zipfile.ZipFile(path) as archive:
+        kinds = {Path(name).suffix for name in archive.namelist() if ".dist-info/" not in name}
+    assert kinds <= {".py", ".typed", ".html", ".css", ".js", ".svg", ".json", ".md"}
+
+
+def metadata(wheel: Path) -> Message:
+    """Return what an index reads."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [each for each in archive.namelist() if each.endswith("/METADATA")]
+        return BytesParser().parsebytes(archive.read(name))
+
+
+def test_an_index_shows_the_readme_with_links_that_work_there(wheel: Path) -> None:
+    """Each link and picture is absolute, at this version, and names a file that is there."""
+    facts = metadata(wheel)
+    page = facts.get_payload(decode=True)
+    assert isinstance(page, bytes)
+    text = page.decode()
+    assert facts["Description-Content-Type"] == "text/markdown"
+    targets = re.findall(r"(!?)\[(?:[^]]*)\]\(([^)]+)\)", text)
+    assert targets and all(target.startswith("https://") for _, target in targets)
+    (home,) = [each for each in facts.get_all("Project-URL", []) if each.startswith("Repository, ")]
+    owner = home.partition("https://github.com/")[2]
+    raw = f"https://raw.githubusercontent.com/{owner}/v{__version__}/"
+    blob = f"https://github.com/{owner}/blob/v{__version__}/"
+    ours = [each for each in targets if each[1].startswith((raw, blob))]
+    assert len(ours) == len(re.findall(r"\]\((?!https:)", readme()))
+    for picture, target in ours:
+        assert target.startswith(raw if picture else blob)
+        assert (ROOT / target.removeprefix(raw).removeprefix(blob).partition("#")[0]).exists()
+    there = re.sub(r"\]\([^)]*\)", "]", text).strip()
+    assert there == re.sub(r"\]\([^)]*\)", "]", readme()).strip()
+
+
+def test_an_index_has_the_facts_that_people_filter_by(wheel: Path) -> None:
+    """Addresses, keywords, every Python, and an extra for each toolset that needs one."""
+    facts = metadata(wheel)
+    urls = dict(each.split(", ", 1) for each in facts.get_all("Project-URL", []))
+    assert set(urls) == {"Repository", "Documentation", "Changelog", "Issues", "Security"}
+    assert {"mcp", "memory", "agents"} <= set(facts["Keywords"].split(","))
+    marks = facts.get_all("Classifier", [])
+    pythons = [each.rpartition(" ")[2] for each in marks if " :: Python :: 3." in each]
+    assert pythons == [f"3.{minor}" for minor in range(10, 16)]
+    wanted = {toolsets.door(name).extra for name in toolsets.NAMES} - {""}
+    assert wanted <= set(facts.get_all("Provides-Extra", []))
+
+
+def test_an_index_takes_what_is_published(twice: tuple[Path, Path]) -> None:
+    """`twine check --strict` and `check-wheel-contents` have nothing to say."""
+    paths = sorted(str(path) for path in twice[0].glob("aiaml_server-*"))
+    run = [UV, "tool", "run", "--quiet", "--no-config", "--from"]
+    twine = [*run, "twine>=6,<8", "twine", "check", "--strict", *paths]
+    contents = [*run, "check-wheel-contents>=0.6,<1", "check-wheel-contents", "--no-config"]
+    for command in (twine, [*contents, next(path for path in paths if path.endswith(".whl"))]):
+        done = subprocess.run(
+            command, capture_output=True, encoding="utf-8", check=False, timeout=120, cwd=twice[0]
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_uvx_runs_the_wheel(wheel: Path, tmp_path: Path) -> None:
