@@ -104,7 +104,7 @@ def test_a_call_that_takes_too_long_is_ended(tmp_path: Path, silence: Silence) -
     machine = Machine(tmp_path / "base", silence.url)
     machine.remember("hello")
     assert machine.rounds._remote
-    machine.rounds._remote.seconds = 0.5
+    machine.rounds.pace.call = 0.5
     assert machine.sync().problem == "the remote did not answer in time"
     assert machine.messages()[0].startswith("Add memory")
 
@@ -123,7 +123,7 @@ def test_a_new_machine_waits_longer_for_all_that_there_is(
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "configured"))
     bob.restart()
     assert bob.rounds._remote
-    bob.rounds._remote.seconds = 2.5
+    bob.rounds.pace.call = 2.5
     bob.synced()
     assert bob.files == ada.files
     ada.remember("two")
@@ -251,7 +251,7 @@ def test_pauses_grow_while_a_remote_is_away(tmp_path: Path) -> None:
     pauses = []
     for _ in range(16):
         machine.sync()
-        pauses.append(machine.rounds._not_before - time.monotonic())
+        pauses.append(machine.rounds.pace.not_before - time.monotonic())
     assert pauses[0] < 0.25
     assert 290 < pauses[-1] <= 600
     machine.remember("hello")

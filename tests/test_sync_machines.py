@@ -39,7 +39,7 @@ def test_a_lost_race_is_no_failure(
     for _ in range(3):
         status = ada.sync()
         assert (status.problem, status.failing_since) == (None, None)
-        assert ada.rounds.due_in() <= FIRST_PAUSE
+        assert ada.rounds.pace.next_round(done=True) <= FIRST_PAUSE
         assert status.ahead
     assert len(ada.files) == 1 + len(bob.files)
     monkeypatch.undo()
@@ -53,7 +53,7 @@ def test_a_race_that_is_lost_for_long_is_told_as_such(
     """Nobody is told to look at a key that is right."""
     ada.remember("slower")
     outrun_always(ada, bob, monkeypatch)
-    ada.rounds._pace.outrun = 100
+    ada.rounds.pace.outrun = 100
     trouble = ada.sync().trouble
     assert trouble
     assert trouble.kind == "outrun"
@@ -92,17 +92,21 @@ def test_the_first_try_after_an_outage_comes_soon(tmp_path: Path) -> None:
     object.__setattr__(machine.settings, "sync_interval", 60.0)
     machine.restart()
     assert machine.sync().problem
-    assert 1 < machine.rounds._not_before - time.monotonic() <= 10
-    assert 1 < machine.rounds.due_in() <= 10
+    assert 1 < machine.rounds.pace.not_before - time.monotonic() <= 10
+    assert 1 < machine.rounds.pace.next_round(done=True) <= 10
 
 
 def test_who_pushes_all_the_time_leaves_room_for_the_slow() -> None:
     """A few pushes may follow each other at once; then they are gathered."""
     pace = Pace(1.0)
-    pauses = [pace.done(pushed=True) for _ in range(10)]
-    assert pauses[:4] == [0.0] * 4
-    assert min(pauses[5:]) >= 1.0
-    assert pace.done(pushed=False) == 0.0
+    due = []
+    for _ in range(10):
+        pace.succeeded(pushed=True)
+        due.append(pace.is_due())
+    assert due == [True] * 4 + [False] * 6
+    assert pace.not_before >= time.monotonic() + 0.9
+    pace.succeeded(pushed=False)
+    assert pace.is_due()
 
 
 def test_who_comes_second_is_put_on_top_and_nothing_is_joined(

@@ -148,7 +148,7 @@ def test_what_another_process_achieved_is_not_overwritten(ada: Machine, remote: 
     away.rename(remote)
     person = Machine(ada.base, remote)
     assert person.synced().last_push
-    ada.rounds._not_before = float("inf")  # it waits
+    ada.rounds.pace.not_before = float("inf")  # it waits
     ada.remember("more")
     assert ada.rounds.run()
     status = Status.read(ada.base)

@@ -7,6 +7,7 @@
     ├── MalformedFile     a file is no memory: `problems`; it is left as it is
     ├── ChangedMeanwhile  a file is not as it was when it was read: `name`; it is left as it is
     ├── NotInGit          the present version would be lost: `name`, `reason`; it is left as it is
+    ├── GitMissing        there is no git on this machine
     ├── NotOurs           something else has the name of a file of ours: `path`, `what`
     └── StoreError        the disk refused: `path`, `cause`; nothing was half done
 
@@ -113,6 +114,10 @@ class NotInGit(AiamlError):  # noqa: N818
         )
         self.name = name
         self.reason = reason
+
+
+class GitMissing(AiamlError):  # noqa: N818
+    """There is no git on this machine."""
 
 
 class NotOurs(AiamlError, OSError):  # noqa: N818

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from aiaml_server.errors import GitMissing
 from aiaml_server.settings import Settings
 from aiaml_server.sync.moves import UNFINISHED
 from aiaml_server.sync.status import Status
@@ -108,7 +109,7 @@ def remote(context: Context) -> Iterator[Finding]:
     if context.offline:
         yield Finding("remote", "ok", "not asked (--offline)")
         return
-    from aiaml_server.sync.command import GitFailed, GitMissing  # noqa: PLC0415
+    from aiaml_server.sync.command import GitFailed  # noqa: PLC0415
     from aiaml_server.sync.problem import problem_of  # noqa: PLC0415
 
     start = time.perf_counter()
@@ -126,14 +127,16 @@ def remote(context: Context) -> Iterator[Finding]:
 
 def _asked(settings: Settings) -> dict[str, str]:
     """Ask from a throw-away repository, so that nothing in the real one is touched."""
+    from aiaml_server.sync.pace import Pace  # noqa: PLC0415
     from aiaml_server.sync.remote import Remote  # noqa: PLC0415
     from aiaml_server.sync.repository import Repository  # noqa: PLC0415
 
     with tempfile.TemporaryDirectory(prefix="aiaml-doctor-") as place:
         repository: Repository = Repository(Path(place))
         repository.prepare()
-        asked = Remote(repository, settings.remote, lambda: None)
-        asked.seconds = _REMOTE_SECONDS
+        pace = Pace(settings.sync_interval)
+        pace.call = _REMOTE_SECONDS
+        asked = Remote(repository, settings.remote, lambda: None, pace)
         asked.prepare()
         return asked.refs()
 

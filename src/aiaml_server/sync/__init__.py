@@ -45,7 +45,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aiaml_server.errors import AiamlError, StoreError
+from aiaml_server.errors import AiamlError, GitMissing, StoreError
 from aiaml_server.settings import Settings
 
 from . import asked
@@ -72,7 +72,6 @@ log = logging.getLogger(__name__)
 
 _START_SECONDS = 0.5  # a new server answers before it syncs
 _GATHER_SECONDS = 0.2  # what is remembered together is committed together
-_RETRY_SECONDS = 1.0  # while another server synchronises
 _CLOSE_SECONDS = 1.4
 _LISTEN_SECONDS = 0.2  # on Windows, Ctrl-C is heard between two waits
 _PATIENCE_SECONDS = 5.0  # for a git that works on this machine, after Ctrl-C
@@ -165,7 +164,7 @@ def with_remote_in_use(chosen: Settings, environ: Mapping[str, str]) -> Settings
 
 def _attempt(rounds: Rounds, closing: threading.Event, *, local: bool, seconds: float) -> None:
     deadline = time.monotonic() + seconds
-    while not rounds.attempt(last=local):
+    while not rounds.run(last=local):
         if time.monotonic() > deadline:
             raise Occupied("another process is synchronising this directory; try again later")
         rounds.progress.begin("waiting for another process that synchronises")
@@ -191,7 +190,6 @@ class Sync:
         self._woken = threading.Event()
         self._closing = threading.Event()
         self._pending = False
-        self._retry = _RETRY_SECONDS
         self._rounds: Rounds | None = None
         self._thread = threading.Thread(target=self._run, name="sync", daemon=True)
 
@@ -227,7 +225,6 @@ class Sync:
         if self._closing.is_set() and not self._pending:
             return
         try:
-            from .command import GitMissing  # noqa: PLC0415
             from .rounds import Rounds  # noqa: PLC0415
 
             self._rounds = Rounds(self._settings, self._closing)
@@ -244,12 +241,17 @@ class Sync:
         self._pending = False
         last = self._closing.is_set()
         before = rounds.progress.arrived
-        done = rounds.run(last=last)
+        done = True
+        try:
+            done = rounds.run(last=last)
+        except GitMissing:
+            raise
+        except Exception:
+            log.exception("A round of sync crashed; the next one comes")
         if last:
             return False
         if self._arrived and rounds.progress.arrived > before:
             self._arrived()
-        self._retry = _RETRY_SECONDS if done else min(self._retry * 2, self._settings.sync_interval)
-        if self._woken.wait(rounds.due_in() if done else self._retry):
+        if self._woken.wait(rounds.pace.next_round(done=done)):
             self._closing.wait(_GATHER_SECONDS)
         return self._pending or not self._closing.is_set()

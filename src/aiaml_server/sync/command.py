@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from aiaml_server import programs
-from aiaml_server.errors import AiamlError
+from aiaml_server.errors import AiamlError, GitMissing
 
 LOCAL_SECONDS = 300.0  # no command that stays on this machine takes longer
 _MEANWHILE_SECONDS = 2.0
@@ -79,10 +79,6 @@ class GitFailed(AiamlError):  # noqa: N818
         self.verb = verb
         self.output = output.strip()
         super().__init__(f"git {verb}: {self.output or 'it failed without a word'}")
-
-
-class GitMissing(AiamlError):  # noqa: N818
-    """There is no git on this machine."""
 
 
 class Git:

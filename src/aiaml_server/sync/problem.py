@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from aiaml_server.errors import InvalidSetting, StoreError
+from aiaml_server.errors import GitMissing, InvalidSetting, StoreError
 
-from .command import GitFailed, GitMissing
+from .command import GitFailed
 from .guard import Untold
 from .repository import Busy
 from .status import TRY_AGAIN, Problem

@@ -21,11 +21,11 @@ from aiaml_server.files import check_own, own_directory, read_own, replace_atomi
 
 from .address import section
 from .command import Git, GitFailed, dying_with_us, ssh_command
+from .pace import CALL_SECONDS, Pace
 from .problem import problem_of
 from .refs import name_of
 from .repository import MAIN, REMOTE, Repository
 
-_SECONDS = 60.0
 _FIRST = 10.0  # times as long, for all that there is
 _HELPER_SECONDS = 7.0  # for a credential helper at first; more after each failure, like the call
 
@@ -41,6 +41,7 @@ class Remote:
         repository: Repository,
         url: str,
         meanwhile: Callable[[], object],
+        pace: Pace,
         *,
         aside: bool = False,
     ) -> None:
@@ -53,7 +54,7 @@ class Remote:
         self.git.secrets = _credentials(self._url)
         self.git.prefix = dying_with_us()
         self._receiving: list[str] = []  # options of a push
-        self.seconds = _SECONDS  # that one call may take
+        self._pace = pace
 
     def prepare(self) -> None:
         """Set up the repository of our own."""
@@ -102,7 +103,7 @@ class Remote:
             return "", False
         theirs = refs[branch]
         if theirs != known:
-            self._fetch(branch, self.seconds if known else _FIRST * self.seconds)
+            self._fetch(branch, self._pace.call * (1.0 if known else _FIRST))
             theirs = self._known()
             self._repository.git.run("update-ref", self._seen, theirs)
         return theirs, branch == MAIN
@@ -110,7 +111,7 @@ class Remote:
     def _fetched_main(self) -> str:
         """Fetch main without asking first what there is: one connection; empty without a main."""
         try:
-            self._fetch(MAIN, self.seconds)
+            self._fetch(MAIN, self._pace.call)
         except GitFailed as error:
             if "couldn't find remote ref" in error.output:
                 return ""
@@ -205,7 +206,7 @@ class Remote:
     def _call(self, verb: str, *words: str, seconds: float = 0.0) -> bytes:
         trace = self._repository.common / self._place / "trace"
         web = self._url.lower().startswith(("http:", "https:"))
-        patience = _HELPER_SECONDS * self.seconds / _SECONDS
+        patience = _HELPER_SECONDS * self._pace.call / CALL_SECONDS
         started = time.monotonic()
 
         def meanwhile() -> None:
@@ -218,7 +219,7 @@ class Remote:
             return self.git.run(
                 verb,
                 *words,
-                seconds=seconds or self.seconds,
+                seconds=seconds or self._pace.call,
                 meanwhile=meanwhile,
                 variables={"GIT_TRACE2_EVENT": str(trace)} if web else {},
             )

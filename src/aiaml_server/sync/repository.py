@@ -10,7 +10,8 @@ from contextlib import suppress
 from functools import reduce
 from itertools import chain
 from pathlib import Path
-from typing import Literal
+from types import MappingProxyType
+from typing import Literal, NamedTuple
 
 from aiaml_server.errors import AiamlError, NotOurs
 from aiaml_server.files import (
@@ -109,6 +110,34 @@ class Busy(AiamlError):  # noqa: N818
         self.remedy = remedy or _FINISH
 
 
+class Committed(NamedTuple):
+    """What a commit came to.
+
+    Attributes:
+        number: memories that were committed.
+        kept_out: files that are not committed as they are, each with why.
+        brought_back: memories that git had and the disk had lost.
+    """
+
+    number: int
+    kept_out: dict[bytes, Problem]
+    brought_back: int = 0
+
+
+class Joined(NamedTuple):
+    """What a join came to.
+
+    Attributes:
+        arrived: memories that are not here as they were.
+        kept_out: files that were not brought in, each with why.
+        notice: what a person should hear of; empty for nothing.
+    """
+
+    arrived: int = 0
+    kept_out: Mapping[bytes, Problem] = MappingProxyType({})
+    notice: str = ""
+
+
 class Repository:
     """The repository in `base`: its own, also where that lies inside another one."""
 
@@ -117,13 +146,11 @@ class Repository:
         self.directory = base / ".git"
         self.git = Git(base)
         self.common = self.directory  # the same but in a worktree of another repository
-        self.held_back: dict[bytes, Problem] = {}  # memories that must not be committed, and why
-        self.unfit: dict[bytes, Problem] = {}  # what has a memory's name and is none
-        self.forgetting: frozenset[bytes] = frozenset()  # deletions that wait for a person's word
-        self.missing: frozenset[bytes] = frozenset()  # what `pending` found to be brought in
-        self.brought_back = 0  # memories, since this was made
+        self._held_back: dict[bytes, Problem] = {}  # memories that must not be committed, and why
+        self._unfit: dict[bytes, Problem] = {}  # what has a memory's name and is none
+        self._forgetting: frozenset[bytes] = frozenset()  # deletions that wait for a person's word
+        self._learned = ""  # what was forgotten at another machine's word and is not told yet
         self._adopted = 0  # the number of what is called `.git`
-        self.erased = ""  # what was forgotten at another machine's word, in a sentence
         self._missing: Missing = ""
         self._looked = False  # for a join that another process did not finish
         self._identity = ""
@@ -334,17 +361,16 @@ class Repository:
 
     # --- committing -----------------------------------------------------------------------------
 
-    def pending(self, objection: Objection) -> int:
-        """Count what `commit` would commit now; `held_back` and `unfit` say what it would not."""
+    def pending(self, objection: Objection) -> tuple[Committed, frozenset[bytes]]:
+        """Say what `commit` would do now, and which files are to be brought in."""
         head = self.head()
         disk = self._disk(head)
         forgotten = self._forgotten(disk, asked.to_forget(self.base), "")
-        self.missing = frozenset(disk.missing())
+        missing = frozenset(disk.missing())
         added = sum(1 for _ in self._steps(disk, head, objection))
-        self.held_back, self.unfit = disk.held_back, disk.unfit
-        return added + len(forgotten)
+        return Committed(added + len(forgotten), disk.held_back | disk.unfit), missing
 
-    def commit(self, objection: Objection, missing: Missing = "") -> int:
+    def commit(self, objection: Objection, missing: Missing = "") -> Committed:
         """Commit every memory that is not on disk as it is in the current commit.
 
         What the disk lacks, and was never seen there, is brought back instead. Where much has been
@@ -354,9 +380,6 @@ class Repository:
         Args:
             objection: says why a path with these bytes must not be committed; None if it may.
             missing: what a person has said about memories that were deleted.
-
-        Returns:
-            How many were committed.
         """
         self._missing = missing
         head = self.head() or self._commit_own_files()
@@ -371,14 +394,14 @@ class Repository:
         # What git takes away or writes just now is not deleted or edited.
         wait = any(self._obstacle) or journal.is_under_way(state)
         forgotten = [] if wait else self._forgotten(disk, named, missing)
-        if not wait and self.forgetting != self._seen.held():
-            self._seen.hold(self.forgetting)
-        self.held_back, self.unfit = disk.held_back, disk.unfit
+        if not wait and self._forgetting != self._seen.held():
+            self._seen.hold(self._forgetting)
+        self._held_back, self._unfit = disk.held_back, disk.unfit
         gone = ((Step("Forget", path, None), None) for path in forgotten)
         found = chain(self._steps(disk, head, objection), gone)
         adopting = not disk.tree and len(disk.here) > IMPORT_FROM
         most = (_IMPORTED, _IMPORTED_BYTES) if adopting else (_CHUNK, _BYTES)
-        committed = 0
+        committed = brought_back = 0
         for chunk in in_chunks(found, _size, *most):
             wait = wait or journal.is_under_way(state)
             sure = [each for each in chunk if not wait or each[0].verb == "Add"]
@@ -392,12 +415,12 @@ class Repository:
         self._seen.note(disk.same)
         if not wait:
             back = disk.missing() | (disk.deleted() if missing == "bring back" else {})
-            self._bring_back(back, disk.outdated)
+            brought_back = self._bring_back(back, disk.outdated)
             asked.done(self.base, named)
             journal.note(state)
         if not any(self._obstacle):
             self._bring_along()
-        return committed
+        return Committed(committed, self._held_back | self._unfit, brought_back)
 
     def _undo(self, moves: Moves, head: str, named: set[bytes]) -> None:
         """Undo what git did to what our branch has not, or is not to have.
@@ -422,7 +445,7 @@ class Repository:
 
     def _forgotten(self, disk: Disk, named: set[bytes], missing: Missing) -> list[bytes]:
         """Return which deletions are to be committed; note which are held."""
-        self.forgetting = frozenset()
+        self._forgetting = frozenset()
         deleted = disk.deleted()
         if missing:
             return list(deleted) if missing == "forget" else []
@@ -436,7 +459,7 @@ class Repository:
                 "forgotten unless you say so",
                 _SAY,
             )
-        self.forgetting = frozenset(unasked)
+        self._forgetting = frozenset(unasked)
         return [path for path in deleted if path not in unasked]
 
     def _steps(
@@ -460,16 +483,16 @@ class Repository:
 
     def _bring_back(
         self, missing: Mapping[bytes, Entry], outdated: Mapping[bytes, tuple[Entry, Entry | None]]
-    ) -> None:
-        """Have on disk what no person deleted or changed there, as the commit has it."""
+    ) -> int:
+        """Have on disk what no person deleted or changed there, as the commit has it; count it."""
         changes: Difference = {path: (None, entry) for path, entry in missing.items()}
         changes |= outdated
         done = self._check_out(changes)
         self._seen.note({path: _sighting(changes[path][1]) for path in done})
         back = [path for path in done if changes[path][1]]
-        self.brought_back += len(back)
         if back:
             log.warning("Brought back %d memories that were in git and not on disk", len(back))
+        return len(back)
 
     @property
     def _seen(self) -> Seen:
@@ -508,7 +531,7 @@ class Repository:
         )
 
     def _bring_along(self) -> None:
-        self._checkout.bring_along(self.held_back.keys() | self.unfit.keys())
+        self._checkout.bring_along(self._held_back.keys() | self._unfit.keys())
 
     def _take_over(self) -> None:
         """Have in our branch what a person committed."""
@@ -530,41 +553,39 @@ class Repository:
 
     # --- joining --------------------------------------------------------------------------------
 
-    def join(self, theirs: str) -> int:
+    def join(self, theirs: str) -> Joined:
         """Make the current commit one that holds `theirs` too, and bring the files up to it.
 
         The files come first. Before them it is noted what they are brought up to, so that a join
         that is interrupted can be finished, and is not taken for news.
 
-        Returns:
-            How many memories are not here as they were.
-
         Raises:
             Busy: a file was changed since it was committed; nothing of it is lost.
             OSError: the disk refused.
         """
-        arrived = self._join(theirs)
+        joined = self._join(theirs)
         self._bring_along()
-        return arrived
+        learned, self._learned = self._learned, ""
+        return joined._replace(notice=learned)
 
-    def _join(self, theirs: str, together: Callable[[str, str], str] | None = None) -> int:
+    def _join(self, theirs: str, together: Callable[[str, str], str] | None = None) -> Joined:
         ours = self.head()
         self._learn(ours, theirs)
         joined = self._marked(self._both(ours, theirs, together or self._joined))
         if joined == ours:
-            return 0
+            return Joined()
         new = self._changes(ours or self._empty_tree(), joined)
         self.git.run("update-ref", JOINING, joined)
         here = self._check_out(new)
         # What is held back here stays on disk as it is, and is known to come from what was before.
-        apart = new.keys() & self.held_back.keys()
+        apart = new.keys() & self._held_back.keys()
         unseen = apart - self._seen.read().keys() if apart else set()
         before = ours or "0" * len(joined)
         self.git.run("update-ref", "-m", f"aiaml: join {theirs}", self.branch(), joined, before)
         self.git.run("update-ref", "-d", JOINING)
         was = {path: _sighting(new[path][0]) or Sighting(b"", None) for path in unseen}
         self._seen.note(was | {path: _sighting(new[path][1]) for path in here})
-        return len(here)
+        return Joined(len(here), {p: why for p, why in self._unfit.items() if p in new})
 
     def joining(self) -> str:
         """Return the commit of a join that was begun and not finished; empty for none."""
@@ -610,7 +631,7 @@ class Repository:
             names = ", ".join(os.fsdecode(path) for path in changed)
             also = f"; what was changed here went as well, in {names}" if changed else ""
             count = "1 memory was" if len(gone) == 1 else f"{len(gone)} memories were"
-            self.erased = (
+            self._learned = (
                 f"{count} forgotten here, for good, since another machine has them forgotten "
                 f"everywhere{also}"
             )
@@ -623,11 +644,8 @@ class Repository:
         step = Step("Forget everywhere", FILE, text_of(self.erasure.marks | told))
         return self._import(stream.commits([[step]], SCRATCH, commit, self._who()), "--force")
 
-    def erase(self, marks: Marks) -> int:
+    def erase(self, marks: Marks) -> Joined:
         """Forget everywhere what has these marks, and what is noted so already.
-
-        Returns:
-            How many memories are not here as they were.
 
         Raises:
             Busy: a file was changed since it was committed; nothing of it is lost.
@@ -635,10 +653,10 @@ class Repository:
         """
         self.erasure.add(marks)
         if not self.erasure.marks:
-            return 0
+            return Joined()
         head = self.head()
         is_done = self.erasure.is_clean(head) and self.erasure.marks <= self.erasure.told_by(head)
-        return 0 if is_done else self.join(head)
+        return Joined() if is_done else self.join(head)
 
     def author(self, commit: str) -> str:
         """Return the name that a commit is by."""
@@ -835,7 +853,7 @@ class Repository:
         wanted = [
             (path, before, after)
             for path, (before, after) in changes.items()
-            if is_memory(path) and path not in self.held_back and (not after or after.is_file)
+            if is_memory(path) and path not in self._held_back and (not after or after.is_file)
         ]
         # What is new comes first: a kill must find the copy of a version that loses its name made
         # before the name is taken from it.
@@ -855,7 +873,7 @@ class Repository:
         changes = [
             Change(
                 self._file(path),
-                before.oid if before and path not in self.forgetting else None,
+                before.oid if before and path not in self._forgetting else None,
                 blobs[after] if after else None,
             )
             for path, before, after in chunk
@@ -871,7 +889,7 @@ class Repository:
 
     def _refuse(self, path: bytes, why: Problem) -> None:
         sentence = f"another machine's version cannot be brought in: {why.sentence}"
-        self.unfit[path] = why._replace(sentence=sentence)
+        self._unfit[path] = why._replace(sentence=sentence)
 
 
 _ONLY_CONFIGURED = {

@@ -14,7 +14,7 @@ from aiaml_server.errors import AiamlError, InvalidSetting
 from aiaml_server.files import Lock, make_directory
 from aiaml_server.settings import Settings
 
-from .command import GitFailed, GitMissing
+from .command import GitFailed
 from .guard import Guard
 from .mend import is_damage, mend
 from .outgoing import Outgoing
@@ -22,7 +22,7 @@ from .pace import Pace
 from .problem import LOCAL, OUTRUN, problem_of
 from .purge import purge
 from .remote import Remote
-from .repository import Busy, Missing, Repository
+from .repository import Busy, Joined, Missing, Repository
 from .rewrite import Marks
 from .status import Problem, Progress, Status, moment, now
 from .tidy import Tidy
@@ -30,7 +30,6 @@ from .tidy import Tidy
 log = logging.getLogger(__name__)
 
 _ATTEMPTS = 5
-_LONGEST_CALL = 900.0
 _TOLD_AFTER = 10  # rounds in which other machines were faster each time
 
 # Of a push that came too late: of git's own check, and of the host's.
@@ -69,12 +68,13 @@ class Rounds:
         self._lock = Lock(settings.base / ".sync.lock")
         self._repository = Repository(settings.base)
         self.tidy = Tidy(self._repository)
+        self.pace = Pace(settings.sync_interval)
         self._remote: Remote | None = None
         if settings.remote and not settings.remote_error:
-            self._remote = Remote(self._repository, settings.remote, self._commit, aside=aside)
+            self._remote = Remote(
+                self._repository, settings.remote, self._commit, self.pace, aside=aside
+            )
         self._aside = aside  # the remote is another one than that in use here
-        self._pace = Pace(settings.sync_interval)
-        self._not_before = 0.0
         self._outgoing = Outgoing(self._repository)
         self._guard: Guard | None = None
         self._kept_out: dict[bytes, Problem] = {}
@@ -87,36 +87,43 @@ class Rounds:
     def run(self, *, last: bool = False) -> bool:
         """Do one round; the last one stays on this machine.
 
+        What fails for a reason that is known is told in the status.
+
         Returns:
-            Whether it was done; not when another server synchronises.
+            Whether it was done; not when another process synchronises.
 
         Raises:
             GitMissing: there is no git.
+            OSError: the directory cannot be made.
         """
-        try:
-            return self.attempt(last=last)
-        except GitMissing:
-            raise
-        except Exception:
-            log.exception("A round of sync crashed; the next one comes")
-            return True
-
-    def attempt(self, *, last: bool = False) -> bool:
-        """Do the same, but raise what nobody has thought of, and an `OSError` of the directory."""
         if not self._remote and not self._settings.base.is_dir():
             return True  # nothing was ever remembered
         make_directory(self._settings.base)
-        before = self.progress.committed + self.progress.arrived
+        done = self.progress.committed + self.progress.arrived
         with self._lock.held(1.0 if last else 0.0) as hold:
-            if hold.had:
-                self._guarded(last=last)
-            elif hold.problem:  # waiting would change nothing
-                self._status = Status.read(self._settings.base)
-                self._failed(hold.problem)
-                self._status.write(self._settings.base)
-        if not last and self.progress.committed + self.progress.arrived > before:
+            if not hold.had and not hold.problem:
+                return False
+            before = self._begin()
+            try:
+                if hold.problem:  # waiting would change nothing
+                    raise hold.problem
+                try:
+                    self._round(last=last)
+                except GitFailed as error:
+                    if last or not is_damage(error, self._repository):
+                        raise
+                    mend(self._repository, self._new_guard())
+                    self.pace.hurry()
+                    self._round(last=last)
+            except (GitFailed, Busy, Outrun, InvalidSetting, OSError) as error:
+                if not self._closing.is_set():
+                    self._failed(error)
+            else:
+                self._done()
+            self._tell(before)
+        if not last and self.progress.committed + self.progress.arrived > done:
             self.tidy.begin()  # when others may have their round
-        return hold.had or hold.problem is not None
+        return True
 
     def end_calls(self, *, local: bool) -> None:
         """Kill the git that talks to the remote, or also the one that works here; run no more."""
@@ -126,32 +133,15 @@ class Rounds:
         if local:
             self._repository.git.end()
 
-    def due_in(self) -> float:
-        """Return in how many seconds the next round is due, if nothing is remembered before."""
-        interval = self._settings.sync_interval
-        pause = self._not_before - time.monotonic()
-        return min(pause, interval) if pause > 0 else self._pace.look()
-
-    def _guarded(self, *, last: bool) -> None:
-        self._status = Status.read(self._settings.base)  # what any process achieved meanwhile
-        before = Status.read(self._settings.base)
+    def _begin(self) -> Status:
+        """Take up what any process achieved meanwhile; return it as it was."""
+        self._status, before = Status.read(self._settings.base), Status.read(self._settings.base)
         self.problem = None
         self._asked = False
         self._status.remote = bool(self._settings.remote)
-        try:
-            try:
-                self._round(last=last)
-            except GitFailed as error:
-                if last or not is_damage(error, self._repository):
-                    raise
-                mend(self._repository, self._new_guard())
-                self._not_before = 0.0
-                self._round(last=last)
-        except (GitFailed, Busy, Outrun, InvalidSetting, OSError) as error:
-            if not self._closing.is_set():
-                self._failed(error)
-        else:
-            self._done()
+        return before
+
+    def _tell(self, before: Status) -> None:
         after = self._status
         if self._aside:
             committed, held_back = after.last_commit, after.held_back
@@ -169,7 +159,8 @@ class Rounds:
         if last:
             return
         try:
-            self._exchange_when_due()
+            if self._remote and self.pace.is_due():
+                self._exchange(self._remote)
         finally:
             self._count()
             self._purge()
@@ -178,20 +169,19 @@ class Rounds:
 
     # --- committing -----------------------------------------------------------------------------
 
-    def _commit(self) -> int:
+    def _commit(self) -> None:
         self.progress.begin("committing")
         guard = self._new_guard()
         if guard != self._guard:  # which remembers what it has looked into
             self._guard = guard
         committed = self._repository.commit(self._guard, self._missing)
-        self.progress.committed += committed
-        self.progress.brought_back = self._repository.brought_back
-        self._kept_out = self._repository.held_back | self._repository.unfit
+        self.progress.committed += committed.number
+        self.progress.brought_back += committed.brought_back
+        self._kept_out = committed.kept_out
         self._tell_kept_out()
-        if committed:
+        if committed.number:
             self._status.last_commit = now()
-            log.info("Committed %d memories", committed)
-        return committed
+            log.info("Committed %d memories", committed.number)
 
     def _forget(self) -> None:
         """Have no history here with anything that is forgotten everywhere."""
@@ -220,22 +210,19 @@ class Rounds:
 
     # --- exchanging -----------------------------------------------------------------------------
 
-    def _exchange_when_due(self) -> None:
-        if not self._remote or time.monotonic() < self._not_before:
-            return
+    def _exchange(self, remote: Remote) -> None:
         try:
-            self._remote.prepare()
-            pushed = self._exchange(self._remote)
+            remote.prepare()
+            pushed = self._pushed(remote)
         except Outrun:
             raise
         except (AiamlError, OSError):
-            self._not_before = time.monotonic() + self._pace.failed()
-            self._remote.seconds = min(self._remote.seconds * 2, _LONGEST_CALL)
+            self.pace.failed()
             raise
         self._asked = True
-        self._not_before = time.monotonic() + self._pace.done(pushed=pushed)
+        self.pace.succeeded(pushed=pushed)
 
-    def _exchange(self, remote: Remote) -> bool:
+    def _pushed(self, remote: Remote) -> bool:
         """Fetch, join and push, until the remote has what we have or refuses for good.
 
         Returns:
@@ -264,16 +251,14 @@ class Rounds:
             if refused and attempt == _ATTEMPTS:
                 if not _OUTRUN.search(refused.output):
                     raise refused
-                self._pace.outrun += 1
-                pause = self._pace.lost(time.monotonic() - started, attempt + self._pace.outrun)
-                self._not_before = time.monotonic() + pause
+                self.pace.gave_up(time.monotonic() - started, attempt)
                 raise Outrun from refused
             self.progress.begin("pushing")
             try:
                 remote.push(ours, theirs if clean != theirs and on_main else "")
             except GitFailed as error:
                 refused = error
-                self._closing.wait(self._pace.lost(time.monotonic() - started, attempt))
+                self._closing.wait(self.pace.lost(time.monotonic() - started, attempt))
             else:
                 self._status.last_push = now()
                 if ours != self._repository.head() and not self._repository.go_on_from(ours):
@@ -319,12 +304,14 @@ class Rounds:
 
     def _join(self, theirs: str) -> None:
         self.progress.begin("joining")
-        self.progress.arrived += self._until_quiet(lambda: self._repository.join(theirs))
-        if self._repository.erased:
-            self._notice(self._repository.erased)
-            self._repository.erased = ""
+        joined = self._until_quiet(lambda: self._repository.join(theirs))
+        self.progress.arrived += joined.arrived
+        self._kept_out = {**self._kept_out, **joined.kept_out}
+        self._tell_kept_out()
+        if joined.notice:
+            self._notice(joined.notice)
 
-    def _until_quiet(self, join: Callable[[], int]) -> int:
+    def _until_quiet(self, join: Callable[[], Joined]) -> Joined:
         for _ in range(_ATTEMPTS):
             try:
                 return join()
@@ -340,7 +327,7 @@ class Rounds:
 
     def _failed(self, error: Exception) -> None:
         if isinstance(error, Outrun):
-            if self._pace.outrun < _TOLD_AFTER:
+            if self.pace.outrun < _TOLD_AFTER:
                 self._status.recovered()  # the remote answers, and what others did has arrived
                 return
             self.problem = OUTRUN

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from aiaml_server.errors import AiamlError, StoreError
+from aiaml_server.errors import AiamlError, GitMissing, StoreError
 from aiaml_server.files import Lock
 from aiaml_server.settings import Settings
 
@@ -76,7 +76,7 @@ def useless(version: str) -> Problem | None:
 
 def version(base: Path) -> str:
     """Return the version of git; empty where there is none."""
-    from .command import Git, GitMissing  # noqa: PLC0415
+    from .command import Git  # noqa: PLC0415
 
     somewhere = next(each for each in (base, *base.parents) if each.is_dir())
     try:
@@ -100,10 +100,11 @@ def _ask(found: Survey, settings: Settings) -> None:
     found.still_held = still_held(settings.base)
     secrets = settings.check_secrets
     guard = Guard(settings.base, repository.common, repository.git, secrets=secrets)
-    found.waiting = repository.pending(guard)
+    pending, missing = repository.pending(guard)
+    found.waiting = pending.number
     refused = {os.fsencode(p): why for p, why in Status.read(settings.base).held_back.items()}
-    refused = {path: why for path, why in refused.items() if path in repository.missing}
-    kept_out = repository.held_back | repository.unfit | refused
+    refused = {path: why for path, why in refused.items() if path in missing}
+    kept_out = pending.kept_out | refused
     head = settings.remote and repository.head()
     if head:
         kept_out = Outgoing(repository).staying(repository.name_of(REMOTE), head, guard) | kept_out
