@@ -269,48 +269,75 @@ def test_a_lost_race_is_run_again(
         assert len(machine.files) == 3
 
 
-@posix_only
-@pytest.mark.parametrize("verb", ["fast-export", "fast-import", "update-ref", "push", "reflog",
-                                  "rev-list", "pack-objects"])  # fmt: skip
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_a_kill_at_any_step_is_made_good(
-    ada: Machine, bob: Machine, remote: Path, tmp_path: Path, verb: str, when: str
-) -> None:
-    """Whatever comes next finishes it; or it was not begun, and nothing has changed."""
-    memory = shared(ada, bob)
-    ada.git("repack", "-q", "-a", "-d")
-    slow = tmp_path / "bin" / "git"
+def stopped(machine: Machine, memory: Memory, place: Path, verb: str, stop: str) -> tuple[int, str]:
+    """Forget everywhere with a git that does `stop` to us (`$us`) at the first command of a kind.
+
+    Returns:
+        The exit code, and what was said.
+    """
+    slow = place / "bin" / "git"
     slow.parent.mkdir()
     real = shutil.which("git")
-    kill = f"kill -9 $(cat {tmp_path}/process); exit 1"
-    before, after = (kill, ":") if when == "before" else (":", kill)
     slow.write_text(
-        f'#!/bin/sh\ncase " $* " in\n*" {verb} "*) if mkdir {tmp_path}/once 2>/dev/null; then\n'
-        f'{before}; "{real}" "$@"; {after}; exit; fi;;\nesac\nexec "{real}" "$@"\n'
+        f'#!/bin/sh\ngit() {{ "{real}" "$@"; }}\n'
+        f'case " $* " in\n*" {verb} "*) if mkdir {place}/once 2>/dev/null; then\n'
+        f'us=$(cat {place}/process); {stop}; exit; fi;;\nesac\nexec "{real}" "$@"\n'
     )
     slow.chmod(0o755)
     process = subprocess.Popen(
-        ["/bin/sh", "-c", f'echo $$ > {tmp_path}/process; exec "$@"', "sh", sys.executable, "-m",
+        ["/bin/sh", "-c", f'echo $$ > {place}/process; exec "$@"', "sh", sys.executable, "-m",
          "aiaml_server", "forget", "--everywhere", "--yes", memory.id],
-        env={**environment(ada), "PATH": f"{slow.parent}{os.pathsep}{os.environ['PATH']}"},
+        env={**environment(machine), "PATH": f"{slow.parent}{os.pathsep}{os.environ['PATH']}"},
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        encoding="utf-8",
     )  # fmt: skip
     try:
         said, _ = process.communicate(timeout=60)
     finally:
         process.kill()
-    assert (tmp_path / "once").exists()
-    assert process.returncode == -signal.SIGKILL, said
+    assert (place / "once").exists()
+    return process.returncode, said
+
+
+def is_all_or_nothing(ada: Machine, bob: Machine, remote: Path, memory: Memory) -> bool:
+    """See that whatever comes next finishes it, if it was begun; return whether it was."""
+    begun = (ada.base / ".git" / "aiaml" / "erased").exists()
     ada.restart()
     settle([ada, bob])
-    if (ada.base / ".git" / "aiaml" / "erased").exists():
-        assert memory.file_name not in ada.files
-        for machine in (ada, bob):
-            is_gone(machine)
-    else:
-        assert memory.file_name in ada.files
+    assert (memory.file_name in ada.files) != begun
+    for machine in (ada, bob) if begun else ():
+        is_gone(machine)
     assert ada.files == bob.files == content_of(remote)
     assert len(ada.files) >= 2
+    return begun
+
+
+@posix_only
+@pytest.mark.parametrize("verb", ["fast-export", "fast-import", "update-ref", "push", "reflog",
+                                  "rev-list", "pack-objects"])  # fmt: skip
+@pytest.mark.parametrize("stop", ["kill -9 $us; exit 1", 'git "$@"; kill -9 $us'])
+def test_a_kill_at_any_step_is_made_good(
+    ada: Machine, bob: Machine, remote: Path, tmp_path: Path, verb: str, stop: str
+) -> None:
+    """Whatever comes next finishes it; or it was not begun, and nothing has changed."""
+    memory = shared(ada, bob)
+    ada.git("repack", "-q", "-a", "-d")
+    code, said = stopped(ada, memory, tmp_path, verb, stop)
+    assert code == -signal.SIGKILL, said
+    is_all_or_nothing(ada, bob, remote, memory)
+
+
+@posix_only
+@pytest.mark.parametrize("verb", ["fast-export", "update-ref", "push", "rev-list"])
+def test_ctrl_c_at_any_step_says_whether_it_was_begun(
+    ada: Machine, bob: Machine, remote: Path, tmp_path: Path, verb: str
+) -> None:
+    """With the exit code of Ctrl-C, and no traceback."""
+    memory = shared(ada, bob)
+    code, said = stopped(ada, memory, tmp_path, verb, 'kill -2 $us; sleep 1; git "$@"')
+    assert (code, "Traceback" in said) == (130, False)
+    begun = is_all_or_nothing(ada, bob, remote, memory)
+    assert ("the next round goes on with it" in said) == begun, said
 
 
 def test_what_is_asked_and_not_answered_changes_nothing(ada: Machine, bob: Machine) -> None:

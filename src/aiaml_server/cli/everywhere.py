@@ -12,8 +12,10 @@ from aiaml_server.errors import AiamlError, MalformedFile
 from aiaml_server.memory import parse
 from aiaml_server.settings import Settings, without_password
 from aiaml_server.sync import Status, once
+from aiaml_server.sync.address import git_directories
 from aiaml_server.terminal import (
     DONE,
+    INTERRUPTED,
     REFUSED,
     USAGE,
     Ended,
@@ -69,6 +71,12 @@ def everywhere(ids: Sequence[str], *, yes: bool, dry_run: bool, json: bool) -> i
 
     _answer(meant, after, still_held(setting.base), setting, json=json)
     return REFUSED if after.problem else DONE
+
+
+_BEGUN = (
+    "it was begun, and cannot be undone; the next round goes on with it: that of a server, or "
+    "`aiaml sync`"
+)
 
 
 class Meant(NamedTuple):
@@ -128,6 +136,11 @@ def _done(meant: Meant, setting: Settings) -> Status:
         from aiaml_server.sync.problem import problem_of  # noqa: PLC0415
 
         raise Ended(f"it is not done: {problem_of(error).sentence}", REFUSED) from error
+    except KeyboardInterrupt as error:
+        from aiaml_server.sync.erasure import erased  # noqa: PLC0415
+
+        begun = meant.plan.marks <= erased(git_directories(setting.base)[1])
+        raise Ended(_BEGUN if begun else "nothing was changed", INTERRUPTED) from error
     finally:
         told.clear()
     with opened() as bank:

@@ -124,6 +124,9 @@ class Erasure:
                 made = self._git.run("fast-import", *words, stdin=found.stream, seconds=_SECONDS)
                 new = made.decode().strip()
             self._note(commit, new)
+        left = self.left()
+        if self._now[commit] != commit and commit.encode() not in left.tips:
+            self.leave(left.tips | {commit.encode()}, left.files)  # a fetch may bring it anew
         return self._now[commit]
 
     def is_clean(self, commit: str) -> bool:
