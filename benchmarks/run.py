@@ -39,6 +39,11 @@ from aiaml_server.store import Store
 
 HERE = Path(__file__).parent
 OURS = (sys.executable, "-m", "aiaml_server")
+EMPTY = (
+    sys.executable,
+    "-c",
+    "import asyncio, time; asyncio.run(asyncio.sleep(0)); print(time.process_time(), flush=True)",
+)
 BARE = (sys.executable, str(HERE / "bare_server.py"))
 
 WORDS = corpus.vocabulary()
@@ -62,6 +67,8 @@ KINDS = {**MIX, LETTER: [["e"], ["a"], ["t"]]}
 
 ROWS = {  # key: what it is, its limit
     "start": ("from spawn to `initialize` answered : bare", "1.15 x"),
+    "greeted": ("from spawn to `tools/list` answered : an empty asyncio process", "3 x"),
+    "greeted cpu": ("the same, processor time", "3 x"),
     "exit": ("from end of input to the process gone : bare", ""),
     "no-op": ("no-op call on the bare server, the unit", ""),
     "remember": ("`remember` : bare write", "2 x, or + 1.5 ms"),
@@ -179,6 +186,16 @@ class Server:
         self._process.wait(timeout=60)
         return perf_counter() - begun
 
+    def tools(self) -> float:
+        """Ask for the list of tools; return the seconds since the process was started."""
+        self._ask("tools/list", {})
+        return perf_counter() - self.spawned
+
+    def processor_seconds(self) -> float:
+        """Return the processor time that the process has used; 0 if unknown."""
+        tasks = Path(f"/proc/{self._process.pid}/task").glob("*/schedstat")
+        return sum(int(each.read_text(encoding="ascii").split()[0]) for each in tasks) / 1e9
+
     def megabytes(self) -> float | None:
         """Return the memory that the process takes, shared pages in part; None if unknown."""
         try:
@@ -246,6 +263,7 @@ class Bench:
         yield self.processes()
         yield self.following()
         if self.size:
+            yield self.greeting()
             yield self.recalling()
             yield self.listing()
             yield self.indexing()
@@ -408,6 +426,26 @@ class Bench:
                         raise RuntimeError("a memory in the directory was not recalled")
                 done += 1
         return {f"recall {number}": ms(median(samples)) for number, samples in times.items()}
+
+    def greeting(self) -> Cells:
+        """Start a process that was asked the same before, and an empty one, in turn."""
+        times: dict[str, list[float]] = {"ours": [], "empty": [], "our cpu": [], "empty cpu": []}
+        for _ in range(self.effort.starts + 1):
+            with Server(OURS, self.base) as server:
+                times["ours"].append(server.tools())
+                times["our cpu"].append(server.processor_seconds())
+                server.close()
+            begun = perf_counter()
+            done = subprocess.run(EMPTY, check=True, capture_output=True)
+            times["empty"].append(perf_counter() - begun)
+            times["empty cpu"].append(float(done.stdout))
+        ours, empty, our_cpu, empty_cpu = (median(samples[1:]) for samples in times.values())
+        return {
+            "greeted": judged(beside(ours, empty), ours, 3 * empty),
+            "greeted cpu": judged(beside(our_cpu, empty_cpu), our_cpu, 3 * empty_cpu)
+            if our_cpu
+            else "not measured on this system",
+        }
 
     def listing(self) -> Cells:
         """Wait for the first line of `aiaml list`, and for a Python that prints one."""

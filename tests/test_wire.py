@@ -135,3 +135,59 @@ def test_what_is_read_is_cut_into_lines_whatever_becomes_of_them(ends: tuple[int
 
     asyncio.run(asyncio.wait_for(run(), 20))
     assert received == [[b"bad"], [b"partial"], [b"", b"and"], [b"bad"], None]
+
+
+def test_what_is_answered_before_there_is_a_loop_is_handed_to_it(ends: tuple[int, int]) -> None:
+    """In order, with all that came behind the first line that had no answer, and the end."""
+    reading, writing = ends
+    answers, out = os.pipe()
+    wire = Wire(os.dup(reading), out)
+    wire.greet({b"one": b"1", b"told": b"", b"two": b"2"}.get)
+    for piece in (b"one\nto", b"ld\ntwo\nthree\none\n"):
+        os.write(writing, piece)
+    assert os.read(answers, 2) + os.read(answers, 2) == b"1\n2\n"
+    received: list[bytes] = []
+
+    async def run() -> None:
+        ended = asyncio.Event()
+        wire.open(lambda lines: ended.set() if lines is None else received.extend(lines), ended.set)
+        os.write(writing, b"two\n")
+        os.close(writing)
+        await ended.wait()
+        wire.send(b"3")
+        wire.close(10)
+
+    asyncio.run(asyncio.wait_for(run(), 20))
+    assert received == [b"one", b"told", b"two", b"three", b"one", b"two", b""]
+    assert os.read(answers, 100) == b"3\n"
+    os.close(answers)
+    os.close(out)
+
+
+def test_the_end_before_there_is_a_loop_is_told_to_it(ends: tuple[int, int]) -> None:
+    """Once, behind the lines that were answered; and that nobody takes output any more."""
+    reading, writing = ends
+    answers, out = os.pipe()
+    wire = Wire(os.dup(reading), out)
+    os.close(answers)
+    wire.greet(lambda line: line or None)
+    os.write(writing, b"one\n")
+    os.close(writing)
+    received: list[list[bytes] | None] = []
+
+    async def run() -> None:
+        broken, ended = asyncio.Event(), asyncio.Event()
+
+        def take(lines: list[bytes] | None) -> None:
+            received.append(lines)
+            if lines is None:
+                ended.set()
+
+        await asyncio.sleep(0.2)  # all has come
+        wire.open(take, broken.set)
+        await ended.wait()
+        await broken.wait()
+
+    asyncio.run(asyncio.wait_for(run(), 20))
+    assert received == [[b"one"], [b""], None]
+    os.close(out)

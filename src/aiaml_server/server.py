@@ -25,6 +25,7 @@ from pydantic import ValidationError
 
 from . import __version__, stdio, tools
 from .errors import AiamlError, InvalidArguments, InvalidSetting
+from .greeting import Greeting
 from .settings import Settings
 from .toolset import CRASHED, Answer, Prompt, Resource, Tool, Toolset, repair_surrogates
 from .wire import Wire
@@ -101,10 +102,10 @@ class Server(ProtocolServer[None]):
             **self._handlers(),
         )
 
-    async def serve(self, wire: Wire) -> int:
-        """Serve one client; return the exit code."""
+    async def serve(self, wire: Wire, greeting: Greeting | None = None) -> int:
+        """Serve one client, which may have been answered its greeting; return the exit code."""
         self._wire = wire
-        return await stdio.serve(self, wire)
+        return await stdio.serve(self, wire, greeting)
 
     async def _room(self) -> None:
         """Return when the client has read enough of the earlier answers."""
@@ -441,6 +442,6 @@ def build(settings: Settings) -> Server:
     return Server([tools.toolset(settings)])
 
 
-def run(server: Server, wire: Wire) -> int:
+def run(server: Server, wire: Wire, greeting: Greeting | None = None) -> int:
     """Serve until the client leaves or a signal asks to end; return the exit code."""
-    return asyncio.run(server.serve(wire))
+    return asyncio.run(server.serve(wire, greeting))

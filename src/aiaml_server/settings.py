@@ -151,8 +151,9 @@ LOG_LEVEL = Variable(
     "DEBUG, INFO, WARNING, ERROR or CRITICAL; the log goes to stderr",
 )
 
+BASE = "AIAML_MEMORY_DIR"
 VARIABLES = (
-    Variable("AIAML_MEMORY_DIR", "~/.aiaml", _directory, "where memories are kept"),
+    Variable(BASE, "~/.aiaml", _directory, "where memories are kept"),
     Variable(
         "AIAML_ENABLE_SYNC",
         "true",

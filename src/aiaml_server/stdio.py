@@ -27,6 +27,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.runner import serve_dual_era_loop
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from mcp.types import (
+    METHOD_NOT_FOUND,
     JSONRPCError,
     JSONRPCMessage,
     JSONRPCNotification,
@@ -35,6 +36,7 @@ from mcp.types import (
 )
 from mcp.types import jsonrpc_message_adapter as messages
 
+from .greeting import Greeting
 from .toolset import repair_surrogates
 from .wire import CUT, Wire
 
@@ -73,12 +75,15 @@ class _Stream:
 class Outgoing(_Stream):
     """The SDK's write stream."""
 
-    def __init__(self, wire: Wire, answered: Callable[[object], None]) -> None:
+    def __init__(
+        self, wire: Wire, answered: Callable[[object], None], greeting: Greeting | None = None
+    ) -> None:
         self._wire = wire
         self._answered = answered
+        self._greeting = greeting
 
     async def send(self, item: SessionMessage) -> None:
-        """Put one message on the wire."""
+        """Put one message on the wire, unless the client has had it from the greeting."""
         message = item.message
         try:
             line = message.model_dump_json(by_alias=True, exclude_unset=True).encode()
@@ -86,9 +91,16 @@ class Outgoing(_Stream):
             if not isinstance(message, (JSONRPCResponse, JSONRPCError)):
                 raise
             line = _error(message.id, -32603, NO_MEMORY)
-        self._wire.send(line)
+        if not self._has_been_said(message, line):
+            self._wire.send(line)
         if isinstance(message, (JSONRPCResponse, JSONRPCError)):
             self._answered(message.id)
+
+    def _has_been_said(self, message: JSONRPCMessage, line: bytes) -> bool:
+        if not self._greeting or not isinstance(message, (JSONRPCResponse, JSONRPCError)):
+            return False
+        lasting = isinstance(message, JSONRPCResponse) or message.error.code == METHOD_NOT_FOUND
+        return self._greeting.said(message.id, line, lasting=lasting)
 
 
 class Incoming(_Stream):
@@ -97,8 +109,9 @@ class Incoming(_Stream):
     That is at the end of input, and between `server/discover` and whatever else is asked first.
     """
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: Wire, greeting: Greeting | None = None) -> None:
         self._wire = wire
+        self._greeting = greeting
         self._send, self._receive = anyio.create_memory_object_stream[SessionMessage](math.inf)
         self._waiting: Counter[object] = Counter()
         self._all_answered = anyio.Event()
@@ -184,6 +197,8 @@ class Incoming(_Stream):
         except ValueError:
             self._wire.send(_refusal(text))
             return
+        if self._greeting:
+            self._greeting.read(line, getattr(message, "method", ""), getattr(message, "id", None))
         metadata = None
         if isinstance(message, JSONRPCRequest):
             request_id = message.id
@@ -247,13 +262,13 @@ def _error(request_id: int | str | None, code: int, message: str) -> bytes:
     return json.dumps({"jsonrpc": "2.0", "id": request_id, "error": error}).encode()
 
 
-async def serve(server: Server[Any], wire: Wire) -> int:
+async def serve(server: Server[Any], wire: Wire, greeting: Greeting | None = None) -> int:
     """Serve one client until it leaves or a signal asks to end; return the exit code.
 
     The end of input, SIGTERM, Ctrl-C and a client that stops reading all take the same way out.
     """
-    incoming = Incoming(wire)
-    outgoing = Outgoing(wire, incoming.answered)
+    incoming = Incoming(wire, greeting)
+    outgoing = Outgoing(wire, incoming.answered, greeting)
     loop = asyncio.get_running_loop()
 
     def cancel() -> None:
@@ -272,6 +287,8 @@ async def serve(server: Server[Any], wire: Wire) -> int:
             await serving()
             if incoming.goes_on:
                 await serving()
+    if greeting:
+        greeting.close(FLUSH_SECONDS)
     wire.close(FLUSH_SECONDS if scope.cancel_called else incoming.left())
     return 130 if signal.SIGINT in signals else 0
 

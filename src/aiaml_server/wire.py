@@ -3,6 +3,8 @@
 The descriptors 0 and 1 are taken away before anything else is imported: what a library prints goes
 to stderr, and a child process reads end of file.
 
+What needs nothing else is answered by the thread that reads, before there is an event loop.
+
 Two daemon threads read and write, so that a client which does neither cannot keep the process from
 ending. One that does not read its answers is not read from either, once `MUCH` waits to be written.
 What a pipe or a socket takes at once, the event loop writes itself (not on Windows): to wake the
@@ -11,7 +13,6 @@ thread for it would take a tenth of the time of a short answer.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import queue
 import select
@@ -22,7 +23,10 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    import asyncio
 
 _CHUNK = 1 << 16
 _AT_ONCE = 1 << 18  # bytes; the loop has other things to do
@@ -33,6 +37,7 @@ _LOOK_SECONDS = 0.5  # between two looks whether the client has left meanwhile
 
 Result = TypeVar("Result")
 Received = Callable[["list[bytes] | None"], None]
+Answer = Callable[[bytes], "bytes | None"]
 
 
 class Wire:
@@ -48,10 +53,13 @@ class Wire:
         self._written = 0  # bytes, counted by the writing thread
         self._open = threading.Event()  # set while there is room
         self._open.set()
-        self._room = asyncio.Event()  # the same, for the loop
-        self._room.set()
+        self._room: asyncio.Event | None = None  # the same, for the loop
         self._write_some = _writing(outgoing)
         self._writer: threading.Thread | None = None
+        self._answer: Answer = lambda _: None
+        self._answered: list[bytes] = []  # lines that came before the loop
+        self._turn = threading.Lock()  # is held while one of them is answered
+        self._opened = threading.Event()
 
     @classmethod
     def claim(cls) -> Wire:
@@ -70,29 +78,48 @@ class Wire:
         os.close(null)
         return wire
 
+    def greet(self, answer: Answer) -> None:
+        """Start reading and writing, and answer lines until `open` is called.
+
+        Args:
+            answer: called in a thread with one line after the other, returns its answer, empty for
+                none; or None where it has none, and then all else waits for `open`.
+        """
+        self._answer = answer
+        self._start()
+
     def open(self, received: Received, broken: Callable[[], None]) -> None:
         """Start reading and writing. Both functions are called in the running event loop.
 
         Args:
-            received: takes the lines of each chunk, without their ends; None at end of input, once.
+            received: takes the lines of each chunk, without their ends, those that were answered
+                before included; None at end of input, once.
             broken: called when the client no longer takes output.
         """
+        import asyncio  # noqa: PLC0415 (a greeting is answered without)
+
         loop = asyncio.get_running_loop()
 
         def in_loop(function: Callable[..., object], *values: Any) -> None:
             with suppress(RuntimeError):  # the loop is gone already
                 loop.call_soon_threadsafe(function, *values)
 
-        self._writer = threading.Thread(
-            target=self._write,
-            args=(partial(in_loop, broken), partial(in_loop, self._emptied)),
-            name="wire-out",
-            daemon=True,
-        )
-        self._writer.start()
-        threading.Thread(
-            target=self._read, args=(partial(in_loop, received),), name="wire-in", daemon=True
-        ).start()
+        self._room = asyncio.Event()
+        self._room.set()
+        self._received = partial(in_loop, received)
+        self._broken = partial(in_loop, broken)
+        self._drained = partial(in_loop, self._emptied)
+        with self._turn:
+            if self._answered:
+                self._received(self._answered)
+            self._opened.set()
+        self._start()
+
+    def _start(self) -> None:
+        if not self._writer:
+            self._writer = threading.Thread(target=self._write, name="wire-out", daemon=True)
+            self._writer.start()
+            threading.Thread(target=self._read, name="wire-in", daemon=True).start()
 
     def send(self, line: bytes) -> None:
         """Write one line, given without its end, now or in its turn."""
@@ -106,18 +133,21 @@ class Wire:
             self._queue.put(rest.tobytes())
             if self._queued - self._written > MUCH:
                 self._open.clear()
-                self._room.clear()
+                if self._room:
+                    self._room.clear()
                 self._emptied()  # as the thread may just have done, and told nobody
 
     async def room(self) -> None:
         """Return when less than `MUCH` waits to be written; at once, as a rule."""
-        await self._room.wait()
+        if self._room:
+            await self._room.wait()
 
     def _emptied(self) -> None:
         """Go on if enough has been written; called in the loop."""
         if self._queued - self._written <= _HALF:
             self._open.set()
-            self._room.set()
+            if self._room:
+                self._room.set()
 
     def close(self, seconds: float) -> None:
         """Wait until what was sent is written, at most `seconds`."""
@@ -127,7 +157,7 @@ class Wire:
 
     # --- in ---------------------------------------------------------------------------------------
 
-    def _read(self, received: Received) -> None:
+    def _read(self) -> None:
         ended = False
         while not ended:
             while not self._open.wait(_LOOK_SECONDS):
@@ -138,8 +168,24 @@ class Wire:
             except BlockingIOError:
                 _wait(self._incoming, select.POLLIN)
             else:
-                received(lines)
-        received(None)
+                if lines := self._greeted(lines):
+                    self._received(lines)
+        self._opened.wait()
+        self._received(None)
+
+    def _greeted(self, lines: list[bytes]) -> list[bytes]:
+        """Answer lines, as long as there is no loop; return the rest, as soon as there is one."""
+        for number, line in enumerate(lines):
+            with self._turn:
+                reply = None if self._opened.is_set() else self._answer(line)
+                if reply is not None:
+                    self._answered.append(line)
+                    if reply:
+                        self.send(reply)
+            if reply is None:
+                self._opened.wait()
+                return lines[number:]
+        return []
 
     def _take(self) -> tuple[list[bytes], bool]:
         """Read one chunk; return its lines, and whether the input or the client has ended."""
@@ -178,7 +224,7 @@ class Wire:
 
     # --- out --------------------------------------------------------------------------------------
 
-    def _write(self, broken: Callable[[], None], emptied: Callable[[], None]) -> None:
+    def _write(self) -> None:
         while (line := self._queue.get()) is not None:
             rest = memoryview(line)
             while rest:
@@ -187,11 +233,12 @@ class Wire:
                 except BlockingIOError:
                     _wait(self._outgoing, select.POLLOUT)
                 except OSError:
-                    broken()
+                    self._opened.wait()
+                    self._broken()
                     return
             self._written += len(line)
             if not self._open.is_set() and self._queued - self._written <= _HALF:
-                emptied()
+                self._drained()
 
 
 def _writing(descriptor: int) -> Callable[[memoryview], int]:

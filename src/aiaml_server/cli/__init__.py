@@ -22,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         names, rest = _toolsets(words)
         if rest == ["serve"] or (not rest and (names or Path(sys.argv[0]).stem != "aiaml")):
-            from .serve import serve  # noqa: PLC0415 (serving does not pay for the verbs)
+            from .serving import serve  # noqa: PLC0415 (serving does not pay for the verbs)
 
             return serve(names)
         gc.set_threshold(_ALLOCATIONS)

@@ -2,59 +2,14 @@
 
 from __future__ import annotations
 
-import gc
-import os
-import sys
 from collections.abc import Callable, Sequence
 
 import click
 
-from aiaml_server import logs
-from aiaml_server.errors import InvalidSetting
-from aiaml_server.settings import LOG_LEVEL
 from aiaml_server.toolset import at
 from aiaml_server.toolsets import chosen
-from aiaml_server.wire import Wire
 
-WAITING = """\
-aiaml-server is waiting for an MCP client on standard input; a client starts it by itself.
-To see what it does, type `aiaml-server demo`; for settings and more, `aiaml-server --help`.
-Ctrl-C ends it."""
-
-
-def serve(toolsets: Sequence[str] = ()) -> int:
-    """Serve until the client leaves; return the exit code.
-
-    Args:
-        toolsets: the names of the toolsets to serve; else those of `AIAML_TOOLSETS`.
-    """
-    try:
-        doors = chosen(toolsets, os.environ)
-        level = LOG_LEVEL.value(os.environ)
-        values = [door.values(os.environ) for door in doors]
-    except InvalidSetting as error:
-        return _fail(str(error))
-    if sys.stdin is not None and sys.stdin.isatty():
-        _note(WAITING)
-    try:
-        wire = Wire.claim()
-    except OSError:
-        return _fail("standard input or output is closed; an MCP client must be at the other end")
-    logs.begin(level, logs.LogFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    # What is allocated while importing is not garbage: without the collector start and exit are
-    # faster, and later collections skip it.
-    gc.disable()
-    from aiaml_server import server  # noqa: PLC0415 (half a second; only serving pays for the SDK)
-
-    try:
-        built = server.Server(
-            [at(door.build)(each) for door, each in zip(doors, values, strict=True)]
-        )
-    except InvalidSetting as error:
-        return _fail(str(error))
-    gc.freeze()
-    gc.enable()
-    return server.run(built, wire)
+from .serving import serve
 
 
 @click.command("serve")
@@ -76,14 +31,3 @@ def demo_verb(toolsets: Sequence[str]) -> int:
         play: Callable[[], int] = at(door.demo)
         code = max(code, play())
     return code
-
-
-def _fail(sentence: str) -> int:
-    _note(f"aiaml-server: {sentence}")
-    return 2
-
-
-def _note(text: str) -> None:
-    from aiaml_server.terminal import note  # noqa: PLC0415 (what a person reads; a client's start goes without
-
-    note(text)
