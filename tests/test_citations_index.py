@@ -22,6 +22,7 @@ from aiaml_server.toolsets.citations.failures import InvalidConfig, Unavailable
 from aiaml_server.toolsets.citations.forgetful import ForgetfulIndex
 from aiaml_server.toolsets.citations.indexes import Synced
 from machine import git
+from semantic_model import DIMENSION, NAME, model_folder
 
 ROOT = Path(__file__).parent.parent
 UV = str(Path(sys.executable).with_name("uv" + (".exe" if os.name == "nt" else "")))
@@ -331,25 +332,64 @@ def test_nobody_there_is_a_sentence(repo: Path) -> None:
 # --- Chroma ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.timeout(900)
-@pytest.mark.skipif(sys.version_info >= (3, 14), reason="Chroma has no wheels for it yet")
-def test_chroma_finds_by_meaning(repo: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The real one, in an environment of its own; of several processes, each sees the others'."""
+chroma_is_there = pytest.mark.skipif(
+    sys.version_info >= (3, 14), reason="Chroma has no wheels for it yet"
+)
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a Python that has Chroma, and what the toolset `semantic` needs."""
     environment = tmp_path_factory.mktemp("chroma") / "environment"
-    python = environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    found = environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     for words in (
         ["venv", "--quiet", "--python", sys.executable, str(environment)],
-        ["pip", "install", "--quiet", "--python", str(python), f"{ROOT}[chroma]"],
+        ["pip", "install", "--quiet", "--python", str(found), f"{ROOT}[chroma,semantic]"],
     ):
         subprocess.run([UV, *words], check=True, timeout=800)
-    done = subprocess.run(
-        [python, Path(__file__).parent / "chroma" / "story.py", repo],
-        env={**os.environ, "HOME": str(repo.parent), "USERPROFILE": str(repo.parent)},
+    return found
+
+
+def story(python: Path, home: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
+    """Play `chroma/story.py` for a person with this home directory."""
+    return subprocess.run(
+        [python, Path(__file__).parent / "chroma" / "story.py", *words],
+        env={**os.environ, "HOME": str(home), "USERPROFILE": str(home)},
         capture_output=True,
         text=True,
         check=False,
         timeout=300,
     )
+
+
+@pytest.mark.timeout(900)
+@chroma_is_there
+def test_chroma_uses_the_model_of_semantic(
+    python: Path, repo: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A real one, as that toolset's settings name it; another model's vectors do not stay."""
+    home = tmp_path_factory.mktemp("home")
+    settings = home / ".memory" / "config.json"
+    settings.parent.mkdir(mode=0o700)
+    embedding = {"path": str(model_folder()), "model": NAME, "dimension": DIMENSION}
+    settings.write_text(json.dumps({"embedding": embedding}), "utf-8")
+    settings.chmod(0o600)
+    done = story(python, home, repo, "model")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {
+        "sync": {"index": "chroma", "memories": 1, "added": 1, "removed": 0},
+        "when does the canteen shut?": "Lunch",
+        "when do we ship?": "Deploying",
+        "which currency unit?": "Money",
+        "not by words": [],
+    }
+
+
+@pytest.mark.timeout(900)
+@chroma_is_there
+def test_chroma_finds_by_meaning(python: Path, repo: Path) -> None:
+    """In an environment of its own; of several processes, each sees the others'."""
+    done = story(python, repo.parent, repo)
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout)
     assert "is not on this machine" in seen.pop("without a model")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 from .errors import AiamlError
 
@@ -213,6 +213,21 @@ class Finding:
     fix: Fix | None = field(default=None, compare=False)
 
 
+class Embedder(Protocol):
+    """A model that turns texts into vectors.
+
+    Attributes:
+        name: such as "BAAI/bge-small-en-v1.5".
+        version: what tells two builds of it apart.
+    """
+
+    name: str
+    version: str
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return a vector for each text; it may raise anything where the model fails."""
+
+
 class Door(NamedTuple):
     """What is known of a toolset without importing it. Places are `module:name`.
 
@@ -229,6 +244,8 @@ class Door(NamedTuple):
             none.
         extra: what is installed with `aiaml-server[extra]`; empty where nothing more is needed.
         needs: the modules that the extra brings.
+        embedder: the place of a function that returns the person's model as an `Embedder`, or None
+            where it is not on this machine; empty for none.
     """
 
     name: str
@@ -241,6 +258,7 @@ class Door(NamedTuple):
     demo: str = ""
     extra: str = ""
     needs: tuple[str, ...] = ()
+    embedder: str = ""
 
     def values(self, environ: Mapping[str, str]) -> dict[str, Any]:
         """Return the settings as an environment has them, by variable.

@@ -12,6 +12,7 @@ from pathlib import Path
 from aiaml_server.toolsets.citations import Memories
 from aiaml_server.toolsets.citations.chroma import ChromaIndex
 from aiaml_server.toolsets.citations.failures import Unavailable
+from aiaml_server.toolsets.citations.indexes import NullIndex
 
 MEANINGS = (("money", "price", "cents", "euros"), ("car", "automobile", "vehicle"), ("tea",))
 
@@ -30,6 +31,21 @@ def embed(texts: Sequence[str]) -> list[list[float]]:
 def opened(root: Path) -> Memories:
     """Open the memories with the stand-in for a model."""
     return Memories(root, ChromaIndex(root / ".chroma", "memories", embed))
+
+
+def with_a_real_model(root: Path) -> None:
+    """Find by the model of the toolset `semantic`; vectors of another model do not stay."""
+    opened(root).save("Tea", "a pot of tea")
+    memories = Memories(root, ChromaIndex(root / ".chroma", "memories"))
+    seen: dict[str, object] = {"sync": vars(memories.sync_index())}
+    memories.save("Deploying", "The new release is rolled out to the servers every Tuesday")
+    memories.save("Lunch", "The cafeteria closes at two in the afternoon")
+    memories.save("Money", "Amounts are kept as whole cents")
+    for question in ("when does the canteen shut?", "when do we ship?", "which currency unit?"):
+        seen[question] = memories.search(question).hits[0].memory.subject
+    words = [hit.memory.subject for hit in Memories(root, NullIndex()).search(question).hits]
+    seen["not by words"] = words
+    sys.stdout.write(json.dumps(seen))
 
 
 def main(root: Path) -> None:
@@ -67,4 +83,7 @@ def main(root: Path) -> None:
     sys.stdout.write(json.dumps(seen))
 
 
-main(Path(sys.argv[1]))
+if sys.argv[2:] == ["model"]:
+    with_a_real_model(Path(sys.argv[1]))
+else:
+    main(Path(sys.argv[1]))

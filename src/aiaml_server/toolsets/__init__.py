@@ -8,7 +8,7 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from aiaml_server.errors import InvalidSetting
-from aiaml_server.toolset import Door, Variable
+from aiaml_server.toolset import Door, Embedder, Variable, at
 
 DEFAULT = "aiaml"
 NAMES: tuple[str, ...] = (DEFAULT, "sessions", "compartments", "citations", "semantic")
@@ -26,6 +26,18 @@ def door(name: str) -> Door:
 def missing(chosen: Door) -> list[str]:
     """Return the modules that a toolset needs and that are not installed."""
     return [module for module in chosen.needs if find_spec(module) is None]
+
+
+def embedder() -> Embedder | None:
+    """Return the model that a person has for search by meaning, which any toolset may use.
+
+    None where no toolset has one, or it is not on this machine; nothing is fetched.
+    """
+    for each in map(door, NAMES):
+        if each.embedder and not missing(each):
+            found: Embedder | None = at(each.embedder)()
+            return found
+    return None
 
 
 def known(said_by: str, value: str) -> tuple[str, ...]:

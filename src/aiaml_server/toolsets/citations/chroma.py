@@ -6,12 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from aiaml_server.errors import AiamlError
+from aiaml_server.toolset import Embedder
+
 from .failures import Unavailable
 from .indexes import MemoryIndex, Synced, digest
 from .model import Memory
 
 Embed = Callable[[Sequence[str]], Sequence[Sequence[float]]]
 """Turns texts into vectors, all of one length."""
+
+_MODEL = "model"  # key of what a collection's vectors were made by
 
 _BATCH = 500
 
@@ -27,9 +32,11 @@ class ChromaIndex(MemoryIndex):
         Args:
             directory: Chroma's; git does not show it.
             collection: the collection's name.
-            embed: makes vectors; Chroma's own model where None, if it is on this machine.
+            embed: makes vectors; where None, the model of the toolset that has one, else Chroma's
+                own, if it is on this machine.
         """
         self._directory, self._named, self._embed = directory, collection, embed
+        self._model = "given" if embed else ""
         self._stamp: object = None
         self._held: Any = None
 
@@ -98,6 +105,7 @@ class ChromaIndex(MemoryIndex):
             raise Unavailable(
                 "index.type is chroma, which is not installed: pip install 'aiaml-server[chroma]'"
             ) from error
+        self._load()
         if self._directory.resolve() != self._directory:
             raise Unavailable(
                 f"{self._directory} is, or lies behind, a link; it could lead outside"
@@ -113,13 +121,35 @@ class ChromaIndex(MemoryIndex):
                     ignore.write_text("*\n", encoding="utf-8")
                 settings = chromadb.Settings(anonymized_telemetry=False)
                 client = chromadb.PersistentClient(str(self._directory), settings)
-                self._held = client.get_or_create_collection(
-                    self._named, embedding_function=None, metadata={"hnsw:space": "cosine"}
-                )
+                self._held = self._opened(client)
                 self._stamp = _stamp_of(database)
         except Exception as error:  # its errors are of many kinds
             raise Unavailable(f"Chroma cannot open {self._directory.name}: {error}") from error
         return self._held
+
+    def _opened(self, client: Any) -> Any:
+        """Return the collection; one whose vectors another model has made is emptied."""
+        wanted = {"hnsw:space": "cosine", _MODEL: self._model}
+        for _ in range(2):
+            held = client.get_or_create_collection(
+                self._named, embedding_function=None, metadata=wanted
+            )
+            if (held.metadata or {}).get(_MODEL) == self._model:
+                break
+            client.delete_collection(self._named)
+        return held
+
+    def _load(self) -> Embed:
+        """Return what makes vectors.
+
+        Raises:
+            Unavailable: there is no model on this machine.
+        """
+        if self._embed is None:
+            model = embedder()
+            self._embed = model.embed if model else _own_model()
+            self._model = f"{model.name} {model.version}" if model else "chroma"
+        return self._embed
 
     def _vectors(self, texts: Sequence[str]) -> list[list[float]]:
         """Return the texts' vectors.
@@ -127,9 +157,8 @@ class ChromaIndex(MemoryIndex):
         Raises:
             Unavailable: there is no model on this machine.
         """
-        if self._embed is None:
-            self._embed = _own_model()
-        return [[float(each) for each in vector] for vector in self._embed(texts)]
+        embed = self._load()
+        return [[float(each) for each in vector] for vector in embed(texts)]
 
 
 def _stamp_of(path: Path) -> object:
@@ -138,6 +167,20 @@ def _stamp_of(path: Path) -> object:
     except OSError:
         return None
     return status.st_mtime_ns, status.st_size
+
+
+def embedder() -> Embedder | None:
+    """Return the model that another toolset has on this machine.
+
+    Raises:
+        Unavailable: its settings are not as they must be.
+    """
+    from aiaml_server import toolsets  # noqa: PLC0415 (the core stands on the library alone)
+
+    try:
+        return toolsets.embedder()
+    except AiamlError as error:
+        raise Unavailable(f"the model of search by meaning: {error}") from error
 
 
 def _own_model() -> Embed:

@@ -55,6 +55,7 @@ DOOR = Door(
     demo="aiaml_server.toolsets.semantic.demo:demo",
     extra="semantic",
     needs=("apsw",),
+    embedder="aiaml_server.toolsets.semantic.present:embedder",
 )
 
 _PLACES = {
