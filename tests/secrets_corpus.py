@@ -116,6 +116,17 @@ SECRETS: dict[str, Draw] = {
     "encrypted key": lambda r: pem("RSA PRIVATE KEY", 600)(r).replace(
         "-----\n", "-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,4E5A\n\n", 1
     ),
+    **{
+        f"{kind} in kubeconfig": lambda r, kind=kind: "client-key-data: "  # type: ignore[misc]
+        + base64.b64encode(pem(kind, 600)(r).encode()).decode()
+        for kind in ("RSA PRIVATE KEY", "PRIVATE KEY", "EC PRIVATE KEY", "OPENSSH PRIVATE KEY",
+                     "ENCRYPTED PRIVATE KEY")
+    },
+    "jdbc": lambda r: f"jdbc:postgresql://db.internal:5432/shop?user=ada&password={of(ALNUM, 16)(r)}",
+    "netrc": lambda r: f"machine git.internal login ada password {of(ALNUM, 20)(r)}",
+    "netrc in lines": lambda r: f"machine git.internal\n  login ada\n  password {of(ALNUM, 20)(r)}",
+    "bearer": lambda r: f"curl -H 'Authorization: Bearer {of(URL, 43)(r)}'",
+    "basic": lambda r: f"authorization: basic {of(B64, 32)(r)}==",
     "key in .env": lambda r: 'KEY="' + pem("PRIVATE KEY", 1180, "\\n")(r) + '"',
     "key with indents": pem("PRIVATE KEY", 1180, "\n    "),
     "key in one line": pem("PRIVATE KEY", 1180, " ", 2000),
@@ -427,6 +438,14 @@ def _public_key(r: random.Random) -> str:
 _MADE: dict[str, Draw] = {
     "certificate": pem("CERTIFICATE", 900),
     "public key": pem("PUBLIC KEY", 270),
+    "certificate in kubeconfig": lambda r: (
+        "certificate-authority-data: "
+        + base64.b64encode(pem("CERTIFICATE", 600)(r).encode()).decode()
+    ),
+    "authorization": lambda _: (
+        "The authorization: a bearer token that the machine sends at login; "
+        "its password stays as it was, and each machine has one login and no password of its own."
+    ),
     "rsa public key": pem("RSA PUBLIC KEY", 270),
     "pgp public key": pem("PGP PUBLIC KEY BLOCK", 900),
     "pgp signature": pem("PGP SIGNATURE", 300),
@@ -563,6 +582,15 @@ AccountKey=xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
 -----BEGIN PRIVATE KEY-----\n{E}{E}{E}{E}{E}{E}{E}{E}\n-----END PRIVATE KEY-----
 AGE-SECRET-KEY-1QQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQ
 A3-XXXXXX-XXXXXX-XXXXX-XXXXX-XXXXX-XXXXX
+Authorization: Bearer <your token>
+Authorization: Bearer YOUR_ACCESS_TOKEN_GOES_HERE
+Authorization: Bearer $TOKEN, Authorization: Basic ${{CREDENTIALS}}
+Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==
+jdbc:postgresql://localhost/test?user=fred&password=secret
+jdbc:mysql://host/db?user=root&password=${{DB_PASSWORD}}
+machine {e}.com login ada password <password>
+machine api.heroku.com login me@{e}.com password changeme
+client-key-data: LS0tLS1CRUdJTi...
 """
 
 

@@ -58,6 +58,14 @@ FORMS = (
         r"((?:[A-Za-z0-9+/=]{20,100}(?:\s|\\[nr]|[>|#*\"',]){0,20}){1,30})",
         "RFC 7468: Textual Encodings of PKIX, PKCS, and CMS Structures", left=False,
     ),
+    Form(  # as it stands in a kubeconfig; the base64 of the five usual first lines
+        "a private key",
+        ("LS0tLS1CRUdJTiBQUklWQVRFIEtFWS0tLS0t", "LS0tLS1CRUdJTiBSU0EgUFJJVkFURSBLRVkt",
+         "LS0tLS1CRUdJTiBFQyBQUklWQVRFIEtFWS0t", "LS0tLS1CRUdJTiBPUEVOU1NIIFBSSVZBVEUgS0VZ",
+         "LS0tLS1CRUdJTiBFTkNSWVBURUQgUFJJVkFURSBLRVkt"),
+        r"LS0tLS1CRUdJTi[A-Za-z0-9+/]{20,40}([A-Za-z0-9+/]{60,300})",
+        "Kubernetes: Organizing Cluster Access Using kubeconfig Files", left=False,
+    ),
     Form(
         "a PuTTY private key", ("PuTTY-User-Key-File-",),
         r"PuTTY-User-Key-File-[1-3]: [a-z0-9-]{3,30}\s{1,2}(?:[A-Z][A-Za-z-]{2,20}: [^\r\n]{0,200}"
@@ -319,6 +327,22 @@ FORMS = (
         "a password in an address", ("://",),
         r"://[^\s:/@\"'<>`$({\[]{0,64}:([^\s:/@\"'<>`${}()\[\]*]{6,128})@[A-Za-z0-9.\[-]{3,253}",
         "RFC 3986: URI generic syntax, user information", left=False, judge="password",
+    ),
+    Form(
+        "a password in an address", ("jdbc:",),
+        r"jdbc:[a-z0-9:]{2,40}//[^\s\"'<>`]{1,200}?[?&;]password=([^\s&;\"'<>`${}()\[\]*]{6,128})",
+        "PostgreSQL JDBC Driver: Connecting to the Database", left=False, judge="password",
+    ),
+    Form(
+        "a password for a machine", ("machine ",),
+        r"machine [^\s]{1,200}\s{1,9}login\s{1,9}[^\s]{1,200}\s{1,9}password\s{1,9}([^\s<>${}]{6,128})",
+        "The .netrc file: GNU Inetutils manual", judge="password",
+    ),
+    Form(
+        "an authorization header", ("Bearer ", "bearer ", "Basic ", "basic "),
+        r"(?:[Bb]earer|[Bb]asic) {1,4}(?=[^\s0-9]{0,80}[0-9])(?=[^\sA-Z]{0,80}[A-Z])"
+        r"([A-Za-z0-9+/_.~-]{20,400})",
+        "RFC 7617: The 'Basic' HTTP Authentication Scheme; RFC 6750: Bearer Token Usage",
     ),
     Form("a Databricks token", ("dapi",), rf"dapi({HEX}{{32}})(?:-\d)?(?![A-Za-z0-9])", "Databricks: Personal access tokens"),
     Form("a Supabase key", ("sbp_", "sb_secret_"), rf"(?:sbp_(?:v0_)?({HEX}{{40}})|sb_secret_({URL}{{22,60}}))(?![A-Za-z0-9])", "Supabase: Understanding API keys; Access tokens"),
