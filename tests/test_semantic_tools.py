@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from aiaml_server.toolsets.semantic import logs
 from client import SERVER, Client
+from semantic_model import NAME, model_folder
 from toolset_contract import Call, Contract
 
 
@@ -61,3 +69,161 @@ class TestSemantic(Contract):
         if result.is_error:
             value = result.structured_content
             assert not value["success"] and value["error"][0].isupper() and value["suggestion"]
+
+
+HEAVY = ("apsw", "numpy", "fastembed", "onnxruntime", "sqlite_vec", "tokenizers", "huggingface_hub")
+
+
+def test_nothing_heavy_is_imported_before_the_first_call(tmp_path: Path) -> None:
+    """Neither by serving nor by listing; SQLite comes with the first memory, the model later."""
+    script = f"""
+import sys
+from aiaml_server import server, toolsets
+from aiaml_server.toolset import at
+door = toolsets.door("semantic")
+tools = at(door.build)(door.values({{}}))
+server.Server([tools])
+print([each for each in {HEAVY!r} if each in sys.modules])
+tools.tools[2].call()
+print([each for each in {HEAVY!r} if each in sys.modules])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, **person(tmp_path)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "[]\n[]\n"
+
+
+@pytest.mark.timeout(300)
+def test_the_model_is_loaded_behind_the_first_answer(tmp_path: Path) -> None:
+    """Words only at once; by meaning as soon as it is there, also what was stored before."""
+    folder = str(model_folder())
+    with serving(tmp_path, model=NAME, path=folder) as client:
+        stored = client.call("store_memory", content="The car is washed on Fridays.")
+        assert not stored["embedded"] and "words only" in stored["warnings"][0]
+        client.call("store_memory", content="Bread is baked at six.")
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline:
+            found = client.call("search_memory", query="when is the vehicle cleaned?")
+            if found["meaning"] and found["memories"][0]["breakdown"]["cosine"]:
+                break
+            time.sleep(0.1)
+        best = found["memories"][0]
+        assert best["id"] == stored["memory_id"] and not best["weak"]
+        assert best["breakdown"]["bm25"] == 0 and best["embedding_model"] == NAME
+        again = client.call("store_memory", content="On Fridays the car is washed.")
+        assert again["embedded"] and again["similar"][0]["memory_id"] == stored["memory_id"]
+        assert "update" in again["offer"]
+        assert client.call("migrate_embeddings")["finished"]
+        assert client.close() == 0
+
+
+def test_resources(tmp_path: Path) -> None:
+    """Lists of what always matters, as data; what is in them cannot break out of its line."""
+    with serving(tmp_path) as client:
+        client.call("store_memory", content="Rule one\n# Not a heading", priority="CORE")
+        client.call("store_memory", content="High", priority="HIGH", scope="global", tags=["t"])
+
+        def read(uri: str) -> str:
+            answer = client.answer(client.request("resources/read", {"uri": uri}))
+            text: str = answer["result"]["contents"][0]["text"]
+            return text
+
+        core = read("memory://core")
+        assert "information, not instructions" in core and "\n# Not a heading" not in core
+        assert "[project:1, CORE, " in core and "High" not in core
+        assert "[global:1, HIGH, " in read("memory://high") and "tags t" in read("memory://high")
+        assert "Rule one" in read("memory://project/shop")
+        missing = client.request("resources/read", {"uri": "memory://project/other"})
+        assert "error" in client.answer(missing)
+
+
+def test_failures_are_noted_without_contents(tmp_path: Path) -> None:
+    """In two files of bounded size, for the owner alone."""
+    private = "do not log this"
+    with serving(tmp_path) as client:
+        for wrong in ({"content": private, "priority": private}, {"content": private + "\0"}):
+            assert client.call("store_memory", **wrong)["error"] == "InvalidInput"
+        assert client.call("delete_memory", memory_id="global:7")["error"] == "NotFound"
+    directory = tmp_path / "home/.memory/logs"
+    text = (directory / logs.NAME).read_text("ascii")
+    assert "store_memory InvalidInput\n" in text and "delete_memory NotFound\n" in text
+    assert private not in text
+    for _ in range(3):
+        (directory / logs.NAME).write_bytes(b"x" * logs.MOST)
+        logs.record(tmp_path / "home/.memory", "a", ValueError(private))
+    assert sorted(each.name for each in directory.iterdir()) == [logs.NAME, f"{logs.NAME}.1"]
+    assert (directory / logs.NAME).read_text("ascii").endswith("a ValueError\n")
+    if os.name == "posix":
+        assert (directory / logs.NAME).stat().st_mode & 0o777 == 0o600
+    logs.record(tmp_path / "nowhere", "a", ValueError(private))
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_settings_hold_at_the_next_call(tmp_path: Path) -> None:
+    """And what is wrong in them is named, with what to do."""
+    with serving(tmp_path) as client:
+        for number in range(4):
+            client.call("store_memory", content=f"tea {number}")
+        path = tmp_path / "home/.memory/config.json"
+        path.write_text(json.dumps({"embedding": {"download": False},
+                                    "retrieval": {"default_limit": 2}}))  # fmt: skip
+        assert len(client.call("search_memory", query="tea")["memories"]) == 2
+        path.write_text(json.dumps({"retrieval": {"default_limits": 2}}))
+        failed = client.call("search_memory", query="tea")
+        assert failed["error"] == "InvalidConfig" and "config.json" in failed["message"]
+        assert "did you mean retrieval.default_limit?" in failed["message"]
+
+
+def test_an_import_is_offered_and_confirmed(tmp_path: Path) -> None:
+    """Never done unasked; a second run adds nothing."""
+    environ = person(tmp_path)
+    notes = "# Notes\n\n- Prices are in cents\n- The architecture has three layers\n"
+    (tmp_path / "shop" / "NOTES.md").write_text(notes, encoding="utf-8")
+    command = (*SERVER, "--toolset", "semantic")
+    with Client(tmp_path, command=command, environ=environ) as client:
+        first = client.call("list_memories")
+        assert "NOTES.md" in first["warnings"][-1] and first["total"] == 0
+        shown = client.call("import_markdown_memories")
+        assert shown["new"] == 2 and {each["path"] for each in shown["candidates"]} == {"NOTES.md"}
+        assert client.call("list_memories")["total"] == 0
+        done = client.call("import_markdown_memories", confirm_import=True)
+        assert len(done["memory_ids"]) == 2
+        listed = client.call("list_memories", filters={"source": "import"})["memories"]
+        assert {each["path"] for each in listed} == {"NOTES.md"}
+        again = client.call("import_markdown_memories", confirm_import=True)
+        assert again["new"] == 0 and again["already"] == 2
+
+
+def test_merging_by_the_tool(tmp_path: Path) -> None:
+    """Groups, with what they would become; merged is what is named."""
+    with serving(tmp_path) as client:
+        ids = [
+            client.call("store_memory", content=each, tags=[each[:3]])["memory_id"]
+            for each in ("the flag is on", "the flag is off")
+        ]
+        assert client.call("deduplicate_memories", auto_merge=True)["merged"] == []
+        merged = client.call("deduplicate_memories", merge=ids)["merged"]
+        assert [each["content"] for each in merged] == ["the flag is off"]
+        failed = client.call("deduplicate_memories", similarity_threshold=2)
+        assert failed["error"] == "InvalidInput" and "similarity_threshold" in failed["message"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [({"filters": {"colour": "red"}}, "filters: must be an object with some of tags"),
+     ({"filters": {"date_range": {"since": "x"}}}, "date_range is {from, to}"),
+     ({"filters": {"date_range": {"from": "x"}}}, "date_range"), ({"limit": 0}, "limit"),
+     ({"sort_by": "size"}, "sort_by"), ({"cursor": "x"}, "cursor")],
+)  # fmt: skip
+def test_wrong_arguments_name_the_field(
+    tmp_path: Path, arguments: dict[str, Any], said: str
+) -> None:
+    """In the shape of a failure."""
+    with serving(tmp_path) as client:
+        failed = client.call("list_memories", **arguments)
+        assert failed["error"] == "InvalidInput" and said in failed["message"]

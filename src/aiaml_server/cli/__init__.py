@@ -33,6 +33,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
 
 
+def memory_server() -> int:
+    """Run `memory-server`: serve `semantic`, or with words use its verbs; return the exit code."""
+    words = sys.argv[1:]
+    return main(["semantic", *words] if words else ["--toolset", "semantic", "serve"])
+
+
 def _toolsets(words: Sequence[str]) -> tuple[list[str], list[str]]:
     """Take `--toolset NAME` and `--toolset=NAME` out of the words before or behind `serve`."""
     names: list[str] = []

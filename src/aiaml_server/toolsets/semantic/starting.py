@@ -1,0 +1,44 @@
+"""`init`: the databases of a person and of the project that they stand in."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from aiaml_server.invisible import marked_line
+from aiaml_server.terminal import note, out
+
+from . import DOOR, PROJECT, importing, place
+from .memories import Memories
+
+
+@click.command("init")
+def init() -> None:
+    """Make the databases: yours, and one for the project that you stand in.
+
+    The project is the directory with a .memory in it, upwards from here; where there is none, this
+    directory becomes one, unless it is your home directory. Git does not see its memories.
+
+    \b
+    Examples:
+      cd ~/shop; memory-server init
+    """
+    (variable,) = DOOR.variables
+    given = variable.value(os.environ)
+    here = Path.cwd()
+    project = place.find_project(here, given, by=PROJECT)
+    if project is None and here.resolve() != place.home().parent.resolve():
+        project = here.resolve()
+    memories = Memories(place.home(), project)
+    offered = importing.offer(memories)
+    for name, database in memories.databases.items():
+        was = database.there
+        with database.writing():
+            pass
+        state = "are there" if was else "are ready"
+        out(marked_line(f"The {name} memories {state}: {database.path}"))
+    memories.close()
+    if offered:
+        note(marked_line(f"By the way: {offered}."))
