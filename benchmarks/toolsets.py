@@ -59,7 +59,7 @@ def starts(place: Path, repeats: int) -> Iterator[tuple[str, str, str]]:
         with Server(command, place, settings):
             pass
 
-    for name in ("aiaml", "sessions", "compartments", "citations"):
+    for name in ("aiaml", "sessions", "compartments", "citations", "semantic"):
         ours, bare = in_turn(
             repeats, partial(start, *OURS, "--toolset", name), partial(start, *BARE)
         )

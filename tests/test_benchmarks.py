@@ -13,6 +13,7 @@ import pytest
 
 from aiaml_server.memory import Memory, format, parse  # noqa: A004
 from aiaml_server.moments import instant
+from semantic_model import model_folder
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 
@@ -228,3 +229,27 @@ def test_keyword_lists_that_measure_nothing_are_refused(
     )
     assert (done.returncode, done.stdout) == (1, "")
     assert sentence in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_every_row_of_semantic_is_measured() -> None:
+    """And a small set is answered."""
+    model_folder()
+    rows = [line.split(" | ")[0] for line in run("semantic.py", "--quick").splitlines()]
+    assert len(rows) == 6 and rows[2].startswith("| search of 50 : embedding")
+
+
+def test_quality_is_measured_on_any_set(tmp_path: Path) -> None:
+    """Given as files; by similarity alone and by score."""
+    model_folder()
+    memory = {"timestamp": "2026-01-01T00:00:00", "user": "ada", "topics": ["tea"]}
+    store = {
+        "memories": [
+            {"id": "a", "content": "I drink green tea", **memory},
+            {"id": "b", "content": "The car is blue", **memory},
+        ],
+        "questions": [{"text": "what does ada drink?", "relevant": ["a"]}],
+    }
+    for name in ("observations", "turns", "devbench"):
+        (tmp_path / f"{name}.json").write_text(json.dumps([store]), encoding="utf-8")
+    printed = run("semantic.py", "--quality", tmp_path)
+    assert "turns: similarity 1.000, score 1.000, questions 1.000" in printed
