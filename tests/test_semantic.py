@@ -380,3 +380,15 @@ def test_a_session_begins_with_what_matters(memories: Memories, toy: Toy) -> Non
     assert {each.scope for each in first} == {"project"}
     assert "about invoices" in [each.content for each in memories.session_start(8, "invoices")]
     assert toy.texts == []
+
+
+def test_the_context_says_how_many(memories: Memories) -> None:
+    """Ten, unless the settings say otherwise; eight for a session, five for a trigger."""
+    for number in range(15):
+        memories.store(f"tea {number}")
+    for context, count in (("explicit", 10), ("session_start", 8), ("auto_trigger", 5)):
+        assert len(memories.search("tea", context=context).hits) == count
+    assert len(memories.search("tea", 12, context="auto_trigger").hits) == 12
+    for wrong in (0, 51):
+        with pytest.raises(failures.InvalidInput, match="limit"):
+            memories.search("tea", wrong)

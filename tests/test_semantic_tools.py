@@ -227,3 +227,28 @@ def test_wrong_arguments_name_the_field(
     with serving(tmp_path) as client:
         failed = client.call("list_memories", **arguments)
         assert failed["error"] == "InvalidInput" and said in failed["message"]
+
+
+def test_memory_server_serves_and_makes_the_databases(tmp_path: Path) -> None:
+    """The specification's own script: without a word it serves, `init` makes the databases."""
+    environ = person(tmp_path)
+    del environ["AIAML_SEMANTIC_PROJECT"]
+    script = "import sys; from aiaml_server.cli import memory_server; sys.exit(memory_server())"
+    command = (sys.executable, "-c", script)
+    (tmp_path / "shop" / "NOTES.md").write_text("# Notes\n\n- Tea is green\n", encoding="utf-8")
+    for state in ("are ready", "are there"):
+        done = subprocess.run(
+            [*command, "init"],
+            env={**os.environ, **environ},
+            cwd=tmp_path / "shop",
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert f"The project memories {state}" in done.stdout
+        assert ("NOTES.md" in done.stderr) == (state == "are ready")
+    assert (tmp_path / "home/.memory/db").is_file()
+    assert (tmp_path / "shop/.memory/.gitignore").read_text() == "*\n"
+    with Client(tmp_path, command=command, environ=environ, cwd=tmp_path / "shop") as client:
+        assert client.call("store_memory", content="Tea")["memory_id"] == "project:1"
+        assert client.close() == 0
