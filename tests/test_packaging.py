@@ -38,6 +38,14 @@ TOP_LEVEL = {
     "actions",
     "scripts",
     "skills",
+    # where each of their readers looks for them
+    "Dockerfile",
+    "gemini-extension.json",
+    "glama.json",
+    "llms-install.md",
+    "mcpb",
+    "plugin",
+    "server.json",
 }
 
 

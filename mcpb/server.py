@@ -1,0 +1,7 @@
+"""What Claude Desktop starts."""
+
+import sys
+
+from aiaml_server.cli import main
+
+sys.exit(main(["serve"]))

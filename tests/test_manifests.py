@@ -1,0 +1,257 @@
+"""The files by which hosts and registries know the server: well-formed, true, taken by hosts."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import jsonschema
+import pytest
+
+from aiaml_server import __version__, settings, toolsets
+from client import Client
+from manifests import ROOT, script
+
+SCRIPT = script()
+SCHEMAS = {
+    "server.json": "server",
+    "mcpb/manifest.json": "mcpb",
+    ".claude-plugin/marketplace.json": "marketplace",
+    ".cursor-plugin/marketplace.json": "marketplace",
+    ".agents/plugins/marketplace.json": "codex-marketplace",
+    "plugin/.claude-plugin/plugin.json": "claude-plugin",
+    "plugin/.codex-plugin/plugin.json": "codex-plugin",
+    "plugin/.cursor-plugin/plugin.json": "cursor-plugin",
+    "plugin/.mcp.json": "mcp-servers",
+    "gemini-extension.json": "gemini-extension",
+    "glama.json": "glama",
+}
+
+
+def read(name: str) -> Any:
+    """Return what a JSON file of the repository says."""
+    return json.loads((ROOT / name).read_text(encoding="utf-8"))
+
+
+def test_the_files_are_what_the_package_says() -> None:
+    """Nobody has edited one, and nobody has changed a setting without them."""
+    assert SCRIPT.main(["--check"]) == 0
+    assert {name for name in SCRIPT.manifests() if name.endswith(".json")} == set(SCHEMAS)
+
+
+def test_a_file_that_differs_or_is_missing_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`--check` changes nothing and ends with 1; without it all are written."""
+    monkeypatch.setattr(SCRIPT, "ROOT", tmp_path)
+    assert SCRIPT.main([]) == 0
+    assert SCRIPT.main(["--check"]) == 0
+    (tmp_path / "server.json").write_text("{}", encoding="utf-8")
+    (tmp_path / "Dockerfile").unlink()
+    assert SCRIPT.main(["--check"]) == 1
+    said = capsys.readouterr().err
+    assert "server.json differs" in said and "Dockerfile differs" in said
+    assert said.count("\n") == 2
+    assert (tmp_path / "server.json").read_text(encoding="utf-8") == "{}"
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_each_file_has_its_form(name: str) -> None:
+    """Every field is one that its reader knows, within its limits."""
+    path = ROOT / f"tests/fixtures/schemas/{SCHEMAS[name]}.json"
+    schema = json.loads(path.read_text(encoding="utf-8"))
+    jsonschema.Draft7Validator.check_schema(schema)
+    jsonschema.Draft7Validator(schema).validate(read(name))
+
+
+def test_the_registry_is_told_what_is_so() -> None:
+    """The index's package, this version, every variable; the README claims the name."""
+    told = read("server.json")
+    (package,) = told["packages"]
+    assert (package["identifier"], package["version"]) == ("aiaml-server", __version__)
+    assert told["version"] == __version__
+    doors = [each for name in toolsets.NAMES for each in toolsets.door(name).variables]
+    real = {each.name: each for each in (*settings.VARIABLES, toolsets.VARIABLE, *doors)}
+    inputs = {each["name"]: each for each in package["environmentVariables"]}
+    assert set(inputs) == set(real)
+    for name, each in inputs.items():
+        assert each["isSecret"] is real[name].secret
+        assert each.get("default", "") == real[name].default
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"<!-- mcp-name: {told['name']} -->" in page
+
+
+def test_the_bundle_starts_with_what_a_person_has_not_touched(tmp_path: Path) -> None:
+    """Each setting reaches the program, and the defaults are values that it takes."""
+    manifest = read("mcpb/manifest.json")
+    config = manifest["user_config"]
+    assert set(config) == {"memory_dir", "enable_sync", "github_remote", "toolsets"}
+    environ = {}
+    for name, value in manifest["server"]["mcp_config"]["env"].items():
+        (key,) = re.findall(r"^\$\{user_config\.(\w+)\}$", value)
+        given = config[key]["default"]
+        text = str(given).lower() if isinstance(given, bool) else given
+        environ[name] = text.replace("${HOME}", str(tmp_path))
+    command = [sys.executable, str(ROOT / "mcpb" / manifest["server"]["entry_point"])]
+    base = Path(environ["AIAML_MEMORY_DIR"])
+    with Client(base, command=command, environ=environ) as client:
+        client.request("tools/list")
+        assert client.remember("x")["memory_id"]
+        assert client.close() == 0
+    assert list((tmp_path / ".aiaml/files").glob("*.md"))
+    assert [each["name"] for each in manifest["tools"]] == ["remember", "think", "recall"]
+    project = (ROOT / "mcpb/pyproject.toml").read_text(encoding="utf-8")
+    assert f'"aiaml-server=={__version__}"' in project
+
+
+def test_the_links_install_the_newest_release() -> None:
+    """Cursor and VS Code are handed the entry that `aiaml install` would write for anybody."""
+    wanted = {"command": "uvx", "args": ["aiaml-server"]}
+    cursor = parse_qs(urlsplit(SCRIPT.cursor_link()).query)
+    assert json.loads(base64.b64decode(cursor["config"][0])) == wanted
+    vscode = parse_qs(urlsplit(SCRIPT.vscode_link()).query)
+    assert json.loads(vscode["config"][0]) == wanted
+    page = (ROOT / "docs/packages.md").read_text(encoding="utf-8")
+    assert SCRIPT.cursor_link() in page and SCRIPT.vscode_link() in page
+
+
+def test_the_container_is_not_root_and_keeps_memories_in_a_volume() -> None:
+    """It speaks stdio as a user of its own; of the repository only the source goes in."""
+    lines = (ROOT / "Dockerfile").read_text(encoding="utf-8").splitlines()
+    at = {line.partition(" ")[0]: line for line in lines}
+    assert at["USER"] == "USER aiaml"
+    assert at["VOLUME"] == "VOLUME /memory" and at["ENV"] == "ENV AIAML_MEMORY_DIR=/memory"
+    assert at["ENTRYPOINT"] == 'ENTRYPOINT ["aiaml-server"]'
+    assert lines.index(at["USER"]) > max(n for n, each in enumerate(lines) if "RUN" in each)
+    for source in re.findall(r"^COPY (.*) \S+$", "\n".join(lines), re.MULTILINE):
+        assert all((ROOT / name).exists() for name in source.split())
+
+
+# --- the hosts themselves -------------------------------------------------------------------------
+
+MCPB = "@anthropic-ai/mcpb@2.1.2"
+CLAUDE, CODEX, GEMINI = (
+    "@anthropic-ai/claude-code@2.1.330",
+    "@openai/codex@0.169.0",
+    "@google/gemini-cli@0.61.0",
+)
+PROGRAMS = {
+    MCPB: ".bin/mcpb",
+    CLAUDE: "@anthropic-ai/claude-code-*-*/claude",  # what its install script would link to
+    CODEX: ".bin/codex",
+    GEMINI: ".bin/gemini",
+}
+
+
+def host(package: str) -> str:
+    """Return a host's program from the npm registry, kept in `.cache/hosts/`."""
+    npm = shutil.which("npm")
+    if not npm or os.name == "nt":
+        pytest.skip("needs npm, and a shell script for uvx")
+    place = ROOT / ".cache/hosts" / re.sub(r"\W+", "-", package).strip("-")
+    modules = place / "node_modules"
+    if not any(modules.glob(PROGRAMS[package])):
+        words = [npm, "install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+        try:
+            done = subprocess.run(
+                [*words, "--prefix", str(place), package],
+                capture_output=True,
+                encoding="utf-8",
+                check=False,
+                timeout=120,
+            )
+        except subprocess.TimeoutExpired:
+            pytest.skip(f"npm did not install {package} in two minutes")
+        if done.returncode:
+            pytest.skip(f"npm does not install {package}: {done.stderr[-300:]}")
+    programs = sorted(modules.glob(PROGRAMS[package]), key=lambda path: len(str(path)))
+    if not programs:
+        pytest.skip(f"{package} has no program for this machine")
+    return str(programs[0])
+
+
+class Person:
+    """Somebody with an empty home directory, whose `uvx` starts this very source."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        bin_ = home / "bin"
+        bin_.mkdir(parents=True)
+        uvx = bin_ / "uvx"
+        uvx.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m aiaml_server\n', encoding="utf-8")
+        uvx.chmod(0o755)
+        kept = ("PATH", "LANG", "TMPDIR", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE")
+        self.environ = {
+            **{key: value for key, value in os.environ.items() if key in kept},
+            "HOME": str(home),
+            "PATH": f"{bin_}{os.pathsep}{os.environ['PATH']}",
+            "DISABLE_AUTOUPDATER": "1",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        }
+
+    def run(self, *words: str) -> str:
+        """Run a program; return all that it prints."""
+        done = subprocess.run(
+            words,
+            cwd=self.home,
+            env=self.environ,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            check=False,
+            timeout=100,
+        )
+        assert done.returncode == 0, done.stdout
+        return done.stdout
+
+
+@pytest.fixture
+def person(tmp_path: Path) -> Person:
+    """Return somebody new."""
+    return Person(tmp_path / "home")
+
+
+def test_the_bundle_is_packed_by_its_own_tool(person: Person, tmp_path: Path) -> None:
+    """`mcpb validate` and `mcpb pack` take it, and nothing else goes in."""
+    mcpb = host(MCPB)
+    person.run(mcpb, "validate", str(ROOT / "mcpb/manifest.json"))
+    person.run(mcpb, "pack", str(ROOT / "mcpb"), str(tmp_path / "aiaml.mcpb"))
+    with zipfile.ZipFile(tmp_path / "aiaml.mcpb") as packed:
+        names = {name for name in packed.namelist() if "__pycache__" not in name}
+    assert names == {"manifest.json", "pyproject.toml", "server.py"}
+
+
+def test_claude_code_installs_the_plugin_and_reaches_the_server(person: Person) -> None:
+    """Plugin and marketplace are valid, and the server that comes with it answers."""
+    claude = host(CLAUDE)
+    for place in (ROOT / "plugin", ROOT):
+        person.run(claude, "plugin", "validate", "--strict", str(place))
+    person.run(claude, "plugin", "marketplace", "add", str(ROOT))
+    person.run(claude, "plugin", "install", "aiaml@aiaml")
+    listed = person.run(claude, "mcp", "list")
+    assert re.search(r"plugin:aiaml:aiaml: uvx aiaml-server@\S+ - .*Connected", listed), listed
+
+
+def test_codex_installs_the_plugin(person: Person) -> None:
+    """Codex lists the server of the plugin as its own."""
+    codex = host(CODEX)
+    person.run(codex, "plugin", "marketplace", "add", str(ROOT))
+    person.run(codex, "plugin", "add", "aiaml@aiaml")
+    listed = person.run(codex, "mcp", "list")
+    assert re.search(r"^aiaml +uvx +aiaml-server@\S+ .*enabled", listed, re.MULTILINE), listed
+
+
+def test_gemini_cli_takes_the_extension(person: Person) -> None:
+    """`gemini extensions validate` has nothing to say."""
+    said = person.run(host(GEMINI), "extensions", "validate", str(ROOT))
+    assert "successfully validated" in said
