@@ -749,7 +749,8 @@ def test_verify_is_made_for_ci(command: Callable[..., Any], repo: Path) -> None:
         f"{moved.path}: prices.py:2 moved, today prices.py:4",
         f"{stale.path}: prices.py:1 changed {likest}",
     ]
-    assert done.stderr == "2 verified, 1 stale\n"
+    assert done.stderr.splitlines()[0] == "2 verified, 1 stale"
+    assert "`save --id ID --cite PATH:LINE` corrects it" in done.stderr
     assert command("verify", moved.id, cwd=repo).returncode == 0
     assert command("verify", moved.path, cwd=repo).returncode == 0
     assert command("verify", moved.path, stale.path, cwd=repo).returncode == 1
@@ -767,7 +768,8 @@ def test_verify_is_made_for_ci(command: Callable[..., Any], repo: Path) -> None:
         f"::error file={stale.path},title=changed::prices.py:1 is changed: "
         "the likest line is 3: def price(orders):\n"
     )
-    assert command("verify", "--update", cwd=repo).returncode == 1
+    done = command("verify", "--update", cwd=repo)
+    assert done.returncode == 1 and "2 verified, 1 stale, 1 updated" in done.stderr
     assert memories.get(moved.id).citations[0].line == 4
     (repo / "memories" / "mem-bad.md").write_text("---\nid: mem-bad\n---\n")
     done = command("verify", moved.id, cwd=repo)

@@ -251,8 +251,12 @@ def _report(screen: Screen, results: Sequence[Verified], broken: Mapping[str, st
     unsure = sum(not each.valid and not each.stale for each in results)
     parts = [f"{len(results)} verified", f"{stale} stale"]
     parts += [f"{unsure} ambiguous"] if unsure else []
+    written = sum(each.updated for each in results)
+    parts += [f"{written} updated"] if written else []
     parts += [f"{len(broken)} unreadable"] if broken else []
     screen.note(", ".join(parts))
+    if stale:
+        screen.note("what is stale: `save --id ID --cite PATH:LINE` corrects it, `delete` drops it")
 
 
 def _annotations(results: Sequence[Verified], broken: Mapping[str, str]) -> list[str]:
