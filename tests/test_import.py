@@ -21,6 +21,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aiaml_server import store, terminal
 from aiaml_server.cli import main
 from aiaml_server.cli.import_export import FORMATS
 from aiaml_server.exchange.found import Found, Kept, Note
@@ -609,7 +610,7 @@ def test_an_import_that_was_interrupted_is_completed_by_the_next(
     """What is done is whole, and nothing is done twice."""
     source = tmp_path / "notes"
     source.mkdir()
-    for number in range(400):
+    for number in range(3000):
         (source / f"{number}.md").write_text(f"note {number}\n" * 50)
     with subprocess.Popen(
         [sys.executable, "-m", "aiaml_server", "import", str(source), "--yes"],
@@ -623,13 +624,50 @@ def test_an_import_that_was_interrupted_is_completed_by_the_next(
         process.send_signal(sent)
         _, said = process.communicate(timeout=60)
     done = len(bank.names())
-    assert 10 <= done < 400  # the last may have been taken back
+    assert 10 <= done < 3000  # the last may have been taken back
     if sent == signal.SIGINT:
         assert process.returncode == 130
-        assert "what was added is whole, and the next run adds the rest" in said
+        assert f"Stopped before the end: {done:,} of 3,000 memories were added" in said
+        assert "Run it again, and it brings the rest" in said
     assert len(memories(bank)) == done
-    assert len(bring(source)["new"]) == 400 - done
-    assert len({memory.content for memory in memories(bank)}) == len(memories(bank)) == 400
+    assert len(bring(source)["new"]) == 3000 - done
+    assert len({memory.content for memory in memories(bank)}) == len(memories(bank)) == 3000
+
+
+def test_many_notes_are_durable_in_few_steps(
+    tmp_path: Path, bring: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The directory is synced once for some hundreds, and each name is taken after its bytes."""
+    steps: list[str] = []
+
+    def noted(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            steps.append(name)
+            return real(*arguments)
+
+        return call
+
+    for name in ("write_beside", "take_name", "sync_directory"):
+        monkeypatch.setattr(store, name, noted(name, getattr(store, name)))
+    for number in range(600):
+        (tmp_path / f"{number}.md").write_text(f"note {number}")
+    bring(tmp_path, "--from", "markdown")
+    assert steps.count("write_beside") == steps.count("take_name") == 600
+    assert steps.count("sync_directory") == 3
+    assert steps.index("take_name") == 256  # all bytes before the first name
+
+
+def test_progress_is_told_where_there_is_no_terminal(
+    tmp_path: Path, bank: Store, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A line now and then, on standard error."""
+    monkeypatch.setattr(terminal, "_TOLD_SECONDS", 0.0)
+    for number in range(3):
+        (tmp_path / f"{number}.md").write_text(f"note {number}")
+    assert main(["import", str(tmp_path), "--yes", "--from", "markdown"]) == 0
+    said = capsys.readouterr().err.splitlines()
+    assert f"Reading {tmp_path.name}: 2" in said and "Adding: 2 of 3" in said
+    assert len(memories(bank)) == 3
 
 
 # --- our own JSON Lines -----------------------------------------------------------------------

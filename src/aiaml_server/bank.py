@@ -141,6 +141,17 @@ class MemoryBank:
         self._tell()
         return added
 
+    def add_all(self, memories: Iterable[Memory], stored: Callable[[Memory], object]) -> None:
+        """Store memories that were made elsewhere together; `stored` is given each as it is stored.
+
+        Raises:
+            StoreError: the disk refused; nothing was left behind but what `stored` was given.
+        """
+        try:
+            self.store.add_all(memories, stored)
+        finally:
+            self._tell()
+
     def edit(self, name: str, before: str, after: str) -> Memory:
         """Give the file `name`, which holds the text `before`, the text `after`.
 

@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -20,7 +20,9 @@ from .files import (
     read_regular,
     replace_atomic,
     sync_directory,
+    take_name,
     write_atomic,
+    write_beside,
 )
 from .memory import Memory, format, parse
 
@@ -30,6 +32,7 @@ SUFFIX = ".md"
 MAX_FILE = 4 * 1024 * 1024  # bytes; four times the largest memory that can be remembered
 LOCK_SECONDS = 5.0
 SOME = 5  # skipped files that are each worth a line of the log
+_WRITERS = 8  # threads
 _LEFTOVER_SECONDS = 3600.0
 _TICK = 50_000_000  # nanoseconds: several times the usual 1 to 10 ms
 _COARSE_TICK = 2_500_000_000  # where only whole seconds are counted
@@ -124,16 +127,75 @@ class Store:
             raise StoreError("create", error.filename or self.directory, error) from error
 
     def _add(self, memory: Memory, *, alone: bool) -> Memory:
-        if not alone or self._ids_stamp is None or self._ids_stamp != self.stamp():
-            self._list_ids()
+        self._know_ids(alone=alone)
         while memory.id in self._ids:
             memory = memory.with_new_id()
         write_atomic(self.directory / memory.file_name, format(memory).encode())
         self._ids.add(memory.id)
-        self._ids_stamp = None
-        with suppress(StoreError):  # the memory is stored, whatever becomes of this
-            self._ids_stamp = self.stamp()
+        self._note_stamp()
         return memory
+
+    def _know_ids(self, *, alone: bool) -> None:
+        if not alone or self._ids_stamp is None or self._ids_stamp != self.stamp():
+            self._list_ids()
+
+    def _note_stamp(self) -> None:
+        self._ids_stamp = None
+        with suppress(StoreError):  # what was stored is stored, whatever becomes of this
+            self._ids_stamp = self.stamp()
+
+    def add_all(self, memories: Iterable[Memory], stored: Callable[[Memory], object]) -> None:
+        """Store new memories, as `add` does each, but durable all in one step.
+
+        Args:
+            memories: some hundreds: others wait with what they write until these are stored.
+            stored: is given each as it is stored, also of those before a failure or a Ctrl-C.
+
+        Raises:
+            StoreError: the disk refused; nothing was left behind but what `stored` was given.
+        """
+        self._make_directories()
+        try:
+            with self._lock.held(LOCK_SECONDS) as hold:
+                self._add_all(memories, stored, alone=hold.alone)
+        except OSError as error:
+            raise StoreError("write in", self.directory, error) from error
+        if not hold.had:
+            log.warning(
+                "Stored memories without the lock on %s, which could not be acquired", self.base
+            )
+
+    def _add_all(
+        self, memories: Iterable[Memory], stored: Callable[[Memory], object], *, alone: bool
+    ) -> None:
+        from concurrent.futures import Future, ThreadPoolExecutor  # noqa: PLC0415 (no server's)
+
+        self._know_ids(alone=alone)
+        drafts: list[tuple[Memory, Future[Path]]] = []
+        named = 0
+        try:
+            # A file system makes the files of several threads durable in one step.
+            with ThreadPoolExecutor(_WRITERS, "writer") as pool:
+                for memory in memories:
+                    while memory.id in self._ids:
+                        memory = memory.with_new_id()  # noqa: PLW2901
+                    self._ids.add(memory.id)
+                    path, data = self.directory / memory.file_name, format(memory).encode()
+                    drafts.append((memory, pool.submit(write_beside, path, data)))
+            for memory, draft in drafts:
+                take_name(draft.result(), self.directory / memory.file_name)
+                named += 1
+        finally:
+            for _, draft in drafts[named:]:
+                with suppress(OSError):
+                    draft.result().unlink()
+            sync_directory(self.directory)
+            for memory, _ in drafts[:named]:
+                stored(memory)
+            for memory, _ in drafts[named : named + 1]:  # Ctrl-C between its name and our count
+                if os.path.lexists(self._path(memory.file_name)):
+                    stored(memory)
+            self._note_stamp()
 
     def replace(self, name: str, before: str | None, after: str | None) -> None:
         """Change the text of the file `name`; None stands for no file. It is durable on return.

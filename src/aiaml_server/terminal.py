@@ -16,6 +16,7 @@ import re
 import shutil
 import sys
 import threading
+import time
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -37,6 +38,8 @@ INTERRUPTED = 130
 PIPE_CLOSED = 141
 
 MANY = 2000  # files that are worth showing progress for
+_SHOWN_SECONDS = 0.2  # between two numbers on a terminal
+_TOLD_SECONDS = 10.0  # and where there is none
 Item = TypeVar("Item")
 
 
@@ -106,12 +109,27 @@ def confirm(question: str) -> None:
 
 
 def progress(items: Sequence[Item], doing: str, many: int = MANY) -> Iterator[Item]:
-    """Return the items one by one; on a terminal, with a bar when there are `many` of them."""
-    if len(items) < many or not sys.stderr.isatty():
+    """Return the items one by one; when there are `many`, with a bar, or a line now and then."""
+    if len(items) < many:
         yield from items
-        return
-    with click.progressbar(items, label=safe(doing), file=sys.stderr) as shown:
-        yield from shown
+    elif not sys.stderr.isatty():
+        yield from counted(items, doing, f" of {len(items):,}")
+    else:
+        with click.progressbar(items, label=safe(doing), file=sys.stderr) as shown:
+            yield from shown
+
+
+def counted(items: Iterable[Item], doing: str, of: str = "") -> Iterator[Item]:
+    """Return items one by one and say now and then how many there were: "Reading: 2,000"."""
+    is_seen = sys.stderr.isatty()
+    seconds = _SHOWN_SECONDS if is_seen else _TOLD_SECONDS
+    due = time.monotonic() + seconds
+    for number, item in enumerate(items):
+        if time.monotonic() >= due:
+            due = time.monotonic() + seconds
+            (passing if is_seen else note)(f"{doing}: {number:,}{of}")
+        yield item
+    passing()
 
 
 class _Log(logging.Handler):

@@ -28,6 +28,7 @@ from aiaml_server.terminal import (
     Ended,
     as_json,
     confirm,
+    counted,
     dim,
     note,
     one_line,
@@ -43,6 +44,8 @@ from .remember import checked_user, usual_user
 from .show import fields
 
 _SHOWN = 20  # lines of each sort in a preview
+_TOGETHER = 256  # memories, durable in one step
+_TOGETHER_SIZE = 16 * 1024 * 1024  # characters of them
 
 
 # --- import -----------------------------------------------------------------------------------
@@ -96,11 +99,12 @@ def import_(
     with opened() as bank:
         kinds = [kind or _kind(source) for source in sources]
         reading = Reading(split=bool(split), without=_own_directory(bank, sources))
-        known = [memory for _, memory in bank.store.scan()]
+        names = progress(bank.store.names(), "Reading your memories")
+        known = [memory for _, memory in bank.store.scan(names)]
         about = checked_user(user) if user else usual_user(known)
         planner = Planner(known, about, changed=changed)
         for source, its_kind in zip(sources, kinds, strict=True):
-            planner.consider(READERS[its_kind](source, reading))
+            planner.consider(counted(READERS[its_kind](source, reading), f"Reading {source.name}"))
         plan = planner.plan
         if not json:
             _preview(sources, kinds, plan)
@@ -140,12 +144,26 @@ def _agreed() -> bool:
 
 
 def _add(bank: MemoryBank, additions: Sequence[Addition]) -> list[Memory]:
-    """Store one after the other; each is whole, whatever happens to the rest."""
+    """Store all, some hundreds durable in one step; each is whole, whatever happens to the rest."""
+    added: list[Memory] = []
+    waiting: list[Memory] = []
+    size = 0
     try:
-        return [bank.add(each.memory) for each in progress(additions, "Adding", 1)]
+        for each in progress(additions, "Adding", 1):
+            waiting.append(each.memory)
+            size += len(each.memory.content)
+            if len(waiting) >= _TOGETHER or size >= _TOGETHER_SIZE:
+                batch, waiting, size = waiting, [], 0
+                bank.add_all(batch, added.append)
+        if waiting:
+            bank.add_all(waiting, added.append)
     except BaseException:
-        note("Stopped before the end: what was added is whole, and the next run adds the rest.")
+        note(
+            f"Stopped before the end: {len(added):,} of {plural(len(additions), 'memory')} were "
+            "added, each whole. Run it again, and it brings the rest."
+        )
         raise
+    return added
 
 
 # --- what an import says ----------------------------------------------------------------------
