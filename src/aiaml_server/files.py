@@ -158,6 +158,22 @@ def read_regular(path: str, most: int) -> bytes:
         os.close(descriptor)
 
 
+def read_beginning(path: str, most: int) -> bytes:
+    """Read at most the first `most` bytes of a regular file, as `read_regular` reads all.
+
+    Raises:
+        MalformedFile: it is something else.
+        OSError: it is not there, or cannot be read.
+    """
+    _check_regular(os.lstat(path), sys.maxsize)
+    descriptor = os.open(path, os.O_RDONLY | _SAFELY)
+    try:
+        _check_regular(os.fstat(descriptor), sys.maxsize)
+        return os.read(descriptor, most)
+    finally:
+        os.close(descriptor)
+
+
 def _whole(descriptor: int, size: int, most: int) -> bytes:
     parts = [os.read(descriptor, size + 1)]
     while parts[-1] and sum(map(len, parts)) <= most:

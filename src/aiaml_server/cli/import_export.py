@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
@@ -13,8 +14,11 @@ from aiaml_server import filters
 from aiaml_server.bank import MemoryBank
 from aiaml_server.cli.context import opened
 from aiaml_server.errors import MalformedFile, StoreError
-from aiaml_server.exchange.kinds import KINDS, READERS, Reading, detect
+from aiaml_server.exchange.archives import piped, unpacked
+from aiaml_server.exchange.found import Skip
+from aiaml_server.exchange.kinds import KINDS, READERS, Reading, detect, others
 from aiaml_server.exchange.plan import Addition, Plan, Planner
+from aiaml_server.exchange.records import Fields, fields_of
 from aiaml_server.files import write_atomic
 from aiaml_server.filters import Filter
 from aiaml_server.memory import Memory
@@ -60,11 +64,17 @@ _TOGETHER_SIZE = 16 * 1024 * 1024  # characters of them
     metavar="SOURCE...",
     nargs=-1,
     required=True,
-    type=click.Path(exists=True, path_type=Path),
+    type=click.Path(exists=True, allow_dash=True, path_type=Path),
 )
 @click.option("--from", "kind", type=click.Choice(list(KINDS)), help="What SOURCE is.")
 @click.option(
     "--split", type=click.Choice(["heading"]), help="Make a memory of each section of a note."
+)
+@click.option(
+    "--map",
+    "fields",
+    metavar="NAME=FIELD,...",
+    help="Which fields of JSON are content, title, topics, timestamp, agent, user.",
 )
 @click.option(
     "--user", "-u", metavar="NAME", help="Whom the notes are about; else as in most memories."
@@ -77,6 +87,7 @@ def import_(
     sources: Sequence[Path],
     kind: str | None,
     split: str | None,
+    fields: str | None,
     user: str | None,
     changed: bool,
     dry_run: bool,
@@ -86,7 +97,8 @@ def import_(
     """Bring in memories and notes from other systems.
 
     First says what becomes of each, then asks. The source is never changed, and what was imported
-    once is not imported again. With --json nobody is asked: it takes --yes to add.
+    once is not imported again. With --json nobody is asked: it takes --yes to add. Zips are
+    read as well, and `-` is the standard input.
 
     \b
     Examples:
@@ -94,20 +106,29 @@ def import_(
       aiaml import ~/.claude --user marco --dry-run
       aiaml import notes.md --split heading
       aiaml import memories.jsonl --yes
+      aiaml import chatgpt-export.zip --dry-run
+      aiaml import facts.jsonl --map content=text,topics=tags+area
     """
-    sources = [source.resolve() for source in sources]
-    with opened() as bank:
-        kinds = [kind or _kind(source) for source in sources]
-        reading = Reading(split=bool(split), without=_own_directory(bank, sources))
+    given = Fields.parse(fields) if fields else None
+    with opened() as bank, TemporaryDirectory(prefix="aiaml-import-") as scratch:
+        own = _own_directory(bank, sources)
+        shown = [_shown(source) for source in sources]
+        sources, left_out = _reachable(sources, Path(scratch))
+        pairs = zip(sources, shown, strict=True)
+        kinds = [kind or _kind(source, given, name) for source, name in pairs]
+        reading = Reading(split=bool(split), without=own, fields=given)
         names = progress(bank.store.names(), "Reading your memories")
         known = [memory for _, memory in bank.store.scan(names)]
         about = checked_user(user) if user else usual_user(known)
         planner = Planner(known, about, changed=changed)
+        planner.consider(left_out)
+        for source, its_kind in zip(sources, kinds, strict=True):
+            planner.consider([] if kind else others(source, its_kind))
         for source, its_kind in zip(sources, kinds, strict=True):
             planner.consider(counted(READERS[its_kind](source, reading), f"Reading {source.name}"))
         plan = planner.plan
         if not json:
-            _preview(sources, kinds, plan)
+            _preview(shown, sources, kinds, plan, given)
         wanted = bool(plan.additions) and not dry_run and (yes or (not json and _agreed()))
         added = _add(bank, plan.additions) if wanted else []
     if json:
@@ -117,19 +138,41 @@ def import_(
     return DONE if wanted or dry_run or (plan.there and not plan.additions) else NOTHING
 
 
-def _kind(source: Path) -> str:
-    if source.suffix.lower() == ".zip":
-        raise Ended(f"{source} is a zip; unpack it, and import the folder", USAGE)
+def _reachable(sources: Sequence[Path], scratch: Path) -> tuple[list[Path], list[Skip]]:
+    """Return where sources can be read, having unpacked zips and kept what comes by a pipe."""
+    found: list[Path] = []
+    skips: list[Skip] = []
+    for number, given in enumerate(sources):
+        below = scratch / str(number)
+        below.mkdir()
+        source = piped(sys.stdin.buffer, below) if given == Path("-") else given.resolve()
+        if source.suffix.lower() == ".zip" and source.is_file():
+            try:
+                source, left_out = unpacked(source, below)
+            except ValueError as error:
+                raise Ended(f"{given}: {error}", REFUSED) from error
+            skips += left_out
+        found.append(source)
+    return found, skips
+
+
+def _shown(source: Path) -> str:
+    return "the standard input" if source == Path("-") else str(source.resolve())
+
+
+def _kind(source: Path, fields: Fields | None, shown: str) -> str:
     kind = detect(source)
+    if fields and kind in (None, "jsonl", "mcp-memory", "mem0"):
+        return "json"
     if kind is None:
         known = ", ".join(KINDS)
-        raise Ended(f"{source}: cannot tell what this is; `--from KIND` says it: {known}", USAGE)
+        raise Ended(f"{shown}: cannot tell what this is; `--from KIND` says it: {known}", USAGE)
     return kind
 
 
 def _own_directory(bank: MemoryBank, sources: Iterable[Path]) -> Path:
     own = bank.store.base.resolve()
-    for source in sources:
+    for source in (each.resolve() for each in sources if each != Path("-")):
         if own.exists() and any(map(own.samefile, (source, *source.parents))):
             raise Ended(f"{source} lies in your own memory directory, {own}", USAGE)
     return own
@@ -169,10 +212,18 @@ def _add(bank: MemoryBank, additions: Sequence[Addition]) -> list[Memory]:
 # --- what an import says ----------------------------------------------------------------------
 
 
-def _preview(sources: Sequence[Path], kinds: Sequence[str], plan: Plan) -> None:
-    for source, kind in zip(sources, kinds, strict=True):
-        out(f"{source}: {KINDS[kind]}")
-    _some("New:", [_line(addition) for addition in plan.additions])
+def _preview(
+    shown: Sequence[str],
+    sources: Sequence[Path],
+    kinds: Sequence[str],
+    plan: Plan,
+    given: Fields | None,
+) -> None:
+    for name, source, kind in zip(shown, sources, kinds, strict=True):
+        out(f"{name}: {KINDS[kind]}")
+        if kind == "json":
+            out(f"  {fields_of(source, given)}; other fields are kept as properties")
+    _some("New:", [_line(addition) for addition in plan.additions[:_SHOWN]], len(plan.additions))
     _some("Changed since they were imported (`--changed` adds them as new):", plan.changed)
     _some("Known under another name:", [f"{now}, before {then}" for now, then in plan.renamed])
     _some("Taken in part:", [f"{part.place}: {part.reason}" for part in plan.partly])
@@ -197,14 +248,15 @@ def _line(addition: Addition) -> str:
     return f"{minute(memory.timestamp)[:10]:10} {addition.place} [{topics}]{remark}"
 
 
-def _some(title: str, lines: Sequence[str]) -> None:
+def _some(title: str, lines: Sequence[str], number: int = 0) -> None:
+    number = number or len(lines)
     if not lines:
         return
     out(f"\n{title}")
     for line in lines[:_SHOWN]:
         out(f"  {one_line(line, 200)}")
-    if len(lines) > _SHOWN:
-        out(dim(f"  … and {len(lines) - _SHOWN:,} more; `--json` has all"))
+    if number > _SHOWN:
+        out(dim(f"  … and {number - _SHOWN:,} more; `--json` has all"))
 
 
 def _names(names: Sequence[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from aiaml_server.memory import Memory
@@ -60,9 +61,13 @@ class Skip:
 
 Found = Note | Kept | Skip
 
+PIPED = "stdin/text.md"
+"""The place of a text that came through a pipe, and has no name."""
+
 _COMMON = frozenset({"memory", "memories", "files", "notes", "docs", ".serena", ".claude"})
 
 
+@lru_cache(maxsize=64)
 def label(source: Path) -> str:
     """Return the end of a path that tells it from others: `shop/.serena/memories`."""
     parts = source.parts

@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.memory import parse
 from aiaml_server.store import MAX_FILE
 
+from .chats import chatgpt, claude_ai
 from .found import Found, Kept, Skip, label
 from .jsonl import Record, entities_in, memories_in, records
 from .notes import Style, notes_in
-from .walk import MARKDOWN, markdown_below, place, read_text
+from .records import Fields, document, fields_of, is_mem0, notes_of, records_in
+from .toolkits import (
+    citations,
+    citations_below,
+    compartments,
+    is_compartments,
+    sessions,
+    sessions_below,
+)
+from .walk import MARKDOWN, beginning, markdown_below, place, read_text
 
 _LOOKED_AT = 100  # files of a folder, to tell what it is
 
@@ -29,10 +40,12 @@ class Reading:
     Attributes:
         split: each section of a note becomes a memory of its own.
         without: a folder to leave out: the own memories.
+        fields: which fields of records say what, where a person gave it.
     """
 
     split: bool = False
     without: Path | None = None
+    fields: Fields | None = None
 
 
 Reader = Callable[[Path, Reading], Iterator[Found]]
@@ -148,10 +161,37 @@ def _markdown(source: Path, reading: Reading) -> Iterator[Path | Skip]:
     return markdown_below(source, reading.without) if source.is_dir() else iter([source])
 
 
+def _mem0(source: Path, reading: Reading) -> Iterator[Found]:
+    path = _memories(source)
+    yield from notes_of(path, "mem0", "mem0", fields_of(path, reading.fields))
+
+
+def _records(source: Path, reading: Reading) -> Iterator[Found]:
+    yield from notes_of(source, "json", "json", fields_of(source, reading.fields))
+
+
+def _memories(source: Path) -> Path:
+    return source / "memories.json" if source.is_dir() else source
+
+
+def _graph(source: Path) -> Path:
+    """Return the file of the MCP memory server in a folder that has it."""
+    return next(filter(Path.is_file, (source / name for name in _GRAPHS)), source)
+
+
+_GRAPHS = ("memory.jsonl", "memory.json")
+
 READERS: dict[str, Reader] = {
     "aiaml": _own_files,
     "jsonl": lambda source, _: memories_in(source),
-    "mcp-memory": lambda source, _: entities_in(source),
+    "mcp-memory": lambda source, _: entities_in(_graph(source)),
+    "chatgpt": lambda source, _: chatgpt(source),
+    "claude-ai": lambda source, _: claude_ai(source),
+    "mem0": _mem0,
+    "compartments": lambda source, _: compartments(source),
+    "sessions": lambda source, reading: sessions(source, split=reading.split),
+    "citations": lambda source, reading: citations(source, split=reading.split),
+    "json": _records,
     "obsidian": _plain("obsidian", "obsidian", templates=True),
     "serena": _serena,
     "claude": _claude,
@@ -161,9 +201,16 @@ READERS: dict[str, Reader] = {
 """The reader of each kind, in the order in which a source is tried."""
 
 KINDS = {
-    "aiaml": "a memory directory, or its files",
+    "aiaml": "a memory directory, or its files; also as a zip",
     "jsonl": "JSON Lines that `aiaml export` wrote",
     "mcp-memory": "the official MCP memory server's memory.jsonl",
+    "chatgpt": "ChatGPT's export, or its conversations.json",
+    "claude-ai": "Claude.ai's export, or one of its files",
+    "mem0": "memories of mem0, or OpenMemory's export",
+    "compartments": "the file of the toolset compartments",
+    "sessions": "session logs of the toolset sessions",
+    "citations": "a code base's memories of the toolset citations",
+    "json": "other JSON or JSON Lines; `--map` says which field is what",
     "obsidian": "an Obsidian vault",
     "serena": "Serena's .serena/memories",
     "claude": "CLAUDE.md, a memory folder of Claude Code, or ~/.claude",
@@ -185,18 +232,42 @@ def detect(source: Path) -> str | None:
 
 
 def _detect_folder(source: Path) -> str | None:
-    if any(_is_memory(path) for folder in (source / "files", source) for path in _some(folder)):
-        return "aiaml"
-    if (source / ".obsidian").is_dir():
-        return "obsidian"
-    if ".serena" in source.parts or (source / ".serena" / "memories").is_dir():
-        return "serena"
-    if _is_claude(source):
-        return "claude"
-    below = [path for path in islice(markdown_below(source), _LOOKED_AT) if isinstance(path, Path)]
-    if any(_has_permalink(path) for path in below):
-        return "basic-memory"
-    return "markdown" if below else None
+    return next((kind for kind, is_so in _FOLDERS.items() if is_so(source)), None)
+
+
+def others(source: Path, kind: str) -> list[Skip]:
+    """Name what else a project's folder has than what is read as `kind`."""
+    if kind not in _OF_PROJECTS or not source.is_dir():
+        return []
+    more = (each for each in _OF_PROJECTS if each != kind and _FOLDERS[each](source))
+    return [Skip(label(source), f"it also has what `--from {each}` takes") for each in more]
+
+
+def _holds_memories(source: Path) -> bool:
+    return any(_is_memory(path) for folder in (source / "files", source) for path in _some(folder))
+
+
+def _is_serena(source: Path) -> bool:
+    return ".serena" in source.parts or (source / ".serena" / "memories").is_dir()
+
+
+def _has_graph(source: Path) -> bool:
+    return _graph(source) != source and _detect_lines(_graph(source)) == "mcp-memory"
+
+
+def _below(source: Path) -> list[Path]:
+    found = islice(markdown_below(source), _LOOKED_AT)
+    return [path for path in found if isinstance(path, Path)]
+
+
+def _detect_export(source: Path) -> str | None:
+    """Tell an unpacked export by the files that it has."""
+    kinds = ("chatgpt", "claude-ai", "mem0")
+    for pattern in ("conversations*.json", "memories*.json", "projects*.json", "memories/*.json"):
+        for path in sorted(source.glob(pattern))[:1]:
+            if (kind := _detect_lines(path)) in kinds:
+                return kind
+    return None
 
 
 def _detect_note(source: Path) -> str:
@@ -209,14 +280,40 @@ def _detect_note(source: Path) -> str:
     return "basic-memory" if _has_permalink(source) else "markdown"
 
 
+_SIGNS = {
+    "chatgpt": ('"mapping"',),
+    "claude-ai": ('"chat_messages"', '"conversations_memory"', '"prompt_template"', '"is_private"'),
+}
+_BEGINNING = 256 * 1024  # bytes of a document that may be large
+
+
 def _detect_lines(source: Path) -> str | None:
-    for record in islice(records(source), _LOOKED_AT):
-        if isinstance(record, Record):
-            if record.value.get("type") in ("entity", "relation"):
-                return "mcp-memory"
-            if {"id", "topics", "content"} <= record.value.keys():
-                return "jsonl"
-    return None
+    if source.suffix.lower() == ".json":
+        begins = beginning(source, _BEGINNING)
+        for kind, signs in _SIGNS.items():
+            if any(sign in begins for sign in signs):
+                return kind
+        with suppress(ValueError):
+            if is_compartments(document(source)):
+                return "compartments"
+    if is_mem0(source):
+        return "mem0"
+    lines = records(source) if source.suffix.lower() != ".json" else records_in(source)
+    found = [each.value for each in islice(lines, _LOOKED_AT) if isinstance(each, Record)]
+    for value in [*found, *_lines_of(source)]:
+        if value.get("type") in ("entity", "relation"):
+            return "mcp-memory"
+        if {"id", "timestamp", "agent", "user", "topics", "content"} <= value.keys():
+            return "jsonl"
+    return "json" if any(found) else None
+
+
+def _lines_of(source: Path) -> Iterator[Mapping[str, Any]]:
+    """Yield what stands on the lines of a file that is called a document."""
+    if source.suffix.lower() == ".json":
+        for each in islice(records(source), _LOOKED_AT):
+            if isinstance(each, Record):
+                yield each.value
 
 
 def _is_claude(source: Path) -> bool:
@@ -243,6 +340,25 @@ def _has_permalink(path: Path) -> bool:
         head, closing, _ = read_text(path).removeprefix("\ufeff")[:8192].partition("\n---")
         return bool(closing and head.startswith("---") and re.search(r"(?m)^permalink:", head))
     return False
+
+
+_FOLDERS: dict[str, Callable[[Path], object]] = {
+    "aiaml": _holds_memories,
+    "obsidian": lambda source: (source / ".obsidian").is_dir(),
+    "chatgpt": lambda source: _detect_export(source) == "chatgpt",
+    "claude-ai": lambda source: _detect_export(source) == "claude-ai",
+    "mem0": lambda source: _detect_export(source) == "mem0",
+    "sessions": sessions_below,
+    "serena": _is_serena,
+    "claude": _is_claude,
+    "citations": citations_below,
+    "mcp-memory": _has_graph,
+    "basic-memory": lambda source: any(map(_has_permalink, _below(source))),
+    "markdown": _below,
+}
+"""What makes a folder a source of each kind, in the order in which they are tried."""
+
+_OF_PROJECTS = ("sessions", "serena", "claude", "citations", "mcp-memory")
 
 
 def _serena_folders(source: Path) -> tuple[Path, ...]:

@@ -11,12 +11,13 @@ from pathlib import Path
 from aiaml_server.frontmatter import load_yaml, scalar
 
 from .dates import moment_in
-from .found import Note, Skip, printable
+from .found import PIPED, Note, Skip, printable
 from .walk import first_time, place, read_text
 
 _CREATED = ("created", "created_at", "createdAt", "date", "timestamp", "updated", "modified")
 _TAGS = ("tags", "tag", "keywords", "topics")
-_NAMES = ("title", "name", "aliases", "alias", "author", "authors")
+_TITLES = ("title", "name", "subject")
+_NAMES = (*_TITLES, "aliases", "alias", "author", "authors")
 _OURS = frozenset(
     {"id", "timestamp", "agent", "user", "verbatim", "imported-from", "imported-digest"}
 )
@@ -63,13 +64,14 @@ def notes_in(
     if not (body.strip() or listed):
         yield Skip(where, "it is empty")
         return
-    stem = printable(path.stem)
-    title = _one_line(fields.get("title") or fields.get("name")) or stem
-    description = _one_line(fields.get("description"))
+    stem = "" if where == PIPED else printable(path.stem)
+    titled = next((fields[each] for each in _TITLES if fields.get(each)), "")
+    title = one_line(titled) or stem
+    description = one_line(fields.get("description"))
     folders = [] if path == top else path.relative_to(top).parts[:-1]
     described = [*_named_tags(fields), *_type(fields)]
     names = [stem, *(text for name in _NAMES for text in _texts(fields.get(name)))]
-    extra, lost = _kept_lines(fields)
+    extra, lost = kept_lines(fields)
     for headings, section in _sections(body) if style.split else [((), body or listed)]:
         tags = [*described, *_inline_tags(section, categories=style.categories)]
         content = _named(section.strip(), title, headings, description)
@@ -105,9 +107,9 @@ def _named(section: str, title: str, headings: Sequence[str], description: str) 
     first, _, rest = section.partition("\n")
     begins = _HEADING.fullmatch(first.rstrip())
     if begins and headings:
-        path = headings if _says(headings[0], title) else (title, *headings)
+        path = headings if not title or _says(headings[0], title) else (title, *headings)
         first = f"{begins[1]} {' › '.join(path)}"
-    elif not begins or (len(begins[1]) > 1 and not _says(begins[2], title)):
+    elif title and (not begins or (len(begins[1]) > 1 and not _says(begins[2], title))):
         first, rest = f"# {title}", f"\n{section}"
     if description not in section and not headings:
         rest = f"\n{description}\n\n{rest.lstrip()}"
@@ -156,7 +158,8 @@ def _fields(text: str) -> tuple[Mapping[str, object], str]:
     return {str(key): value for key, value in loaded.items()}, text[head.end() :]
 
 
-def _one_line(value: object) -> str:
+def one_line(value: object) -> str:
+    """Return a text on one line, as long as a name may be; empty for what is none."""
     return " ".join(value.split())[:200] if isinstance(value, str) else ""
 
 
@@ -175,7 +178,7 @@ def _type(fields: Mapping[str, object]) -> list[str]:
     """Return the note's type as a topic; Claude keeps it under `metadata`."""
     metadata = fields.get("metadata")
     stated = fields.get("type") or (metadata.get("type") if isinstance(metadata, dict) else "")
-    return [] if stated == "note" else words(_one_line(stated))
+    return [] if stated == "note" else words(one_line(stated))
 
 
 def _stated_times(fields: Mapping[str, object], stem: str) -> list[object]:
@@ -214,7 +217,7 @@ def _flat(value: object) -> str:
     return " ".join(text.split())
 
 
-def _kept_lines(fields: Mapping[str, object]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def kept_lines(fields: Mapping[str, object]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Write the fields that a memory has no place for, each on one line that any YAML reads.
 
     Returns:
@@ -224,7 +227,7 @@ def _kept_lines(fields: Mapping[str, object]) -> tuple[tuple[str, ...], tuple[st
     lines, lost, room = [], [], _MAX_KEPT
     for name, value in fields.items():
         used = name in _TAGS and (isinstance(value, str) or _texts(value) == value)
-        if used or not value:
+        if used or value in (None, "", [], {}):
             continue
         line = f"{scalar(f'source-{name}' if name in _OURS else name)}: {json.dumps(value)}"
         if len(line) > room or len(name) > 200:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from aiaml_server.errors import MalformedFile
-from aiaml_server.files import read_regular
+from aiaml_server.files import read_beginning, read_regular
 from aiaml_server.moments import in_utc, timestamp
 
 from .dates import moment_in
@@ -68,7 +69,8 @@ def place(top: Path, path: Path) -> str:
     """Say where a file stands below the source `top`, the same on every machine."""
     if path == top:
         return f"{label(top.parent)}/{printable(top.name)}"
-    return f"{label(top)}/{printable(path.relative_to(top).as_posix())}"
+    inside = os.fspath(path)[len(os.fspath(top)) :].lstrip(os.sep).replace(os.sep, "/")
+    return f"{label(top)}/{printable(inside)}"
 
 
 def read_text(path: Path, most: int = MAX_TEXT) -> str:
@@ -89,6 +91,13 @@ def read_text(path: Path, most: int = MAX_TEXT) -> str:
     if "\0" in text:
         raise ValueError("it holds NUL bytes, so it is no text")
     return text
+
+
+def beginning(path: Path, most: int) -> str:
+    """Return the first bytes of a file as text; none of what cannot be read."""
+    with suppress(OSError, MalformedFile):
+        return read_beginning(os.fspath(path), most).decode("utf-8", "replace")
+    return ""
 
 
 def _words(error: OSError) -> str:

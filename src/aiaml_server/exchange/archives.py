@@ -1,0 +1,101 @@
+"""Sources that are no folder yet: a zip, and what comes through a pipe."""
+
+from __future__ import annotations
+
+import os
+import time
+import zipfile
+from collections import Counter
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
+
+from .found import PIPED, Skip, printable
+
+MAX_TOTAL = 4 * 1024 * 1024 * 1024  # bytes of a zip, unpacked
+_READ = (".md", ".markdown", ".json", ".jsonl", ".ndjson")
+_BLOCK = 1024 * 1024
+
+
+def unpacked(archive: Path, below: Path) -> tuple[Path, list[Skip]]:
+    """Unpack what of a zip can be read; its only folder or file, if it has one, is the source.
+
+    Args:
+        archive: the zip.
+        below: an empty folder for it.
+
+    Returns:
+        The source, and what is left out.
+
+    Raises:
+        ValueError: it is no zip that can be read; the message says why.
+    """
+    name = printable(archive.name)
+    top = below / archive.name
+    top.mkdir()
+    skips: list[Skip] = []
+    others: Counter[str] = Counter()
+    try:
+        with zipfile.ZipFile(archive) as source:
+            room = MAX_TOTAL
+            for entry in source.infolist():
+                path = PurePosixPath(entry.filename)
+                if entry.is_dir():
+                    source.extract(entry, top)
+                elif "__MACOSX" in path.parts:
+                    continue
+                elif path.suffix.lower() not in _READ:
+                    others[path.suffix.lower() or "no ending"] += 1
+                elif (room := room - entry.file_size) < 0:
+                    raise ValueError(f"unpacked it is larger than {MAX_TOTAL >> 30} GiB")
+                elif problem := _extract(source, entry, top):
+                    skips.append(Skip(f"{name}/{printable(entry.filename)}", problem))
+    except zipfile.BadZipFile as error:
+        raise ValueError(f"it is no zip that can be read: {error}") from error
+    except OSError as error:
+        raise ValueError(f"it cannot be unpacked: {error.strerror or error}") from error
+    if others:
+        endings = ", ".join(f"{count} {ending}" for ending, count in others.most_common(5))
+        skips.append(Skip(name, f"other files, which are not read: {endings}"))
+    inside = list(top.iterdir())
+    return (inside[0] if len(inside) == 1 else top), skips
+
+
+def _extract(source: zipfile.ZipFile, entry: zipfile.ZipInfo, top: Path) -> str:
+    """Write one file of a zip below a folder, with its time; say why that cannot be."""
+    if entry.flag_bits & 1:
+        return "it is encrypted"
+    parts = [each for each in PurePosixPath(entry.filename).parts if each not in ("/", "..", ".")]
+    if os.path.lexists(top.joinpath(*parts)):
+        return "another file there has its name"
+    try:
+        target = source.extract(entry, top)
+    except (NotImplementedError, RuntimeError, EOFError) as error:
+        return f"it cannot be unpacked: {error}"
+    made = time.mktime((*entry.date_time, 0, 0, -1)) if entry.date_time > (1980, 1, 1) else 0
+    if made > 0:
+        os.utime(target, (made, made))
+    return ""
+
+
+def piped(stream: BinaryIO, below: Path) -> Path:
+    """Keep what comes through a pipe in a file whose ending says what it seems to be."""
+    kept = below / PurePosixPath(PIPED).with_suffix("")
+    kept.parent.mkdir()
+    first = b""
+    with kept.open("wb") as target:
+        for block in iter(lambda: stream.read(_BLOCK), b""):
+            first = first or block
+            target.write(block)
+    return kept.rename(kept.with_suffix(_ending(first)))
+
+
+def _ending(first: bytes) -> str:
+    if first.startswith(b"PK\x03\x04"):
+        return ".zip"
+    text = first.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if not text.startswith((b"{", b"[")):
+        return ".md"
+    line, _, rest = text.partition(b"\n")
+    return (
+        ".jsonl" if line.rstrip().endswith(b"}") and rest.lstrip()[:1] in (b"{", b"") else ".json"
+    )
