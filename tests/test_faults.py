@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
@@ -19,7 +20,7 @@ from random import Random
 
 import pytest
 
-from aiaml_server import Memory, MemoryBank, Settings, sqlite, watch
+from aiaml_server import Memory, MemoryBank, Settings, database, sqlite, tuning, watch
 from aiaml_server.database import Database, Entry, file_of, remove
 from aiaml_server.errors import StoreError
 from aiaml_server.memory import format  # noqa: A004
@@ -460,9 +461,19 @@ def test_one_large_memory_takes_less_than_a_second(tmp_path: Path, different: in
 
 # --- random damage --------------------------------------------------------------------------------
 
-QUESTIONS = (["needle"], ["word7"], ["c++"], ["ord1", "x"], ["word1", "a b"], ["zzz"], ["late3"])
+QUESTIONS = (
+    ["wor"],
+    ["c++ a"],
+    ["needle"],
+    ["word7"],
+    ["c++"],
+    ["ord1", "x"],
+    ["word1", "a b"],
+    ["zzz"],
+    ["late3"],
+)
 TABLES = (
-    *("files", "texts", "unindexed", "unindexed_sum"),
+    *("files", "texts", "texts_sum", "unindexed", "unindexed_sum"),
     *("vocabulary", "vocabulary_sum", "postings", "term_sums"),
 )
 
@@ -559,8 +570,12 @@ def test_no_damage_gives_a_wrong_answer(
     indexed: Path,
     damage: Callable[[Path, Random], None],
     caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A hundred of each kind: every answer is that of the scan, and of the files by id, too."""
+    """A hundred of each kind: every answer is that of the scan, and of the files by id, too.
+
+    Half of the time, common words are counted in all texts.
+    """
     file = file_of(indexed / ".index")
     sound = file.read_bytes()
     expected = [scan(indexed, *question) for question in QUESTIONS]
@@ -570,6 +585,8 @@ def test_no_damage_gives_a_wrong_answer(
         (indexed / ".index").mkdir(mode=0o700)
         file.write_bytes(sound)
         damage(file, Random(seed))
+        monkeypatch.setattr(tuning, "WIDE", (7500, 100)[seed % 2])
+        monkeypatch.setattr(tuning, "SCANNED", (3000, 50)[seed % 2])
         caplog.clear()
         with closing(MemoryBank(Settings(indexed), lasting=False)) as bank:
             assert [bank.think(question) for question in QUESTIONS] == expected, seed
@@ -611,3 +628,30 @@ def test_damage_under_a_running_process_is_seen(
         damage(file_of(tmp_path / ".index"))
         assert bank.think(["c++"]) == expected
     assert "made anew" in caplog.text
+
+
+def test_what_a_long_question_compared_need_not_be_compared_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It touches the file now and then, so that writers wait for it; that is no damage."""
+    monkeypatch.setattr(tuning, "WIDE", 5)
+    for number in range(2000):
+        write(tmp_path, f"{number}.md", f"needle word{number}")
+    time.sleep(0.1)
+    compared = [0]
+
+    def counted(data: bytes, start: int = 0) -> int:
+        compared[0] += 1
+        return zlib.crc32(data, start)
+
+    monkeypatch.setattr(database, "crc32", counted)
+    with closing(MemoryBank(Settings(tmp_path))) as bank:
+        expected = scan(tmp_path, "w")
+        assert bank.think(["w"]) == bank.think(["w"]) == expected
+        monkeypatch.setattr(tuning, "BEAT", -1.0)
+        file = file_of(tmp_path / ".index")
+        before = file.stat().st_mtime_ns
+        compared[0] = 0
+        assert bank.think(["w"]) == bank.think(["w"]) == expected
+        assert file.stat().st_mtime_ns > before
+        assert compared == [0]

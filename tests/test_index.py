@@ -12,7 +12,7 @@ import threading
 import time
 from array import array
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
@@ -29,6 +29,7 @@ from aiaml_server.errors import StoreError
 from aiaml_server.freshness import Closed
 from aiaml_server.index import Index, Mismatch
 from aiaml_server.memory import format  # noqa: A004
+from aiaml_server.postings import Posting, Postings
 from aiaml_server.scorer import MAX_KEYWORD, Hit, rank
 from aiaml_server.store import Stamp, Store
 from aiaml_server.tokens import Accumulator, pack, terms_of, tokenize, unpack
@@ -110,8 +111,9 @@ def _edits_are_seen_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     ties=st.sampled_from([0, 2000]),
     first=st.sampled_from([1, 2, 100]),
     recent=st.sampled_from([0, 3, 64]),
+    scanned=st.sampled_from([0, 1, 3000]),
 )
-@example([], [["x"]], [(0, 1)], 25, 8, 2000, 1, 64)
+@example([], [["x"]], [(0, 1)], 25, 8, 2000, 1, 64, 0)
 def test_an_answer_is_that_of_the_scan(
     stored: list[Memory],
     asked: list[list[str]],
@@ -121,6 +123,7 @@ def test_an_answer_is_that_of_the_scan(
     ties: int,
     first: int,
     recent: int,
+    scanned: int,
 ) -> None:
     """Ids, order, scores and matching keywords are identical, for any memories and keywords.
 
@@ -136,6 +139,8 @@ def test_an_answer_is_that_of_the_scan(
         patch.setattr(tuning, "TIES", ties)
         patch.setattr(tuning, "FIRST", first)
         patch.setattr(tuning, "RECENT", recent)
+        patch.setattr(tuning, "SCANNED", scanned)
+        patch.setattr(tuning, "WIDE", scanned + 1)
         base = Path(directory)
         for number, memory in enumerate(stored):
             write(base, f"{number}.md", format(memory))
@@ -161,6 +166,38 @@ def test_hundreds_of_keywords_and_files_give_the_same(tmp_path: Path) -> None:
         (tmp_path / "files" / f"{number}.md").unlink()
     for asked in (["even"], ["number1"], ["number3"], ["c++"], ["shared7"], keywords):
         assert tested.think(asked) == scan(tmp_path, asked)
+    tested.close()
+
+
+def test_what_stands_nearly_everywhere_is_counted_in_the_texts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once, not word by word, and only few of them are then scored one by one."""
+    monkeypatch.setattr(tuning, "WIDE", 200)
+    monkeypatch.setattr(tuning, "SCANNED", 300)
+    for number in range(900):
+        some = "of the " * (number % 40 == 0) + "of them, the proof of a word " * (number % 7)
+        memory = replace(NOTE, id=f"{number:08x}", content=f"{some}the end of e{number}e")
+        write(tmp_path, f"{number}.md", format(memory))
+    tested, scored, summed = Index(Store(tmp_path)), [0], [0]
+    assert tested.think(["warm"]) == []
+    texts, find = Database.texts, Postings.find
+
+    def counted(self: Database, numbers: Iterable[int]) -> Iterator[tuple[int, scorer.Fields]]:
+        wanted = list(numbers)
+        scored[0] += len(wanted)
+        return texts(self, wanted)
+
+    def found(self: Postings, terms: dict[int, int]) -> Iterator[Posting]:
+        summed[0] += len(terms)
+        return find(self, terms)
+
+    monkeypatch.setattr(Database, "texts", counted)
+    monkeypatch.setattr(Postings, "find", found)
+    for asked in (["e"], ["of the"], ["e", "the", "of the", "of e"], ["e", "f", "."]):
+        scored[0] = summed[0] = 0
+        assert tested.think(asked) == scan(tmp_path, asked)
+        assert scored[0] < 700 and summed[0] < 100
     tested.close()
 
 
@@ -574,11 +611,12 @@ def test_only_the_files_that_changed_are_read(bank: MemoryBank, base: Path) -> N
 
 
 def stamps_compared(bank: MemoryBank, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Have the names noted whose stamps the store is asked for."""
+    """Have the names noted whose stamps the store is asked for, but behind an answer."""
     asked: list[str] = []
 
     def stamp(name: str = "") -> Stamp | None:
-        asked.append(name)
+        if threading.current_thread().name != "sweep":
+            asked.append(name)
         return Store(bank.store.base).stamp(name)
 
     monkeypatch.setattr(bank.store, "stamp", stamp)
@@ -682,6 +720,7 @@ def test_after_a_change_only_touched_files_are_compared(
     for number in range(100):
         write(base, f"{number}.md", format(NOTE))
     monkeypatch.undo()
+    time.sleep(0.1)  # past the tick in which the directory was filled
     assert len(found(bank, "needle")) == 25
     asked = stamps_compared(bank, monkeypatch)
     change = (

@@ -23,7 +23,7 @@ from functools import cache
 from itertools import chain
 from pathlib import Path
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 from zlib import crc32
 
 from . import postings, tuning
@@ -37,7 +37,7 @@ from .store import Stamp
 from .tokens import Batch, tokenize
 from .tuning import SEGMENT
 
-SCHEMA = 5
+SCHEMA = 6
 _NO_INSTANT = -(1 << 63)
 _SUFFIX = ".sqlite"
 _NAME = re.compile(r"[0-9]+-[0-9a-f]{8}(?:-[0-9a-f]{8})?\.sqlite")
@@ -55,6 +55,8 @@ CREATE TABLE texts (id INTEGER PRIMARY KEY, topics, content, user, agent, text_s
 CREATE TABLE unindexed (id INTEGER PRIMARY KEY, size);
 CREATE TABLE unindexed_sum (sum);
 INSERT INTO unindexed_sum VALUES (0);
+CREATE TABLE texts_sum (sum);
+INSERT INTO texts_sum VALUES (0);
 {postings.TABLES}
 """
 
@@ -72,6 +74,12 @@ FROM files JOIN texts USING (id) WHERE id IN ({{}})
 _TEXT_SUM = """
 , text_sum, CAST(topics || char(0) || user || char(0) || agent || char(0) || content AS BLOB)
 """
+_ENCODED = """
+SELECT id, CAST(topics || char(0) || user || char(0) || agent AS BLOB),
+    length(CAST(topics AS BLOB)), CAST(content AS BLOB), text_sum
+FROM texts
+"""
+_TEXT_SUMS = "SELECT text_sum FROM texts WHERE id IN ({})"
 _SUMS = f", age_sum, sum{_TEXT_SUM}"
 _RECORDED = """
 SELECT memory_id, timestamp, instant, problems, topics, content, user, agent
@@ -100,6 +108,11 @@ class Known(NamedTuple):
     id: int
     name: str
     stamp: Stamp
+
+
+Encoded: TypeAlias = tuple[int, bytes, int, bytes]
+"""A memory's number, its topics, user and agent as UTF-8 with zeros between them, how many bytes of
+these the topics are, and its content."""
 
 
 class Entry(NamedTuple):
@@ -225,6 +238,13 @@ class Database(SharedFile):
             self._agreed_at = (others, *self._written())
         return others
 
+    def renew(self, path: Path) -> None:
+        """Change the file's time; what agreed before is still believed."""
+        undisturbed = self._agreed_at[1:] == self._written()
+        super().renew(path)
+        if undisturbed:
+            self._agreed_at = (self._agreed_at[0], *self._written())
+
     def _written(self) -> tuple[int, ...]:
         """Return the file's time and size, which tell who writes to it other than by SQLite."""
         status = self.path.stat() if self.path else None
@@ -323,6 +343,21 @@ class Database(SharedFile):
         if found != len(wanted):
             raise Damaged
 
+    def encoded(self) -> Iterator[Encoded]:
+        """Return what is searched in all memories that have postings, one at a time."""
+        unindexed, agreed = set(self.unindexed()), self._agreed
+        total = 0
+        for number, head, topics, content, text_sum in self.sql.execute(_ENCODED):
+            total += text_sum
+            if not agreed[number] & _TEXT:
+                if text_sum != crc32(content, crc32(head + b"\0", number)):
+                    raise Damaged
+                agreed[number] |= _TEXT
+            if number not in unindexed:
+                yield number, head, topics, content
+        if total & MASK != self.read("SELECT sum FROM texts_sum")[0][0]:
+            raise Damaged
+
     def _agreeing(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
         for row in rows:
             if row[5] != crc32(row[6], row[0]):
@@ -387,6 +422,7 @@ class Database(SharedFile):
         self.unindexed()  # is as it was recorded, and so may be recorded again with what is added
         first = self._last_id() + 1
         batch, new = Batch(), first % SEGMENT == 0
+        total = 0
         for number, entry in enumerate(entries, first):
             self.beat()
             if len(batch.totals) > tuning.STEP_TERMS:
@@ -398,11 +434,14 @@ class Database(SharedFile):
             if isinstance(entry.found, Memory):
                 searched = fields(entry.found)
                 texts = [text for _, text in searched]
-                self.sql.execute(_ADD_TEXT, (number, *texts, _text_sum(number, *texts)))
+                its_sum = _text_sum(number, *texts)
+                total += its_sum
+                self.sql.execute(_ADD_TEXT, (number, *texts, its_sum))
                 if few or not batch.add(number % SEGMENT, searched):
                     size = sum(map(len, texts)) if few else None
                     self.sql.execute("INSERT INTO unindexed VALUES (?, ?)", (number, size))
         self.postings.add(first // SEGMENT, batch, new=new)
+        self._change_texts_sum(total)
         if few:
             self._index_recent()
         self._sum_unindexed()
@@ -411,6 +450,9 @@ class Database(SharedFile):
         self._read_at = -1
         total = _rows_sum(self.read("SELECT id, size FROM unindexed"))
         self.sql.execute("UPDATE unindexed_sum SET sum = ?", (total,))
+
+    def _change_texts_sum(self, change: int) -> None:
+        self.sql.execute("UPDATE texts_sum SET sum = sum + ? & ?", (change, MASK))
 
     def confirm(self, known: Known, entry: Entry) -> bool:
         """Record the stamp of a file that holds what is recorded of it; False if it does not."""
@@ -450,6 +492,7 @@ class Database(SharedFile):
             texts = chain.from_iterable(searched for _, searched in self.texts(its))
             terms = set(chain.from_iterable(tokenize(text) for _, text in texts))
             self.postings.remove(segment, {number % SEGMENT for number in its}, terms)
+        self._change_texts_sum(-sum(each for (each,) in self.read_some(_TEXT_SUMS, numbers)))
         for number in numbers:
             self._agreed[number] = 0  # the number may be given again
         for table in ("files", "texts", "unindexed"):

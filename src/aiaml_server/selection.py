@@ -86,15 +86,13 @@ def _in_texts(
 
 def _accumulated(database: Database, words: Iterable[str]) -> dict[int, Accumulator]:
     """Return the scores for keywords of word characters, by segment."""
-    vocabulary = database.postings.vocabulary()
     accumulators: defaultdict[int, Accumulator] = defaultdict(Accumulator)
+    wide = []
     for number, keyword in enumerate(words, 1):
-        part = keyword.encode()
-        times, whole = {}, -1
-        for term, text in matching(vocabulary, keyword):
-            times[term] = text.count(part)
-            if text == part:
-                whole = term
+        times, whole = _times(database, keyword)
+        if len(times) >= tuning.WIDE:
+            wide.append(keyword.encode())
+            times = {} if whole is None else {whole: 0}
         for segment, term, totals, topics in database.postings.find(times):
             accumulators[segment].add(totals, times[term] + (term == whole))
             if topics:
@@ -102,7 +100,46 @@ def _accumulated(database: Database, words: Iterable[str]) -> dict[int, Accumula
         if number % tuning.KEYWORDS == 0:
             for each in accumulators.values():
                 each.counts()
+    for segment, counted in _in_all_texts(database, wide).items():
+        accumulators[segment].add_counts(counted)
     return accumulators
+
+
+def _times(database: Database, keyword: str) -> tuple[dict[int, int], int | None]:
+    """Return how often a word occurs in each term that contains it, and the term that it is."""
+    part, times, whole = keyword.encode(), {}, None
+    for term, text in matching(database.postings.vocabulary(), keyword):
+        times[term] = text.count(part)
+        if text == part:
+            whole = term
+    return times, whole
+
+
+def _in_all_texts(database: Database, parts: Sequence[bytes]) -> Counts:
+    """Return the scores of some words in all indexed texts, but for whole words."""
+    found: defaultdict[int, Counter[int]] = defaultdict(Counter)
+    for number, head, topics, content in database.encoded() if parts else ():
+        value = 0
+        for part in parts:
+            value += content.count(part)
+            if few := head.count(part):
+                value += few + head.count(part, 0, topics)
+        if value:
+            found[number // SEGMENT][number % SEGMENT] = value
+    return found
+
+
+def _most_in_all_texts(database: Database, keywords: Sequence[str]) -> Counts:
+    """Return the most that keywords can score in all indexed texts: were each a whole word."""
+    found: defaultdict[int, Counter[int]] = defaultdict(Counter)
+    parts = [keyword.encode() for keyword in keywords]
+    for number, head, _, content in database.encoded():
+        value = 0
+        for part in parts:
+            value += 2 * content.count(part) + 3 * head.count(part)
+        if value:
+            found[number // SEGMENT][number % SEGMENT] = value
+    return found
 
 
 def _bounds(database: Database, keyword: str) -> Counts:
@@ -121,6 +158,8 @@ def _bounds(database: Database, keyword: str) -> Counts:
                 vocabulary, part, begins=position > 0, ends=position < last
             )
         }
+        if found is None and len(times) >= tuning.WIDE:
+            return _most_in_all_texts(database, [keyword])
         if found is None:
             found = _most(database, times)
         elif len(times) <= tuning.COMMON_PART:
@@ -165,10 +204,16 @@ def _counted(
     scored: defaultdict[int, Counter[int]] = defaultdict(Counter)
     top: list[int] = []
     ranked = _ranked([counts, *bounds])
-    size = tuning.FIRST
+    size, done, closer = tuning.FIRST, set[int](), not any(map(_is_phrase, keywords))
     while some := list(islice(ranked, size)):
         if len(top) == MAX_HITS and some[0][0] < top[-1]:
             break
+        if len(done) + len(some) > tuning.SCANNED and not closer:
+            most = _ranked([counts, _most_in_all_texts(database, keywords)])
+            ranked = iter([each for each in most if each[1] not in done])
+            size, closer = tuning.FIRST, True
+            continue
+        done.update([number for _, number in some])
         values = {number: _value(counts, number) for _, number in some}
         for number, value in _in_texts(database, sorted(values), keywords):
             values[number] += value
@@ -178,6 +223,11 @@ def _counted(
         top = sorted([*top, *filter(None, values.values())], reverse=True)[:MAX_HITS]
         size *= 2
     return scored
+
+
+def _is_phrase(keyword: str) -> bool:
+    """Say whether counting a keyword says more than counting its terms."""
+    return len(terms_of(keyword)) > 1
 
 
 def _value(counts: Counts, number: int) -> int:

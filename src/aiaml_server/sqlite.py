@@ -251,8 +251,12 @@ class SharedFile:
         if self.path and (now := time.monotonic()) > self._beaten + tuning.BEAT:
             self._beaten = now
             if self.sql.in_transaction:
-                with suppress(OSError):
-                    os.utime(self.path)
+                self.renew(self.path)
+
+    def renew(self, path: Path) -> None:
+        """Change the file's time, and nothing else."""
+        with suppress(OSError):
+            os.utime(path)
 
     def _progress(self) -> int:
         """Return what changes as long as whoever writes goes on."""

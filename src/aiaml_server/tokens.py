@@ -25,7 +25,7 @@ import struct
 import zlib
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from itertools import accumulate, repeat
@@ -124,11 +124,12 @@ class Batch:
         terms = tokenize(text)
         if max(map(len, terms), default=0) > tuning.MAX_TERM:
             return False
-        different = set(terms)
-        if len(different) > tuning.DIFFERENT:
-            return False
-        if len(text) > tuning.LARGE and 4 * sum(map(len, different)) > 3 * len(text):
-            return False
+        if len(text) > tuning.LARGE:  # one that has less has fewer than `DIFFERENT` as well
+            different = set(terms)
+            if len(different) > tuning.DIFFERENT:
+                return False
+            if 4 * sum(map(len, different)) > 3 * len(text):
+                return False
         for ids in map(self.totals.__getitem__, terms):
             ids.append(local_id)
         topics = tokenize("\n".join([text for weight, text in searched if weight > 1]))
@@ -207,6 +208,13 @@ class Accumulator:
         for plane in range(len(packed) // SEGMENT):
             lanes[plane::4] = packed[plane * SEGMENT : (plane + 1) * SEGMENT]
         self._many += times * int.from_bytes(lanes, "little")
+
+    def add_counts(self, counts: Mapping[int, int]) -> None:
+        """Add counts, by local id."""
+        lanes = array("I", bytes(4 * SEGMENT))
+        for local_id, count in counts.items():
+            lanes[local_id] = count
+        self._many += int.from_bytes(struct.pack(f"<{SEGMENT}I", *lanes), "little")
 
     def _add_few(self) -> None:
         self._counts.update(array("H", b"".join(self._few)))
