@@ -326,6 +326,26 @@ def test_a_file_gets_back_its_very_bytes(document: tuple[str, Any]) -> None:
         assert os.listdir(path.parent) == ["mcp.json"]  # noqa: PTH208
 
 
+@given(documents(), st.sampled_from([{"hooks": [{"type": "command"}]}, "x", 5]))
+def test_a_list_gets_more_and_loses_that_again(document: tuple[str, Any], new: Any) -> None:
+    """What it had stays where it was, byte for byte."""
+    text, value = document
+    had = value.get("mcpServers", []) if isinstance(value, dict) else None
+    if not isinstance(had, list):
+        with pytest.raises(Refused):
+            jsonc.extend(text, ("mcpServers",), [new])
+        return
+    longer = jsonc.extend(text, ("mcpServers",), [new])
+    assert jsonc.entry(longer, ("mcpServers",)) == [*had, new]
+    assert is_within(words(text), words(longer))
+    back = jsonc.discard(longer, ("mcpServers",), lambda each: each == new)
+    assert jsonc.entry(back, ("mcpServers",)) == had
+    assert back == text or not had
+    rest = [each for each in had if each != 0]
+    left = jsonc.discard(text, ("mcpServers",), lambda each: each == 0)
+    assert jsonc.entry(left, ("mcpServers",)) in (rest, None)
+
+
 WRONG_JSON = {
     '{"a": 1 "b"}': (1, 9, "a comma or } should be here"),
     '{\n  "a" 1}': (2, 7, "a : should be here"),

@@ -228,6 +228,22 @@ class Embedder(Protocol):
         """Return a vector for each text; it may raise anything where the model fails."""
 
 
+class Hook(NamedTuple):
+    """What an AI client starts when something happens: this program, with words behind its name.
+
+    Attributes:
+        event: what happens, as the client calls it.
+        matcher: to which tools or kinds of it that is limited; empty for all.
+        words: what stands behind the program's name.
+        seconds: that it may take.
+    """
+
+    event: str
+    matcher: str
+    words: tuple[str, ...]
+    seconds: int
+
+
 class Door(NamedTuple):
     """What is known of a toolset without importing it. Places are `module:name`.
 
@@ -246,6 +262,7 @@ class Door(NamedTuple):
         needs: the modules that the extra brings.
         embedder: the place of a function that returns the person's model as an `Embedder`, or None
             where it is not on this machine; empty for none.
+        hooks: what its verbs `install-hooks` and `uninstall-hooks` put into Claude Code's settings.
     """
 
     name: str
@@ -259,6 +276,7 @@ class Door(NamedTuple):
     extra: str = ""
     needs: tuple[str, ...] = ()
     embedder: str = ""
+    hooks: tuple[Hook, ...] = ()
 
     def values(self, environ: Mapping[str, str]) -> dict[str, Any]:
         """Return the settings as an environment has them, by variable.

@@ -116,6 +116,10 @@ class Verbs(click.Group):
         """Return a verb; a wrong name is answered with the nearest."""
         if cmd_name in (groups := _groups()):
             group: click.Command = at(groups[cmd_name])
+            if (door := toolsets.door(cmd_name)).hooks and isinstance(group, click.Group):
+                from .hooks import add  # noqa: PLC0415 (the other toolsets have none)
+
+                add(group, door)
             return group
         if cmd_name not in VERBS:
             near = get_close_matches(cmd_name, [*VERBS, *groups], 1)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import codecs
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
@@ -21,6 +21,7 @@ from .places import CLIENTS, Client, Machine, Place
 from .text import Refused, position
 
 __all__ = [
+    "CLAUDE_CODE",
     "CLIENTS",
     "Change",
     "Client",
@@ -32,12 +33,15 @@ __all__ = [
     "connect",
     "connections",
     "disconnect",
+    "hook",
     "located",
     "save",
     "snippet",
+    "unhook",
 ]
 
 _FORMS = {"json": jsonc, "toml": toml}
+CLAUDE_CODE = next(client for client in CLIENTS if client.name == "claude-code")
 
 
 class Entry(NamedTuple):
@@ -202,6 +206,107 @@ def snippet(
     wanted = _wanted(client, None, command, variables)
     text: str = _FORMS[client.form].put("", (*client.keys, entry.name), wanted)
     return text
+
+
+# --- hooks of Claude Code -------------------------------------------------------------------------
+
+_HOOKS = "hooks"
+
+
+_Groups = Sequence[tuple[str, Mapping[str, Any]]]
+
+
+def hook(name: str, path: Path, groups: _Groups, ours: Callable[[str], bool]) -> Change:
+    """Work out a settings file of Claude Code with hooks that start a program.
+
+    Its older ones go, and nothing else of the file changes.
+
+    Args:
+        name: what the copies of the file have in their names.
+        path: the file.
+        groups: what each event's list is to have, with the event.
+        ours: says of a command whether it is that program's.
+
+    Raises:
+        ConfigError: the file cannot be read, or not be edited safely; it says where.
+    """
+    before = file.read(path)
+    text = _decoded(path, before)
+    try:
+        had = _groups(text, ours)
+        same = len(had) == len(groups) and all(each in groups for each in had)
+        after = text if same else _hooked(_unhooked(text, had), groups)
+    except Refused as refused:
+        raise _where(path, text, refused) from None
+    backups = Backups.of(path, name)
+    return Change(CLAUDE_CODE, path, backups, before, _encoded(path, after), not had)
+
+
+def unhook(name: str, path: Path, ours: Callable[[str], bool]) -> Change:
+    """Work out a settings file of Claude Code without the hooks that start a program.
+
+    A file that nobody has edited since gets back the very bytes that it had before; one that was
+    not there goes.
+
+    Args:
+        name: see `hook`.
+        path: the file.
+        ours: says of a command whether it is that program's.
+
+    Raises:
+        ConfigError: the file cannot be read, or not be edited safely; it says where.
+    """
+    before = file.read(path)
+    text = _decoded(path, before)
+    backups = Backups.of(path, name)
+    try:
+        groups = _groups(text, ours)
+        if not groups:
+            return Change(CLAUDE_CODE, path, backups, before, before, new=False)
+        first = file.original(backups)
+        if _is_all_that_was_hooked(path, text, groups, first):
+            return Change(CLAUDE_CODE, path, backups, before, first, new=False)
+        edited = _unhooked(text, groups)
+    except Refused as refused:
+        raise _where(path, text, refused) from None
+    return Change(CLAUDE_CODE, path, backups, before, _encoded(path, edited), new=False)
+
+
+def _groups(text: str, ours: Callable[[str], bool]) -> list[tuple[str, Mapping[str, Any]]]:
+    """Find the groups of hooks that all start a program, each with its event."""
+    found: list[tuple[str, Mapping[str, Any]]] = []
+    events = jsonc.entry(text, (_HOOKS,))
+    for event, groups in events.items() if isinstance(events, dict) else ():
+        for group in groups if isinstance(groups, list) else ():
+            each = group.get("hooks") if isinstance(group, dict) else None
+            commands = [one.get("command") for one in each or () if isinstance(one, dict)]
+            if commands and all(isinstance(one, str) and ours(one) for one in commands):
+                found.append((event, group))
+    return found
+
+
+def _hooked(text: str, groups: _Groups) -> str:
+    for event, group in groups:
+        text = jsonc.extend(text, (_HOOKS, event), [group])
+    return text
+
+
+def _unhooked(text: str, groups: _Groups) -> str:
+    for event, group in groups:
+        text = jsonc.discard(text, (_HOOKS, event), group.__eq__)
+        if jsonc.entry(text, (_HOOKS, event)) == []:
+            text = jsonc.remove(text, (_HOOKS, event))
+    is_empty = bool(groups) and jsonc.entry(text, (_HOOKS,)) == {}
+    return jsonc.remove(text, (_HOOKS,)) if is_empty else text
+
+
+def _is_all_that_was_hooked(path: Path, text: str, groups: _Groups, first: bytes | None) -> bool:
+    """Say whether the hooks are all that has come to a file since its first state."""
+    if first is None and path.is_symlink():
+        return False
+    with suppress(Refused, ConfigError):
+        return _hooked(_decoded(path, first), groups) == text
+    return False
 
 
 def _expanded(place: Place) -> list[Place]:

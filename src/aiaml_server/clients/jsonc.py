@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .text import BOM, Edit, Refused, end_of_words, indentation, newline, splice
@@ -33,7 +33,7 @@ class Node(NamedTuple):
 
 
 class Member(NamedTuple):
-    """One `"name": value` of an object.
+    """One `"name": value` of an object, or one value of a list, whose name is empty.
 
     Attributes:
         start: where the name begins.
@@ -95,6 +95,41 @@ def remove(text: str, keys: Sequence[str]) -> str:
     return _proven(edited, _without(root.value, keys), member.start)
 
 
+def extend(text: str, keys: Sequence[str], values: Sequence[Any]) -> str:
+    """Put values at the end of the list under nested keys; what is missing on the way is made.
+
+    Raises:
+        Refused: see `entry`; or there is something else than a list.
+    """
+    if not isinstance(current := entry(text, keys), list):
+        if current is not None:
+            raise Refused(_at(parse(text), keys).start, f'"{keys[-1]}" should be a list in [ ]')
+        *above, last = keys
+        return put(text, above, {last: list(values)})
+    root = parse(text)
+    node = _at(root, keys)
+    edited = splice(text, _Editor(text, root).more(node, values))
+    return _proven(edited, _replaced(_value(root), keys, [*current, *values]), node.start)
+
+
+def discard(text: str, keys: Sequence[str], unwanted: Callable[[Any], bool]) -> str:
+    """Take values out of the list under nested keys; without such a list nothing changes.
+
+    Raises:
+        Refused: see `entry`.
+    """
+    while isinstance(current := entry(text, keys), list):
+        number = next((i for i, value in enumerate(current) if unwanted(value)), None)
+        if number is None:
+            break
+        root = parse(text)
+        node = _at(root, keys)
+        edited = splice(text, _removal(text, node, node.members[number]))
+        left = current[:number] + current[number + 1 :]
+        text = _proven(edited, _replaced(_value(root), keys, left), node.start)
+    return text
+
+
 def parse(text: str) -> Node | None:
     """Read a text into values and their places; None when there is nothing but white space.
 
@@ -110,6 +145,10 @@ def parse(text: str) -> Node | None:
     if end != len(text):
         raise Refused(end, "there is more after the end of the value")
     return node
+
+
+_Missing = Mapping[str, Any] | Sequence[Any]
+"""Members of an object that it lacks, or values that a list is to have more."""
 
 
 class _Scanner:
@@ -154,13 +193,13 @@ class _Scanner:
         return Node(start, at + 1, value, tuple(members))
 
     def _array(self, start: int, depth: int) -> Node:
-        values: list[Any] = []
+        members: list[Member] = []
         at = self.blank(start + 1)
         while not self._text.startswith("]", at):
             node = self.value(at, depth + 1)
-            _, at = self._separator(node.end, "]")
-            values.append(node.value)
-        return Node(start, at + 1, values)
+            comma, at = self._separator(node.end, "]")
+            members.append(Member("", node.start, node, comma))
+        return Node(start, at + 1, [each.node.value for each in members], tuple(members))
 
     def _separator(self, at: int, close: str) -> tuple[int | None, int]:
         """Return where the comma is, if there is one, and where to go on."""
@@ -227,11 +266,15 @@ class _Editor:
                 new = self._rendered(value, indentation(self._text, member.start))
                 edits.append(Edit(member.node.start, member.node.end, new))
         if missing:
-            edits += self._more(node, missing) if node.members else self._first(node, missing)
+            edits += self.more(node, missing)
         return edits
 
-    def _first(self, node: Node, missing: Mapping[str, Any]) -> list[Edit]:
-        """Fill an object without members; a comment in it stays."""
+    def more(self, node: Node, missing: _Missing) -> list[Edit]:
+        """Write behind what an object or a list has."""
+        return self._more(node, missing) if node.members else self._first(node, missing)
+
+    def _first(self, node: Node, missing: _Missing) -> list[Edit]:
+        """Fill an object or a list that is empty; a comment in it stays."""
         close = node.end - 1
         outer = indentation(self._text, node.start)
         inner = outer + self._unit
@@ -241,7 +284,7 @@ class _Editor:
             return [Edit(start, start, new)]
         return [Edit(start, close, new + self._newline + outer)]
 
-    def _more(self, node: Node, missing: Mapping[str, Any]) -> list[Edit]:
+    def _more(self, node: Node, missing: _Missing) -> list[Edit]:
         """Write behind the last member, and behind the comments that follow it."""
         first, last, close = node.members[0], node.members[-1], node.end - 1
         edits = [] if last.comma else [Edit(last.node.end, last.node.end, ",")]
@@ -256,18 +299,22 @@ class _Editor:
         place = end_of_words(self._text, close)
         return [*edits, Edit(place, place, before + new + ("," if last.comma else ""))]
 
-    def _listed(self, members: Mapping[str, Any], indent: str, between: str) -> str:
+    def _listed(self, members: _Missing, indent: str, between: str) -> str:
+        if not isinstance(members, Mapping):
+            return f",{between}".join(self._rendered(value, indent) for value in members)
         return f",{between}".join(
             f"{json.dumps(name, ensure_ascii=False)}: {self._rendered(value, indent)}"
             for name, value in members.items()
         )
 
     def _rendered(self, value: Any, indent: str) -> str:
-        if not isinstance(value, Mapping) or not value:
+        is_list = isinstance(value, list) and any(isinstance(each, Mapping) for each in value)
+        if not value or not (is_list or isinstance(value, Mapping)):
             return json.dumps(value, ensure_ascii=False)
         inner = self._newline + indent + self._unit
         listed = self._listed(value, indent + self._unit, inner)
-        return "{" + inner + listed + self._newline + indent + "}"
+        opening, closing = "[]" if is_list else "{}"
+        return opening + inner + listed + self._newline + indent + closing
 
     def _begins_line(self, offset: int) -> bool:
         start = end_of_words(self._text, offset)
@@ -301,6 +348,28 @@ def _may_join(before: str, behind: str) -> bool:
         return False
     same_line = not re.search(r"[\r\n]", before[len(words) :])
     return same_line or behind.lstrip(" \t").startswith("}") or bool(_REST_OF_LINE.match(behind))
+
+
+def _at(root: Node | None, keys: Sequence[str]) -> Node:
+    """Return the value under nested keys, which are there."""
+    node = root
+    for depth, key in enumerate(keys):
+        member = node and _member(node, key, keys[:depth])
+        node = member and member.node
+    if node is None:
+        raise Refused(0, f'"{".".join(keys)}" is missing')
+    return node
+
+
+def _value(root: Node | None) -> Any:
+    return root and root.value
+
+
+def _replaced(value: Any, keys: Sequence[str], new: Any) -> Any:
+    """Return a document with another value under nested keys."""
+    if not keys:
+        return new
+    return {**value, keys[0]: _replaced(value[keys[0]], keys[1:], new)}
 
 
 def _merged(value: Any, wanted: Mapping[str, Any]) -> Any:

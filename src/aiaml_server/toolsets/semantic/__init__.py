@@ -9,7 +9,7 @@ memories.store("Prices are in cents until they are shown", tags=["billing"])
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from aiaml_server.toolset import Door, Variable
+from aiaml_server.toolset import Door, Hook, Variable
 
 if TYPE_CHECKING:
     from .config import Config
@@ -51,11 +51,19 @@ DOOR = Door(
         ),
     ),
     build="aiaml_server.toolsets.semantic.tools:build",
+    verbs="aiaml_server.toolsets.semantic.verbs:semantic",
     checks="aiaml_server.toolsets.semantic.checking:checks",
     demo="aiaml_server.toolsets.semantic.demo:demo",
     extra="semantic",
     needs=("apsw",),
     embedder="aiaml_server.toolsets.semantic.present:embedder",
+    hooks=(
+        Hook("SessionStart", "", ("hook", "SessionStart"), 10),
+        Hook("UserPromptSubmit", "", ("hook", "UserPromptSubmit"), 10),
+        Hook("PostToolUse", "Bash|Write|Edit|MultiEdit", ("hook", "PostToolUse"), 10),
+        Hook("PostToolUseFailure", "Bash", ("hook", "PostToolUseFailure"), 10),
+        Hook("SessionEnd", "", ("hook", "SessionEnd"), 10),
+    ),
 )
 
 _PLACES = {

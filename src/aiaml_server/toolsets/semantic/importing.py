@@ -244,7 +244,7 @@ def _files(root: Path, inside: Path, path: str) -> list[tuple[Path, str]]:
 
 
 def _read(root: Path, inside: str) -> list[Piece]:
-    path = os.path.realpath(root) + os.sep + os.path.normpath(inside)
+    path = os.fspath(Path(os.path.realpath(root)) / inside)
     if os.path.realpath(path) != path:
         raise ValueError("it lies behind a link")
     try:

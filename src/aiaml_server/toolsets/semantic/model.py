@@ -172,7 +172,7 @@ class Model:
 
     def state(self) -> State:
         """Say how it stands; nothing begins by that."""
-        state = self._state or self._before(self._wanted.download)
+        state = self._state or self._before(self._wanted.download, has_begun=False)
         if state.kind == "downloading":
             done = min(_size(self._folder), state.total or _size(self._folder))
             return state._replace(done=done, sentence=self._downloading(done, state.total))
@@ -202,7 +202,7 @@ class Model:
             return True
         return self._failed_at is None or self._clock() >= self._failed_at + AGAIN_SECONDS
 
-    def _before(self, download: bool) -> State:
+    def _before(self, download: bool, *, has_begun: bool = True) -> State:
         """Say what can be said by looking at files alone."""
         name = self._wanted.model
         if find_spec("fastembed") is None:
@@ -214,10 +214,13 @@ class Model:
             return State("loading", f"words only for now: the model {name} is being loaded")
         total = _SIZES.get(name, 0)
         done = min(_size(self._folder), total)
+        what = f"words only: the model {name}{_sized(total)} is not on this machine"
         if not download:
-            what = f"the model {name}{_sized(total)} is not on this machine"
             remedy = f"embedding.download is false; `{FETCH}` fetches it"
-            return State("missing", f"words only: {what}, and {remedy}", done, total)
+            return State("missing", f"{what}, and {remedy}", done, total)
+        if not has_begun:
+            remedy = f"it is fetched when it is first needed, or by `{FETCH}`"
+            return State("missing", f"{what}; {remedy}", done, total)
         return State("downloading", self._downloading(done, total), done, total)
 
     def _wrong(self) -> str:
@@ -255,7 +258,7 @@ class Model:
 
     def _fetch(self) -> None:
         """Fetch what the model consists of; what an earlier try has got is not fetched again."""
-        known = _described(self._wanted.model)
+        known = described(self._wanted.model)
         self._state = State("downloading", total=int(known["size_in_GB"] * 1e9))
         from huggingface_hub import HfApi, hf_hub_download  # noqa: PLC0415 (heavy)
         from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError  # noqa: PLC0415
@@ -380,7 +383,7 @@ def _known(name: str) -> dict[str, Any] | None:
     return next((each for each in models if each["model"].lower() == name.lower()), None)
 
 
-def _described(name: str) -> dict[str, Any]:
+def described(name: str) -> dict[str, Any]:
     """Return fastembed's description of a model.
 
     Raises:
@@ -400,7 +403,7 @@ def _load(wanted: Wanted, folder: Path) -> Embedder:
     Raises:
         Unusable: it is broken, incomplete, no model, or one of another width.
     """
-    known = _known(wanted.model) if wanted.path else _described(wanted.model)
+    known = _known(wanted.model) if wanted.path else described(wanted.model)
     if wanted.path:
         _check_folder(folder)
         remedy = "put a whole one there, or name another folder"

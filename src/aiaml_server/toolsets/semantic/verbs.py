@@ -1,0 +1,616 @@
+"""`aiaml semantic …`: memories and their model, for people; and what Claude Code's hooks start."""
+
+from __future__ import annotations
+
+import json as json_
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import click
+
+from aiaml_server.errors import AiamlError
+from aiaml_server.terminal import (
+    DONE,
+    NOTHING,
+    REFUSED,
+    USAGE,
+    Ended,
+    as_json,
+    bold,
+    confirm,
+    dim,
+    note,
+    one_line,
+    out,
+    out_json,
+    passing,
+    plural,
+    progress,
+    styled,
+    width,
+    yes,
+)
+from aiaml_server.toolset import at
+
+from . import DOOR, PROJECT, config, hooks, importing, place
+from .config import MODEL, Config
+from .failures import (
+    AlreadyThere,
+    InvalidConfig,
+    InvalidInput,
+    InvalidProject,
+    NotFound,
+    NothingToUndo,
+    Refused,
+    Unavailable,
+)
+from .filters import Filters
+from .memories import Memories
+from .memory import PRIORITIES, SCOPES, Memory
+from .model import Model, State, described
+
+CACHE = "models"
+_MOST_INPUT = 8 * 1024 * 1024  # bytes
+_WAIT = 3600.0  # seconds that a person waits for a model at most
+_BAR = 30
+_CODES = {
+    NotFound: NOTHING,
+    NothingToUndo: NOTHING,
+    AlreadyThere: NOTHING,
+    InvalidInput: USAGE,
+    InvalidConfig: USAGE,
+    InvalidProject: USAGE,
+}
+
+
+@contextmanager
+def _sentences() -> Iterator[None]:
+    """Turn what is refused into a sentence and an exit code.
+
+    Raises:
+        Ended: something was refused.
+    """
+    try:
+        yield
+    except Refused as error:
+        raise Ended(str(error), _CODES.get(type(error), REFUSED)) from error
+
+
+@contextmanager
+def _opened(*, with_model: bool = False) -> Iterator[Memories]:
+    """Open the memories of whoever works here.
+
+    Raises:
+        Ended: they cannot be opened, or what is done with them is refused.
+    """
+    with _sentences():
+        home = place.home()
+        settings = config.load(home)
+        project = place.find_project(Path.cwd(), os.environ.get(PROJECT, ""), PROJECT)
+        model = Model(settings, home / CACHE) if with_model else None
+        memories = Memories(home, project, model, settings)
+        try:
+            yield memories
+        finally:
+            memories.close()
+
+
+@click.group("semantic")
+def semantic() -> None:
+    """Look after memories that are found by meaning, and their model.
+
+    \b
+    Examples:
+      aiaml semantic status
+      aiaml semantic fetch
+      aiaml semantic search how are prices rounded
+      aiaml semantic install-hooks
+    """
+
+
+# --- the model ------------------------------------------------------------------------------------
+
+
+@semantic.command("status")
+@as_json
+def status(json: bool) -> int:
+    """Say where memories are, how many, and how it stands with the model.
+
+    \b
+    Examples:
+      aiaml semantic status
+      aiaml semantic status --json
+    """
+    with _opened() as memories:
+        model = Model(memories.config, memories.home / CACHE)
+        state = model.state()
+        held = {
+            name: memories.list(Filters(scope=name), limit=1).total if database.there else 0
+            for name, database in memories.databases.items()
+        }
+        lacking = memories.left()
+        if json:
+            out_json({
+                "project": str(memories.project) if memories.project else None,
+                "databases": [
+                    {"scope": name, "file": str(database.path), "memories": held[name]}
+                    for name, database in memories.databases.items()
+                ],
+                "without_vector": lacking,
+                "model": {
+                    "name": memories.config.model,
+                    "folder": str(model.folder),
+                    "state": "here" if state.kind == "loading" else state.kind,
+                    "sentence": "" if state.kind == "loading" else state.sentence,
+                    "bytes": state.done,
+                    "bytes_of": state.total,
+                    "download": memories.config.download,
+                },
+            })  # fmt: skip
+            return DONE
+        for name, database in memories.databases.items():
+            out(f"{name:8}  {plural(held[name], 'memory', 'memories'):12}  {database.path}")
+        if memories.project is None:
+            out(dim("no project: there is no directory .memory from here upwards"))
+        if lacking:
+            out(f"{plural(lacking, 'memory', 'memories')} without a vector yet")
+        out(f"model     {memories.config.model}  {_standing(state, model.folder)}")
+    return DONE
+
+
+def _standing(state: State, folder: Path) -> str:
+    if state.kind == "loading":
+        return f"in {folder}"
+    return state.sentence.removeprefix("words only: ").removeprefix("words only for now: ")
+
+
+@semantic.command("fetch")
+@click.option("--anew", is_flag=True, help="Also if it seems to be here.")
+@as_json
+def fetch(anew: bool, json: bool) -> int:
+    """Fetch the model that the settings name, and see whether it works.
+
+    What has come stays when this is broken off, and the next try goes on there.
+
+    \b
+    Examples:
+      aiaml semantic fetch
+      aiaml semantic fetch --anew
+    """
+    with _sentences():
+        home = place.home()
+        settings = config.load(home)
+        model = Model(settings, home / CACHE)
+        model.fetch(anew=anew)
+        state = _awaited(model)
+    if json:
+        out_json({"state": state.kind, "sentence": state.sentence, "folder": str(model.folder)})
+        return DONE if state.kind == "ready" else REFUSED
+    if state.kind != "ready":
+        raise Ended(state.sentence.removeprefix("words only: "), REFUSED)
+    out(f"{bold(settings.model)} is ready: {model.folder}")
+    return DONE
+
+
+def _awaited(model: Model) -> State:
+    """Wait for the model, and show how far it is."""
+    begun = time.monotonic()
+    try:
+        while model.ready(0.2) is None and time.monotonic() - begun < _WAIT:
+            state = model.state()
+            if state.kind not in ("loading", "downloading"):
+                break
+            passing(_bar(state) if state.kind == "downloading" else "loading the model …")
+    finally:
+        passing()
+    return model.state()
+
+
+def _bar(state: State) -> str:
+    if not state.total:
+        return f"downloading: {state.done / 1e6:.0f} MB"
+    full = round(_BAR * state.done / state.total)
+    bar = "█" * full + "·" * (_BAR - full)
+    return f"downloading {bar} {state.done / 1e6:.0f} of {state.total / 1e6:.0f} MB"
+
+
+@semantic.command("use")
+@click.argument("model", metavar="DIRECTORY|NAME")
+@click.option("--name", help="What a directory's model is called; else as its configuration says.")
+@as_json
+def use(model: str, name: str | None, json: bool) -> int:
+    """Use another model: one in a directory, or one that fastembed knows by NAME.
+
+    A directory must hold an .onnx file, tokenizer.json and tokenizer_config.json. It is tried
+    before the settings are changed. Memories get new vectors when they are found, or by
+    `aiaml semantic migrate`.
+
+    \b
+    Examples:
+      aiaml semantic use ~/models/all-MiniLM-L6-v2
+      aiaml semantic use BAAI/bge-small-en-v1.5
+    """
+    with _sentences():
+        home = place.home()
+        settings = config.load(home)
+        folder = Path(os.path.expanduser(model)).absolute()  # noqa: PTH111 (never raises)
+        if folder.is_dir():
+            values = _tried(folder, name or _called(folder), settings)
+        else:
+            values = {"model": model, "path": "", "dimension": _width(model)}
+        config.change(home, **values)
+    if json:
+        out_json(values)
+        return DONE
+    out(f"{bold(str(values['model']))} is used from now on: {home / config.NAME}")
+    note("`aiaml semantic migrate` gives all memories new vectors at once")
+    return DONE
+
+
+def _tried(folder: Path, name: str, settings: Config) -> dict[str, Any]:
+    """Return the settings for the model in a directory, which was loaded."""
+    said: dict[str, Any] = {}
+    with suppress(OSError, ValueError):
+        said = json_.loads((folder / "config.json").read_text(encoding="utf-8"))
+    width = said.get("hidden_size") if isinstance(said, dict) else None
+    values = {
+        "model": name,
+        "path": os.fspath(folder),
+        "dimension": width if isinstance(width, int) else 384,
+    }
+    wanted = config.parse({"embedding": {**values, "device": settings.device}})
+    model = Model(wanted, place.home() / CACHE)
+    state = _awaited(model) if model.ready(0.0) is None else model.state()
+    if state.kind != "ready":
+        raise Unavailable(state.sentence.removeprefix("words only: "))
+    return values
+
+
+def _called(folder: Path) -> str:
+    with suppress(OSError, ValueError, AttributeError):
+        said = json_.loads((folder / "config.json").read_text(encoding="utf-8"))
+        if name := str(said.get("_name_or_path") or ""):
+            return name[:200]
+    return folder.name
+
+
+def _width(name: str) -> int:
+    """Return the width of a model that fastembed knows.
+
+    Raises:
+        Ended: it knows none of that name.
+    """
+    if name == MODEL:
+        return 384
+    try:
+        return int(described(name)["dim"])
+    except ImportError as error:
+        raise Unavailable(
+            "fastembed is not installed; pip install 'aiaml-server[semantic]'"
+        ) from error
+    except AiamlError as error:
+        raise Ended(f"{name} is no directory here, and {error}", USAGE) from error
+
+
+@semantic.command("migrate")
+@as_json
+def migrate(json: bool) -> int:
+    """Give all memories vectors of the model in use, those that have none first.
+
+    Each batch is durable at once; what was broken off goes on with the next run.
+
+    \b
+    Examples:
+      aiaml semantic migrate
+    """
+    done = 0
+    with _opened(with_model=True) as memories:
+        model = memories.model
+        if isinstance(model, Model):
+            state = _awaited(model)
+            if state.kind != "ready":
+                raise Unavailable(state.sentence.removeprefix("words only: "))
+        try:
+            for done, left in memories.embed(outdated=True):
+                passing(f"embedding: {done:,} of {done + left:,} memories")
+        finally:
+            passing()
+        if json:
+            out_json({"embedded": done, "left": 0, "model": memories.config.model})
+        else:
+            out(f"{plural(done, 'memory', 'memories')} got a vector of {memories.config.model}")
+    return DONE
+
+
+# --- memories -------------------------------------------------------------------------------------
+
+
+def _shown(memory: Memory, more: str = "") -> None:
+    about = f"{memory.id}  {memory.priority}  {memory.updated_at[:10]}"
+    tags = f"  {' '.join(f'#{tag}' for tag in memory.tags)}" if memory.tags else ""
+    out(f"{bold(about)}{dim(tags)}{dim(more)}")
+    out(f"    {one_line(memory.content, width() - 4)}")
+
+
+def _fields(memory: Memory) -> dict[str, Any]:
+    """Return a memory as JSON."""
+    from dataclasses import asdict  # noqa: PLC0415 (slow to import)
+
+    return asdict(memory)
+
+
+priority_option = click.option("--priority", type=click.Choice(PRIORITIES, case_sensitive=False))
+tag_option = click.option("--tag", "tags", metavar="TAG", multiple=True, help="Only with this tag.")
+scope_option = click.option("--scope", type=click.Choice(SCOPES), help="Only of this database.")
+
+
+@semantic.command("search")
+@click.argument("words", nargs=-1, required=True)
+@click.option("--limit", metavar="N", type=click.IntRange(1, 50), help="At most so many.")
+@priority_option
+@tag_option
+@scope_option
+@as_json
+def search(
+    words: Sequence[str],
+    limit: int | None,
+    priority: str | None,
+    tags: Sequence[str],
+    scope: str | None,
+    json: bool,
+) -> int:
+    """Find memories by meaning and words.
+
+    By words alone as long as the model is not on this machine.
+
+    \b
+    Examples:
+      aiaml semantic search how are prices rounded
+      aiaml semantic search deployment --tag shop --limit 3
+    """
+    with _opened(with_model=True) as memories:
+        model = memories.model
+        lacking = ""
+        if isinstance(model, Model):  # what is to be fetched first is not waited for
+            state = _awaited(model) if model.state().kind == "loading" else model.state()
+            lacking, memories.model = state.sentence, model if state.kind == "ready" else None
+        wanted = Filters(tags=tags, priority=priority, scope=scope)
+        found = memories.search(" ".join(words), limit, wanted)
+        found.warnings += [lacking] if lacking else []
+        if json:
+            hits = [{**_fields(each.memory), "score": each.score} for each in found.hits]
+            out_json({"memories": hits, "meaning": found.meaning, "warnings": found.warnings})
+        else:
+            for each in found.hits:
+                _shown(each.memory, f"  {each.score:.2f}{'  weak' if each.weak else ''}")
+            for warning in found.warnings:
+                note(warning)
+        return DONE if found.hits else NOTHING
+
+
+@semantic.command("list")
+@click.option("--limit", metavar="N", type=click.IntRange(1, 200), default=20, show_default=True)
+@priority_option
+@tag_option
+@scope_option
+@as_json
+def list_(
+    limit: int, priority: str | None, tags: Sequence[str], scope: str | None, json: bool
+) -> int:
+    """List memories, the newest first.
+
+    \b
+    Examples:
+      aiaml semantic list
+      aiaml semantic list --priority CORE --json
+    """
+    with _opened() as memories:
+        page = memories.list(Filters(tags=tags, priority=priority, scope=scope), limit=limit)
+        if json:
+            out_json({"memories": list(map(_fields, page.memories)), "total": page.total})
+            return DONE
+        for each in page.memories:
+            _shown(each)
+        if page.total > len(page.memories):
+            note(dim(f"{len(page.memories)} of {page.total:,}; --limit shows more"))
+        if not page.total:
+            note("There are no memories.")
+        return DONE if page.total else NOTHING
+
+
+@semantic.command("show")
+@click.argument("id")
+@as_json
+def show(id: str, json: bool) -> int:
+    """Show a memory: what it says, and what is known of it.
+
+    \b
+    Examples:
+      aiaml semantic show project:12
+    """
+    with _opened() as memories:
+        memory = memories.get(id)
+    if json:
+        out_json(_fields(memory))
+        return DONE
+    known = {
+        "tags": ", ".join(memory.tags),
+        "category": memory.category,
+        "source": memory.source + (f", {memory.path}" if memory.path else ""),
+        "stored": memory.created_at,
+        "changed": memory.updated_at if memory.updated_at != memory.created_at else None,
+        "used": plural(memory.access_count, "time") if memory.access_count else None,
+        "vector": memory.embedding_model or "none yet",
+    }
+    out(bold(f"{memory.id}  {memory.priority}"))
+    for name, value in known.items():
+        if value:
+            out(f"{dim(f'{name}:')} {value}")
+    out()
+    out(memory.content)
+    return DONE
+
+
+@semantic.command("forget")
+@click.argument("ids", metavar="ID...", nargs=-1, required=True)
+@yes
+@as_json
+def forget(ids: Sequence[str], yes: bool, json: bool) -> int:
+    """Delete memories; no byte of them stays in the databases.
+
+    \b
+    Examples:
+      aiaml semantic forget project:12
+    """
+    with _opened() as memories:
+        held = [memories.get(each) for each in dict.fromkeys(ids)]
+        if not yes:
+            for each in held:
+                _shown(each)
+            confirm(f"Delete {plural(len(held), 'memory', 'memories')} for good?")
+        for each in held:
+            memories.delete(each.id)
+    if json:
+        out_json({"deleted": [each.id for each in held]})
+    else:
+        out(f"deleted {', '.join(each.id for each in held)}")
+    return DONE
+
+
+@semantic.command("undo")
+@as_json
+def undo(json: bool) -> int:
+    """Take the last merge of memories back.
+
+    \b
+    Examples:
+      aiaml semantic undo
+    """
+    with _opened() as memories:
+        again = memories.undo()
+    if json:
+        out_json({"memories": list(map(_fields, again))})
+        return DONE
+    out(f"The merge was undone; {plural(len(again), 'memory', 'memories')} as before:")
+    for each in again:
+        _shown(each)
+    return DONE
+
+
+@semantic.command("import")
+@click.argument("paths", metavar="[FILE|DIRECTORY]...", nargs=-1)
+@click.option("--dry-run", is_flag=True, help="Show what would be imported; store nothing.")
+@yes
+@as_json
+def import_(paths: Sequence[str], dry_run: bool, yes: bool, json: bool) -> int:
+    """Import markdown: sections, items of lists, decision records (ADR).
+
+    Without a path, the project's files that look like memories are meant: MEMORY.md, NOTES.md,
+    ADR-*.md and .claude/*.md. What would be imported is shown first. What is a memory already
+    is not imported again, and no file is changed. A directory stands for its .md files; that
+    of this product's own memories, and of `citations`, too.
+
+    \b
+    Examples:
+      aiaml semantic import --dry-run
+      aiaml semantic import docs/notes.md
+    """
+    with _opened() as memories:
+        roots = None
+        named: list[str] | None = None
+        if paths:  # a person may name any file of theirs
+            whole = [Path(os.path.realpath(each)) for each in paths]
+            tops = dict.fromkeys(Path(each.anchor) for each in whole)
+            roots = [*([memories.project] if memories.project else []), *tops]
+            named = [os.fspath(each) for each in whole]
+        preview = importing.preview(memories, named, roots)
+        new = preview.new
+        asks = not (json or yes or dry_run)
+        if dry_run or asks:
+            if json:
+                out_json(_previewed(preview))
+            else:
+                for each in new:
+                    tags = " ".join(f"#{tag}" for tag in each.tags)
+                    out(f"{bold(f'{each.path}:{each.line}')}  {each.priority}  {dim(tags)}")
+                    out(f"    {one_line(each.content, width() - 4)}")
+        if not json:
+            for path, reason in preview.skipped:
+                note(f"{path}: {reason}")
+        if dry_run:
+            already = len(preview.candidates) - len(new)
+            note(f"{plural(len(new), 'memory', 'memories')} would be imported, {already} are there")
+            return DONE if new else NOTHING
+        if asks and new:
+            confirm(f"Import {plural(len(new), 'memory', 'memories')}?")
+        done = importing.run(
+            memories, named, roots, lambda found: progress(found, "importing", many=20)
+        )
+    if json:
+        skipped = [each._asdict() for each in done.skipped]
+        out_json({"imported": list(done.ids), "already": done.already, "skipped": skipped})
+    else:
+        out(
+            f"{plural(len(done.ids), 'memory', 'memories')} imported,"
+            f" {done.already} were there already"
+        )
+    return DONE if done.ids else NOTHING
+
+
+def _previewed(preview: Any) -> dict[str, Any]:
+    return {
+        "candidates": [each._asdict() for each in preview.candidates],
+        "skipped": [each._asdict() for each in preview.skipped],
+    }
+
+
+# --- doctor, hooks --------------------------------------------------------------------------------
+
+
+@semantic.command("doctor")
+@as_json
+def doctor(json: bool) -> int:
+    """Examine the databases, the settings and the model.
+
+    \b
+    Exit codes:
+      0  all is well
+      1  there are warnings
+      3  there are errors
+
+    \b
+    Examples:
+      aiaml semantic doctor
+    """
+    found = list(at(DOOR.checks)(os.environ)) if DOOR.checks else []
+    worst = {"ok": DONE, "warning": NOTHING, "error": REFUSED}
+    if json:
+        fields = ("check", "level", "found", "remedy")
+        out_json([{name: getattr(each, name) for name in fields} for each in found])
+    else:
+        colours = {"ok": "green", "warning": "yellow", "error": "red"}
+        for each in found:
+            out(f"{styled(each.level, colours[each.level])}  {each.check}: {each.found}")
+            if each.remedy:
+                out(f"    {each.remedy}")
+    return max((worst[each.level] for each in found), default=DONE)
+
+
+@semantic.command("hook")
+@click.argument("event")
+def hook(event: str) -> int:
+    """Answer a hook of Claude Code, which `install-hooks` has it start.
+
+    What happened is read from standard input as JSON. Whatever fails, nothing is printed and
+    the exit code is 0: a hook must not stand in the way of a session.
+    """
+    with suppress(Exception):
+        given = json_.loads(sys.stdin.buffer.read(_MOST_INPUT))
+        if isinstance(given, dict) and (said := hooks.answer(event, given, os.environ)):
+            out(said)
+    return DONE

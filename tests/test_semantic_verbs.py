@@ -1,0 +1,260 @@
+"""`aiaml semantic …` as a person uses it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aiaml_server.toolsets.semantic.memories import Memories
+from client import PYTHON
+from model_hub import Hub, refusing, serving
+from semantic_model import NAME, Ready, Real, model_folder
+
+PROGRAM = str(Path(PYTHON).with_name("aiaml.exe" if sys.platform == "win32" else "aiaml"))
+BGE = "BAAI/bge-small-en-v1.5"
+
+
+class Person:
+    """Somebody with a home, a project in it, and no network."""
+
+    def __init__(self, home: Path, hub: str) -> None:
+        """Make both."""
+        self.home, self.project, self.hub = home, home / "shop", hub
+        (self.project / ".memory").mkdir(parents=True)
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """Start a verb."""
+        outer = {key: value for key, value in os.environ.items() if not key.startswith("AIAML_")}
+        more = {"HOME": str(self.home), "USERPROFILE": str(self.home), "HF_ENDPOINT": self.hub,
+                "LC_ALL": "C.UTF-8", "COLUMNS": "80"}  # fmt: skip
+        return subprocess.Popen(
+            [PROGRAM, "semantic", *words], cwd=self.project, env={**outer, **more},
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            text=True, encoding="utf-8",
+        )  # fmt: skip
+
+    def runs(self, *words: str, code: int = 0) -> str:
+        """Run a verb; return what it prints and says."""
+        with self.start(*words) as process:
+            said, noted = process.communicate(timeout=120)
+        assert process.returncode == code, (said, noted)
+        return said + noted
+
+    def asks(self, *words: str, code: int = 0) -> Any:
+        """Run a verb; return its JSON."""
+        with self.start(*words, "--json") as process:
+            said, noted = process.communicate(timeout=120)
+        assert process.returncode == code, (said, noted)
+        return json.loads(said)
+
+    def memories(self, model: Any = None) -> Memories:
+        """Return the memories of the project and of the home."""
+        return Memories(self.home / ".memory", self.project, model)
+
+    def stores(self, *contents: str, model: Any = None) -> None:
+        """Store memories."""
+        memories = self.memories(model)
+        for content in contents:
+            memories.store(content)
+        memories.close()
+
+
+@pytest.fixture
+def hub() -> Any:
+    """Serve the tests' model as the one of the default settings."""
+    files = {path.name: path.read_bytes() for path in model_folder().iterdir()}
+    files["model_optimized.onnx"] = files.pop("model.onnx")
+    with serving(files) as hub:
+        yield hub
+
+
+@pytest.fixture
+def person(tmp_path: Path) -> Any:
+    """Return somebody whom no hub answers."""
+    with refusing() as address:
+        yield Person(tmp_path, address)
+
+
+# --- the model ------------------------------------------------------------------------------------
+
+
+def test_status_makes_and_fetches_nothing(person: Person) -> None:
+    """It says what there is, and what would bring the rest."""
+    said = person.runs("status")
+    assert "0 memories" in said and f"the model {BGE} (67 MB) is not on this machine" in said
+    assert "`aiaml semantic fetch`" in said
+    state = person.asks("status")
+    assert state["model"]["state"] == "missing" and state["model"]["bytes_of"] == 67_000_000
+    assert [each["scope"] for each in state["databases"]] == ["project", "global"]
+    assert not (person.home / ".memory").exists()
+    assert not (person.project / ".memory" / "db").exists()
+
+
+def test_a_model_is_fetched_used_and_memories_get_vectors(person: Person, hub: Hub) -> None:
+    """Afterwards no hub is asked any more."""
+    person.stores("Prices are kept in cents.", "The dog is called Rex.")
+    nobody, person.hub = person.hub, hub.address
+    assert "is ready" in person.runs("fetch")
+    person.hub = nobody
+    assert person.asks("fetch")["state"] == "ready"
+    assert person.asks("status")["model"]["state"] == "here"
+    assert "2 memories without a vector yet" in person.runs("status")
+    assert person.asks("migrate") == {"embedded": 2, "left": 0, "model": BGE}
+    assert person.asks("migrate")["embedded"] == 0
+    found = person.asks("search", "what is the puppy's name", "--limit", "1")
+    assert found["meaning"] and found["memories"][0]["content"] == "The dog is called Rex."
+
+
+def test_a_fetch_that_fails_is_said_in_a_sentence(person: Person) -> None:
+    """With the reason, and the exit code of what another has refused."""
+    said = person.runs("fetch", code=3)
+    assert said.startswith(f"aiaml: the model {BGE} cannot be fetched: connection refused")
+    assert len(said.splitlines()) == 1
+    assert "Traceback" not in said
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no Ctrl-C for a process there")
+def test_ctrl_c_loses_nothing_of_what_has_come(person: Person, hub: Hub) -> None:
+    """The next try asks for the rest."""
+    person.hub = hub.address
+    hub.go_on.clear()
+    with person.start("fetch") as process:
+        assert hub.half.wait(60)
+        while person.asks("status")["model"]["bytes"] < 10_000_000:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+    assert process.returncode == 130
+    hub.go_on.set()
+    person.runs("fetch")
+    assert hub.sent < 1.6 * sum(map(len, hub.files.values()))
+
+
+def test_a_directory_is_used_once_it_was_tried(person: Person) -> None:
+    """What is no model changes no setting."""
+    empty = person.home / "empty"
+    empty.mkdir()
+    said = person.runs("use", str(empty), code=3)
+    assert f"the folder {empty} has no tokenizer.json" in said
+    assert not (person.home / ".memory").exists()
+    assert "did you mean" in person.runs("use", "BAAI/bge-smal-en-v1.5", code=2)
+    values = person.asks("use", str(model_folder()), "--name", NAME)
+    assert values == {"model": NAME, "path": str(model_folder()), "dimension": 384}
+    config = json.loads((person.home / ".memory" / "config.json").read_text(encoding="utf-8"))
+    assert config == {"embedding": values}
+    assert person.asks("status")["model"]["state"] == "here"
+    assert person.asks("use", BGE) == {"model": BGE, "path": "", "dimension": 384}
+    assert person.asks("status")["model"]["state"] == "missing"
+
+
+def test_a_migration_goes_from_one_model_to_the_next(person: Person) -> None:
+    """All memories get new vectors, and those that have them already do not."""
+
+    class Older(Real):
+        version = "older"
+
+    person.stores(*(f"Fact {number}." for number in range(5)), model=Ready(Older()))
+    person.runs("use", str(model_folder()), "--name", NAME)
+    assert person.asks("migrate")["embedded"] == 5
+    assert person.asks("migrate")["embedded"] == 0
+
+
+def test_without_a_model_nothing_is_migrated(person: Person) -> None:
+    """The sentence says why."""
+    person.stores("A fact.")
+    assert "connection refused" in person.runs("migrate", code=3)
+
+
+# --- memories -------------------------------------------------------------------------------------
+
+
+def test_memories_are_found_listed_shown_and_forgotten(person: Person) -> None:
+    """By words while there is no model, which is said."""
+    person.stores("Prices are kept in cents.", "The dog is called \x1b[31mRex.")
+    said = person.runs("search", "prices")
+    assert "Prices are kept in cents." in said and "is not on this machine" in said
+    assert person.asks("search", "prices")["meaning"] is False
+    assert person.runs("search", "unheard", code=1).startswith("words only")
+    listed = person.runs("list")
+    assert "‹U+001B›[31mRex" in listed and "\x1b" not in listed
+    assert [each["id"] for each in person.asks("list")["memories"]] == ["project:2", "project:1"]
+    assert "Prices are kept in cents." in person.runs("show", "project:1")
+    assert person.asks("show", "project:1")["priority"] == "NORMAL"
+    assert "there is no terminal to ask on" in person.runs("forget", "project:1", code=2)
+    assert person.asks("forget", "project:1", "--yes") == {"deleted": ["project:1"]}
+    person.runs("show", "project:1", code=1)
+    person.runs("show", "nonsense", code=2)
+    assert person.asks("list")["total"] == 1
+
+
+def test_a_merge_is_undone(person: Person) -> None:
+    """And one that was not made is said not to be there."""
+    person.stores("Prices are in cents.", "Amounts are in cents.")
+    assert "no merge was made" in person.runs("undo", code=1)
+    memories = person.memories()
+    memories.merge(["project:1", "project:2"])
+    memories.close()
+    assert person.asks("list")["total"] == 1
+    assert "2 memories as before" in person.runs("undo")
+    assert person.asks("list")["total"] == 2
+
+
+def test_markdown_is_shown_then_imported_once(person: Person) -> None:
+    """Any file that a person names, too."""
+    (person.project / "NOTES.md").write_text("# Shop\n\n- VAT is 20 %\n- Tabs\n", encoding="utf-8")
+    shown = person.runs("import", "--dry-run")
+    assert "NOTES.md:3" in shown and "Shop: VAT is 20 %" in shown
+    assert "2 memories would be imported" in shown
+    assert len(person.asks("import", "--dry-run")["candidates"]) == 2
+    assert "there is no terminal to ask on" in person.runs("import", code=2)
+    assert person.asks("list")["total"] == 0
+    assert "2 memories imported" in person.runs("import", "--yes")
+    assert "0 memories imported, 2 were there already" in person.runs("import", "--yes", code=1)
+    other = person.home / "other.md"
+    other.write_text("Elsewhere.\n", encoding="utf-8")
+    assert person.asks("import", str(other))["imported"] == ["project:3"]
+    assert person.asks("show", "project:3")["path"] == str(other)
+    assert "there is no file" in person.runs("import", str(person.home / "none.md"), code=2)
+
+
+@pytest.mark.parametrize("verb", ["status", "list", "migrate", "search x", "undo", "fetch"])
+def test_wrong_settings_are_named(person: Person, verb: str) -> None:
+    """By every verb, in one sentence."""
+    (person.home / ".memory").mkdir()
+    path = person.home / ".memory" / "config.json"
+    path.write_text('{"embedding": {"modell": "x"}}', encoding="utf-8")
+    said = person.runs(*verb.split(), code=2)
+    assert "embedding.modell is no known key; did you mean embedding.model?" in said
+    assert len(said.splitlines()) == 1
+
+
+def test_without_the_extra_a_sentence_names_it(person: Person, tmp_path: Path) -> None:
+    """No verb ends in a traceback."""
+    person.stores("A fact.")
+    (tmp_path / "without").mkdir()
+    (tmp_path / "without" / "apsw.py").write_text("raise ImportError", encoding="utf-8")
+    os.environ["PYTHONPATH"] = str(tmp_path / "without")
+    try:
+        said = person.runs("list", code=3)
+    finally:
+        del os.environ["PYTHONPATH"]
+    assert said.startswith("aiaml: apsw, which keeps the memories, is not installed")
+    assert "pip install 'aiaml-server[semantic]'" in said and len(said.splitlines()) == 1
+
+
+def test_doctor_examines_what_there_is(person: Person) -> None:
+    """A database that is none is an error."""
+    person.stores("A fact.")
+    found = person.asks("doctor", code=1)  # the model is not here, which is a warning
+    assert all(each["level"] in ("ok", "warning") for each in found), found
+    (person.project / ".memory" / "db").write_bytes(b"no database " * 1000)
+    found = person.asks("doctor", code=3)
+    assert "error" in {each["level"] for each in found}
