@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -95,7 +94,6 @@ class Real:
 
     def __init__(self) -> None:
         """Load it."""
-        os.environ.setdefault("HF_HUB_OFFLINE", "1")
         from fastembed import TextEmbedding
 
         self._model = TextEmbedding(

@@ -10,6 +10,7 @@ from aiaml_server.toolset import Finding, Level
 from . import DOOR, PROJECT, config, place
 from .database import Database, rows
 from .failures import Refused, Unavailable
+from .model import CACHE, Model
 
 CHECK = "semantic"
 
@@ -19,7 +20,7 @@ def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
     given = {each.name: each.value(environ) for each in DOOR.variables}[PROJECT]
     try:
         home = place.home()
-        config.load(home)
+        settings = config.load(home)
         project = place.find_project(Path.cwd(), given, by=PROJECT)
     except Refused as error:
         yield Finding(CHECK, "error", str(error), error.suggestion)
@@ -32,6 +33,16 @@ def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
             yield _examined(each)
         else:
             yield Finding(CHECK, "ok", f"{each.path}: no memories yet")
+    if any(each.there for each in databases):
+        yield _model(Model(settings, home / CACHE))
+
+
+def _model(model: Model) -> Finding:
+    state = model.state()
+    if state.kind == "loading":
+        return Finding(CHECK, "ok", f"the model is in {model.folder}")
+    found, _, remedy = state.sentence.removeprefix("words only: ").partition("; ")
+    return Finding(CHECK, "warning", f"search is by words only: {found}", remedy)
 
 
 def _examined(database: Database) -> Finding:

@@ -26,6 +26,7 @@ from aiaml_server.errors import AiamlError
 from aiaml_server.files import own_directory, read_own, remove_own, replace_atomic
 from aiaml_server.toolset import repair_surrogates
 
+CACHE = "models"  # in a person's directory, what was fetched
 FETCH = "aiaml semantic fetch"
 AGAIN_SECONDS = 300.0  # between two tries to fetch
 _HUB_SECONDS = 20.0  # that a hub may be silent

@@ -21,7 +21,7 @@ from .duplicates import EQUAL
 from .failures import Refused
 from .filters import SORTS, Filters
 from .memories import LIMITS, MOST_LISTED, Memories
-from .model import Model, Provider
+from .model import CACHE, Model, Provider
 
 
 class Failure(TypedDict, total=False):
@@ -398,7 +398,7 @@ class SemanticTools:
         wanted = (settings.model, settings.path, settings.dimension, settings.device,
                   settings.download)  # fmt: skip
         if self._model is None or self._model[0] != wanted:
-            self._model = (wanted, Model(settings, place.home() / "models"))
+            self._model = (wanted, Model(settings, place.home() / CACHE))
         return self._model[1]
 
     def _offer(self, memories: Memories) -> list[str]:

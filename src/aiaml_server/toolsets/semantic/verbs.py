@@ -37,7 +37,7 @@ from aiaml_server.terminal import (
 )
 from aiaml_server.toolset import at
 
-from . import DOOR, PROJECT, config, hooks, importing, place
+from . import DOOR, PROJECT, config, hooks, importing, logs, place
 from .config import MODEL, Config
 from .failures import (
     AlreadyThere,
@@ -52,9 +52,8 @@ from .failures import (
 from .filters import Filters
 from .memories import Memories
 from .memory import PRIORITIES, SCOPES, Memory
-from .model import Model, State, described
+from .model import CACHE, Model, State, described
 
-CACHE = "models"
 _MOST_INPUT = 8 * 1024 * 1024  # bytes
 _WAIT = 3600.0  # seconds that a person waits for a model at most
 _BAR = 30
@@ -609,8 +608,11 @@ def hook(event: str) -> int:
     What happened is read from standard input as JSON. Whatever fails, nothing is printed and
     the exit code is 0: a hook must not stand in the way of a session.
     """
-    with suppress(Exception):
+    try:
         given = json_.loads(sys.stdin.buffer.read(_MOST_INPUT))
         if isinstance(given, dict) and (said := hooks.answer(event, given, os.environ)):
             out(said)
+    except Exception as error:  # noqa: BLE001 (anything that may be broken)
+        with suppress(Exception):
+            logs.record(place.home(), "hook", error)
     return DONE
