@@ -374,6 +374,8 @@ DIRECTLY = {
     "toolsets/citations/chroma.py": {"write_text"},  # .gitignore in a directory of its own
     "toolsets/citations/skill.py": {"read_bytes"},  # of the package itself
     "toolsets/semantic/model.py": {"open", "read_text"},  # in the folder of a model
+    "toolsets/semantic/verbs.py": {"read_text"},  # the same
+    "toolsets/semantic/hooks.py": {"open"},  # the host's transcript
     "toolsets/citations/lock.py": {"os.open"},  # a directory to lock it; a file with O_NOFOLLOW
     # A file that was just written or read through the door, and is deleted.
     "cli/demo.py": {"read_text"},

@@ -32,7 +32,8 @@ class Person:
 
     def start(self, *words: str) -> subprocess.Popen[str]:
         """Start a verb."""
-        outer = {key: value for key, value in os.environ.items() if not key.startswith("AIAML_")}
+        own = ("AIAML_", "HF_")
+        outer = {key: value for key, value in os.environ.items() if not key.startswith(own)}
         more = {"HOME": str(self.home), "USERPROFILE": str(self.home), "HF_ENDPOINT": self.hub,
                 "LC_ALL": "C.UTF-8", "COLUMNS": "80"}  # fmt: skip
         return subprocess.Popen(

@@ -349,9 +349,8 @@ def _reason(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror.lower()
     said = next(filter(None, (line.strip() for line in str(error).splitlines())), "")
-    return (
-        (re.sub(r"^\[Errno -?\d+\] ", "", said) or type(error).__name__)[:200].rstrip(".").lower()
-    )
+    said = (re.sub(r"^\[Errno -?\d+\] ", "", said) or type(error).__name__)[:200].rstrip(".")
+    return said[:1].lower() + said[1:]
 
 
 # --- what fastembed knows -------------------------------------------------------------------------
