@@ -35,9 +35,9 @@ from aiaml_server.terminal import (
     width,
     yes,
 )
-from aiaml_server.toolset import at
 
-from . import DOOR, PROJECT, config, hooks, importing, logs, place
+from . import PROJECT, config, hooks, importing, logs, place
+from .checking import checks
 from .config import MODEL, Config
 from .failures import (
     AlreadyThere,
@@ -53,6 +53,7 @@ from .filters import Filters
 from .memories import Memories
 from .memory import PRIORITIES, SCOPES, Memory
 from .model import CACHE, Model, State, described
+from .starting import init
 
 _MOST_INPUT = 8 * 1024 * 1024  # bytes
 _WAIT = 3600.0  # seconds that a person waits for a model at most
@@ -101,7 +102,7 @@ def _opened(*, with_model: bool = False) -> Iterator[Memories]:
 
 @click.group("semantic")
 def semantic() -> None:
-    """Look after memories that are found by meaning, and their model.
+    """Look after memories found by meaning, and their model.
 
     \b
     Examples:
@@ -110,6 +111,9 @@ def semantic() -> None:
       aiaml semantic search how are prices rounded
       aiaml semantic install-hooks
     """
+
+
+semantic.add_command(init)
 
 
 # --- the model ------------------------------------------------------------------------------------
@@ -586,7 +590,7 @@ def doctor(json: bool) -> int:
     Examples:
       aiaml semantic doctor
     """
-    found = list(at(DOOR.checks)(os.environ)) if DOOR.checks else []
+    found = list(checks(os.environ))
     worst = {"ok": DONE, "warning": NOTHING, "error": REFUSED}
     if json:
         fields = ("check", "level", "found", "remedy")
