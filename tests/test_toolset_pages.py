@@ -15,7 +15,7 @@ from aiaml_server.errors import AiamlError
 from aiaml_server.toolset import at
 
 ROOT = Path(__file__).parent.parent
-PAGES = ("sessions", "compartments", "citations")
+PAGES = ("sessions", "compartments", "citations", "semantic")
 
 
 def page(name: str) -> str:
@@ -24,8 +24,15 @@ def page(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_the_story_is_what_the_demo_prints(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Word for word."""
+def test_the_story_is_what_the_demo_prints(
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Word for word; of a person who has fetched no model."""
+    for variable in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(variable, str(tmp_path))
     assert at(toolsets.door(name).demo)() == 0
     printed = capsys.readouterr().out
     assert printed.count("\n") > 10
@@ -75,11 +82,12 @@ def test_the_hook_on_the_page_is_one_that_there_is() -> None:
     assert "http" not in shown[1]
 
 
-def test_every_test_that_a_page_names_is_there() -> None:
+@pytest.mark.parametrize("name", ["citations", "semantic"])
+def test_every_test_that_a_page_names_is_there(name: str) -> None:
     """In the page that says by which test each line of a specification is met."""
-    text = (ROOT / "docs" / "toolsets" / "citations-tests.md").read_text("utf-8")
+    text = (ROOT / "docs" / "toolsets" / f"{name}-tests.md").read_text("utf-8")
     named = set(re.findall(r"`((?:test_|Test)\w+)`", text))
     there = "".join(path.read_text("utf-8") for path in (ROOT / "tests").glob("test_*.py"))
     assert len(named) > 40
-    for name in named:
-        assert re.search(rf"^ *(?:def|class) {name}\b", there, re.MULTILINE), name
+    for each in named:
+        assert re.search(rf"^ *(?:def|class) {each}\b", there, re.MULTILINE), each
