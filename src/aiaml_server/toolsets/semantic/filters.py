@@ -16,13 +16,13 @@ from .failures import InvalidInput
 
 _DAY = 86_400_000_000  # microseconds
 _RANK = "CASE priority WHEN 'CORE' THEN 4 WHEN 'HIGH' THEN 3 WHEN 'LOW' THEN 1 ELSE 2 END"
-SORTS = {
+KEYS = {
     "created_at": "created_at",
     "updated_at": "updated_at",
     "priority": _RANK,
     "access_count": "coalesce(access_count, 0)",
 }
-"""What lists can be sorted by, the highest first, then the newest."""
+"""What each order of lists is made by."""
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,8 @@ from .failures import (
     Refused,
     Unavailable,
 )
-from .filters import SORTS, Filters, behind, cursor_of
-from .memory import COLUMNS, Memory, of_row
+from .filters import KEYS, Filters, behind, cursor_of
+from .memory import COLUMNS, LIMITS, MOST_LISTED, SORTS, Memory, of_row
 from .model import Embedder, Provider
 from .priority import Suggestion, suggest
 from .ranking import Candidate, Hit
@@ -39,10 +39,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LIMITS = {"explicit": 0, "session_start": 8, "auto_trigger": 5}
-"""How many hits a search gives that does not say; 0 for what the settings say."""
 MOST_HITS = 50
-MOST_LISTED = 200
 LONGEST_QUERY = 10_000  # characters
 BATCH = 16  # memories that are embedded between two looks at the clock
 AT_ONCE = 4  # batches that a call makes where there is no background
@@ -492,11 +489,11 @@ class Memories:
             limit: at most so many on a page.
             cursor: the `next_cursor` of the page before.
         """
-        sort_by = memory.check_choice("sort_by", sort_by, tuple(SORTS))
+        sort_by = memory.check_choice("sort_by", sort_by, SORTS)
         _check_limit(limit, MOST_LISTED)
         filters = filters or Filters()
         where, values = filters.where()
-        key = SORTS[sort_by]
+        key = KEYS[sort_by]
         after = behind(cursor, sort_by) if cursor is not None else None
         warnings: list[str] = []
         found: list[tuple[tuple[Any, ...], Memory]] = []
@@ -547,7 +544,7 @@ class Memories:
             with database.reading() as sql:
                 held = rows(
                     sql,
-                    f"{_SELECT} ORDER BY {SORTS['priority']} DESC, created_at DESC"
+                    f"{_SELECT} ORDER BY {KEYS['priority']} DESC, created_at DESC"
                     f" LIMIT {ranking.CANDIDATES}",
                 )
                 given = [(*row, None, 0.0) for row in held]

@@ -16,6 +16,11 @@ from .failures import InvalidInput
 PRIORITIES = ("CORE", "HIGH", "NORMAL", "LOW")
 SOURCES = ("manual", "auto_decision", "auto_error", "session_end", "import")
 SCOPES = ("project", "global")
+LIMITS = {"explicit": 0, "session_start": 8, "auto_trigger": 5}
+"""How many hits a search gives that does not say; 0 for what the settings say."""
+SORTS = ("created_at", "updated_at", "priority", "access_count")
+"""What lists can be sorted by, the highest first, then the newest."""
+MOST_LISTED = 200
 MOST_CONTENT = 50_000  # characters
 MOST_TAGS = 32
 MOST_CONTEXTS = 20

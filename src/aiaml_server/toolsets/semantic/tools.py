@@ -7,8 +7,9 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import ConfigDict, Field
 from typing_extensions import NotRequired, TypedDict
@@ -16,12 +17,27 @@ from typing_extensions import NotRequired, TypedDict
 from aiaml_server.errors import AiamlError
 from aiaml_server.toolset import CRASHED, Changed, Resource, Tool, Toolset, repair_surrogates
 
-from . import PROJECT, answers, config, importing, logs, memory, place, words
-from .duplicates import EQUAL
+from . import PROJECT, memory, words
 from .failures import Refused
-from .filters import SORTS, Filters
-from .memories import LIMITS, MOST_LISTED, Memories
-from .model import CACHE, Model, Provider
+from .memory import LIMITS, MOST_LISTED, SORTS
+
+if TYPE_CHECKING:
+    from .config import Config
+    from .filters import Filters
+    from .memories import Memories
+    from .model import Provider
+
+
+class _Later:
+    """The toolset's modules, each imported when it is first used: who only lists goes without."""
+
+    def __getattr__(self, name: str) -> Any:
+        module = import_module(f".{name}", __package__)
+        setattr(self, name, module)
+        return module
+
+
+_later = _Later()
 
 
 class Failure(TypedDict, total=False):
@@ -374,31 +390,36 @@ class SemanticTools:
             try:
                 return call(**given)
             except Exception as error:
-                logs.record(place.home(), call.__name__, error)
+                _later.logs.record(_later.place.home(), call.__name__, error)
                 raise
 
         return noting
 
     def _memories(self) -> Memories:
         """Return the memories, as the settings are now."""
-        home = place.home()
-        project = place.find_project(Path.cwd(), self._project, by=PROJECT)
-        settings = config.load(home)
+        home = _later.place.home()
+        project = _later.place.find_project(Path.cwd(), self._project, by=PROJECT)
+        settings = _later.config.load(home)
         with self._lock:
             held = self._open
             if held is None or (held.home, held.project, held.config) != (home, project, settings):
                 if held is not None:
                     held.close()
-                held = Memories(home, project, self._provider(settings), settings, background=True)
+                held = _later.memories.Memories(
+                    home, project, self._provider(settings), settings, background=True
+                )
                 self._open = held
         return held
 
-    def _provider(self, settings: config.Config) -> Provider:
+    def _provider(self, settings: Config) -> Provider:
         """Return the model that the settings name, the same as long as they do."""
         wanted = (settings.model, settings.path, settings.dimension, settings.device,
                   settings.download)  # fmt: skip
         if self._model is None or self._model[0] != wanted:
-            self._model = (wanted, Model(settings, place.home() / CACHE))
+            self._model = (
+                wanted,
+                _later.model.Model(settings, _later.place.home() / _later.model.CACHE),
+            )
         return self._model[1]
 
     def _offer(self, memories: Memories) -> list[str]:
@@ -406,7 +427,7 @@ class SemanticTools:
         if memories.project in self._offered:
             return []
         self._offered.add(memories.project)
-        sentence = importing.offer(memories)
+        sentence = _later.importing.offer(memories)
         return [sentence] if sentence else []
 
     def store_memory(
@@ -436,7 +457,7 @@ class SemanticTools:
         offer = self._offer(memories)
         stored = memories.store(content, tags or (), priority, category, source or "manual", scope)
         stored.warnings += offer
-        return answers.stored(stored)
+        return _later.answers.stored(stored)
 
     def search_memory(
         self,
@@ -463,7 +484,7 @@ class SemanticTools:
         memories = self._memories()
         found = memories.search(query, limit, _filters(filters), context)
         found.warnings += self._offer(memories)
-        return answers.found(found)
+        return _later.answers.found(found)
 
     def list_memories(
         self,
@@ -486,7 +507,7 @@ class SemanticTools:
         memories = self._memories()
         page = memories.list(_filters(filters), sort_by, limit, cursor)
         page.warnings += self._offer(memories)
-        return answers.listed(page)
+        return _later.answers.listed(page)
 
     def delete_memory(
         self,
@@ -520,7 +541,7 @@ class SemanticTools:
         ] = None,
     ) -> Any:
         """Change a memory."""
-        return answers.updated(
+        return _later.answers.updated(
             self._memories().update(
                 memory_id, updated_content, tags, priority, category, source,
                 used=used, context=context,
@@ -553,13 +574,13 @@ class SemanticTools:
         merged = [memories.merge(merge)] if merge is not None else []
         groups, warnings = memories.duplicates(similarity_threshold)
         if auto_merge:
-            equal = [each for each in groups if each.kind == EQUAL]
+            equal = [each for each in groups if each.kind == _later.duplicates.EQUAL]
             merged += [memories.merge([one.id for one in each.memories]) for each in equal]
-            groups = [each for each in groups if each.kind != EQUAL]
+            groups = [each for each in groups if each.kind != _later.duplicates.EQUAL]
         return {
             "success": True,
-            "groups": [answers.group(each) for each in groups],
-            "merged": [answers.whole(each) for each in merged],
+            "groups": [_later.answers.group(each) for each in groups],
+            "merged": [_later.answers.whole(each) for each in merged],
             "warnings": warnings,
         }
 
@@ -585,8 +606,8 @@ class SemanticTools:
         """Show or take over what markdown files hold."""
         memories = self._memories()
         if confirm_import:
-            return answers.imported(importing.run(memories, file_paths))
-        return answers.previewed(importing.preview(memories, file_paths))
+            return _later.answers.imported(_later.importing.run(memories, file_paths))
+        return _later.answers.previewed(_later.importing.preview(memories, file_paths))
 
     def migrate_embeddings(
         self,
@@ -603,11 +624,11 @@ class SemanticTools:
 
     def core(self) -> str:
         """Return the CORE memories."""
-        return self._resource("CORE memories", Filters(priority="CORE"))
+        return self._resource("CORE memories", _later.filters.Filters(priority="CORE"))
 
     def high(self) -> str:
         """Return the HIGH memories."""
-        return self._resource("HIGH memories", Filters(priority="HIGH"))
+        return self._resource("HIGH memories", _later.filters.Filters(priority="HIGH"))
 
     def of_project(self, project_id: str) -> str:
         """Return a project's memories.
@@ -615,17 +636,21 @@ class SemanticTools:
         Raises:
             LookupError: there are none, or it is another project.
         """
-        text = self._resource(f"Memories of {project_id}", Filters(project_id=project_id))
+        text = self._resource(
+            f"Memories of {project_id}", _later.filters.Filters(project_id=project_id)
+        )
         if text.endswith("(none)\n"):
             raise LookupError(project_id)
         return text
 
     def _resource(self, title: str, filters: Filters) -> str:
         page = self._memories().list(filters, "priority", MOST_LISTED)
-        return answers.resource(title, page)
+        text: str = _later.answers.resource(title, page)
+        return text
 
 
 def _filters(given: Wanted | None) -> Filters:
     held: dict[str, Any] = {**(given or {})}
     span = held.pop("date_range", {})
-    return Filters(**held, since=span.get("from"), until=span.get("to"))
+    found: Filters = _later.filters.Filters(**held, since=span.get("from"), until=span.get("to"))
+    return found
