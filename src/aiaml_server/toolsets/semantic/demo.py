@@ -9,7 +9,7 @@ from aiaml_server.terminal import out
 
 from . import config, place
 from .memories import Memories
-from .model import Model
+from .model import CACHE, Model
 
 SECONDS = 20.0  # that the model may take to be loaded
 STORY: tuple[tuple[str, list[str], str], ...] = (
@@ -23,7 +23,7 @@ QUESTIONS = ("rounding of money", "how does Ada like replies?")
 def demo() -> int:
     """Show the toolset at work, with the model if it is on this machine; return the exit code."""
     settings = config.Config(download=False)
-    model = Model(settings, place.home() / "models")
+    model = Model(settings, place.home() / CACHE)
     with tempfile.TemporaryDirectory(prefix="aiaml-semantic-") as directory:
         shop = Path(directory).resolve() / "shop"
         shop.mkdir()

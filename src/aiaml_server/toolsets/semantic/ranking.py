@@ -34,7 +34,7 @@ _COSINE = """
     coalesce(1 - nearest.distance, (
         SELECT max(1 - vec_distance_cosine(vec_memories.embedding, :vector))
         FROM vectors CROSS JOIN vec_memories ON vec_memories.vector_id = vectors.id
-        WHERE vectors.memory_id = memories.id AND vectors.author = :author
+        WHERE vectors.memory_id = memories.id AND +vectors.author = :author -- + has no index used
     ))
 """
 _BEST = """
