@@ -20,7 +20,7 @@ from random import Random
 
 import pytest
 
-from aiaml_server import Memory, MemoryBank, Settings, database, sqlite, tuning, watch
+from aiaml_server import Memory, MemoryBank, Settings, database, postings, sqlite, tuning, watch
 from aiaml_server.database import Database, Entry, file_of, remove
 from aiaml_server.errors import StoreError
 from aiaml_server.memory import format  # noqa: A004
@@ -645,13 +645,17 @@ def test_what_a_long_question_compared_need_not_be_compared_again(
         return zlib.crc32(data, start)
 
     monkeypatch.setattr(database, "crc32", counted)
+    monkeypatch.setattr(postings, "crc32", counted)
     with closing(MemoryBank(Settings(tmp_path))) as bank:
         expected = scan(tmp_path, "w")
         assert bank.think(["w"]) == bank.think(["w"]) == expected
+        assert bank.think(["word7"]) == scan(tmp_path, "word7")
+        assert compared[0] > 2000
         monkeypatch.setattr(tuning, "BEAT", -1.0)
         file = file_of(tmp_path / ".index")
         before = file.stat().st_mtime_ns
         compared[0] = 0
         assert bank.think(["w"]) == bank.think(["w"]) == expected
+        assert len(bank.think(["word7"])) == 25
         assert file.stat().st_mtime_ns > before
         assert compared == [0]

@@ -115,6 +115,10 @@ Encoded: TypeAlias = tuple[int, bytes, int, bytes]
 these the topics are, and its content."""
 
 
+Facts: TypeAlias = "tuple[str | None, str | None, int, str | None]"
+"""A file's id, timestamp, instant and problems as they are recorded."""
+
+
 class Entry(NamedTuple):
     """What is to be recorded of a file: a memory, or the problems that make it none."""
 
@@ -235,6 +239,7 @@ class Database(SharedFile):
         others = self.changed_by_others()
         if self._agreed_at != (others, *self._written()):
             self._agreed = bytearray(self._last_id() + 1)
+            self.postings.doubt()
             self._agreed_at = (others, *self._written())
         return others
 
@@ -428,7 +433,8 @@ class Database(SharedFile):
             if len(batch.totals) > tuning.STEP_TERMS:
                 self.postings.add(first // SEGMENT, batch, new=new)
                 batch, new = Batch(), False
-            facts, sums = _facts(entry), _file_sums(number, entry)
+            facts = _facts(entry)
+            sums = _file_sums(number, entry, facts)
             row = (number, _packed(entry.name), *entry.stamp, *facts, *sums)
             self.sql.execute(_ADD_FILE, row)
             if isinstance(entry.found, Memory):
@@ -457,9 +463,10 @@ class Database(SharedFile):
     def confirm(self, known: Known, entry: Entry) -> bool:
         """Record the stamp of a file that holds what is recorded of it; False if it does not."""
         held = self.sql.execute(_RECORDED, (known.id,)).fetchone()
-        same = bool(held == (*_facts(entry), *_texts(entry)))
+        facts = _facts(entry)
+        same = bool(held == (*facts, *_texts(entry)))
         if same:
-            _, its_sum = _file_sums(known.id, entry)
+            _, its_sum = _file_sums(known.id, entry, facts)
             self.sql.execute(_RESTAMP, (*entry.stamp, its_sum, known.id))
         return same
 
@@ -515,8 +522,8 @@ def _file_sum(
     return crc32(text, crc32(_STAMP.pack(number, *stamp), age_sum))
 
 
-def _file_sums(number: int, entry: Entry) -> tuple[int, int]:
-    memory_id, timestamp, moment, _ = _facts(entry)
+def _file_sums(number: int, entry: Entry, facts: Facts) -> tuple[int, int]:
+    memory_id, timestamp, moment, _ = facts
     age_sum = _age_sum(moment, _packed(entry.name), number)
     return age_sum, _file_sum(number, entry.stamp, memory_id, timestamp, age_sum)
 
@@ -534,7 +541,7 @@ def _rows_sum(rows: Iterable[object]) -> int:
     return sum([crc32(repr(row).encode()) for row in rows]) & MASK
 
 
-def _facts(entry: Entry) -> tuple[str | None, str | None, int, str | None]:
+def _facts(entry: Entry) -> Facts:
     """Return a file's id, timestamp, instant and problems as they are recorded."""
     if isinstance(entry.found, str):
         return None, None, _NO_INSTANT, entry.found

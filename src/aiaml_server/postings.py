@@ -58,10 +58,16 @@ class Postings:
         self._read_at = -1  # what `changed_by_others` said then; never read
         self._firsts: list[int] = []  # the numbers of its blocks
         self._sums: dict[int, array[int]] = {}  # of terms, by block
+        self._agreed: set[int] = set()  # terms whose postings agreed with their checksums
 
     def rolled_back(self) -> None:
         """Read anew what may have been read of a transaction that came to nothing."""
         self._read_at = -1
+        self._agreed.clear()
+
+    def doubt(self) -> None:
+        """Compare all with their checksums again: somebody else has written."""
+        self._agreed.clear()
 
     def vocabulary(self) -> list[Block]:
         """Return the vocabulary, block by block; it is kept until somebody writes."""
@@ -84,6 +90,10 @@ class Postings:
         """Return the postings of some terms, in all segments."""
         if not terms:
             return
+        if self._agreed.issuperset(terms):
+            for rows in self._found(terms):
+                yield from rows
+            return
         total = 0
         for rows in self._found(terms):
             total += sum(
@@ -95,6 +105,7 @@ class Postings:
             yield from rows
         if total & MASK != self._sum(terms):
             raise Damaged
+        self._agreed.update(terms)
 
     def _found(self, terms: AbstractSet[int] | Mapping[int, int]) -> Iterator[list[Posting]]:
         if len(terms) < tuning.ALL_TERMS:
