@@ -343,6 +343,24 @@ ENTRYPOINT ["aiaml-server"]
 """
 
 
+def citation() -> str:
+    """`CITATION.cff`: how the software is cited."""
+    told = {
+        "cff-version": "1.2.0",
+        "message": "If you use this software, please cite it as below.",
+        "type": "software",
+        "title": PACKAGE,
+        "abstract": DESCRIPTION,
+        "authors": [{"name": AUTHOR["name"]}],
+        "version": __version__,
+        "license": PROJECT["license"],
+        "repository-code": HOME,
+        "keywords": PROJECT["keywords"],
+    }
+    lines = (f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in told.items())
+    return "\n".join(lines) + "\n"
+
+
 def in_json(value: object) -> str:
     """Return a file's text."""
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
@@ -369,6 +387,7 @@ def manifests() -> dict[str, str]:
         "docs/packages.md": packages_page(),
         "llms-install.md": agents_page(),
         "Dockerfile": DOCKERFILE,
+        "CITATION.cff": citation(),
     }
 
 

@@ -39,6 +39,7 @@ TOP_LEVEL = {
     "scripts",
     "skills",
     # where each of their readers looks for them
+    "CITATION.cff",
     "Dockerfile",
     "gemini-extension.json",
     "glama.json",
