@@ -343,6 +343,16 @@ ENTRYPOINT ["aiaml-server"]
 """
 
 
+DOCKERIGNORE = """\
+*
+!LICENSE
+!README.md
+!pyproject.toml
+!src
+**/__pycache__
+"""
+
+
 def citation() -> str:
     """`CITATION.cff`: how the software is cited."""
     told = {
@@ -387,6 +397,7 @@ def manifests() -> dict[str, str]:
         "docs/packages.md": packages_page(),
         "llms-install.md": agents_page(),
         "Dockerfile": DOCKERFILE,
+        ".dockerignore": DOCKERIGNORE,
         "CITATION.cff": citation(),
     }
 

@@ -132,8 +132,12 @@ def test_the_container_is_not_root_and_keeps_memories_in_a_volume() -> None:
     assert at["VOLUME"] == "VOLUME /memory" and at["ENV"] == "ENV AIAML_MEMORY_DIR=/memory"
     assert at["ENTRYPOINT"] == 'ENTRYPOINT ["aiaml-server"]'
     assert lines.index(at["USER"]) > max(n for n, each in enumerate(lines) if "RUN" in each)
-    for source in re.findall(r"^COPY (.*) \S+$", "\n".join(lines), re.MULTILINE):
-        assert all((ROOT / name).exists() for name in source.split())
+    copied = re.findall(r"^COPY (.*) \S+$", "\n".join(lines), re.MULTILINE)
+    names = {name for source in copied for name in source.split()}
+    assert all((ROOT / name).exists() for name in names)
+    ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    assert ignored[0] == "*"  # no memory, key or history is sent to whoever builds
+    assert {line[1:] for line in ignored if line.startswith("!")} == names
 
 
 # --- the hosts themselves -------------------------------------------------------------------------
