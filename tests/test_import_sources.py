@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import zipfile
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,11 @@ from aiaml_server.memory import Memory
 from aiaml_server.store import Store
 from aiaml_server.toolsets.citations import Citation, Memories
 from aiaml_server.toolsets.compartments import Compartments
+from aiaml_server.toolsets.semantic.config import Config
+from aiaml_server.toolsets.semantic.memories import Memories as SemanticMemories
 from aiaml_server.toolsets.sessions.memory import AgentMemory
+from semantic_model import Ready
+from test_semantic import WIDTH, Toy
 
 Run = Callable[..., dict[str, Any]]
 
@@ -599,6 +605,32 @@ def test_memories_of_a_code_base_arrive(tmp_path: Path, bring: Run, bank: Store)
     assert new["topics"][0] == "money"
     extra = "\n".join(next(memory for _, memory in bank.scan()).extra)
     assert '"path": "prices.py"' in extra and "return 5" in extra
+
+
+@pytest.mark.parametrize("given", ["shop", "shop/.memory", "shop/.memory/db"])
+def test_memories_of_the_toolset_semantic_arrive(
+    given: str, tmp_path: Path, bring: Run, bank: Store
+) -> None:
+    """Their texts, tags and times; what is derived from them is not."""
+    (tmp_path / "shop").mkdir()
+    config = Config(dimension=WIDTH)
+    opened = SemanticMemories(tmp_path / "h" / ".memory", tmp_path / "shop", Ready(Toy()), config)
+    opened.store("Prices are in cents.", tags=["money"], category="decision")
+    opened.close()
+    [new] = bring(tmp_path / given)["new"]
+    assert (new["content"], new["topics"]) == ("Prices are in cents.", ["money", "decision"])
+    [(_, memory)] = bank.scan()
+    assert 'priority: "NORMAL"' in memory.extra
+    assert not any("embedding" in line or "hash" in line for line in memory.extra)
+
+
+def test_another_database_is_no_source_of_memories(tmp_path: Path, bring: Run) -> None:
+    """It is named."""
+    with closing(sqlite3.connect(tmp_path / "db")) as database:
+        database.execute("CREATE TABLE x (y)")
+        database.commit()
+    why = reasons(bring(tmp_path / "db", code=1))
+    assert why == ["it is no database of the toolset semantic: no such table: memories"]
 
 
 def test_a_pipe_is_read_from_a_real_shell(tmp_path: Path, bank: Store) -> None:

@@ -41,6 +41,7 @@ from aiaml_server.terminal import (
     out_json,
     plural,
     progress,
+    wrapped,
     yes,
 )
 
@@ -201,10 +202,11 @@ def _add(bank: MemoryBank, additions: Sequence[Addition]) -> list[Memory]:
         if waiting:
             bank.add_all(waiting, added.append)
     except BaseException:
-        note(
+        said = (
             f"Stopped before the end: {len(added):,} of {plural(len(additions), 'memory')} were "
             "added, each whole. Run it again, and it brings the rest."
         )
+        note(wrapped(said, err=True))
         raise
     return added
 
@@ -220,9 +222,9 @@ def _preview(
     given: Fields | None,
 ) -> None:
     for name, source, kind in zip(shown, sources, kinds, strict=True):
-        out(f"{name}: {KINDS[kind]}")
+        out(wrapped(f"{name}: {KINDS[kind]}", 2))
         if kind == "json":
-            out(f"  {fields_of(source, given)}; other fields are kept as properties")
+            out(wrapped(f"  {fields_of(source, given)}; other fields are kept as properties", 2))
     _some("New:", [_line(addition) for addition in plan.additions[:_SHOWN]], len(plan.additions))
     _some("Changed since they were imported (`--changed` adds them as new):", plan.changed)
     _some("Known under another name:", [f"{now}, before {then}" for now, then in plan.renamed])
@@ -231,14 +233,15 @@ def _preview(
     if plan.additions:
         agents = sorted({addition.memory.agent for addition in plan.additions})
         users = sorted({addition.memory.user for addition in plan.additions})
-        out(f"\nBy {_names(agents)}, about {_names(users)}.")
+        out(wrapped(f"\nBy {_names(agents)}, about {_names(users)}."))
     partly = len({part.place for part in plan.partly})
-    out(
+    counts = (
         f"{'' if plan.additions else chr(10)}{plural(len(plan.additions), 'new memory')}, "
         f"{f'{partly:,} of them in part, ' if partly else ''}"
         f"{len(plan.there):,} already there, {len(plan.changed):,} changed, "
         f"{len(plan.skips):,} skipped."
     )
+    out(wrapped(counts))
 
 
 def _line(addition: Addition) -> str:
@@ -252,9 +255,9 @@ def _some(title: str, lines: Sequence[str], number: int = 0) -> None:
     number = number or len(lines)
     if not lines:
         return
-    out(f"\n{title}")
+    out(wrapped(f"\n{title}"))
     for line in lines[:_SHOWN]:
-        out(f"  {one_line(line, 200)}")
+        out(wrapped(f"  {one_line(line, 200)}", 2))
     if number > _SHOWN:
         out(dim(f"  … and {number - _SHOWN:,} more; `--json` has all"))
 

@@ -147,7 +147,7 @@ def _chatgpt_one(
     branch = dict.fromkeys(_branch(nodes, value.get("current_node")))
     turns: list[Turn] = []
     pictures = steps = 0
-    about = {"id": value.get("conversation_id") or value.get("id")}
+    about = {"id": value.get("conversation_id") or value.get("id") or value.get("title")}
     about |= {"created": value.get("create_time"), "updated": value.get("update_time")}
     for key in branch:
         message = nodes[key].get("message")

@@ -25,6 +25,8 @@ from .toolkits import (
     citations_below,
     compartments,
     is_compartments,
+    semantic,
+    semantic_below,
     sessions,
     sessions_below,
 )
@@ -189,6 +191,7 @@ READERS: dict[str, Reader] = {
     "claude-ai": lambda source, _: claude_ai(source),
     "mem0": _mem0,
     "compartments": lambda source, _: compartments(source),
+    "semantic": lambda source, _: semantic(source),
     "sessions": lambda source, reading: sessions(source, split=reading.split),
     "citations": lambda source, reading: citations(source, split=reading.split),
     "json": _records,
@@ -208,6 +211,7 @@ KINDS = {
     "claude-ai": "Claude.ai's export, or one of its files",
     "mem0": "memories of mem0, or OpenMemory's export",
     "compartments": "the file of the toolset compartments",
+    "semantic": "the database of the toolset semantic, or its .memory",
     "sessions": "session logs of the toolset sessions",
     "citations": "a code base's memories of the toolset citations",
     "json": "other JSON or JSON Lines; `--map` says which field is what",
@@ -228,6 +232,8 @@ def detect(source: Path) -> str | None:
         return _detect_folder(source)
     if source.suffix.lower() in (".jsonl", ".ndjson", ".json"):
         return _detect_lines(source)
+    if semantic_below(source):
+        return "semantic"
     return _detect_note(source) if source.suffix.lower() in MARKDOWN else None
 
 
@@ -349,6 +355,7 @@ _FOLDERS: dict[str, Callable[[Path], object]] = {
     "claude-ai": lambda source: _detect_export(source) == "claude-ai",
     "mem0": lambda source: _detect_export(source) == "mem0",
     "sessions": sessions_below,
+    "semantic": semantic_below,
     "serena": _is_serena,
     "claude": _is_claude,
     "citations": citations_below,
@@ -358,7 +365,7 @@ _FOLDERS: dict[str, Callable[[Path], object]] = {
 }
 """What makes a folder a source of each kind, in the order in which they are tried."""
 
-_OF_PROJECTS = ("sessions", "serena", "claude", "citations", "mcp-memory")
+_OF_PROJECTS = ("sessions", "semantic", "serena", "claude", "citations", "mcp-memory")
 
 
 def _serena_folders(source: Path) -> tuple[Path, ...]:

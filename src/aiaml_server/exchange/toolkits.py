@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from .found import Note, Skip, label
 from .jsonl import Record
 from .notes import Style, notes_in
 from .records import Fields, document, note_of
-from .walk import markdown_below, place, read_text
+from .walk import beginning, markdown_below, place, read_text
 
 _SESSIONS = Path(".github", "agent-memory")
 _ENTRY = Fields("content", "", "tags+category", "created_at")
@@ -82,6 +83,41 @@ def compartments(path: Path) -> Iterator[Note | Skip]:
 
 def _items(value: object) -> list[tuple[str, Any]]:
     return list(value.items()) if isinstance(value, dict) else []
+
+
+# --- semantic ---------------------------------------------------------------------------------
+
+_ROW = Fields("content", "", "tags+category", "created_at")
+_DERIVED = ("content_hash", "embedding_model", "embedding_model_version", "embedding_dimension")
+
+
+def semantic_below(source: Path) -> Path | None:
+    """Return the database of the toolset `semantic`: a file, or that of a directory `.memory`."""
+    for path in (source, source / "db", source / ".memory" / "db"):
+        if path.is_file() and beginning(path, 15) == "SQLite format 3":
+            return path
+    return None
+
+
+def semantic(source: Path) -> Iterator[Note | Skip]:
+    """Read the texts of the database, which is opened to be read alone."""
+    import sqlite3  # noqa: PLC0415 (only this kind needs it)
+
+    path = semantic_below(source) or source
+    where = place(path.parent.parent, path)
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as database:
+            database.row_factory = sqlite3.Row
+            rows = [dict(row) for row in database.execute("SELECT * FROM memories ORDER BY id")]
+    except sqlite3.Error as error:
+        yield Skip(where, f"it is no database of the toolset semantic: {error}")
+        return
+    for row in rows:
+        value = {name: held for name, held in row.items() if name not in _DERIVED}
+        with suppress(ValueError, TypeError):
+            value["tags"] = json.loads(value.get("tags") or "[]")
+        record = Record(f"{where}:{row.get('id')}", value)
+        yield note_of(record, path, "semantic", "semantic", _ROW)
 
 
 # --- citations --------------------------------------------------------------------------------
