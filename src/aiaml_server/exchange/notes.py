@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from aiaml_server.frontmatter import load_yaml, scalar
@@ -261,6 +262,8 @@ def _prose(body: str) -> Iterator[tuple[str, bool]]:
 
 
 def _inline_tags(body: str, *, categories: bool) -> Iterator[str]:
+    if "#" not in body and not categories:
+        return
     for line, is_prose in _prose(body):
         if is_prose and "#" in line:
             yield from _TAG.findall(re.sub(r"`[^`]*`", "`", line))
@@ -298,11 +301,12 @@ _IDLE = frozenset(_IDLE_WORDS.split())
 
 def words(*texts: str, numbers: bool = False) -> list[str]:
     """Return the words of names and headings that say something, in lower case."""
-    found = (word for text in texts for word in re.findall(r"[^\W_]+", text.lower()))
-    return [
-        word
-        for word in found
-        if (len(word) > 1 or not word.isascii())
-        and word not in _IDLE
-        and (numbers or not word.isdigit())
-    ]
+    return [word for text in texts for word in _words(text) if numbers or not word.isdigit()]
+
+
+@lru_cache(maxsize=1024)  # folders and tags come again with each note
+def _words(text: str) -> tuple[str, ...]:
+    found = re.findall(r"[^\W_]+", text.lower())
+    return tuple(
+        word for word in found if (len(word) > 1 or not word.isascii()) and word not in _IDLE
+    )

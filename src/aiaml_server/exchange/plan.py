@@ -93,6 +93,7 @@ class Planner:
         self._ids: set[str] = set()
         self._fingerprints: set[bytes] = set()
         self._places: dict[str, list[str]] = {}  # of each digest: where it was imported from
+        self._has_contents = False  # whether there are digests of contents among these
         self._sources: set[str] = set()  # those of the bank
         self._contents: set[tuple[str, str]] = set()  # digests of text and content
         for memory in existing:
@@ -106,6 +107,7 @@ class Planner:
             places = [_place(line) for line in memory.extra if line.startswith(_SOURCE)]
             self._places.setdefault(digest, []).extend(places)
             self._contents.add((digest, _digest(memory.content)))
+            self._has_contents |= not digest.startswith(f'{_DIGEST}"text:')
 
     def consider(self, found: Iterable[Found]) -> None:
         """Decide about each, and note it in `plan`."""
@@ -134,7 +136,8 @@ class Planner:
 
     def _is_there(self, note: Note, digest: str, content: str) -> bool:
         """Say whether the bank has a note, be it under another name."""
-        earlier = self._places.get(_line(note.former or note.content))
+        known = _line(note.former or note.content) if self._has_contents else ""
+        earlier = self._places.get(known)
         if earlier is not None and (
             note.place in earlier or not all(_stands(place, note) for place in earlier)
         ):
