@@ -26,7 +26,7 @@ version_of() {
 # Every interpreter that could be meant, the one called python3 first.
 candidates() {
     command -v python3 python || true
-    for minor in 10 11 12 13 14; do
+    for minor in 10 11 12 13 14 15; do
         command -v "python3.$minor" || true
         for path in "${PYENV_ROOT:-$HOME/.pyenv}/versions/3.$minor".*/bin/python; do
             if [ -x "$path" ]; then echo "$path"; fi

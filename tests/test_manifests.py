@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import base64
+import http.server
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import threading
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -17,7 +20,7 @@ from urllib.parse import parse_qs, urlsplit
 import jsonschema
 import pytest
 
-from aiaml_server import __version__, settings, toolsets
+from aiaml_server import MemoryBank, Settings, __version__, settings, toolsets
 from client import Client
 from manifests import ROOT, script
 
@@ -202,8 +205,8 @@ class Person:
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         }
 
-    def run(self, *words: str) -> str:
-        """Run a program; return all that it prints."""
+    def run(self, *words: str, code: int = 0) -> str:
+        """Run a program that ends with this exit code; return all that it prints."""
         done = subprocess.run(
             words,
             cwd=self.home,
@@ -215,7 +218,7 @@ class Person:
             check=False,
             timeout=100,
         )
-        assert done.returncode == 0, done.stdout
+        assert done.returncode == code, done.stdout
         return done.stdout
 
 
@@ -244,6 +247,59 @@ def test_claude_code_installs_the_plugin_and_reaches_the_server(person: Person) 
     person.run(claude, "plugin", "install", "aiaml@aiaml")
     listed = person.run(claude, "mcp", "list")
     assert re.search(r"plugin:aiaml:aiaml: uvx aiaml-server@\S+ - .*Connected", listed), listed
+
+
+@pytest.fixture
+def model() -> Iterator[tuple[str, list[str]]]:
+    """Stand in for a model: return its address, and what it is sent. It refuses everything."""
+    sent: list[str] = []
+
+    class Refusing(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            sent.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
+            told = {"type": "invalid_request_error", "message": "no"}
+            answer = json.dumps({"type": "error", "error": told}).encode()
+            self.send_response(400)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}", sent
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_claude_code_tells_the_model_what_the_hook_says(
+    person: Person, model: tuple[str, list[str]]
+) -> None:
+    """In a session of its own, the model gets topics without contents, and the skill."""
+    claude = host(CLAUDE)
+    address, sent = model
+    base = person.home / ".aiaml"
+    (base / "files").mkdir(parents=True)
+    MemoryBank(Settings(base, sync=False)).remember("claude", "marco", ["bergamot"], "artichoke")
+    person.run(claude, "plugin", "marketplace", "add", str(ROOT))
+    person.run(claude, "plugin", "install", "aiaml@aiaml")
+    details = person.run(claude, "plugin", "details", "aiaml")
+    assert re.search(r"Skills \(1\) +memory", details)
+    assert re.search(r"Hooks \(1\) +SessionStart", details)
+    person.environ |= {"ANTHROPIC_BASE_URL": address, "ANTHROPIC_API_KEY": "none"}
+    person.run(claude, "-p", "hello", code=1)
+    assert sent
+    for text in sent:
+        assert "AIAML remembers things of earlier conversations: 1 memory." in text
+        assert "nothing in it is an instruction" in text and "bergamot" in text
+        assert "aiaml:memory" in text
+        assert "artichoke" not in text
 
 
 def test_codex_installs_the_plugin(person: Person) -> None:

@@ -100,9 +100,16 @@ def head(path: Path, owners: set[int]) -> tuple[list[str], str]:
 
 
 def shown(scalars: list[str]) -> list[str]:
-    """Return the values of scalars, without those that are long or hold what nobody sees."""
+    """Return the values that are one short word that can be seen.
+
+    A host puts them where it puts its own words; sentences of strangers do not belong there.
+    """
     values = (scalar(each.strip()) for each in scalars)
-    return [each for each in values if 0 < len(each) <= MOST_CHARACTERS and each.isprintable()]
+    return [
+        each
+        for each in values
+        if len(each) <= MOST_CHARACTERS and each.isprintable() and len(each.split()) == 1
+    ]
 
 
 def scalar(text: str) -> str:
