@@ -82,6 +82,8 @@ class Freshness:
             directory = self._store.stamp() or directory  # nothing falls in between
         settled = directory.settled  # asked before listing: a change from here on gives another one
         if names is None:
+            if self._watch.begun:  # just now; nobody knows what happened before
+                self._swept_at = None
             names = set() if directory == record.directory() else self._compared(record)
         yield names
         if settled and directory != record.directory():
