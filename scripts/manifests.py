@@ -287,7 +287,8 @@ own, there is a package for it in this repository; each starts `uvx {PACKAGE}`, 
 The plugin brings the server, a skill that says when to remember, think and recall, and, in Claude Code
 and Codex, a hook: at the start of a session the agent is told how many memories there are, of which
 topics and users, and when the newest were stored, never what they say. When there are none, nothing is
-told. The hook needs Python 3 on the PATH and no network, and reads the newest 500 memories at most.
+told. The hook needs Python 3 on the PATH and no network, and reads the newest 500 memories at most. Codex
+runs it only when you have looked at it and said so (`/hooks`).
 
 In a container, git has no keys of yours: memories are committed in the volume, and exchanged with a
 remote only if you give the container what your git needs.

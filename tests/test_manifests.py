@@ -302,13 +302,29 @@ def test_claude_code_tells_the_model_what_the_hook_says(
         assert "artichoke" not in text
 
 
-def test_codex_installs_the_plugin(person: Person) -> None:
-    """Codex lists the server of the plugin as its own."""
+def test_codex_installs_the_plugin_and_runs_its_hook(
+    person: Person, model: tuple[str, list[str]]
+) -> None:
+    """Codex lists the plugin's server as its own, and hands a model what the trusted hook says."""
     codex = host(CODEX)
+    address, sent = model
+    base = person.home / ".aiaml"
+    (base / "files").mkdir(parents=True)
+    MemoryBank(Settings(base, sync=False)).remember("claude", "marco", ["bergamot"], "artichoke")
     person.run(codex, "plugin", "marketplace", "add", str(ROOT))
     person.run(codex, "plugin", "add", "aiaml@aiaml")
     listed = person.run(codex, "mcp", "list")
     assert re.search(r"^aiaml +uvx +aiaml-server@\S+ .*enabled", listed, re.MULTILINE), listed
+    provider = {"name": "none", "base_url": address, "wire_api": "responses"}
+    retries = {"request_max_retries": 0, "stream_max_retries": 0}
+    table = ", ".join(f"{key}={json.dumps(each)}" for key, each in {**provider, **retries}.items())
+    settings_ = ("-c", 'model_provider="none"', "-c", f"model_providers.none={{{table}}}")
+    trusted = ("--skip-git-repo-check", "--dangerously-bypass-hook-trust")
+    person.run(codex, "exec", *trusted, *settings_, "-m", "none", "hello", code=1)
+    assert sent
+    for text in sent:
+        assert "AIAML remembers things of earlier conversations: 1 memory." in text
+        assert "bergamot" in text and "artichoke" not in text
 
 
 def test_gemini_cli_takes_the_extension(person: Person) -> None:
