@@ -331,6 +331,22 @@ def test_merging_unites_and_can_be_undone(memories: Memories) -> None:
     assert {each.embedding_model for each in memories.list().memories} == {"toy"}
 
 
+def test_what_is_equal_is_merged_also_beside_what_is_not(tmp_path: Path, toy: Toy) -> None:
+    """In one group with what contradicts it, which stays."""
+    settings = Config(dimension=WIDTH, check=False)
+    memories = Memories(tmp_path / ".memory", None, Ready(toy), settings)
+    for content in ("the flag is on", "The flag  is ON", "on the flag is", "tea"):
+        assert memories.store(content).created
+    ((group,), _) = memories.duplicates(0.9)
+    assert group.kind == "similar or contradicting" and len(group.memories) == 3
+    (one,) = memories.merge_equal()
+    assert one.content == "The flag  is ON"
+    left = {each.content for each in memories.list().memories}
+    assert left == {"The flag  is ON", "on the flag is", "tea"}
+    assert memories.merge_equal() == []
+    memories.close()
+
+
 def test_undo_leaves_what_was_changed_since(memories: Memories) -> None:
     """Only what the merge took away comes back."""
     memories.store("tea is green", ["a"])

@@ -587,13 +587,24 @@ class Memories:
                 )
                 if made_by is not None:
                     pairs += _near_pairs(sql, database.name, made_by, threshold)
-                unique = {frozenset((each.first, each.second)): each for each in reversed(pairs)}
-                names = {name for pair in unique for name in pair}
-                known = {
-                    name: self._row(sql, database, int(name.partition(":")[2])) for name in names
-                }
-                groups += grouped(unique.values(), known)
+                groups += self._grouped(sql, database, pairs)
         return groups, warnings
+
+    def merge_equal(self) -> Sequence[Memory]:
+        """Merge what is equal but for case and white space; return what was made of it."""
+        groups: list[Group] = []
+        for database in self._there():
+            with database.reading() as sql:
+                groups += self._grouped(sql, database, _equal_pairs(sql, database.name))
+        return [self.merge([one.id for one in each.memories]) for each in groups]
+
+    def _grouped(
+        self, sql: apsw.Connection, database: Database, pairs: Sequence[Pair]
+    ) -> Sequence[Group]:
+        unique = {frozenset((each.first, each.second)): each for each in reversed(pairs)}
+        names = {name for pair in unique for name in pair}
+        known = {name: self._row(sql, database, int(name.partition(":")[2])) for name in names}
+        return grouped(unique.values(), known)
 
     def merge(self, memory_ids: Sequence[str]) -> Memory:
         """Make one memory of several of the same database; `undo` takes it back.

@@ -572,11 +572,9 @@ class SemanticTools:
         """Find what resembles, and merge what is named."""
         memories = self._memories()
         merged = [memories.merge(merge)] if merge is not None else []
-        groups, warnings = memories.duplicates(similarity_threshold)
         if auto_merge:
-            equal = [each for each in groups if each.kind == _later.duplicates.EQUAL]
-            merged += [memories.merge([one.id for one in each.memories]) for each in equal]
-            groups = [each for each in groups if each.kind != _later.duplicates.EQUAL]
+            merged += memories.merge_equal()
+        groups, warnings = memories.duplicates(similarity_threshold)
         return {
             "success": True,
             "groups": [_later.answers.group(each) for each in groups],
