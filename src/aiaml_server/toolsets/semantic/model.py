@@ -136,6 +136,7 @@ class Model:
         self._embedder: Embedder | None = None
         self._state: State | None = None
         self._failed_at: float | None = None
+        self._by_person = False
         self._lock = threading.Lock()
         self._done = threading.Event()
         self._thread: threading.Thread | None = None
@@ -169,6 +170,7 @@ class Model:
         if anew and self._fetched:
             remove_own(self._folder)
         self._failed_at = None
+        self._by_person = True  # who sees that it failed, and decides when to try again
         self._begin(True)
 
     def state(self) -> State:
@@ -177,7 +179,7 @@ class Model:
         if state.kind == "downloading":
             done = min(_size(self._folder), state.total or _size(self._folder))
             return state._replace(done=done, sentence=self._downloading(done, state.total))
-        if state.kind == "failed" and self._failed_at is not None:
+        if state.kind == "failed" and self._failed_at is not None and not self._by_person:
             seconds = max(0.0, self._failed_at + AGAIN_SECONDS - self._clock())
             soon = f"in {seconds / 60:.0f} min" if seconds >= 60 else "soon"
             again = f"; it is tried again {soon}, or by `{FETCH}`"
