@@ -253,10 +253,12 @@ def gemini() -> dict[str, Any]:
 
 
 def cursor_link() -> str:
-    """Return the address that has Cursor offer to install the server."""
+    """Return the address that has Cursor offer to install the server.
+
+    It leads to Cursor's own `cursor://` address, which pages of a code host may not link to.
+    """
     config = base64.b64encode(json.dumps(LATEST, separators=(",", ":")).encode()).decode()
-    scheme = "cursor://anysphere.cursor-deeplink/mcp/install"
-    return f"{scheme}?name={ENTRY}&config={quote(config, safe='')}"
+    return f"https://cursor.com/install-mcp?name={ENTRY}&config={quote(config, safe='')}"
 
 
 def vscode_link() -> str:

@@ -124,6 +124,7 @@ def test_the_links_install_the_newest_release() -> None:
     vscode = parse_qs(urlsplit(SCRIPT.vscode_link()).query)
     assert json.loads(vscode["config"][0]) == wanted
     page = (ROOT / "docs/packages.md").read_text(encoding="utf-8")
+    assert not re.findall(r"\]\((?!https:)[a-z]+:", page)  # no other kind of link is shown
     assert SCRIPT.cursor_link() in page and SCRIPT.vscode_link() in page
 
 
