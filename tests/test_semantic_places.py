@@ -161,10 +161,11 @@ def test_doctor_examines_both_databases(person: Path, monkeypatch: pytest.Monkey
     memories.store("tea")
     memories.close()
     found = list(checks(environ))
-    assert [each.level for each in found] == ["ok", "warning"]
+    assert [each.level for each in found] == ["ok", "warning", "warning"]
     assert "1 without a vector" in found[1].found and "migrate" in found[1].remedy
+    assert "by words only" in found[2].found
     (shop / ".memory" / "db").write_bytes(b"x" * 4096)
-    assert [each.level for each in checks(environ)] == ["ok", "error"]
+    assert [each.level for each in checks(environ)] == ["ok", "error", "warning"]
     (person / ".memory").mkdir(exist_ok=True)
     (person / ".memory" / "config.json").write_text("{")
     (only,) = checks(environ)
