@@ -6,6 +6,7 @@ import os
 import traceback
 from contextlib import suppress
 from datetime import datetime, timezone
+from io import FileIO
 from pathlib import Path
 
 from aiaml_server.errors import AiamlError
@@ -41,7 +42,5 @@ def _append(directory: Path, line: bytes) -> None:
     if check_own(path) and path.stat().st_size + len(line) > MOST:
         take_name(path, path.with_name(f"{NAME}.1"))
     descriptor = open_own(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    try:
-        os.write(descriptor, line)
-    finally:
-        os.close(descriptor)
+    with FileIO(descriptor, "a") as stream:
+        stream.write(line)
