@@ -652,6 +652,7 @@ def test_no_question_waits_until_all_files_were_compared(
     monkeypatch.setattr(tuning, "SWEEP_PART", 50)
     for number in range(1000):
         write(base, f"{number}.md", format(NOTE))
+    wait_until(lambda: bool((stamp := bank.store.stamp("999.md")) and stamp.settled))
     assert len(found(bank, "needle")) == 25
     wait_until(lambda: not bank.index._sweeping)
     asked = asked_behind(bank, monkeypatch)

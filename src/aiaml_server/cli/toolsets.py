@@ -37,7 +37,7 @@ def toolsets(json: bool) -> None:
         out(wrapped(f"    {', '.join(door.tools)}"))
         if door.extra:
             state = "not installed" if known.missing(door) else "installed"
-            out(f"    needs aiaml-server[{door.extra}]: {state}")
+            out(wrapped(f"    needs aiaml-server[{door.extra}]: {state}"))
 
 
 def _fields(door: Door, served: tuple[str, ...]) -> dict[str, Any]:

@@ -347,7 +347,11 @@ def _may_join(before: str, behind: str) -> bool:
     if comments and comments[-1].startswith("//") and words.endswith(comments[-1]):
         return False
     same_line = not re.search(r"[\r\n]", before[len(words) :])
-    return same_line or behind.lstrip(" \t").startswith("}") or bool(_REST_OF_LINE.match(behind))
+    return (
+        same_line
+        or behind.lstrip(" \t").startswith(("}", "]"))
+        or bool(_REST_OF_LINE.match(behind))
+    )
 
 
 def _at(root: Node | None, keys: Sequence[str]) -> Node:

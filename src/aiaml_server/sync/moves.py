@@ -178,7 +178,7 @@ def moved_by_others(log: Path) -> str:
 
 def _lines(text: bytes) -> list[tuple[str, bytes]]:
     """Return what each line of a log says: where to, and why."""
-    matches = map(_LINE.fullmatch, text.splitlines())
+    matches = [_LINE.fullmatch(line) for line in text.splitlines()]
     return [(match[1].decode(), match[2]) for match in matches if match]
 
 
