@@ -294,6 +294,8 @@ CONTRADICTING = [
     ("Retry is enabled", "Retry isn't enabled"),
     ("Use a & b", "Use a | b"),
     ("The path is /a/b", "The path is /a.b"),
+    ("Die Maße sind bekannt", "Die Masse sind bekannt"),
+    ("The area is x²", "The area is x2"),
 ]
 
 
@@ -309,6 +311,14 @@ def test_what_contradicts_is_never_merged_unasked(tmp_path: Path, one: str, othe
         assert group.kind == "similar or contradicting"
     assert memories.list().total == 2
     memories.close()
+
+
+@pytest.mark.parametrize("content", ["", " \n", "\u200b", "\u200b \u2060\u00a0\ufeff"])
+def test_a_text_that_nobody_sees_is_none(memories: Memories, content: str) -> None:
+    """It would be found by whatever is asked."""
+    with pytest.raises(failures.InvalidInput, match="content: must not be empty"):
+        memories.store(content)
+    assert memories.list().total == 0
 
 
 def test_merging_unites_and_can_be_undone(memories: Memories) -> None:

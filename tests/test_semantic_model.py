@@ -345,12 +345,25 @@ def test_what_is_here_is_loaded_without_a_socket(folder: Path, tmp_path: Path) -
     assert run(tmp_path, {"model": NAME, "path": str(folder)}, then) == "[]\n"
 
 
+def test_nothing_is_noted_about_this_computer(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What runs the model makes no number for it, and gathers no events to be sent."""
+    home = tmp_path / "home"
+    home.mkdir()
+    for name in ("HOME", "USERPROFILE", "LOCALAPPDATA", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(name, str(home))
+    monkeypatch.delenv("ORT_DISABLE_TELEMETRY", raising=False)
+    run(tmp_path, {"model": NAME, "path": str(folder)}, "assert model.ready(99).embed(['a'])")
+    assert [each.name for each in home.rglob("*")] == []
+
+
 @strace.needed
 def test_the_system_is_asked_for_no_socket(folder: Path, tmp_path: Path) -> None:
-    """Not by what is not written in Python, either."""
+    """Not by what is not written in Python, either, nor a while later."""
     known = {"model": NAME, "path": str(folder), "download": False}
     for config, then in (
-        (known, "assert model.ready(99).embed(['a'])"),
+        (known, "assert model.ready(99).embed(['a']); time.sleep(5)"),
         ({"download": False}, "assert model.ready(9) is None"),
     ):
         log = tmp_path / "log"

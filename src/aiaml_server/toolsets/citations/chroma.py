@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,7 @@ class ChromaIndex(MemoryIndex):
             Unavailable: Chroma is not installed, or cannot open it.
         """
         try:
+            os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # of what runs its own model
             import chromadb  # noqa: PLC0415 (an extra; takes a second)
             from chromadb.api.shared_system_client import SharedSystemClient  # noqa: PLC0415
         except ImportError as error:

@@ -127,7 +127,7 @@ def digest(content: str) -> str:
 
 def folded(content: str) -> str:
     """Return what two texts have in common that differ in case and white space alone."""
-    text = unicodedata.normalize("NFC", content).casefold()
+    text = unicodedata.normalize("NFC", content).lower()  # folding would make one of Maße and Masse
     return digest(" ".join(text.split()))
 
 
@@ -156,7 +156,7 @@ def check_content(content: str) -> str:
         InvalidInput: it is empty or too long.
     """
     text = content.strip()
-    if not text:
+    if not any(each.isprintable() and each != " " for each in text):
         raise InvalidInput("content: must not be empty")
     if len(text) > MOST_CONTENT:
         raise InvalidInput(

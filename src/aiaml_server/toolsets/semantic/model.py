@@ -367,6 +367,7 @@ def _fastembed() -> Any:
         "HF_HUB_DISABLE_XET",  # its chunks would lie in a directory that is not ours
     ):
         os.environ.setdefault(name, "1")
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # else it tells its makers of this computer
     had, socket.has_ipv6 = socket.has_ipv6, False  # else urllib3 opens one, to see whether it may
     try:
         import fastembed  # noqa: PLC0415 (heavy)
