@@ -175,12 +175,12 @@ def test_what_stands_nearly_everywhere_is_counted_in_the_texts(
     """Once, not word by word, and only few of them are then scored one by one."""
     monkeypatch.setattr(tuning, "WIDE", 200)
     monkeypatch.setattr(tuning, "SCANNED", 300)
-    monkeypatch.setattr(tuning, "RECENT", 1)  # else the last ones of a slow disk are read each time
     for number in range(900):
         some = "of the " * (number % 40 == 0) + "of them, the proof of a word " * (number % 7)
         memory = replace(NOTE, id=f"{number:08x}", content=f"{some}the end of e{number}e")
         write(tmp_path, f"{number}.md", format(memory))
     tested, scored, summed = Index(Store(tmp_path)), [0], [0]
+    wait_until(lambda: bool((stamp := Store(tmp_path).stamp("899.md")) and stamp.settled))
     assert tested.think(["warm"]) == []
     texts, find = Database.texts, Postings.find
 
