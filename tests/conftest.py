@@ -19,6 +19,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 if os.name == "posix":
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
+os.environ.pop("COLUMNS", None)  # each test says how wide its terminal is
+
 # `HYPOTHESIS_EXAMPLES=20000 tests/run.sh` looks longer.
 settings.register_profile(
     "aiaml", max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "200")), deadline=None

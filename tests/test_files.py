@@ -173,7 +173,7 @@ def plant(base: Path, place: str, kind: Callable[[Path, Path], None], canary: Pa
 
 @posix
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.replace(DATABASE.stem, "NAME"))
 @kinds
 def test_memory_works_whatever_has_our_names(
     base: Path, canary: Path, place: str, kind: Callable[[Path, Path], None]

@@ -324,12 +324,12 @@ def run(seed: int, steps: int = STEPS) -> Play:
         return play
 
 
-@pytest.mark.parametrize("seed", [secrets.randbelow(2**32) for _ in range(PLAYS)])
-def test_what_git_does_is_no_wish_to_forget(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("_number", range(PLAYS))
+def test_what_git_does_is_no_wish_to_forget(_number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both machines and the remote end with the same files, and none that was wanted is missing."""
     for name, value in CLEAN.items():
         monkeypatch.setenv(name, value)
-    run(seed)
+    run(secrets.randbelow(2**32))
 
 
 if __name__ == "__main__":
