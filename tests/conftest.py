@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from aiaml_server.store import Store
 from machine import Machine, bare
 
 # Under nohup, or in the background of a script, signals are ignored, and children inherit that.
@@ -44,6 +45,14 @@ def ada(tmp_path: Path, remote: Path) -> Machine:
 def bob(tmp_path: Path, remote: Path) -> Machine:
     """Another machine with the same remote."""
     return Machine(tmp_path / "bob", remote)
+
+
+@pytest.fixture
+def bank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    """An empty bank, which the command line uses."""
+    monkeypatch.setenv("AIAML_MEMORY_DIR", str(tmp_path / "bank"))
+    monkeypatch.setenv("AIAML_ENABLE_SYNC", "false")
+    return Store(tmp_path / "bank")
 
 
 class Forbidding(http.server.BaseHTTPRequestHandler):

@@ -36,14 +36,6 @@ Run = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
-def bank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
-    """An empty bank, which the command line uses."""
-    monkeypatch.setenv("AIAML_MEMORY_DIR", str(tmp_path / "bank"))
-    monkeypatch.setenv("AIAML_ENABLE_SYNC", "false")
-    return Store(tmp_path / "bank")
-
-
-@pytest.fixture
 def bring(bank: Store, capsys: pytest.CaptureFixture[str]) -> Run:
     """Run `aiaml import --json --yes` and return what it says; a second run adds nothing."""
 

@@ -23,6 +23,7 @@ import pytest
 from aiaml_server import MemoryBank, Settings, __version__, settings, toolsets
 from client import Client
 from manifests import ROOT, script
+from printed import printed
 
 SCRIPT = script()
 SCHEMAS = {
@@ -208,17 +209,7 @@ class Person:
 
     def run(self, *words: str, code: int = 0) -> str:
         """Run a program that ends with this exit code; return all that it prints."""
-        done = subprocess.run(
-            words,
-            cwd=self.home,
-            env=self.environ,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-            check=False,
-            timeout=100,
-        )
+        done = printed(words, cwd=self.home, env=self.environ, timeout=100)
         assert done.returncode == code, done.stdout
         return done.stdout
 

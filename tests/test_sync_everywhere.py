@@ -20,6 +20,7 @@ from aiaml_server.sync.everywhere import plan
 from aiaml_server.sync.remote import Remote
 from aiaml_server.sync.rewrite import commits, mark, marks_in, text_of, without
 from machine import CLEAN, TOKEN, Machine, as_person, content_of, git, settle
+from printed import printed
 
 SECRET = "the-garden-gate-opens-with-4711"  # noqa: S105 (of a garden)
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="shell scripts stand in for git")
@@ -51,16 +52,7 @@ def environment(machine: Machine) -> dict[str, str]:
 
 def aiaml(machine: Machine, *verb: str, code: int = 0) -> str:
     """Run a verb at a machine and return all that it printed."""
-    done = subprocess.run(
-        [sys.executable, "-m", "aiaml_server", *verb],
-        env=environment(machine),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        encoding="utf-8",
-        check=False,
-        timeout=120,
-    )
+    done = printed([sys.executable, "-m", "aiaml_server", *verb], env=environment(machine))
     assert done.returncode == code, done.stdout
     return done.stdout
 

@@ -19,13 +19,13 @@ import fnmatch
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from client import PYTHON
+from printed import printed
 
 HERE = Path(__file__).with_name("transcripts")
 SHELL = shutil.which("sh")
@@ -76,17 +76,7 @@ def environment(home: Path) -> dict[str, str]:
 def said(command: str, home: Path) -> list[str]:
     """Run one line of shell and return what it printed, an empty line being a dot."""
     assert SHELL
-    done = subprocess.run(
-        [SHELL, "-c", command],
-        cwd=home,
-        env=environment(home),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        encoding="utf-8",
-        check=False,
-        timeout=120,
-    )
+    done = printed([SHELL, "-c", command], cwd=home, env=environment(home))
     text = done.stdout.replace(str(home), "~")
     lines = [line.rstrip() or "." for line in text.splitlines()]
     return [*lines, f"[{done.returncode}]"] if done.returncode else lines

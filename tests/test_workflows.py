@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from aiaml_server import __version__
+from printed import printed
 
 ROOT = Path(__file__).parent.parent
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
@@ -41,16 +42,7 @@ needs_npm = pytest.mark.skipif(
 
 def lint(*files: Path) -> subprocess.CompletedProcess[str]:
     """Run the script on workflows."""
-    return subprocess.run(
-        [str(LINT), *map(str, files)],
-        env=on_path(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        encoding="utf-8",
-        check=False,
-        timeout=120,
-    )
+    return printed([str(LINT), *map(str, files)], env=on_path())
 
 
 @needs_npm
@@ -103,16 +95,8 @@ def test_a_step_names_only_what_is_there() -> None:
 
 def release(*words: str) -> subprocess.CompletedProcess[str]:
     """Run the script that makes a release."""
-    return subprocess.run(
-        [sys.executable, str(ROOT / "scripts/release.py"), *words],
-        env=on_path(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        encoding="utf-8",
-        check=False,
-        timeout=170,
-    )
+    script = str(ROOT / "scripts/release.py")
+    return printed([sys.executable, script, *words], env=on_path(), timeout=170)
 
 
 def test_a_tag_that_does_not_fit_is_refused(tmp_path: Path) -> None:
