@@ -524,7 +524,7 @@ def _content(content: str) -> tuple[str, list[str]]:
         raise InvalidInput(f"content: line {line} has the control character U+{ord(found[0]):04X}")
     missing = [each for each in _PARTS if f"**{each}**:" not in content]
     if missing:
-        return content, [f"content has no {' and no '.join(f'**{each}**:' for each in missing)}"]
+        return content, [f"content lacks {' and '.join(f'**{each}**' for each in missing)}"]
     return content, []
 
 
