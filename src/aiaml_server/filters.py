@@ -1,36 +1,43 @@
-"""Which memories are meant: by agent, user, topic and time."""
+"""Which memories are meant: by agent, user, topic and time; and the language that says so.
+
+A question such as `dinner agent:claude since:7d "san francisco"` holds words to look for and
+fields that a memory must have. `words` divides it, `Filter.and_said` takes the fields out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, TypeVar
-
-import click
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
 
 from aiaml_server.errors import InvalidInput
 from aiaml_server.memory import Memory
 from aiaml_server.moments import instant, instant_or_ago
 
-_WHEN = "A date such as 2026-11-21, a moment, or how long ago: 90m, 12h, 7d, 2w."
+WHEN = "a date such as 2026-11-21, a moment, or how long ago: 90m, 12h, 7d, 2w"
+"""What a time must be."""
 
-Verb = TypeVar("Verb", bound=Callable[..., Any])
-
-
-def options(verb: Verb) -> Verb:
-    """Give a verb the options `agent user topic since until`, for `Filter.of`."""
-    for option in reversed(_OPTIONS):
-        verb = option(verb)
-    return verb
+_WORD = re.compile(r'([^\s":]+:)?"([^"]*)"?|\S+')
+_SAID = re.compile("(agent|user|topic|since|until):(.*)", re.IGNORECASE | re.DOTALL)
+_QUOTED = re.compile(f'"{_SAID.pattern}"', _SAID.flags)  # a word that only looks like a field
+_EXAMPLES = {"agent": "claude", "user": "ann", "topic": "food", "since": "7d", "until": "2w"}
 
 
-_OPTIONS = (
-    click.option("--agent", "-a", metavar="NAME", help="Only this agent's."),
-    click.option("--user", "-u", metavar="NAME", help="Only those about this person."),
-    click.option("--topic", "-t", metavar="WORD", multiple=True, help="Only with this topic."),
-    click.option("--since", metavar="TIME", help=f"Only from then on. {_WHEN}"),
-    click.option("--until", metavar="TIME", help="Only before then, likewise."),
-)
+def words(question: str) -> list[str]:
+    """Divide a question at its blanks, as a shell does for a command line.
+
+    Quotes make several words one, also behind a field: `topic:"fast food"`. A word in quotes that
+    looks like a field keeps them, so that `Filter.and_said` takes it for a word.
+    """
+    return [_unquoted(found) for found in _WORD.finditer(question)]
+
+
+def _unquoted(found: re.Match[str]) -> str:
+    field, quoted = found.groups()
+    if quoted is None:
+        return found[0]
+    return f'"{quoted}"' if not field and _SAID.fullmatch(quoted) else f"{field or ''}{quoted}"
 
 
 @dataclass(frozen=True)
@@ -70,9 +77,42 @@ class Filter:
             (agent or "").casefold(),
             (user or "").casefold(),
             topics,
-            _moment("since", since),
-            _moment("until", until),
+            _moment("--since", since),
+            _moment("--until", until),
         )
+
+    def and_said(self, words: Iterable[str]) -> tuple[Filter, list[str]]:
+        """Take the fields out of a question's words: `agent:claude`, `topic:food`, `since:7d`.
+
+        A word that begins with anything else and a colon stays one, and so does one in quotes.
+
+        Args:
+            words: as `words` divides a question, or a shell a command line.
+
+        Returns:
+            The filter with these fields too, and the words to look for.
+
+        Raises:
+            InvalidInput: a field has no value, one that cannot be understood, or two of them.
+        """
+        said, rest = self, []
+        for word in words:
+            if found := _SAID.fullmatch(word):
+                said = said._and(found[1].lower(), found[2].strip())
+            else:
+                rest.append(word[1:-1] if _QUOTED.fullmatch(word) else word)
+        return said, rest
+
+    def _and(self, field: str, value: str) -> Filter:
+        if not value:
+            example = f"{field}:{_EXAMPLES[field]}"
+            raise InvalidInput(field, f"must have a value behind the colon, such as {example}")
+        if field == "topic":
+            return replace(self, topics=(*self.topics, value.casefold()))
+        said: Any = value.casefold() if field in ("agent", "user") else _moment(field, value)
+        if getattr(self, field) not in (said, "", None):
+            raise InvalidInput(field, "must not be said twice, and differently")
+        return replace(self, **{field: said})
 
     def __bool__(self) -> bool:
         """Whether it keeps anything out."""
@@ -100,11 +140,10 @@ class Filter:
         return since and (self.until is None or moment < self.until)
 
 
-def _moment(option: str, text: str | None) -> int | None:
+def _moment(field: str, text: str | None) -> int | None:
     if text is None:
         return None
     moment = instant_or_ago(text)
     if moment is None:
-        wanted = f"{_WHEN[0].lower()}{_WHEN[1:-1]}"
-        raise InvalidInput(f"--{option}", f"{text!r} is no time; it must be {wanted}")
+        raise InvalidInput(field, f"{text!r} is no time; it must be {WHEN}")
     return moment

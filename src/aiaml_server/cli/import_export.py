@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
-from aiaml_server import filters
 from aiaml_server.bank import MemoryBank
 from aiaml_server.cli.context import opened
+from aiaml_server.cli.filtering import filtered
 from aiaml_server.errors import MalformedFile, StoreError
 from aiaml_server.exchange.archives import piped, unpacked
 from aiaml_server.exchange.found import Skip
@@ -306,7 +306,7 @@ FORMATS = {"jsonl": ".jsonl", "zip": ".zip", "book": ".md", "site": ".html"}
     help="The chapters of a book.",
 )
 @click.option("--force", "-f", is_flag=True, help="Replace FILE if it exists.")
-@filters.options
+@filtered
 def export(target: str, form: str | None, by: str, force: bool, **options: Any) -> None:
     """Write memories to one file, to keep, to read or to take along.
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import click
 
-from aiaml_server import filters
 from aiaml_server.bank import SHORTEST_ID, MemoryBank
 from aiaml_server.cli.context import opened
+from aiaml_server.cli.filtering import filtered
 from aiaml_server.errors import InvalidInput, MalformedFile
 from aiaml_server.filters import Filter
 from aiaml_server.invisible import marked_line
@@ -38,7 +38,8 @@ from aiaml_server.terminal import (
 
 
 @click.command("list")
-@filters.options
+@click.argument("said", nargs=-1, metavar="[FIELD:VALUE]...")
+@filtered
 @click.option(
     "--limit",
     "-n",
@@ -51,16 +52,23 @@ from aiaml_server.terminal import (
 @click.option("--page", "-p", metavar="N", default=1, type=click.IntRange(1), help="Which page.")
 @click.option("--all", "everything", is_flag=True, help="All of them, without pages.")
 @as_json
-def list_(limit: int, page: int, everything: bool, json: bool, **options: Any) -> None:
+def list_(
+    said: Sequence[str], limit: int, page: int, everything: bool, json: bool, **options: Any
+) -> None:
     """List memories, newest first.
+
+    What the options say can also be written as in a search: agent:claude topic:food since:7d.
 
     \b
     Examples:
       aiaml list
       aiaml list --agent claude --topic food --since 7d
+      aiaml list agent:claude topic:food since:7d
       aiaml list --all --json
     """
-    wanted = Filter.of(**options)
+    wanted, words = Filter.of(**options).and_said(said)
+    if words:
+        raise InvalidInput(words[0], "is no field; `aiaml search` looks for words")
     first = 0 if everything else min((page - 1) * limit, sys.maxsize)
     last = None if everything else min(first + limit, sys.maxsize)
     with opened() as bank:

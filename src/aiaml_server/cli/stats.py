@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from aiaml_server import filters
 from aiaml_server.bank import MemoryBank
 from aiaml_server.cli.context import opened
+from aiaml_server.cli.filtering import filtered
 from aiaml_server.filters import Filter
 from aiaml_server.memory import Memory
 from aiaml_server.moments import in_local, instant, minute
@@ -39,7 +39,7 @@ _BLOCKS = " ▏▎▍▌▋▊▉█"
 
 
 @click.command("topics")
-@filters.options
+@filtered
 @as_json
 def topics(json: bool, **options: Any) -> None:
     """List the topics, the most frequent first.
@@ -64,7 +64,7 @@ def topics(json: bool, **options: Any) -> None:
 
 
 @click.command("stats")
-@filters.options
+@filtered
 @as_json
 def stats(json: bool, **options: Any) -> None:
     """Count memories by agent, user, topic and month.

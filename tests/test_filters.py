@@ -1,0 +1,60 @@
+"""The one language in which people say which memories they mean: `agent:claude since:7d food`."""
+
+from __future__ import annotations
+
+import pytest
+
+from aiaml_server.errors import InvalidInput
+from aiaml_server.filters import Filter, words
+from aiaml_server.moments import instant
+
+DIVIDED = {
+    'dinner "san francisco" café': ["dinner", "san francisco", "café"],
+    'topic:"fast food" x': ["topic:fast food", "x"],
+    '"agent:claude" agent:claude': ['"agent:claude"', "agent:claude"],
+    'std::vector "unclosed words': ["std::vector", "unclosed words"],
+    '  it"s  ': ['it"s'],
+}
+
+
+@pytest.mark.parametrize("question", DIVIDED)
+def test_a_question_is_divided_as_by_a_shell(question: str) -> None:
+    """At blanks; quotes make several words one, and a field in quotes a word."""
+    assert words(question) == DIVIDED[question]
+
+
+def test_fields_are_taken_out_of_a_question() -> None:
+    """Everything else stays a word to look for, also what looks like a field and is none."""
+    question = (
+        'Agent:Claude user:ann topic:food TOPIC:"Fast Food" since:2026-01-01 until:2026-02-01'
+        ' dinner foo:bar http://x "since:7d"'
+    )
+    wanted, rest = Filter().and_said(words(question))
+    assert wanted == Filter(
+        "claude", "ann", ("food", "fast food"), instant("2026-01-01"), instant("2026-02-01")
+    )
+    assert rest == ["dinner", "foo:bar", "http://x", "since:7d"]
+
+
+def test_fields_go_with_options() -> None:
+    """Topics add up; the same twice is the same."""
+    options = Filter.of("claude", None, ["food"])
+    wanted, _ = options.and_said(["agent:CLAUDE", "topic:dog"])
+    assert wanted == Filter("claude", topics=("food", "dog"))
+
+
+WRONG = {
+    "agent:": "agent: must have a value behind the colon, such as agent:claude",
+    "since:yesterday": "since: 'yesterday' is no time; it must be a date such as 2026-11-21",
+    "until:": "until: must have a value behind the colon, such as until:2w",
+    "agent:a agent:b": "agent: must not be said twice, and differently",
+    "since:1d since:2d": "since: must not be said twice, and differently",
+}
+
+
+@pytest.mark.parametrize("question", WRONG)
+def test_a_field_that_cannot_be_is_named(question: str) -> None:
+    """With what would be right."""
+    with pytest.raises(InvalidInput) as error:
+        Filter().and_said(words(question))
+    assert str(error.value).startswith(WRONG[question])
