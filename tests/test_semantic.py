@@ -179,6 +179,40 @@ def test_a_date_alone_is_the_whole_day(memories: Memories) -> None:
     assert found(memories, "tea", since=(now + day).date().isoformat()) == []
 
 
+def test_moments_may_be_written_as_iso_8601_has_them(memories: Memories) -> None:
+    """Weeks, no hyphens, no minutes, a comma; what lies the wrong way round is said."""
+    memories.store("tea")
+    with memories.databases["project"].writing() as sql:
+        sql.execute("UPDATE memories SET created_at = '2026-11-18 10:05:06.500000'")
+    early = ("2026-W46", "2026W47", "2026-W47-2", "20261117", "2026-11-18T10Z", "20261118T1005Z",
+             "2026-11-18T10:05:06,4Z", "2026-11-18 11:05:06.4+0100", "0500-01-01")  # fmt: skip
+    late = ("2026-W47", "2026W47", "2026W474", "20261119", "2026-11-18T11Z", "20261118T1006Z",
+            "2026-11-18T10:05:06,6Z", "2026-11-18t10:05:06.5z", "9999-12-31")  # fmt: skip
+    for since, until in zip(early, late, strict=True):
+        assert found(memories, "tea", since=since) == ["tea"], since
+        assert found(memories, "tea", until=until) == ["tea"], until
+    assert found(memories, "tea", until="2026-W46") == found(memories, "tea", since="2026-W48")
+    for wrong in ("2026-1122", "2026-W54", "2026-02-30", "20261118T", "2026-11-18T25", "2026"):
+        with pytest.raises(failures.InvalidInput, match="date_range: to must be a date, week"):
+            memories.list(Filters(until=wrong))
+    with pytest.raises(failures.InvalidInput, match="from is later than to"):
+        memories.list(Filters(since="2026-11-19", until="2026-11-18"))
+
+
+def test_a_character_that_was_lost_is_told(memories: Memories) -> None:
+    """Half a pair arrives as U+FFFD over MCP, and is refused in a program."""
+    assert "U+FFFD" in memories.store("half \ufffd").warnings[0]
+    assert "U+FFFD" in memories.store("whole", tags=["x\ufffd"]).warnings[0]
+    assert "U+FFFD" in memories.update("project:2", category="x\ufffd").warnings[0]
+    assert memories.update("project:2", category="x").warnings == []
+    for call in (
+        lambda: memories.store("\ud800"),
+        lambda: memories.list(Filters(category="\ud800")),
+    ):
+        with pytest.raises(failures.InvalidInput):
+            call()
+
+
 def test_a_search_counts_no_use(memories: Memories) -> None:
     """Being one of ten hits is none; an update is, and so is to say that it helped."""
     memories.store("tea is green")

@@ -213,20 +213,43 @@ def test_merging_by_the_tool(tmp_path: Path) -> None:
         assert failed["error"] == "InvalidInput" and "similarity_threshold" in failed["message"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [({"filters": {"colour": "red"}}, "filters: must be an object with some of tags"),
-     ({"filters": {"date_range": {"since": "x"}}}, "date_range is {from, to}"),
-     ({"filters": {"date_range": {"from": "x"}}}, "date_range"), ({"limit": 0}, "limit"),
-     ({"sort_by": "size"}, "sort_by"), ({"cursor": "x"}, "cursor")],
-)  # fmt: skip
-def test_wrong_arguments_name_the_field(
-    tmp_path: Path, arguments: dict[str, Any], said: str
-) -> None:
-    """In the shape of a failure."""
+def test_wrong_arguments_name_the_field(tmp_path: Path) -> None:
+    """In the shape of a failure; no text is taken for a number, and no number for true or false."""
+    cases: list[tuple[str, dict[str, Any], str]] = [
+        (
+            "list_memories",
+            {"filters": {"colour": "red"}},
+            "filters: must be an object with some of",
+        ),
+        ("list_memories", {"filters": {"date_range": {"since": "x"}}}, "date_range is {from, to}"),
+        ("list_memories", {"filters": {"date_range": {"from": "x"}}}, "date_range"),
+        ("list_memories", {"filters": {"priority": 1}}, "filters.priority"),
+        ("list_memories", {"sort_by": "size"}, "sort_by"),
+        ("list_memories", {"cursor": "x"}, "cursor"),
+        ("search_memory", {"query": 5}, "query"),
+        ("store_memory", {"content": True}, "content"),
+        ("store_memory", {"content": "a", "tags": [1]}, "tags"),
+        ("delete_memory", {"memory_id": 1}, "memory_id"),
+    ]
+    numbers = {"search_memory": "limit", "list_memories": "limit", "migrate_embeddings": "limit",
+               "deduplicate_memories": "similarity_threshold"}  # fmt: skip
+    cases += [
+        (tool, {"query": "a", field: each} if tool == "search_memory" else {field: each}, field)
+        for tool, field in numbers.items()
+        for each in ("1", True, 0, -1, [1])
+    ]
+    flags = {"update_memory": "used", "deduplicate_memories": "auto_merge",
+             "import_markdown_memories": "confirm_import"}  # fmt: skip
+    cases += [
+        (tool, {"memory_id": "global:1", field: each} if field == "used" else {field: each}, field)
+        for tool, field in flags.items()
+        for each in ("true", 1, 0, None)
+    ]
     with serving(tmp_path) as client:
-        failed = client.call("list_memories", **arguments)
-        assert failed["error"] == "InvalidInput" and said in failed["message"]
+        for tool, arguments, said in cases:
+            failed = client.call(tool, **arguments)
+            assert failed["error"] == "InvalidInput", (tool, arguments)
+            assert said in failed["message"], (tool, arguments)
 
 
 def test_memory_server_serves_and_makes_the_databases(tmp_path: Path) -> None:

@@ -6,11 +6,15 @@ A moment is a number of microseconds since 1970 in UTC.
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 
 _ISO = re.compile(
     r"(\d{4}-\d\d-\d\d)"
     r"(?:[T ](\d\d:\d\d)(:\d\d)?(?:[.,](\d{1,9}))?[ ]?(Z|z|[+-]\d\d(?::?\d\d)?)?)?"
+)
+_WRITTEN = re.compile(
+    r"(\d{4})(?:-(\d\d)-(\d\d)|(\d\d)(\d\d)|-?W(\d\d)(?:-?([1-7]))?)"
+    r"(?:[Tt ](\d\d)(?::?(\d\d)(?::?(\d\d)(?:[.,](\d{1,9}))?)?)?[ ]?(Z|z|[+-]\d\d(?::?\d\d)?)?)?"
 )
 _AGO = re.compile(r"(\d{1,5})([mhdw])")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -51,6 +55,34 @@ def instant(timestamp: str) -> int | None:
         return (moment - EPOCH) // timedelta(microseconds=1)
     except (ValueError, OverflowError, OSError):
         return None
+
+
+def span(text: str) -> tuple[int, int] | None:
+    """Return the first and the last moment of what an ISO 8601 text names; None where it is none.
+
+    A date is its whole day and a week its seven, in local time where there is no offset. More is
+    understood than by `instant`, which is what files are written in: weeks, and the forms without
+    hyphens, colons, minutes or seconds; on every Python what `datetime.fromisoformat` takes since
+    3.11, but for offsets of seconds.
+    """
+    match = _WRITTEN.fullmatch(text.strip())
+    if not match:
+        return None
+    year, *days, week, weekday, hour, minute, second, fraction, offset = match.groups()
+    try:
+        if week:
+            day = date.fromisocalendar(int(year), int(week), int(weekday or 1))
+        else:
+            day = date(int(year), *(int(each) for each in days if each))
+        if not hour:
+            last = day + timedelta(6 if week and not weekday else 0)
+            first, end = instant(day.isoformat()), instant(f"{last.isoformat()}T23:59:59.999999")
+            return None if first is None or end is None else (first, end)
+    except (ValueError, OverflowError):
+        return None
+    time = f"{hour}:{minute or '00'}:{second or '00'}.{fraction or '0'}{offset or ''}"
+    moment = instant(f"{day.isoformat()}T{time}")
+    return None if moment is None else (moment, moment)
 
 
 def instant_or_ago(text: str) -> int | None:

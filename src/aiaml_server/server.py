@@ -399,8 +399,10 @@ def _wrong_types(error: ValidationError, rules: Mapping[str, str]) -> InvalidArg
             field: "; ".join(
                 [
                     f"{'is missing, it ' if absent else ''}must be {rules[field]}",
-                    *(_within(*each["loc"][1:], kind=each["type"]) for each in details
-                      if each["loc"][0] == field and len(each["loc"]) == 3),
+                    *filter(None, (
+                        _within(*each["loc"], kind=each["type"])
+                        for each in details if each["loc"][0] == field
+                    )),
                 ]
             )
             for field, absent in missing.items()
@@ -408,11 +410,15 @@ def _wrong_types(error: ValidationError, rules: Mapping[str, str]) -> InvalidArg
     )  # fmt: skip
 
 
-def _within(item: int | str, key: int | str, *, kind: str) -> str:
-    """Say what is wrong with a key of an item of a list; items count from 1."""
+def _within(*where: int | str, kind: str) -> str:
+    """Say what is wrong with a key of an object, or of an item of a list; items count from 1."""
     said = {"missing": "is missing", "extra_forbidden": "is not known"}.get(kind, "is not so")
-    number = item + 1 if isinstance(item, int) else item
-    return f"{str(key)[:100]!r} of item {number} {said}"
+    match where:
+        case (_, int(item), str(key)):
+            return f"{key[:100]!r} of item {item + 1} {said}"
+        case (_, str(), *inner) if not any(isinstance(each, int) for each in inner):
+            return f"{'.'.join(str(each)[:100] for each in where)} {said}"
+    return ""
 
 
 def _known_arguments(prompt: Prompt, given: Mapping[str, str]) -> dict[str, str]:

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from aiaml_server.moments import in_utc, instant
+from aiaml_server.moments import in_utc, span
 
 from . import memory
 from .failures import InvalidInput
 
-_DAY = 86_400_000_000  # microseconds
 _RANK = "CASE priority WHEN 'CORE' THEN 4 WHEN 'HIGH' THEN 3 WHEN 'LOW' THEN 1 ELSE 2 END"
+_LONGEST_NAME = 255  # characters that a directory's name may have, by which a project is called
 KEYS = {
     "created_at": "created_at",
     "updated_at": "updated_at",
@@ -63,37 +63,41 @@ class Filters:
         for name, value in (
             ("priority", self._choice("priority", memory.PRIORITIES)),
             ("source", self._choice("source", memory.SOURCES)),
-            ("category", self.category),
-            ("project_id", self.project_id),
+            ("category", self._line("category")),
+            ("project_id", self._line("project_id")),
         ):
             if value is not None:
                 conditions.append(f"{name} = :{name}")
                 values[name] = value
-        if self.since is not None:
-            conditions.append("created_at >= :since")
-            values["since"] = _moment("from", self.since)
-        if self.until is not None:
-            conditions.append("created_at <= :until")
-            values["until"] = _moment("to", self.until, last=True)
+        since = _moment("from", self.since, 0) if self.since is not None else None
+        until = _moment("to", self.until, 1) if self.until is not None else None
+        if since and until and since > until:
+            raise InvalidInput("date_range: from is later than to, so that nothing can lie between")
+        for name, order, value in (("since", ">=", since), ("until", "<=", until)):
+            if value is not None:
+                conditions.append(f"created_at {order} :{name}")
+                values[name] = value
         return " AND ".join(conditions), values
 
     def _choice(self, field: str, choices: Sequence[str]) -> str | None:
         value = getattr(self, field)
         return None if value is None else memory.check_choice(field, value, choices)
 
+    def _line(self, field: str) -> str | None:
+        value = getattr(self, field)
+        return None if value is None else memory.check_line(field, value, _LONGEST_NAME)
+
     def meant(self, scope: str) -> bool:
         """Say whether a database may hold what is meant."""
         return self.scope is None or self.scope.strip().lower() == scope
 
 
-def _moment(field: str, text: str, *, last: bool = False) -> str:
-    moment = instant(text)
-    if moment is not None and last and len(text.strip()) == len("2026-11-22"):
-        moment += _DAY - 1
-    made = None if moment is None else in_utc(moment)
+def _moment(field: str, text: str, end: int) -> str:
+    meant = span(text)
+    made = None if meant is None else in_utc(meant[end])
     if made is None:
         raise InvalidInput(
-            f"date_range: {field} must be a date or time in ISO 8601, such as 2026-11-22"
+            f"date_range: {field} must be a date, week or time in ISO 8601, such as 2026-11-22"
         )
     return memory.kept(made)
 

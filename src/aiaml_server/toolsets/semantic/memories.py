@@ -220,7 +220,7 @@ class Memories:
         database = self._database(scope)
         embedder, warnings = self._embedder()
         vectors, problem = self._vectors(embedder, content)
-        warnings += problem
+        warnings += [*problem, *memory.repaired(content, *tags, category or "")]
         with database.writing() as sql:
             there = self._equal(sql, database, content)
             if there is None:
@@ -322,7 +322,7 @@ class Memories:
         self._held(database, number, memory_id)
         embedder, warnings = self._embedder() if content is not None else (None, [])
         vectors, problem = self._vectors(embedder, content) if content is not None else ([], [])
-        warnings += problem
+        warnings += [*problem, *memory.repaired(content or "", *(tags or ()), category or "")]
         with database.writing() as sql:
             before = self._row(sql, database, number)
             if content == before.content:

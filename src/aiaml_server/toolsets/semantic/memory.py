@@ -138,7 +138,7 @@ def now() -> str:
 
 def kept(moment: datetime) -> str:
     """Return a time as the databases have it."""
-    return moment.astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M:%S.%f")
+    return moment.astimezone(timezone.utc).replace(tzinfo=None).isoformat(" ", "microseconds")
 
 
 def shown(kept: str | None) -> str | None:
@@ -166,6 +166,13 @@ def check_content(content: str) -> str:
     if "\0" in text or any("\ud800" <= each <= "\udfff" for each in text):
         raise InvalidInput("content: holds a character that is no text (U+0000 or half a pair)")
     return text
+
+
+def repaired(*texts: str) -> list[str]:
+    """Say that texts hold what stands for a character that was lost on the way here."""
+    if not any("\ufffd" in each for each in texts):
+        return []
+    return ["it holds U+FFFD, which stands for a character that was lost before it came here"]
 
 
 def check_line(field: str, value: str, longest: int = LONGEST) -> str:

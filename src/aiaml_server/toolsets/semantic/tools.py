@@ -18,7 +18,7 @@ from aiaml_server.errors import AiamlError
 from aiaml_server.toolset import CRASHED, Changed, Resource, Tool, Toolset, repair_surrogates
 
 from . import PROJECT, memory, words
-from .failures import Refused
+from .failures import InvalidInput, Refused
 from .memory import LIMITS, MOST_LISTED, SORTS
 
 if TYPE_CHECKING:
@@ -281,7 +281,7 @@ RULES = {
     "source": f"one of {', '.join(memory.SOURCES)}, or nothing",
     "scope": "project or global, or nothing",
     "query": "words or a question, as text",
-    "limit": "a whole number from 1, or nothing",
+    "limit": "a whole number from 1",
     "filters": f"{_FILTERS}, or nothing; date_range is {{from, to}} in ISO 8601",
     "context": "text, or nothing",
     "sort_by": f"one of {', '.join(SORTS)}",
@@ -551,7 +551,10 @@ class SemanticTools:
     def deduplicate_memories(
         self,
         similarity_threshold: Annotated[
-            float, Field(description="The cosine from which on two resemble.", examples=[0.9])
+            float,
+            Field(
+                strict=True, description="The cosine from which on two resemble.", examples=[0.9]
+            ),
         ] = 0.95,
         auto_merge: Annotated[
             bool,
@@ -612,6 +615,8 @@ class SemanticTools:
         limit: Annotated[int, _Limit] = 256,
     ) -> Any:
         """Make vectors anew."""
+        if limit < 1:
+            raise InvalidInput(f"limit: must be {RULES['limit']}")
         memories = self._memories()
         done = left = 0
         for step in memories.embed(outdated=True, wait=30.0):
