@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -211,6 +213,33 @@ def test_a_character_that_was_lost_is_told(memories: Memories) -> None:
     ):
         with pytest.raises(failures.InvalidInput):
             call()
+
+
+def test_nobody_waits_for_the_vectors_of_a_long_text(tmp_path: Path) -> None:
+    """The answer comes before them, with what the first part resembles."""
+    free = threading.Event()
+
+    class Slow(Toy):
+        def embed(self, texts: Sequence[str]) -> list[list[float]]:
+            if threading.current_thread() is not threading.main_thread():
+                assert free.wait(60)
+            else:
+                assert len(texts) == 1
+            return super().embed(texts)
+
+    short, long = "tea is green", "tea is green " * 2_000
+    memories = Memories(tmp_path / ".memory", None, Ready(Slow()), SMALL, background=True)
+    assert memories.store(short).memory.embedding_model == "toy"
+    stored = memories.store(long)
+    assert stored.memory.embedding_model is None and stored.similar[0].memory.content == short
+    assert memories.update("global:1", content=long + "too").memory.embedding_model is None
+    assert memories.store("again " + long, compared=False).similar == ()
+    free.set()
+    deadline = time.monotonic() + 60
+    while memories.left() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert memories.left() == 0
+    memories.close()
 
 
 def test_a_search_counts_no_use(memories: Memories) -> None:

@@ -206,6 +206,7 @@ def run(
             category=each.category,
             source="import",
             path=each.path,
+            compared=False,
         )
         if stored.created:
             ids.append(stored.memory.id)

@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 MOST_HITS = 50
 LONGEST_QUERY = 10_000  # characters
-BATCH = 16  # memories that are embedded between two looks at the clock
+BATCH = 16  # texts that are embedded between two looks at whether to go on
 AT_ONCE = 4  # batches that a call makes where there is no background
 _SELECT = f"SELECT {COLUMNS} FROM memories"
 _NEAR = """
@@ -182,8 +182,9 @@ class Memories:
     def close(self) -> None:
         """End what goes on in the background, and close the databases."""
         self._closing.set()
-        if self._thread is not None:
-            self._thread.join()
+        thread = self._thread
+        if thread is not None:
+            thread.join()
         for each in self.databases.values():
             each.close()
 
@@ -198,8 +199,12 @@ class Memories:
         source: str = "manual",
         scope: str | None = None,
         path: str | None = None,
+        *,
+        compared: bool = True,
     ) -> Stored:
         """Store a memory; what is equal but for case and white space is merged into one.
+
+        With a background, a text of several parts is embedded there: each takes up to 0.1 s.
 
         Args:
             content: the text.
@@ -209,6 +214,7 @@ class Memories:
             source: one of `SOURCES`.
             scope: `project` or `global`; the project where one is active.
             path: the file that it was imported from.
+            compared: whether to say what it resembles; of a text of several parts the first decides.
         """
         content = memory.check_content(content)
         tags = memory.check_tags(tags)
@@ -219,7 +225,9 @@ class Memories:
             category = memory.check_line("category", category)
         database = self._database(scope)
         embedder, warnings = self._embedder()
-        vectors, problem = self._vectors(embedder, content)
+        parts = cutting.parts(content)
+        behind = self._background and (len(parts) > 1 or not compared)
+        vectors, problem = self._vectors(embedder, parts[: int(compared)] if behind else parts)
         warnings += [*problem, *memory.repaired(content, *tags, category or "")]
         with database.writing() as sql:
             there = self._equal(sql, database, content)
@@ -234,10 +242,11 @@ class Memories:
             else:
                 number = there.number
                 self._absorb(sql, database, there, content, tags, priority, category, source)
-            warnings += self._set_vectors(sql, database, number, embedder, vectors)
+            if not behind:
+                warnings += self._set_vectors(sql, database, number, embedder, vectors)
             kept = self._row(sql, database, number)
         similar: Sequence[Similar] = ()
-        if self.config.check and vectors and embedder:
+        if compared and self.config.check and vectors and embedder:
             similar = self._similar(kept, vectors[0], author_of(embedder), warnings)
         suggestion = suggest(kept.content, kept.tags, kept.priority, kept.scope)
         self._later(lacking=kept.embedding_model is None)
@@ -321,7 +330,9 @@ class Memories:
             )
         self._held(database, number, memory_id)
         embedder, warnings = self._embedder() if content is not None else (None, [])
-        vectors, problem = self._vectors(embedder, content) if content is not None else ([], [])
+        parts = cutting.parts(content) if content is not None else []
+        behind = self._background and len(parts) > 1
+        vectors, problem = self._vectors(embedder, [] if behind else parts)
         warnings += [*problem, *memory.repaired(content or "", *(tags or ()), category or "")]
         with database.writing() as sql:
             before = self._row(sql, database, number)
@@ -407,7 +418,7 @@ class Memories:
         filters = filters or Filters()
         where, values = filters.where()
         embedder, warnings = self._embedder()
-        vectors, problem = self._vectors(embedder, query, whole=True)
+        vectors, problem = self._vectors(embedder, [query])
         warnings += problem
         author = author_of(embedder) if embedder and vectors else None
         found: list[Candidate] = []
@@ -758,7 +769,10 @@ class Memories:
         self, embedder: Embedder, database: Database, held: Sequence[tuple[int, str]]
     ) -> int:
         """Give some memories their vectors, but for those that were changed meanwhile."""
-        made = [(number, content, self._vectors(embedder, content)) for number, content in held]
+        made = [
+            (number, content, self._vectors(embedder, cutting.parts(content)))
+            for number, content in held
+        ]
         done = 0
         with database.writing() as sql:
             for number, content, (vectors, _) in made:
@@ -790,18 +804,22 @@ class Memories:
         try:
             while not self._closing.is_set():
                 embedder, _ = self._embedder(wait)
-                if embedder is not None:
-                    self._renew(embedder)
-                    self._complete = True
-                    for batch, _ in enumerate(self.embed(), 1):
-                        if self._closing.is_set() or (not wait and batch == AT_ONCE):
-                            self._complete = False
-                            return
-                    return
-                kind = self.model.state().kind if self.model else "off"
-                if not wait or kind not in ("loading", "downloading"):
-                    return
-                self._closing.wait(0.2)
+                if embedder is None:
+                    kind = self.model.state().kind if self.model else "off"
+                    if not wait or kind not in ("loading", "downloading"):
+                        return
+                    self._closing.wait(0.2)
+                    continue
+                self._renew(embedder)
+                self._complete = True
+                for batch, _ in enumerate(self.embed(), 1):
+                    if self._closing.is_set() or (not wait and batch == AT_ONCE):
+                        self._complete = False
+                        return
+                with self._asked:
+                    if not wait or (self._complete and not self._wanted):
+                        self._thread = None  # what is asked for from now on has another one
+                        return
         except Refused as error:
             self._complete = False
             log.info("vectors are still to be made: %s", type(error).__name__)
@@ -832,20 +850,24 @@ class Memories:
         return embedder, []
 
     def _vectors(
-        self, embedder: Embedder | None, text: str, *, whole: bool = False
+        self, embedder: Embedder | None, texts: Sequence[str]
     ) -> tuple[builtins.list[bytes], builtins.list[str]]:
         """Return the vectors of a text's parts, or none and why the model has failed."""
         if embedder is None:
             return [], []
         try:
-            texts = [text] if whole else cutting.parts(text)
-            made = embedder.embed(texts)
+            made: list[bytes] = []
+            for start in range(0, len(texts), BATCH):
+                if self._closing.is_set():
+                    return [], []
+                some = texts[start : start + BATCH]
+                made += [packed(each, embedder.dimension) for each in embedder.embed(some)]
             if len(made) != len(texts):
                 raise ValueError("a vector is missing")  # noqa: TRY301
-            return [packed(each, embedder.dimension) for each in made], []
         except Exception as error:  # noqa: BLE001 (a model may raise anything)
             log.warning("the model failed: %s", type(error).__name__)
             return [], [f"words only: the model failed on this text ({type(error).__name__})"]
+        return made, []
 
     def _set_vectors(
         self,
