@@ -47,10 +47,10 @@ def measure(sources: tuple[Path, Path], place: Path, rounds: int) -> Pairs:
         for source, base in zip(sources, bases, strict=True):
             with server(source, base) as one:
                 starts.append(one.start)
-                firsts.append(one.think(MIX["rare word"][0])[0])
+                firsts.append(one.start + one.think(MIX["rare word"][0])[0])
                 one.close()
         pairs["from spawn to `initialize`"].append((starts[0], starts[1]))
-        pairs["the first `think` of a process"].append((firsts[0], firsts[1]))
+        pairs["from spawn to the first `think`"].append((firsts[0], firsts[1]))
     with ExitStack() as stack:
         old, new = (
             stack.enter_context(server(source, base))
