@@ -26,11 +26,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from aiaml_server import Memory, MemoryBank, Settings, scorer, selection, tuning, watch
 from aiaml_server.database import Database, file_of
 from aiaml_server.errors import StoreError
+from aiaml_server.filters import Filter
 from aiaml_server.freshness import Closed
 from aiaml_server.index import Index, Mismatch
 from aiaml_server.memory import format  # noqa: A004
 from aiaml_server.postings import Posting, Postings
-from aiaml_server.scorer import MAX_KEYWORD, Hit, rank
+from aiaml_server.scorer import MAX_KEYWORD, Found, Hit, clean, every_hit, rank
 from aiaml_server.store import Stamp, Store
 from aiaml_server.tokens import Accumulator, pack, terms_of, tokenize, unpack
 from aiaml_server.tuning import MAX_TERM, SEGMENT
@@ -147,7 +148,26 @@ def test_an_answer_is_that_of_the_scan(
         tested = Index(Store(base))
         for keywords in [*asked, pieces, *([piece] for piece in pieces)]:
             assert tested.think(keywords) == scan(base, keywords)
+        assert_filters_hold(tested, base, stored, pieces)
         tested.close()
+
+
+def assert_filters_hold(tested: Index, base: Path, stored: list[Memory], words: list[str]) -> None:
+    """Compare lists and searches of the memories that filters mean with those of the scan."""
+    for number, memory in enumerate(stored):
+        for wanted in (
+            Filter(memory.agent.casefold(), memory.user.casefold()),
+            Filter.of(None, None, memory.topics, "2025-07-01"),
+            Filter.of(None, None, memory.topics[:1], None, "2026-01-01T00:00Z"),
+            Filter.of("\ud800", None, ["no such"]),
+        ):
+            meant = list(wanted.among(Store(base).scan()))
+            assert sorted(tested.newest(wanted)) == sorted(name for name, _ in meant)
+            hits = every_hit(meant, clean(words))
+            part = slice(number % 3, number % 5 or None)
+            found = tested.search(words, wanted, part.start, part.stop)
+            assert found == Found(len(hits), hits[part])
+    assert tested.search(words, None, 0, None).hits == every_hit(Store(base).scan(), clean(words))
 
 
 def test_hundreds_of_keywords_and_files_give_the_same(tmp_path: Path) -> None:
@@ -320,6 +340,14 @@ class Life(RuleBasedStateMachine):
     def think(self, which: int, keywords: list[str]) -> None:
         """Ask either process."""
         assert self.processes[which].think(keywords) == scan(self.base, keywords)
+
+    @rule(which=st.integers(0, 1), keywords=questions, memory=memories)
+    def search(self, which: int, keywords: list[str], memory: Memory) -> None:
+        """Ask either process for all that a filter means."""
+        wanted = Filter.of(memory.agent, None, memory.topics[:1])
+        expected = every_hit(wanted.among(Store(self.base).scan()), clean(keywords))
+        found = self.processes[which].search(keywords, wanted, 0, None)
+        assert found == Found(len(expected), expected)
 
     @invariant()
     def both_know_everything(self) -> None:
@@ -882,6 +910,43 @@ def test_a_reader_does_not_keep_a_deleted_memory_in_the_index(bank: MemoryBank, 
     assert found(bank, "thread") == []
     assert b"thread" not in index_bytes(base)
     reader.close()
+
+
+DAMAGE = {
+    "a row": "UPDATE labels SET user = agent WHERE id = 1",
+    "a row less": "DELETE FROM labels WHERE id = 1",
+    "a name": "UPDATE names SET folded = 'x' WHERE name = 'food'",
+    "a name less": "DELETE FROM names WHERE field = 'agent'",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damaged_labels_give_no_wrong_answer(bank: MemoryBank, base: Path, damage: str) -> None:
+    """They are made anew from the files."""
+    for number in range(3):
+        bank.remember("claude", "marco", ["food", f"t{number}"], f"note {number}")
+    bank.think(["note"])
+    path = file_of(base / ".index")
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute(DAMAGE[damage])
+    for wanted in (Filter("claude", "marco"), Filter(topics=("food",)), Filter(user="claude")):
+        meant = list(wanted.among(Store(base).scan()))
+        assert bank.search(["note"], wanted).hits == every_hit(meant, ["note"])
+        assert sorted(bank.index.newest(wanted)) == sorted(name for name, _ in meant)
+
+
+def test_names_that_no_memory_has_any_more_are_gone(bank: MemoryBank, base: Path) -> None:
+    """From the tables, with the last memory that had them; written otherwise is another name."""
+    kept = bank.remember("Cursor", "anna", ["food"], "x")
+    gone = bank.remember("cursor", "anna", ["food", "secret"], "x")
+    assert len(bank.index.newest(Filter("cursor"))) == 2
+    (base / "files" / gone.file_name).unlink()
+    (base / "files" / "first.md").unlink()
+    assert bank.index.newest(Filter("cursor")) == [kept.file_name]
+    assert bank.index.newest(Filter(topics=("secret",))) == []
+    with closing(sqlite3.connect(file_of(base / ".index"))) as other:
+        found = other.execute("SELECT name, uses FROM names ORDER BY name").fetchall()
+    assert found == [("Cursor", 1), ("anna", 1), ("food", 1)]
 
 
 def test_an_edited_memory_leaves_no_old_text(bank: MemoryBank, base: Path) -> None:

@@ -8,9 +8,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager, suppress
 
 from .errors import AiamlError, InvalidInput, MalformedFile, NotInGit
+from .filters import Filter
 from .index import Index
 from .memory import Memory, parse
-from .scorer import Hit
+from .scorer import MAX_HITS, Found, Hit
 from .settings import Settings
 from .store import MAX_FILE, Store
 from .sync import Occupied, Problem, Sync, once
@@ -117,6 +118,21 @@ class MemoryBank:
             StoreError: the directory cannot be read.
         """
         return self.index.think(keywords)
+
+    def search(
+        self,
+        keywords: Iterable[str],
+        wanted: Filter | None = None,
+        first: int = 0,
+        last: int | None = MAX_HITS,
+    ) -> Found:
+        """Return the hits `first` to `last` among the memories that are meant, and their number.
+
+        Raises:
+            InvalidInput: the keywords are too many, or too long.
+            StoreError: the directory cannot be read.
+        """
+        return self.index.search(keywords, wanted, first, last)
 
     def recall(self, memory_ids: Iterable[str]) -> dict[str, list[Memory]]:
         """Return for each id, in the order asked and once, every memory that carries it.
@@ -241,13 +257,15 @@ class MemoryBank:
         self._changed.set()
         self.sync.wake()
 
-    def newest(self) -> Iterator[tuple[str, Memory]]:
-        """Return every memory with its file's name, newest first; each is read when its turn comes.
+    def newest(self, wanted: Filter | None = None) -> Iterator[tuple[str, Memory]]:
+        """Return every memory that is meant with its file's name, newest first.
+
+        Each is read when its turn comes.
 
         Raises:
             StoreError: the directory cannot be read.
         """
-        for name in self.index.newest():
+        for name in self.index.newest(wanted):
             with suppress(FileNotFoundError, MalformedFile):  # changed in this very moment
                 yield name, self.store.read(name)
 

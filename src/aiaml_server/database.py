@@ -26,8 +26,10 @@ from struct import Struct
 from typing import Any, NamedTuple, TypeAlias
 from zlib import crc32
 
-from . import postings, tuning
+from . import labels, postings, tuning
 from .files import check_own
+from .filters import Filter
+from .labels import Label, Labels
 from .memory import Memory
 from .moments import instant
 from .postings import MASK, Postings
@@ -37,7 +39,7 @@ from .store import Stamp
 from .tokens import Batch, tokenize
 from .tuning import SEGMENT
 
-SCHEMA = 6
+SCHEMA = 7
 _NO_INSTANT = -(1 << 63)
 _SUFFIX = ".sqlite"
 _NAME = re.compile(r"[0-9]+-[0-9a-f]{8}(?:-[0-9a-f]{8})?\.sqlite")
@@ -57,8 +59,7 @@ CREATE TABLE unindexed_sum (sum);
 INSERT INTO unindexed_sum VALUES (0);
 CREATE TABLE texts_sum (sum);
 INSERT INTO texts_sum VALUES (0);
-{postings.TABLES}
-"""
+{postings.TABLES}{labels.TABLES}"""
 
 _KNOWN = """
 SELECT name, modified, changed, inode, size FROM files WHERE name > ? ORDER BY name LIMIT ?
@@ -197,6 +198,7 @@ class Database(SharedFile):
     ) -> None:
         """Open the file, as `SharedFile` does; without a path, a database in memory."""
         self.postings = Postings(self)
+        self.labels = Labels(self)
         self._agreed = bytearray()  # of each number, what agreed with its checksums
         self._agreed_at: tuple[int, ...] = ()
         self._unindexed: list[int] = []
@@ -240,6 +242,7 @@ class Database(SharedFile):
         if self._agreed_at != (others, *self._written()):
             self._agreed = bytearray(self._last_id() + 1)
             self.postings.doubt()
+            self.labels.doubt()
             self._agreed_at = (others, *self._written())
         return others
 
@@ -307,8 +310,13 @@ class Database(SharedFile):
         )
         return sorted(memory_id for (memory_id,) in rows)
 
-    def newest(self) -> list[str]:
-        """Return the files of all memories, newest first."""
+    def newest(self, wanted: Filter | None = None) -> list[str]:
+        """Return the files of all memories that are meant, newest first."""
+        if wanted:
+            with self.snapshot():
+                meant = self.labels.meant(wanted)
+                rows = self.read("SELECT id, name FROM files ORDER BY instant DESC, name DESC")
+            return [_name(name) for number, name in rows if number in meant]
         rows = self.read(
             "SELECT name FROM files WHERE memory_id IS NOT NULL ORDER BY instant DESC, name DESC"
         )
@@ -427,7 +435,7 @@ class Database(SharedFile):
         self.unindexed()  # is as it was recorded, and so may be recorded again with what is added
         first = self._last_id() + 1
         batch, new = Batch(), first % SEGMENT == 0
-        total = 0
+        total, labelled = 0, {}
         for number, entry in enumerate(entries, first):
             self.beat()
             if len(batch.totals) > tuning.STEP_TERMS:
@@ -439,6 +447,7 @@ class Database(SharedFile):
             self.sql.execute(_ADD_FILE, row)
             if isinstance(entry.found, Memory):
                 searched = fields(entry.found)
+                labelled[number] = Label.of(entry.found, facts[2])
                 texts = [text for _, text in searched]
                 its_sum = _text_sum(number, *texts)
                 total += its_sum
@@ -448,6 +457,7 @@ class Database(SharedFile):
                     self.sql.execute("INSERT INTO unindexed VALUES (?, ?)", (number, size))
         self.postings.add(first // SEGMENT, batch, new=new)
         self._change_texts_sum(total)
+        self.labels.add(labelled)
         if few:
             self._index_recent()
         self._sum_unindexed()
@@ -465,6 +475,8 @@ class Database(SharedFile):
         held = self.sql.execute(_RECORDED, (known.id,)).fetchone()
         facts = _facts(entry)
         same = bool(held == (*facts, *_texts(entry)))
+        if same and isinstance(entry.found, Memory):  # the text is in lower case, without borders
+            same = self.labels.agree(known.id, Label.of(entry.found, facts[2]))
         if same:
             _, its_sum = _file_sums(known.id, entry, facts)
             self.sql.execute(_RESTAMP, (*entry.stamp, its_sum, known.id))
@@ -499,6 +511,7 @@ class Database(SharedFile):
             texts = chain.from_iterable(searched for _, searched in self.texts(its))
             terms = set(chain.from_iterable(tokenize(text) for _, text in texts))
             self.postings.remove(segment, {number % SEGMENT for number in its}, terms)
+        self.labels.remove(numbers)
         self._change_texts_sum(-sum(each for (each,) in self.read_some(_TEXT_SUMS, numbers)))
         for number in numbers:
             self._agreed[number] = 0  # the number may be given again

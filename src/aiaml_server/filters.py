@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from aiaml_server.errors import InvalidInput
-from aiaml_server.memory import Memory
-from aiaml_server.moments import instant, instant_or_ago
+from .errors import InvalidInput
+from .memory import Memory
+from .moments import instant, instant_or_ago
 
 WHEN = "a date such as 2026-11-21, a moment, or how long ago: 90m, 12h, 7d, 2w"
 """What a time must be."""

@@ -24,10 +24,11 @@ from typing import TypeVar
 from . import tuning
 from .database import Database, Entry, Row, file_of, remove, remove_others
 from .errors import AiamlError, MalformedFile, NotOurs, StoreError
+from .filters import Filter
 from .freshness import Closed, Freshness
 from .memory import Memory
-from .scorer import Hit, newest_first, ordered, rank
-from .selection import Question, best, can_occur
+from .scorer import MAX_HITS, Found, Hit, every_hit, newest_first, ordered, rank
+from .selection import Question, best, can_occur, every
 from .sqlite import Busy
 from .store import NEVER, UNREADABLE, Stamp, Store
 from .watch import is_local
@@ -88,6 +89,37 @@ class Index:
             raise Mismatch(f"the index answered {hits}, the files say {expected}")
         return hits
 
+    def search(
+        self,
+        keywords: Iterable[str],
+        wanted: Filter | None = None,
+        first: int = 0,
+        last: int | None = MAX_HITS,
+    ) -> Found:
+        """Return all hits in the order of `think`, or a part of them, and how many there are.
+
+        Args:
+            keywords: what to look for.
+            wanted: which memories are meant; None for all.
+            first: how many hits are passed over.
+            last: before which the part ends; None for all.
+
+        Raises:
+            InvalidInput: the keywords are too many, or too long.
+            StoreError: the directory cannot be read.
+            Mismatch: the answer was checked, and is wrong.
+        """
+        question = Question.of(keywords)
+        part = slice(first, last)
+        found = self._ask(lambda database: self._search(database, question, wanted, part))
+        found = found or Found(0, [])
+        if self._check:
+            pairs = wanted.among(self._store.scan()) if wanted else self._store.scan()
+            hits = every_hit(pairs, question.keywords)
+            if found != (expected := Found(len(hits), hits[part])):
+                raise Mismatch(f"the index found {found}, the files say {expected}")
+        return found
+
     def files(self, ids: Collection[str]) -> dict[str, list[tuple[str, Memory]]]:
         """Return, for each id that any file carries, its files' names and memories, newest first.
 
@@ -99,13 +131,13 @@ class Index:
         found = {each: self._carrying(each, names[each]) for each in names}
         return {each: files for each, files in found.items() if files}
 
-    def newest(self) -> list[str]:
-        """Return the names of all files that are memories, newest first.
+    def newest(self, wanted: Filter | None = None) -> list[str]:
+        """Return the names of all files whose memories are meant, or of all, newest first.
 
         Raises:
             StoreError: the directory cannot be read.
         """
-        return self._ask(lambda database: database.newest()) or []
+        return self._ask(lambda database: database.newest(wanted)) or []
 
     def ids(self, prefix: str) -> list[str]:
         """Return the ids that begin with `prefix`.
@@ -355,6 +387,21 @@ class Index:
             changed = [row.name for row in rows if self._differs(row)]
             if not changed:
                 return ordered(filter(None, map(question.hit, rows)))
+            self._record(database, changed)
+
+    def _search(
+        self, database: Database, question: Question, wanted: Filter | None, part: slice
+    ) -> Found:
+        while True:
+            with database.snapshot():
+                among = database.labels.meant(wanted) if wanted else None
+                scores = every(database, question, among)
+                ages = database.ages(scores)
+                ages.sort(key=lambda each: (scores[each[2]], *each), reverse=True)
+                rows = database.rows([number for *_, number in ages[part]])
+            changed = [row.name for row in rows if self._differs(row)]
+            if not changed:
+                return Found(len(scores), ordered(filter(None, map(question.hit, rows))))
             self._record(database, changed)
 
     def _differs(self, row: Row) -> bool:

@@ -31,6 +31,7 @@ WANTED = (
 """What is right for the keywords of a question: the sentence that follows "must be"."""
 
 Fields = tuple[tuple[int, str], ...]
+FIELDS = ("topics", "content", "user", "agent")
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,19 @@ class Hit:
     timestamp: str
     relevance_score: int
     matching_keywords: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a person's search found.
+
+    Attributes:
+        total: in how many memories a keyword occurs, of those that are meant.
+        hits: the part of them that was asked for, in the order of `ordered`.
+    """
+
+    total: int
+    hits: list[Hit]
 
 
 def clean(keywords: Iterable[str]) -> list[str]:
@@ -81,6 +95,36 @@ def score(searched: Fields, keyword: str) -> int:
         if count := text.count(keyword):  # without one, no whole word matches either
             total += weight * count + len(_whole_word(keyword).findall(text))
     return total
+
+
+@dataclass(frozen=True)
+class Points:
+    """What a keyword adds to a memory's score by its occurrences in one field.
+
+    Attributes:
+        keyword: cleaned.
+        field: `topics`, `content`, `user` or `agent`.
+        times: how often it occurs there.
+        whole_words: how often as a whole word.
+        points: `times`, twice in the topics, and `whole_words`.
+    """
+
+    keyword: str
+    field: str
+    times: int
+    whole_words: int
+    points: int
+
+
+def explained(memory: Memory, keywords: Iterable[str]) -> list[Points]:
+    """Return of what a memory's score for cleaned keywords is the sum."""
+    found = []
+    for keyword in keywords:
+        for field, (weight, text) in zip(FIELDS, fields(memory), strict=True):
+            if points := score(((weight, text),), keyword):
+                times = text.count(keyword)
+                found.append(Points(keyword, field, times, points - weight * times, points))
+    return found
 
 
 _patterns: dict[str, re.Pattern[str]] = {}  # the keywords of one question, at the most
@@ -118,9 +162,13 @@ def rank(memories: Iterable[tuple[str, Memory]], keywords: Iterable[str]) -> lis
     By score, then newest first (a timestamp that names no moment last), then by file name from the
     end of the alphabet, so that two answers to the same question are the same.
     """
-    cleaned = clean(keywords)
-    hits = (hit(name, m.id, m.timestamp, fields(m), cleaned) for name, m in memories)
-    return ordered(found for found in hits if found)[:MAX_HITS]
+    return every_hit(memories, clean(keywords))[:MAX_HITS]
+
+
+def every_hit(memories: Iterable[tuple[str, Memory]], keywords: Sequence[str]) -> list[Hit]:
+    """Return all hits for cleaned keywords, in the order of an answer."""
+    hits = (hit(name, m.id, m.timestamp, fields(m), keywords) for name, m in memories)
+    return ordered(found for found in hits if found)
 
 
 def ordered(hits: Iterable[Hit]) -> list[Hit]:

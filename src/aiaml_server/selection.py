@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import islice
 from typing import TypeAlias
@@ -71,6 +72,37 @@ def best(database: Database, question: Question) -> list[int]:
         scores = [(segment, each.scores()) for segment, each in accumulators.items()]
     unindexed = _in_texts(database, database.unindexed(), question.keywords)
     return _top(database, [*scores, (0, +Counter(dict(unindexed)))])
+
+
+def every(
+    database: Database, question: Question, among: AbstractSet[int] | None = None
+) -> dict[int, int]:
+    """Return the scores of all memories in which a keyword occurs, by their numbers.
+
+    Args:
+        database: where to look.
+        question: the keywords.
+        among: the numbers of the memories that are meant; None for all.
+    """
+    found: Counter[int] = Counter()
+    for segment, each in _accumulated(database, question.words).items():
+        first = segment * SEGMENT
+        found.update({first + local_id: value for local_id, value in each.counts().items()})
+    candidates = {
+        segment * SEGMENT + local_id
+        for keyword in question.others
+        for segment, bound in _bounds(database, keyword).items()
+        for local_id in bound
+    }
+    if among is not None:
+        candidates &= among
+    found.update(dict(_in_texts(database, sorted(candidates), question.others)))
+    found.update(dict(_in_texts(database, database.unindexed(), question.keywords)))
+    return {
+        number: value
+        for number, value in found.items()
+        if value and (among is None or number in among)
+    }
 
 
 def _in_texts(
