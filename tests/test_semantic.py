@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -97,7 +98,7 @@ def test_a_memory_is_stored_with_all_that_was_given(memories: Memories) -> None:
      {"priority": "urgent"}, {"source": "me"}, {"scope": "team"}, {"tags": ["a\nb"]},
      {"tags": [str(each) for each in range(40)]}, {"category": ""}],
 )  # fmt: skip
-def test_what_cannot_be_stored_leaves_nothing(memories: Memories, wrong: dict[str, str]) -> None:
+def test_what_cannot_be_stored_leaves_nothing(memories: Memories, wrong: dict[str, Any]) -> None:
     """Not even a file; and the sentence names the field."""
     with pytest.raises(failures.InvalidInput, match=next(iter(wrong))):
         memories.store(**{"content": "x", **wrong})

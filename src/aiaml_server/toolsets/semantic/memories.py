@@ -180,11 +180,12 @@ class Memories:
         return cls(place.home(), project, model, background=background)
 
     def close(self) -> None:
-        """End what goes on in the background, and close the databases."""
+        """End what goes on in the background, and close the databases; another call opens them."""
         self._closing.set()
         thread = self._thread
         if thread is not None:
             thread.join()
+        self._closing.clear()
         for each in self.databases.values():
             each.close()
 
@@ -214,7 +215,7 @@ class Memories:
             source: one of `SOURCES`.
             scope: `project` or `global`; the project where one is active.
             path: the file that it was imported from.
-            compared: whether to say what it resembles; of a text of several parts the first decides.
+            compared: whether to say what it resembles, by its first part if it has several.
         """
         content = memory.check_content(content)
         tags = memory.check_tags(tags)
