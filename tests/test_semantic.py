@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
+import random
 import re
 import threading
 import time
@@ -16,6 +18,8 @@ import pytest
 
 from aiaml_server.toolsets.semantic import failures
 from aiaml_server.toolsets.semantic.config import Config
+from aiaml_server.toolsets.semantic.database import packed
+from aiaml_server.toolsets.semantic.duplicates import after, near, page
 from aiaml_server.toolsets.semantic.filters import Filters
 from aiaml_server.toolsets.semantic.memories import Memories
 from semantic_model import Ready, model_folder, real
@@ -240,6 +244,52 @@ def test_nobody_waits_for_the_vectors_of_a_long_text(tmp_path: Path) -> None:
     while memories.left() and time.monotonic() < deadline:
         time.sleep(0.01)
     assert memories.left() == 0
+    memories.close()
+
+
+def test_pairs_are_those_of_the_definition() -> None:
+    """All whose cosine is above the threshold; of a crowd so many that it is one group."""
+    chance = random.Random(5)
+    vectors = [[chance.gauss(0, 1) for _ in range(6)] for _ in range(600)]
+    vectors += [[2 * each for each in vectors[7]]] * 60
+    names = [f"global:{number}" for number in range(len(vectors))]
+
+    def cosine(one: Sequence[float], other: Sequence[float]) -> float:
+        return (
+            sum(a * b for a, b in zip(one, other, strict=True))
+            / math.hypot(*one)
+            / math.hypot(*other)
+        )
+
+    found = near(names, [packed(each, 6) for each in vectors], 0.95)
+    expected = {
+        (names[a], names[b])
+        for a, b in itertools.combinations(range(600), 2)
+        if cosine(vectors[a], vectors[b]) >= 0.95
+    }
+    apart = {each for each in found if int(each.second[7:]) < 600}
+    assert {(each.first, each.second) for each in apart} == expected and len(expected) > 20
+    leader = {name: name for name in names[600:]}
+    for each in found:
+        if each.first in leader:
+            assert each.cosine == 1.0
+            leader[each.first] = each.second
+    last = {name for name in leader if leader[name] == name}
+    assert last == {names[-1]} and near([], [], 0.9) == []
+
+
+def test_groups_go_in_pages(tmp_path: Path) -> None:
+    """Each is given once, though one was merged meanwhile."""
+    memories = Memories(tmp_path / ".memory", None, None, Config(check=False))
+    for number in range(120):
+        memories.store(f"Tea {number // 2}{' ' * (number % 2 + 1)}x")
+    groups, _ = memories.duplicates()
+    first, cursor = page(groups, None)
+    assert len(groups) == 60 and len(first) == 50 and cursor
+    memories.merge([each.id for each in first[0].memories])
+    rest, last = page(memories.duplicates()[0], after(cursor))
+    assert {each.memories for each in (*first, *rest)} == {each.memories for each in groups}
+    assert len(rest) == 10 and last is None
     memories.close()
 
 

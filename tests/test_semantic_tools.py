@@ -209,8 +209,9 @@ def test_merging_by_the_tool(tmp_path: Path) -> None:
         assert client.call("deduplicate_memories", auto_merge=True)["merged"] == []
         merged = client.call("deduplicate_memories", merge=ids)["merged"]
         assert [each["content"] for each in merged] == ["the flag is off"]
-        failed = client.call("deduplicate_memories", similarity_threshold=2)
-        assert failed["error"] == "InvalidInput" and "similarity_threshold" in failed["message"]
+        for wrong in ({"similarity_threshold": 2}, {"cursor": "x"}):
+            failed = client.call("deduplicate_memories", merge=["global:1", "global:2"], **wrong)
+            assert failed["error"] == "InvalidInput" and next(iter(wrong)) in failed["message"]
 
 
 def test_wrong_arguments_name_the_field(tmp_path: Path) -> None:

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from . import memory
+from .failures import InvalidInput
+from .filters import behind, cursor_of
 from .memory import Memory
 
 EQUAL = "equal but for case and white space"
 SIMILAR = "similar or contradicting"
+MOST_NEAR = 20
+"""Pairs that are noted of a memory with later ones; enough to connect any number of equals."""
+MOST_SHOWN = 100
+"""Memories in groups after which a page ends."""
+_PAGES = "groups"
+_BLOCK = 256  # memories that are compared with all later ones at once: 10 MB for 10,000
+_ROUNDED = 1e-6  # of a cosine in single precision
 
 
 @dataclass(frozen=True)
@@ -41,6 +51,45 @@ class Group:
     pairs: tuple[Pair, ...]
 
 
+def check_threshold(threshold: float) -> float:
+    """Return a threshold of likeness.
+
+    Raises:
+        InvalidInput: it is none.
+    """
+    if not 0 < threshold <= 1:
+        raise InvalidInput("similarity_threshold: must be a number above 0, at most 1")
+    return threshold
+
+
+def near(names: Sequence[str], vectors: Sequence[bytes], threshold: float) -> list[Pair]:
+    """Return the pairs whose vectors are near; needs numpy, and takes 2 s for 10,000.
+
+    Args:
+        names: the memories' ids.
+        vectors: of each, as the database has it.
+        threshold: the cosine from which on two are near.
+    """
+    import numpy as np  # noqa: PLC0415 (comes with the extra, and is heavy)
+
+    if not names:
+        return []
+    unit = np.frombuffer(b"".join(vectors), "<f4").reshape(len(names), -1)
+    unit = unit / np.linalg.norm(unit, axis=1, keepdims=True)
+    pairs = []
+    for start in range(0, len(names), _BLOCK):
+        cosines = unit[start : start + _BLOCK] @ unit[start:].T
+        cosines[np.tril_indices_from(cosines)] = -2.0  # itself, and those that came before
+        for row in np.flatnonzero(cosines.max(axis=1) >= threshold - _ROUNDED).tolist():
+            order = np.argsort(-cosines[row], kind="stable")[:MOST_NEAR].tolist()
+            pairs += [
+                Pair(names[start + row], names[start + other], min(float(cosines[row, other]), 1.0))
+                for other in order
+                if cosines[row, other] >= threshold - _ROUNDED
+            ]
+    return pairs
+
+
 def grouped(pairs: Iterable[Pair], known: dict[str, Memory]) -> list[Group]:
     """Return memories that are connected by pairs, each in one group; the largest first."""
     leader: dict[str, str] = {}
@@ -62,7 +111,42 @@ def grouped(pairs: Iterable[Pair], known: dict[str, Memory]) -> list[Group]:
         kind = EQUAL if len({memory.folded(each.content) for each in found}) == 1 else SIMILAR
         inside = tuple(each for each in pairs if find(each.first) == top)
         groups.append(Group(kind, tuple(found), inside))
-    return sorted(groups, key=lambda each: (-len(each.memories), each.memories[0].id))
+    return sorted(groups, key=_order)
+
+
+class After(NamedTuple):
+    """Where a page of groups begins: behind the one of this (negative) size and first memory."""
+
+    size: int
+    first: str
+
+
+def after(cursor: str | None) -> After | None:
+    """Return what a cursor says.
+
+    Raises:
+        InvalidInput: it is no cursor of groups.
+    """
+    return None if cursor is None else After(*behind(cursor, _PAGES, (int, str)))
+
+
+def page(groups: Sequence[Group], begun: After | None) -> tuple[Sequence[Group], str | None]:
+    """Return groups until they have 100 memories, and the cursor of the next ones, if there are.
+
+    Args:
+        groups: of all databases.
+        begun: what the cursor of the page before said; None for the first.
+    """
+    left = sorted((each for each in groups if begun is None or _order(each) > begun), key=_order)
+    count = shown = 0
+    while shown < len(left) and count < MOST_SHOWN:
+        count += len(left[shown].memories)
+        shown += 1
+    return left[:shown], cursor_of(_PAGES, _order(left[shown - 1])) if shown < len(left) else None
+
+
+def _order(group: Group) -> After:
+    return After(-len(group.memories), group.memories[0].id)
 
 
 def newer(one: Memory) -> tuple[str, int]:

@@ -105,14 +105,22 @@ def _moment(field: str, text: str, end: int) -> str:
 # --- pages ----------------------------------------------------------------------------------------
 
 
+LISTED = (str | int, str, str, int)
+
+
 def cursor_of(sort: str, last: Sequence[Any]) -> str:
     """Return what a next page begins behind, as opaque text."""
     data = json.dumps([sort, *last], separators=(",", ":")).encode()
     return base64.urlsafe_b64encode(data).decode().rstrip("=")
 
 
-def behind(cursor: str, sort: str) -> list[Any]:
-    """Return the sort key, time, scope and number of the last memory of the page before.
+def behind(cursor: str, sort: str, kinds: Sequence[Any] = LISTED) -> list[Any]:
+    """Return what `cursor_of` was given of the last one of the page before.
+
+    Args:
+        cursor: what was answered then.
+        sort: the order, which must be the same.
+        kinds: the types of what was given; for lists the sort key, time, scope and number.
 
     Raises:
         InvalidInput: it is no cursor, or one of another order.
@@ -122,16 +130,15 @@ def behind(cursor: str, sort: str) -> list[Any]:
         found = json.loads(data)
     except (ValueError, binascii.Error, RecursionError):
         found = None
-    kinds = (str, str | int, str, str, int)
     if not (
         isinstance(found, list)
-        and len(found) == len(kinds)
-        and all(isinstance(each, kind) for each, kind in zip(found, kinds, strict=True))
+        and len(found) == 1 + len(kinds)
+        and all(isinstance(each, kind) for each, kind in zip(found, (str, *kinds), strict=True))
         and found[0] == sort
-        and abs(found[4]) < 1 << 62
+        and all(abs(each) < 1 << 62 for each in found if isinstance(each, int))
     ):
         raise InvalidInput(
-            "cursor: must be the next_cursor of an earlier answer, with the same sort_by",
+            "cursor: must be the next_cursor of an earlier answer, asked for in the same way",
             "Leave cursor out to begin with the first page.",
         )
     return found[1:]

@@ -9,13 +9,14 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import config, cutting, memory, place, ranking
 from .config import Config
 from .database import Author, Database, author_of, packed, rows
-from .duplicates import Group, Pair, grouped, merged, newer
+from .duplicates import Group, Pair, check_threshold, grouped, merged, near, newer
 from .failures import (
     AlreadyThere,
     Busy,
@@ -51,6 +52,11 @@ FROM (
     WHERE embedding MATCH ? AND k = ? AND author = ?
 ) AS near JOIN vectors ON vectors.id = near.vector_id
 WHERE vectors.part = 0 AND vectors.memory_id != ? AND 1 - near.distance >= ?
+"""
+_FIRST_VECTORS = """
+SELECT vectors.memory_id, vec_memories.embedding
+FROM vectors JOIN vec_memories ON vec_memories.vector_id = vectors.id
+WHERE vectors.part = 0 AND vectors.author = ? ORDER BY vectors.memory_id
 """
 
 
@@ -585,9 +591,10 @@ class Memories:
         Args:
             threshold: the cosine from which on they do.
         """
-        if not 0 < threshold <= 1:
-            raise InvalidInput("similarity_threshold: must be a number above 0, at most 1")
+        check_threshold(threshold)
         embedder, warnings = self._embedder()
+        if embedder and find_spec("numpy") is None:
+            embedder, warnings = None, ["words only: numpy is not installed"]
         groups: list[Group] = []
         for database in self._readable(Filters(), warnings):
             with database.reading() as sql:
@@ -597,8 +604,10 @@ class Memories:
                     if embedder and not database.problem
                     else None
                 )
-                if made_by is not None:
-                    pairs += _near_pairs(sql, database.name, made_by, threshold)
+                held = rows(sql, _FIRST_VECTORS, (made_by,)) if made_by is not None else []
+            names = [f"{database.name}:{number}" for number, _ in held]
+            pairs += near(names, [vector for _, vector in held], threshold)
+            with database.reading() as sql:  # which others used while vectors were compared
                 groups += self._grouped(sql, database, pairs)
         return groups, warnings
 
@@ -614,9 +623,12 @@ class Memories:
         self, sql: apsw.Connection, database: Database, pairs: Sequence[Pair]
     ) -> Sequence[Group]:
         unique = {frozenset((each.first, each.second)): each for each in reversed(pairs)}
-        names = {name for pair in unique for name in pair}
-        known = {name: self._row(sql, database, int(name.partition(":")[2])) for name in names}
-        return grouped(unique.values(), known)
+        known: dict[str, Memory] = {}
+        for name in {name for pair in unique for name in pair}:
+            number = int(name.partition(":")[2])
+            for row in rows(sql, f"{_SELECT} WHERE id = ?", (number,)):
+                known[name] = of_row(database.name, row)
+        return grouped([each for pair, each in unique.items() if pair <= known.keys()], known)
 
     def merge(self, memory_ids: Sequence[str]) -> Memory:
         """Make one memory of several of the same database; `undo` takes it back.
@@ -1044,20 +1056,3 @@ def _equal_pairs(sql: apsw.Connection, scope: str) -> list[Pair]:
         " (SELECT folded FROM memories GROUP BY folded HAVING count(*) > 1) ORDER BY id",
     )
     return [Pair(f"{scope}:{a}", f"{scope}:{b}", None) for a, b in found if a != b]
-
-
-def _near_pairs(sql: apsw.Connection, scope: str, author: int, threshold: float) -> list[Pair]:
-    """Return the pairs that are near by meaning; of a long text its first part decides."""
-    pairs = []
-    for vector_id, number in rows(
-        sql, "SELECT id, memory_id FROM vectors WHERE author = ? AND part = 0", (author,)
-    ):
-        ((vector,),) = rows(
-            sql, "SELECT embedding FROM vec_memories WHERE vector_id = ?", (vector_id,)
-        )
-        pairs += [
-            Pair(f"{scope}:{number}", f"{scope}:{other}", min(cosine, 1.0))
-            for other, cosine in rows(sql, _NEAR, (vector, 20, author, number, threshold))
-            if number < other
-        ]
-    return pairs

@@ -211,6 +211,7 @@ class DeduplicateResult(Failure, total=False):
 
     groups: list[GroupShape]
     merged: list[MemoryShape]
+    next_cursor: str | None
     warnings: list[str]
 
 
@@ -269,6 +270,7 @@ _FiltersField = Field(
     description="Only memories that are like this.",
     examples=[{"tags": ["api"], "priority": "HIGH", "date_range": {"from": "2026-01-01"}}],
 )
+_Cursor = Field(description="The next_cursor of the page before.", examples=["WyJjcmVhdGVk"])
 _Limit = Field(strict=True, description="At most so many.", examples=[5])
 Id = Annotated[str, Field(description="The memory's id.", examples=["project:12", "global:3"])]
 _FILTERS = "an object with some of tags, priority, date_range, category, source, project_id, scope"
@@ -498,10 +500,7 @@ class SemanticTools:
             ),
         ] = "created_at",
         limit: Annotated[int, _Limit] = 20,
-        cursor: Annotated[
-            str | None,
-            Field(description="The next_cursor of the page before.", examples=["WyJjcmVhdGVk"]),
-        ] = None,
+        cursor: Annotated[str | None, _Cursor] = None,
     ) -> Any:
         """List memories."""
         memories = self._memories()
@@ -571,17 +570,22 @@ class SemanticTools:
                 examples=[["project:3", "project:8"]],
             ),
         ] = None,
+        cursor: Annotated[str | None, _Cursor] = None,
     ) -> Any:
         """Find what resembles, and merge what is named."""
+        _later.duplicates.check_threshold(similarity_threshold)  # before anything is merged
+        begun = _later.duplicates.after(cursor)
         memories = self._memories()
         merged = [memories.merge(merge)] if merge is not None else []
         if auto_merge:
             merged += memories.merge_equal()
         groups, warnings = memories.duplicates(similarity_threshold)
+        shown, next_cursor = _later.duplicates.page(groups, begun)
         return {
             "success": True,
-            "groups": [_later.answers.group(each) for each in groups],
+            "groups": [_later.answers.group(each) for each in shown],
             "merged": [_later.answers.whole(each) for each in merged],
+            "next_cursor": next_cursor,
             "warnings": warnings,
         }
 

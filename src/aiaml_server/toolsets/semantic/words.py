@@ -62,8 +62,8 @@ Or, with `used`, says that it has helped, and with `context` what for. Answers w
 it is now."""
 
 DEDUPLICATE = """\
-Lists groups of memories that resemble each other, with what would become of them; changes \
-nothing else unless told to.
+Lists groups of memories that resemble each other, the largest first, with what would become of \
+them; changes nothing else unless told to. `next_cursor` asks for more groups.
 
 `auto_merge` merges only what is equal but for case and white space: what is near by meaning may \
 say the contrary ("on" and "off"). Look at those, then name the ones that say the same in `merge`: \
