@@ -43,8 +43,7 @@ HEADERS = {
 class Guard:
     """Lets through what may pass, and marks every answer.
 
-    Attributes:
-        last_visit: when a request with the token last passed, in `time.monotonic` seconds.
+    A request that is being answered counts as a visit: a page that is looked at holds a stream.
     """
 
     def __init__(self, app: ASGIApp, port: int, token: str, public: Collection[str]) -> None:
@@ -56,11 +55,17 @@ class Guard:
             token: what every request must bring,
             public: but for these paths, which hold nothing of anybody's.
         """
-        self.last_visit = time.monotonic()
+        self._last_visit = time.monotonic()
+        self._visitors = 0
         self._app = app
         self._hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost")}
         self._token = token.encode()
         self._public = frozenset(public)
+
+    @property
+    def last_visit(self) -> float:
+        """When there last was a request with the token, in `time.monotonic` seconds."""
+        return time.monotonic() if self._visitors else self._last_visit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or let the application do so."""
@@ -75,9 +80,13 @@ class Guard:
         if refused:
             status, sentence = refused
             await problem(status, sentence)(scope, receive, marked)
-        else:
-            self.last_visit = time.monotonic() if private else self.last_visit
+            return
+        self._visitors += private
+        try:
             await self._app(scope, receive, marked)
+        finally:
+            self._visitors -= private
+            self._last_visit = time.monotonic() if private else self._last_visit
 
     def _refusal(self, headers: Headers, *, private: bool) -> tuple[int, str] | None:
         host = headers.get("host", "")

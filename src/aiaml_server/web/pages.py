@@ -65,8 +65,7 @@ def problem(status: int, sentence: str) -> Response:
 
 
 async def _refused(_: Request, error: Exception) -> Response:
-    sentence = error.reason if isinstance(error, InvalidInput) else str(error)
-    return problem(_STATUS.get(type(error), 503), sentence)
+    return problem(_STATUS.get(type(error), 503), str(error))
 
 
 async def _gone(_: Request, __: Exception) -> Response:

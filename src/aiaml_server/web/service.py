@@ -21,6 +21,8 @@ from aiaml_server.terminal import DONE, REFUSED, Ended, note, out
 
 from . import pages
 from .api import Api
+from .changes import Changes
+from .edits import Edits
 from .guard import Guard
 
 _CLOSING_SECONDS = 1
@@ -37,9 +39,10 @@ def serve(settings: Settings, port: int | None, *, browser: bool, idle: float) -
         port = listener.getsockname()[1]
         token = secrets.token_urlsafe(32)
         with MemoryBank(settings, told=note).opened() as bank:
-            guard = _page(bank, settings, port, token)
+            changes = Changes(bank.store)
+            guard = _page(bank, settings, changes, port, token)
             _announce(f"http://127.0.0.1:{port}/#token={token}", browser=browser, idle=idle)
-            _run(guard, listener, idle)
+            _run(guard, changes, listener, idle)
             note(f"Ended: nobody came for {_minutes(idle)}.")
     return DONE
 
@@ -52,8 +55,9 @@ def _end_in_order() -> None:
             signal.signal(number, signal.default_int_handler)
 
 
-def _page(bank: MemoryBank, settings: Settings, port: int, token: str) -> Guard:
-    public, private = pages.routes(), Api(bank, settings).routes()
+def _page(bank: MemoryBank, settings: Settings, changes: Changes, port: int, token: str) -> Guard:
+    public = pages.routes()
+    private = [*Api(bank, settings, changes).routes(), *Edits(bank).routes()]
     app = Starlette(routes=[*public, *private], exception_handlers=pages.PROBLEMS)
     app.router.redirect_slashes = False
     return Guard(app, port, token, {route.path for route in public})
@@ -92,7 +96,7 @@ def _has_screen() -> bool:
     return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
 
 
-def _run(guard: Guard, listener: socket.socket, idle: float) -> None:
+def _run(guard: Guard, changes: Changes, listener: socket.socket, idle: float) -> None:
     """Serve, beside this thread, which is left to the signals; return when nobody comes any more.
 
     Raises:
@@ -118,6 +122,7 @@ def _run(guard: Guard, listener: socket.socket, idle: float) -> None:
         while thread.is_alive() and (left := guard.last_visit + idle - time.monotonic()) > 0:
             time.sleep(min(left, 1))
     finally:
+        changes.close()
         server.should_exit = True
         thread.join()
 

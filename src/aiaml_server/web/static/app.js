@@ -81,12 +81,12 @@ function inWords(total) {
 const filtered = () => state.agent || state.user || state.since || state.until || state.topics.length;
 
 function item(memory) {
-  const { file, timestamp, agent, user, topics, excerpt, score, keywords } = memory;
+  const { file, timestamp, agent, user, topics, title, excerpt, score, keywords } = memory;
   return h("li", {}, h("a", { href: address(file), "data-file": file },
     h("span", { class: "head" },
       h("time", {}, when(timestamp)), ` ${agent}, about ${user}`,
       score ? h("span", { class: "score", title: `Score ${score}: ${keywords.join(", ")}` }, String(score)) : null),
-    h("span", { class: "excerpt" }, marked(excerpt, keywords)),
+    h("span", { class: "excerpt" }, marked([title, excerpt].filter(Boolean).join(" · "), keywords)),
     h("span", { class: "foot" }, topics.map((topic) => h("span", { class: "tag" }, marked(topic, keywords))))));
 }
 

@@ -1,0 +1,125 @@
+"""What a request says, checked."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+from aiaml_server.errors import ChangedMeanwhile, InvalidInput
+from aiaml_server.filters import Filter, words
+from aiaml_server.scorer import clean
+from aiaml_server.store import MAX_FILE, SUFFIX, Store
+
+from .shown import version_of
+
+MAX_QUESTION = 1000  # characters
+MAX_BODY = 8 * MAX_FILE  # of several memories
+
+
+def question(request: Request) -> tuple[Filter, list[str]]:
+    """Return which memories are meant, and the words to look for in them.
+
+    Raises:
+        InvalidInput: it is too long, or a field of it cannot be understood.
+    """
+    asked = request.query_params
+    said = asked.get("q", "")
+    if len(said) > MAX_QUESTION:
+        raise InvalidInput("q", f"a search has at most {MAX_QUESTION} characters")
+    by_field = Filter.of(
+        asked.get("agent"),
+        asked.get("user"),
+        asked.getlist("topic"),
+        asked.get("since") or None,
+        asked.get("until") or None,
+    )
+    wanted, rest = by_field.and_said(words(said))
+    return wanted, clean(rest)
+
+
+def number(request: Request, field: str) -> int:
+    """Return a number that stands in the address; 0 where it does not.
+
+    Raises:
+        InvalidInput: something else does.
+    """
+    text = request.query_params.get(field, "0")
+    if not re.fullmatch("[0-9]{1,9}", text):
+        raise InvalidInput(field, "must be a number")
+    return int(text)
+
+
+def name_in(request: Request) -> str:
+    """Return the name in the path.
+
+    Raises:
+        FileNotFoundError: no memory may have it.
+    """
+    return name_of(request.path_params["name"])
+
+
+def name_of(name: object) -> str:
+    """Return a name, if it is one that a memory may have.
+
+    Raises:
+        FileNotFoundError: it is not.
+    """
+    outside = set("/\\:\0" if os.name == "nt" else "/\0")
+    if not isinstance(name, str) or outside & set(name) or not name.endswith(SUFFIX):
+        raise FileNotFoundError(name)
+    if name[0] == ".":
+        raise FileNotFoundError(name)
+    return name
+
+
+def current(store: Store, name: str, seen: object) -> str:
+    """Return the text of a file that must still be the version that the page has seen.
+
+    Raises:
+        ChangedMeanwhile: it is another.
+        HTTPException: none was said.
+    """
+    if not seen:
+        raise HTTPException(428, "a change must say, as If-Match, which version it changes")
+    text = store.text(name)
+    if version_of(text) != seen:
+        raise ChangedMeanwhile(name)
+    return text
+
+
+async def body(request: Request, most: int = MAX_FILE) -> str:
+    """Read a text of at most so many bytes.
+
+    Raises:
+        HTTPException: it is longer, or no UTF-8.
+    """
+    data = b""
+    async for part in request.stream():
+        data += part
+        if len(data) > most:
+            raise HTTPException(413, f"a memory has at most {MAX_FILE // 1024 // 1024} MiB")
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise HTTPException(400, "the text is not UTF-8") from None
+
+
+def json_in(text: str, kind: type) -> Any:
+    """Return what a body says as JSON.
+
+    Raises:
+        HTTPException: it is none, or of another kind.
+    """
+    try:
+        value = json.loads(text)
+        json.dumps(value, ensure_ascii=False).encode()  # half of a surrogate pair is no text
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, kind):
+        raise HTTPException(400, "the body is not the JSON that is asked for here")
+    return value

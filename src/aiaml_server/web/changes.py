@@ -1,0 +1,87 @@
+"""What happens while somebody looks: memories changed, or sync did; told as it happens."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+from starlette.concurrency import run_in_threadpool
+
+from aiaml_server.store import Stamp, Store
+from aiaml_server.sync.status import NAME
+from aiaml_server.watch import Watch
+
+LOOK_SECONDS = 0.5
+BEAT = 20  # looks without news after which a line shows whether anybody is there
+MOST_STREAMS = 4  # a browser has six connections to a server, for all of its tabs together
+
+
+class Changes:
+    """Counts what changed in a directory since it is looked at. Safe to use from any thread.
+
+    Attributes:
+        streams: how many are open.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.streams = 0
+        self._store = store
+        self._lock = threading.Lock()
+        self._watch = Watch()
+        self._directory: Stamp | None = None
+        self._status = 0
+        self._counted = (0, 0)
+        self._ended = False
+
+    def look(self) -> tuple[int, int]:
+        """Return how often memories, and how often sync's status, were seen to have changed.
+
+        Where the system tells which files were touched, an edit in place is seen too; elsewhere
+        only what gives the directory another stamp: a file added, deleted or replaced.
+        """
+        with self._lock:
+            memories, status = self._counted
+            self._counted = (memories + self._memories_changed(), status + self._status_changed())
+            return self._counted
+
+    def _memories_changed(self) -> bool:
+        touched = self._watch.touched()
+        if touched is None:  # nothing is noted yet, or not any more
+            self._watch.begin(self._store.directory)
+        before, self._directory = self._directory, self._store.stamp()
+        if touched is None:
+            return self._directory != before
+        return any(map(self._store.may_hold, touched))
+
+    def _status_changed(self) -> bool:
+        before, self._status = self._status, 0
+        with suppress(OSError):
+            self._status = (self._store.base / NAME).lstat().st_mtime_ns
+        return self._status != before
+
+    async def events(self) -> AsyncIterator[bytes]:
+        """Yield the lines of server-sent events: `look`, now and whenever it differs."""
+        self.streams += 1
+        try:
+            told, quiet = None, 0
+            while not self._ended:
+                counted = await run_in_threadpool(self.look)
+                if counted != told:
+                    yield f"data: {json.dumps(counted)}\n\n".encode()
+                    told, quiet = counted, 0
+                elif quiet >= BEAT:
+                    yield b":\n\n"
+                    quiet = 0
+                quiet += 1
+                await asyncio.sleep(LOOK_SECONDS)
+        finally:
+            self.streams -= 1
+
+    def close(self) -> None:
+        """Have all streams end, soon, and watch no more."""
+        self._ended = True
+        with self._lock:
+            self._watch.end()

@@ -1,0 +1,128 @@
+"""What git remembers, for the page: the versions of a memory, what was forgotten, and lately."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime, timezone
+from difflib import unified_diff
+from itertools import islice
+from typing import Any
+
+from aiaml_server.errors import MalformedFile
+from aiaml_server.memory import Memory, parse
+from aiaml_server.store import Store
+from aiaml_server.sync.history import Change, History
+
+from .shown import title
+
+_MOST = 200  # versions, and forgotten memories
+_LATELY = 12
+_MANY = 3  # memories of one commit that are told one by one
+
+
+class Past:
+    """What git remembers of one directory."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._known: History | None = None
+
+    def versions(self, name: str) -> list[dict[str, Any]]:
+        """Return all versions of a file, newest first, with what changed in each, line by line.
+
+        Raises:
+            AiamlError: git is missing, or cannot read its repository.
+        """
+        known = self._history()
+        changes = known.of(lambda each: each == name)[:_MOST]
+        texts = known.texts(entry for each in changes for entry in (each.before, each.after))
+        return [
+            {
+                **_fields(each),
+                "text": texts.get(each.after) if each.after else None,
+                "difference": _difference(
+                    texts.get(each.before, "") if each.before else "",
+                    texts.get(each.after, "") if each.after else "",
+                ),
+            }
+            for each in changes
+        ]
+
+    def forgotten(self) -> list[dict[str, Any]]:
+        """Return the memories that are gone, the last first, each with the text that it had.
+
+        Raises:
+            AiamlError: git is missing, or cannot read its repository.
+        """
+        known = self._history()
+        gone: dict[str, Change] = {}
+        for each in known.forgotten():
+            if not self._store.stamp(each.name):
+                gone.setdefault(each.name, each)
+        some = list(islice(gone.values(), _MOST))
+        return [each for each in self._told(known, some) if each["text"]]
+
+    def lately(self) -> list[dict[str, Any]]:
+        """Return what came, changed and went last; many of one commit as one.
+
+        Raises:
+            AiamlError: git is missing, or cannot read its repository.
+        """
+        known = self._history()
+        rows = list(islice(_rows(known), _LATELY))
+        told = self._told(known, [changes[0] for changes in rows])
+        return [
+            {**each, "text": None, "memories": len(changes)}
+            for each, changes in zip(told, rows, strict=True)
+        ]
+
+    def _history(self) -> History:
+        """Return what git knows, listed anew only when it has another commit."""
+        now = History(self._store.base)
+        if self._known is None or self._known.heads != now.heads:
+            self._known = now
+        return self._known
+
+    def _told(self, known: History, changes: list[Change]) -> Iterator[dict[str, Any]]:
+        texts = known.texts(each.after or each.before for each in changes)
+        for each in changes:
+            entry = each.after or each.before
+            text = texts.get(entry) if entry else None
+            memory = _memory(text)
+            yield {
+                **_fields(each),
+                "there": bool(self._store.stamp(each.name)),
+                "id": memory.id if memory else None,
+                "agent": memory.agent if memory else None,
+                "title": title(memory.content) if memory else each.name,
+                "text": text if memory else None,
+            }
+
+
+def _rows(known: History) -> Iterator[list[Change]]:
+    for changes in known.latest():
+        yield from [changes] if len(changes) > _MANY else [[each] for each in changes]
+
+
+def _fields(change: Change) -> dict[str, Any]:
+    time = change.commit.time
+    return {
+        "file": change.name,
+        "revision": change.commit.oid,
+        "time": None if time is None else datetime.fromtimestamp(time, timezone.utc).isoformat(),
+        "what": change.what,
+        "machine": None if change.arrived is False else change.commit.author,
+    }
+
+
+def _difference(before: str, after: str) -> list[str]:
+    """Return the lines of a unified difference, without its head."""
+    lines = unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=2)
+    return list(islice(lines, 2, None))
+
+
+def _memory(text: str | None) -> Memory | None:
+    with suppress(MalformedFile):
+        return parse(text) if text is not None else None
+    return None

@@ -1,0 +1,90 @@
+"""A memory as the page shows it: whole, or in few words, its title and some of its text."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from aiaml_server.memory import Memory, parse
+from aiaml_server.rendering.html import safe_html
+
+TITLE = 120  # characters
+EXCERPT = 240  # characters
+_LOOKED_AT = 4 * EXCERPT  # characters of the markdown; what is marked up has more than it shows
+_RULE = re.compile(r"[ \t]*(?:[-*_=|:+][ \t]*){3,}|[ \t]*(?:```|~~~).*")
+_LEAD = re.compile(
+    r"(?:[ \t]{0,8}(?:>|#{1,6}(?=[ \t])|[-*+](?=[ \t])|\d{1,9}[.)](?=[ \t])))+[ \t]*"
+)
+_MARKS = re.compile(r"\*\*|__|`+|~~")
+_CELLS = re.compile(r"[ \t]*\|[ \t]*")
+
+
+def head(name: str, memory: Memory) -> dict[str, Any]:
+    """Return what is said of a memory beside its text."""
+    return {
+        "file": name,
+        "id": memory.id,
+        "timestamp": memory.timestamp,
+        "agent": memory.agent,
+        "user": memory.user,
+        "topics": list(memory.topics),
+        "title": title(memory.content),
+    }
+
+
+def whole(name: str, text: str) -> dict[str, Any]:
+    """Return a memory rendered, and as its file's text.
+
+    Raises:
+        MalformedFile: the text is no memory's.
+    """
+    memory = parse(text)
+    return {
+        **head(name, memory),
+        "content": memory.content,
+        "html": safe_html(memory.content),
+        "text": text,
+        "version": version_of(text),
+    }
+
+
+def version_of(text: str) -> str:
+    """Return what a file's text is known by."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+# --- in few words ---------------------------------------------------------------------------------
+
+
+def title(content: str) -> str:
+    """Return the first line that says something, without its markup."""
+    lines = _lines(content[:_LOOKED_AT])
+    return _cut(next(iter(lines), ""), TITLE)
+
+
+def excerpt(content: str, keywords: Sequence[str]) -> str:
+    """Return some words of a memory: those below its title, or those around the first match."""
+    lower = content.lower()
+    places = (place for each in keywords if (place := lower.find(each)) >= 0)
+    first = min(places, default=0)
+    start = first - EXCERPT // 4 if first > EXCERPT // 2 else 0
+    words = " · ".join(_lines(content[start : start + _LOOKED_AT]))
+    if not start:
+        words = words.removeprefix(title(content)).removeprefix(" · ")
+    return f"{'…' * bool(start)}{_cut(words, EXCERPT)}"
+
+
+def _lines(markdown: str) -> list[str]:
+    """Return the lines that say something, as they are read aloud."""
+    found = []
+    for line in markdown.splitlines():
+        if not _RULE.fullmatch(line):
+            plain = _MARKS.sub("", line[lead.end() :] if (lead := _LEAD.match(line)) else line)
+            found.append(_CELLS.sub(" · ", " ".join(plain.split())).strip(" ·"))
+    return list(filter(None, found))
+
+
+def _cut(words: str, most: int) -> str:
+    return words if len(words) <= most else f"{words[: most - 1].rstrip()}…"

@@ -1,0 +1,117 @@
+"""A person's words put into a file, of which every other byte stays."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from typing import NamedTuple
+
+from aiaml_server.frontmatter import divide, entries, scalar
+from aiaml_server.memory import Memory, parse
+
+_LINE_END = re.compile(r"(\r\n|\r|\n)")
+_COMPARED = 4_000_000  # pairs of lines; beyond, what lies between the first and last change is new
+
+
+class Words(NamedTuple):
+    """What a person says of a memory, each field checked only where it was changed."""
+
+    agent: str
+    user: str
+    topics: tuple[str, ...]
+    content: str
+
+
+def with_line_ends(before: str, typed: str, around: str = "") -> str:
+    """Undo what a browser's text field does to line ends: it has line feeds alone.
+
+    A line that stands in both texts ends as it did; a new one as the line that it replaces, or as
+    most lines do. What was typed with a carriage return did not come from a text field and stays.
+
+    Args:
+        before: the text that was shown.
+        typed: what became of it.
+        around: the text that it is part of.
+    """
+    if "\r" in typed or "\r" not in before + around:
+        return typed
+    pieces = _LINE_END.split(before)
+    old, ends = pieces[::2], pieces[1::2]
+    new = typed.split("\n")
+    usual = Counter(_LINE_END.findall(around or before)).most_common(1)[0][0]
+    found = [usual] * len(new)
+    for first, last, start, stop in _kept(old, new):
+        found[start:stop] = [*ends, usual][first:last]
+    found[-1] = ""
+    return "".join(f"{line}{end}" for line, end in zip(new, found, strict=True))
+
+
+def _kept(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
+    """Yield from which lines to which those stand that are the same, or changed one by one."""
+    most = min(len(old), len(new))
+    head = next((n for n in range(most) if old[n] != new[n]), most)
+    tail = next((n for n in range(most - head) if old[-1 - n] != new[-1 - n]), most - head)
+    yield 0, head, 0, head
+    yield len(old) - tail, len(old), len(new) - tail, len(new)
+    before, after = old[head : len(old) - tail], new[head : len(new) - tail]
+    if len(before) * len(after) <= _COMPARED:
+        for tag, *at in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+            first, last, start, stop = (place + head for place in at)
+            if tag == "equal" or last - first == stop - start:
+                yield first, last, start, stop
+
+
+def with_words(text: str, words: Words) -> str:
+    """Return a memory's text with other words in it; only what differs is written anew.
+
+    Raises:
+        InvalidInput: a changed field breaks a rule of `remember`.
+        MalformedFile: the text is no memory's.
+    """
+    memory = parse(text)
+    content = with_line_ends(memory.content, words.content, text)
+    changed = {
+        name: value
+        for name, value in zip(("agent", "user", "topics"), words, strict=False)
+        if value != getattr(memory, name)
+    }
+    checked = Memory.new(
+        **{"agent": "a", "user": "u", "topics": ["t"], **changed},  # type: ignore[arg-type]
+        content=content if content != memory.content else "c",
+    )
+    head, body, line_end = divide(text)
+    at = len(text) - len(body)
+    start = text.index(head, text.index(line_end)) if head else at
+    new_head = _head(head, {name: _written(getattr(checked, name)) for name in changed})
+    new_body = body if content == memory.content else _body(body, memory.content, content, line_end)
+    return f"{text[:start]}{new_head}{text[start + len(head) : at]}{new_body}"
+
+
+def _written(value: str | Sequence[str]) -> str:
+    return scalar(value) if isinstance(value, str) else f"[{', '.join(map(scalar, value))}]"
+
+
+def _head(head: str, changed: dict[str, str]) -> str:
+    """Write some entries anew; blank lines behind them stay."""
+    lines, written, at = head.split("\n"), [], 0
+    for entry in entries(head):
+        own = lines[at : at + len(entry)]
+        at += len(entry)
+        key = entry[0].partition(":")[0].strip()
+        if key in changed:
+            rest = len(own)
+            while rest > 1 and not own[rest - 1].strip():
+                rest -= 1
+            own = [f"{key}: {changed[key]}{chr(13) * own[0].endswith(chr(13))}", *own[rest:]]
+        written += own
+    return "\n".join(written)
+
+
+def _body(body: str, before: str, after: str, line_end: str) -> str:
+    """Put another content where the one before stands."""
+    if not before:
+        return f"{line_end}{after}{line_end}"
+    first, _, last = body.partition(before)
+    return f"{first}{after}{last}"

@@ -1,0 +1,266 @@
+"""What `aiaml web` writes, undoes and tells as it happens, over HTTP and in the files."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aiaml_server import MemoryBank, Settings
+from aiaml_server.memory import parse
+from test_web import DOG, PYTHON, SAMPLES
+from web_process import HEADER, SECONDS, Answer, Web, one
+
+GIT = {"AIAML_ENABLE_SYNC": "true", "GIT_CONFIG_GLOBAL": os.devnull}
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    """The sample memories, for a test of its own."""
+    shutil.copytree(SAMPLES, tmp_path / "store")
+    return tmp_path / "store"
+
+
+def put(web: Web, name: str, text: str | dict[str, Any]) -> Answer:
+    """Edit a memory: its text as a text field sends it, or its fields."""
+    headers = {"If-Match": web.get(one(name))["version"]}
+    if isinstance(text, str):
+        return web.ask(one(name), "PUT", text.encode(), headers)
+    kind = {"Content-Type": "application/json"}
+    return web.ask(one(name), "PUT", json.dumps(text).encode(), {**headers, **kind})
+
+
+def post(web: Web, path: str, value: object) -> Answer:
+    """Send JSON."""
+    return web.ask(path, "POST", json.dumps(value).encode())
+
+
+# --- byte for byte --------------------------------------------------------------------------------
+
+HEAD = "---\nid: 3d4e5f6a\ntimestamp: 2026-06-20\nagent: gemini\nuser: marco\ntopics: [dog]\n---\n"
+LINE_ENDS = [
+    ("\nOne\r\ntwo\nthree\rfour\n", "two", "2", "\nOne\r\n2\nthree\rfour\n"),
+    ("\nOne\r\ntwo\nthree\rfour\n", "two\n", "two\nnew\n", "\nOne\r\ntwo\nnew\nthree\rfour\n"),
+    ("\nOne\r\ntwo\r\nthree\n", "two\n", "", "\nOne\r\nthree\n"),
+    ("\na\rb\rc\rd\re\n", "c", "x", "\na\rb\rx\rd\re\n"),
+    ("\nend\r\n", "end", "the end", "\nthe end\r\n"),
+    ("\nno end\r\nat all", "all", "any", "\nno end\r\nat any"),
+]
+
+
+@pytest.mark.parametrize("fields", [False, True])
+def test_an_edit_changes_no_other_byte(base: Path, fields: bool) -> None:
+    """Line ends of every kind stay, also beside the change, however it is typed."""
+    path = base / "files" / DOG
+    with Web(base) as web:
+        for body, find, typed, expected in LINE_ENDS:
+            path.write_bytes((HEAD + body).encode())
+            seen = web.get(one(DOG))
+            shown = seen["content" if fields else "text"].replace("\r\n", "\n").replace("\r", "\n")
+            head, mark, rest = shown.rpartition("---\n")
+            after = f"{head}{mark}{rest.replace(find, typed, 1)}"
+            words = {name: seen[name] for name in ("agent", "user", "topics")}
+            answer = put(web, DOG, {**words, "content": after} if fields else after)
+            assert answer.status == 200, answer
+            assert path.read_bytes() == (HEAD + expected).encode()
+
+
+def test_fields_are_written_where_they_differ(base: Path) -> None:
+    """Other entries, their order, their quotes and the body stay as they are."""
+    head = (
+        "---\r\nmood: [a, b]  # ours\r\nid: '3d4e5f6a'\r\ntopics:\r\n  - dog\r\n  - a b\r\n"
+        'timestamp: 2026-06-20\r\nagent: \r\nuser: "marco"\r\n\r\n---\r\n\r\n  Max \r\n'
+    )
+    path = base / "files" / DOG
+    wrong: dict[str, Any]
+    with Web(base) as web:
+        path.write_bytes(head.encode())
+        seen = web.get(one(DOG))
+        words = {name: seen[name] for name in ("agent", "user", "topics", "content")}
+        assert put(web, DOG, words).status == 200
+        assert path.read_bytes() == head.encode()
+        changed = {**words, "user": "yes", "content": "Max\nbarks"}
+        assert put(web, DOG, changed).status == 200
+        expected = head.replace('"marco"', '"yes"').replace("Max", "Max\r\nbarks")
+        assert path.read_bytes() == expected.encode()
+        assert put(web, DOG, {**changed, "topics": ["dog", "noise"]}).status == 200
+        memory = parse(path.read_bytes().decode())
+        assert (memory.topics, memory.user, memory.extra) == (
+            ("dog", "noise"), "yes", ("mood: [a, b]  # ours",)
+        )  # fmt: skip
+        for wrong in ({"user": " "}, {"topics": []}, {"content": 3}, {"topics": [1]}):
+            answer = put(web, DOG, {**changed, **wrong})
+            assert (answer.status, next(iter(wrong)) in answer.json()["error"]) == (400, True)
+        assert put(web, DOG, "x").status == 422
+    assert parse(path.read_bytes().decode()) == memory
+
+
+# --- new, forgotten, brought back -----------------------------------------------------------------
+
+
+def test_a_new_memory_is_stored(base: Path) -> None:
+    """By the rules of `remember`, and found at once."""
+    said = {"agent": "marco", "user": "marco", "topics": ["quince"], "content": "Jelly\nset"}
+    with Web(base) as web:
+        answer = post(web, "/api/memories", said)
+        assert (answer.status, answer.json()["secret"]) == (201, "")
+        assert web.get("/api/memories?q=jelly")["memories"][0]["title"] == "Jelly"
+        for wrong, field in (({"topics": []}, "topics"), ({"content": " "}, "content")):
+            refused = post(web, "/api/memories", {**said, **wrong})
+            assert (refused.status, refused.json()["error"].split(":")[0]) == (400, field)
+        for body in (b"", b"[]", b"{", b'{"content": "\\ud800"}'):
+            assert web.ask("/api/memories", "POST", body).status == 400
+    assert (base / "files" / answer.json()["file"]).read_text().endswith("Jelly\nset\n")
+
+
+@pytest.mark.parametrize("environ", [{}, GIT])
+def test_what_is_forgotten_comes_back_as_it_was(base: Path, environ: dict[str, str]) -> None:
+    """Several at once, with the text that the page kept, byte for byte."""
+    before = {path.name: path.read_bytes() for path in (base / "files").glob("*.md")}
+    with Web(base, **environ) as web:
+        answer = post(web, "/api/forget", [DOG, PYTHON]).json()
+        assert answer["kept"] is bool(environ)
+        assert {path.name for path in (base / "files").glob("*.md")} == set(before) - {DOG, PYTHON}
+        assert post(web, "/api/forget", [DOG]).status == 404
+        if environ:
+            gone = web.get("/api/forgotten")
+            assert {each["file"] for each in gone} == {DOG, PYTHON}
+        assert post(web, "/api/restore", answer["forgotten"]).status == 200
+        outside = {"../x.md": before[DOG].decode()}
+        for wrong in ('{"a.md": "no memory"}', f'{{"{DOG}": 3}}', json.dumps(outside), "[]"):
+            assert web.ask("/api/restore", "POST", wrong.encode()).status in (400, 404, 422)
+    assert {path.name: path.read_bytes() for path in (base / "files").glob("*.md")} == before
+
+
+def test_versions_are_shown_with_differences_and_come_back(base: Path) -> None:
+    """The newest first; what git does not have is never replaced."""
+    first = (base / "files" / DOG).read_text()
+    with Web(base, **GIT) as web:
+        assert put(web, DOG, first.replace("chicken", "beef")).status == 200
+        versions = web.get(f"{one(DOG)}/history")
+        assert [each["what"] for each in versions] == ["Updated", "Added"]
+        assert "+Marco's dog Max is allergic to beef." in versions[0]["difference"]
+        assert versions[1]["text"] == first
+        assert post(web, "/api/restore", {DOG: first}).status == 200
+        assert (base / "files" / DOG).read_text() == first
+        lately = web.get("/api/lately")
+        assert {each["what"] for each in lately} <= {"Added", "Updated"} and lately
+        assert all(each["machine"] is None for each in lately)
+    with Web(base) as web:
+        assert put(web, DOG, first.replace("chicken", "fish")).status == 200
+        assert post(web, "/api/restore", {DOG: first}).status == 503
+    assert "fish" in (base / "files" / DOG).read_text()
+
+
+def test_without_git_there_is_no_past(base: Path) -> None:
+    """Which is an empty answer, no error."""
+    with Web(base) as web:
+        assert web.get("/api/lately") == web.get("/api/forgotten") == []
+        assert web.get(f"{one(DOG)}/history") == []
+
+
+def test_a_selection_is_exported_as_aiaml_export_writes_it(base: Path, tmp_path: Path) -> None:
+    """Line by line the same."""
+    with Web(base) as web:
+        lines = post(web, "/api/export", [DOG]).json()["lines"]
+    export = [
+        sys.executable,
+        "-m",
+        "aiaml_server",
+        "export",
+        "--to",
+        str(tmp_path / "all.jsonl"),
+    ]
+    subprocess.run(
+        export,
+        check=True,
+        capture_output=True,
+        env={**os.environ, "AIAML_MEMORY_DIR": str(base), "AIAML_ENABLE_SYNC": "false"},
+    )
+    assert lines in (tmp_path / "all.jsonl").read_text(encoding="utf-8")
+
+
+# --- told as it happens ---------------------------------------------------------------------------
+
+
+@contextmanager
+def listening(web: Web, **headers: str | None) -> Iterator[http.client.HTTPResponse]:
+    """Hold the stream of events inside the `with`."""
+    connection = http.client.HTTPConnection("127.0.0.1", web.port, timeout=SECONDS)
+    wanted = {HEADER: web.token, **headers}
+    try:
+        connection.request("GET", "/api/events", headers={k: v for k, v in wanted.items() if v})
+        yield connection.getresponse()
+    finally:
+        connection.close()
+
+
+def told(stream: http.client.HTTPResponse) -> Any:
+    """Return the next event."""
+    while not (line := stream.readline()).startswith(b"data: "):
+        assert line, "the stream ended"
+    return json.loads(line.removeprefix(b"data: "))
+
+
+def test_what_others_do_is_told(base: Path) -> None:
+    """Stored, edited by a program, deleted: an event each, to whoever has the token."""
+    with Web(base) as web:
+        with listening(web) as stream:
+            assert stream.headers["content-type"].startswith("text/event-stream")
+            memories, status = told(stream)
+            bank = MemoryBank(Settings(base, sync=False))
+            name = bank.remember("codex", "marco", ["t"], "Quince.").file_name
+            assert told(stream)[0] > memories
+            text = bank.store.text(name)
+            bank.close()
+            time.sleep(1.1)  # longer than two looks: what is told from here on is the edit
+            (base / "files" / name).write_text(text.replace("Quince", "Pear"))
+            assert told(stream)[0] > memories + 1
+            (base / ".sync-status.json").write_text("{}")
+            while told(stream)[1] == status:
+                pass
+        with listening(web, **{HEADER: None}) as refused:
+            assert refused.status == 403
+        with listening(web, Origin="https://evil.example") as refused:
+            assert refused.status == 403
+
+
+def test_few_streams_are_held_and_none_hinders_the_end(base: Path) -> None:
+    """A fifth is refused; those who left are forgotten; a signal ends all at once."""
+    with Web(base) as web, listening(web) as a, listening(web) as b, listening(web) as c:
+        for each in (a, b, c):
+            told(each)
+        with listening(web) as d:
+            told(d)
+            with listening(web) as fifth:
+                assert fifth.status == 503
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            with listening(web) as again:
+                if again.status == 200:
+                    break
+            time.sleep(0.2)
+        assert again.status == 200
+        started = time.monotonic()
+        assert web.end() == 0
+        assert time.monotonic() - started < 5
+
+
+def test_a_stream_is_a_visit_until_it_is_closed(base: Path) -> None:
+    """Whoever looks is there; afterwards it ends by itself."""
+    web = Web(base, "--idle", "0.02")  # 1.2 s
+    with listening(web) as stream:
+        told(stream)
+        time.sleep(2.5)
+        assert web.process.poll() is None
+    assert web.ended() == 0
