@@ -9,9 +9,11 @@ import sys
 import time
 from pathlib import Path
 
+import click
 import pytest
 
 from aiaml_server import InvalidSetting, Settings, __version__
+from aiaml_server.cli import app, misuse
 from client import SERVER, Client
 
 
@@ -48,6 +50,22 @@ def test_an_unknown_word_is_named() -> None:
     assert done.stderr == (
         "aiaml: there is no verb 'serv', but 'serve'; `aiaml --help` tells more\n"
     )
+
+
+def test_the_list_of_verbs_says_what_each_says_of_itself() -> None:
+    """The list is written down, so that `--help` imports none of them."""
+    context = click.Context(app.aiaml)
+    names = app.aiaml.list_commands(context)
+    own = {name: app.aiaml.get_command(context, name).get_short_help_str(200) for name in names}
+    assert own == app.SUMMARIES
+
+
+def test_what_other_programs_call_a_verb_is_answered_with_ours() -> None:
+    """Each synonym is of a verb that there is, and is none itself."""
+    assert set(misuse.SYNONYMS.values()) <= set(app.VERBS)
+    assert not set(misuse.SYNONYMS) & set(app.VERBS)
+    assert misuse.no_verb("rm", app.VERBS) == "there is no verb 'rm', but 'forget'"
+    assert misuse.no_verb("xyzzy", app.VERBS) == "there is no verb 'xyzzy'"
 
 
 BAD = {

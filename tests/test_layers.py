@@ -179,6 +179,38 @@ def test_no_verb_but_those_that_speak_mcp_imports_the_sdk(line: str, tmp_path: P
     assert re.search(r"^[01] \[\]$", done.stderr, re.MULTILINE), done.stderr
 
 
+@pytest.mark.parametrize(
+    ("line", "needless"),
+    [
+        ("--help", "bank index memory sync exchange clients web rendering cli.show"),
+        ("--version", "bank index memory sync exchange clients doctor web rendering"),
+        ("where", "bank index store"),
+        ("status", "bank index cli.show cli.keep_local"),
+        ("log", "bank index cli.show"),
+        ("list", "cli.history sync.repository rendering.terminal toolsets.sessions sync.forms"),
+    ],
+)  # fmt: skip
+def test_a_verb_imports_only_what_it_uses(line: str, needless: str, tmp_path: Path) -> None:
+    """Half of a start is importing; nor is OpenSSL light, or the metadata of packages."""
+    script = (
+        "import sys; from aiaml_server.cli import main; code = main(sys.argv[1:]); "
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, *line.split()],
+        env={**os.environ, "AIAML_MEMORY_DIR": str(tmp_path / "store"), "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = set(done.stderr.splitlines()[-1].split())
+    heavy = {"importlib.metadata", "email", "difflib", *([] if line in GIT else ["_hashlib"])}
+    assert found & {*(f"aiaml_server.{each}" for each in needless.split()), *heavy} == set()
+
+
+GIT = ("status", "log")
+
+
 def test_no_private_name_of_the_sdk_is_used() -> None:
     """Not of the SDK's objects, which `server.py` and `stdio.py` handle, nor of its modules."""
     for name in ("server.py", "stdio.py", "tools.py", "toolset.py"):

@@ -15,10 +15,11 @@ from email.message import Message
 from email.parser import BytesParser
 from pathlib import Path
 
+import click
 import pytest
 
 from aiaml_server import __version__, settings, toolsets
-from aiaml_server.cli.app import VERBS, epilog
+from aiaml_server.cli.app import VERBS, aiaml
 from client import Client
 
 ROOT = Path(__file__).parent.parent
@@ -380,8 +381,9 @@ def test_documents_and_program_name_the_same_variables() -> None:
     """Every variable in the documents exists, and the reverse."""
     real = {each.name for each in (*settings.VARIABLES, toolsets.VARIABLE)}
     assert set(re.findall(r"AIAML_\w+", readme())) == real
-    assert set(re.findall(r"AIAML_\w+", epilog())) == real
-    assert set(settings.LOG_LEVELS) <= set(re.findall(r"\w+", epilog()))
+    told = aiaml.get_help(click.Context(aiaml))
+    assert set(re.findall(r"AIAML_\w+", told)) == real
+    assert set(settings.LOG_LEVELS) <= set(re.findall(r"\w+", told))
 
 
 def test_links_in_documents_lead_somewhere() -> None:

@@ -442,24 +442,51 @@ class Lock:
 
 def _acquire(stream: FileIO, path: Path, deadline: float) -> tuple[bool, OSError | None]:
     """Return whether the lock is held, and why it never can be, if that is so."""
-    import portalocker  # noqa: PLC0415 (20 ms that a server which never writes does not pay)
-
     while True:
+        try:
+            if _locked(stream):
+                return True, None
+        except OSError as error:
+            log.warning("Cannot lock %s: %s", path, error)
+            return False, OSError(errno.ENOTSUP, f"files cannot be locked ({error})", str(path))
+        if time.monotonic() >= deadline:
+            return False, None
+        time.sleep(_POLL_SECONDS)
+
+
+def _locked(stream: FileIO) -> bool:
+    """Lock a file, unless another process has; say whether it is locked by us.
+
+    Raises:
+        OSError: files cannot be locked there.
+    """
+    if sys.platform == "win32":
+        import portalocker  # noqa: PLC0415 (imports importlib.metadata: 20 ms)
+
         try:
             portalocker.lock(stream, portalocker.LOCK_EX | portalocker.LOCK_NB)
         except portalocker.AlreadyLocked:
-            if time.monotonic() >= deadline:
-                return False, None
-            time.sleep(_POLL_SECONDS)
+            return False
         except portalocker.LockException as error:
-            log.warning("Cannot lock %s: %s", path, error)
-            return False, OSError(errno.ENOTSUP, f"files cannot be locked ({error})", str(path))
-        else:
-            return True, None
+            raise OSError(errno.ENOTSUP, str(error)) from error
+        return True
+    import fcntl  # noqa: PLC0415 (not there on Windows)
+
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
 
 
 def _release(stream: FileIO) -> None:
-    import portalocker  # noqa: PLC0415
+    if sys.platform == "win32":
+        import portalocker  # noqa: PLC0415
 
-    with suppress(OSError, portalocker.LockException):
-        portalocker.unlock(stream)
+        with suppress(OSError, portalocker.LockException):
+            portalocker.unlock(stream)
+    else:
+        import fcntl  # noqa: PLC0415
+
+        with suppress(OSError):
+            fcntl.flock(stream, fcntl.LOCK_UN)

@@ -60,8 +60,7 @@ class Answer(NamedTuple):
     notes: Sequence[str] = ()
 
 
-@dataclass(frozen=True)
-class Tool:
+class Tool(NamedTuple):
     """One tool.
 
     Attributes:
@@ -97,8 +96,7 @@ class Tool:
     lenient: bool = False
 
 
-@dataclass(frozen=True)
-class Resource:
+class Resource(NamedTuple):
     """Something that a client can read by its address.
 
     Attributes:
@@ -127,8 +125,7 @@ class Argument(NamedTuple):
     required: bool = False
 
 
-@dataclass(frozen=True)
-class Prompt:
+class Prompt(NamedTuple):
     """A text that a person can have put before the model.
 
     Attributes:
@@ -156,8 +153,7 @@ def nothing_to_open(_changed: Changed) -> Iterator[None]:
     yield
 
 
-@dataclass(frozen=True)
-class Toolset:
+class Toolset(NamedTuple):
     """What the server serves of one memory system.
 
     Attributes:
@@ -181,8 +177,7 @@ class Toolset:
 Level = Literal["ok", "warning", "error"]
 
 
-@dataclass(frozen=True)
-class Fix:
+class Fix(NamedTuple):
     """Something safe that mends what was found.
 
     Attributes:

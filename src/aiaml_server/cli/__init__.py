@@ -28,9 +28,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         gc.set_threshold(_ALLOCATIONS)
         from .app import run  # noqa: PLC0415 (serving needs no click)
 
-        return run(words)
+        code = run(words)
     except KeyboardInterrupt:  # while modules are imported
         return 130
+    gc.freeze()  # what is there was needed to the end: looking for garbage finds none
+    return code
 
 
 def memory_server() -> int:

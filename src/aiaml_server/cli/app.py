@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-import textwrap
-import traceback
 from collections.abc import Sequence
 from contextlib import suppress
-from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 
@@ -28,6 +25,7 @@ from aiaml_server.terminal import (
     note,
     out,
     take_streams,
+    width,
     wrapped,
 )
 from aiaml_server.toolset import at
@@ -48,31 +46,14 @@ Examples:
   aiaml doctor                        whether all is well, and what to do
 """
 
-EXIT_CODES = """\
-Exit codes:
-  0    done
-  1    nothing found, or not wanted after all
-  2    wrong usage or setting
-  3    a disk, git or a file refused
-  130  Ctrl-C
-  141  whoever read the output went away
-"""
-
-
-def epilog() -> str:
-    """Return what `--help` ends with: every setting, every exit code."""
-    width = max(len(each.name) for each in SETTINGS) + 4
-    lines = [
-        textwrap.fill(
-            f"{each.help}; default {each.default}" if each.default else each.help,
-            80,
-            initial_indent=f"  {each.name}".ljust(width),
-            subsequent_indent=" " * width,
-        )
-        for each in SETTINGS
-    ]
-    settings = "\n".join(["Settings (environment variables):", *lines])
-    return f"\b\n{settings}\n\n\b\n{EXIT_CODES}"
+EXIT_CODES = {
+    "0": "done",
+    "1": "nothing found, or not wanted after all",
+    "2": "wrong usage or setting",
+    "3": "a disk, git or a file refused",
+    "130": "Ctrl-C",
+    "141": "whoever read the output went away",
+}
 
 
 VERBS = {
@@ -101,8 +82,45 @@ VERBS = {
     "completion": "completion:completion",
     "demo": "serve:demo_verb",
     "serve": "serve:serve_verb",
+    "version": "app:version",
+    "help": "app:help_",
 }
 """Each verb, in the order that `--help` has them, and where it is: imported only when used."""
+
+SUMMARIES = {
+    "list": "List memories, newest first.",
+    "show": "Show memories whole, their markdown rendered.",
+    "search": "Find memories as agents do: with the answer of `think`.",
+    "topics": "List the topics, the most frequent first.",
+    "stats": "Count memories by agent, user, topic and month.",
+    "remember": "Store a memory of your own, for every agent to find.",
+    "edit": "Change a memory's file in your editor ($VISUAL, $EDITOR).",
+    "forget": "Delete memories, after showing them and asking.",
+    "web": "See, search, edit and forget memories in the browser.",
+    "history": "Show every version that a memory has had, newest first.",
+    "restore": "Bring back an earlier version, or a forgotten memory.",
+    "log": "Show what came, changed and went lately, and from where.",
+    "status": "Show how sync stands, and what to do where it fails.",
+    "sync": "Commit what is new now, and exchange it with the remote.",
+    "keep-local": "Keep memories on this computer: in no commit from now on.",
+    "doctor": "Check everything, and say what to do.",
+    "where": "Show every place and every setting in use.",
+    "toolsets": "List the toolsets that can be served, each with its tools.",
+    "import": "Bring in memories and notes from other systems.",
+    "export": "Write memories to one file, to keep, to read or to take along.",
+    "install": "Connect AI clients, by an entry in their configuration files.",
+    "uninstall": "Take the entry out of AI clients' files again.",
+    "completion": "Print what makes a shell complete with the Tab key.",
+    "demo": "Watch the tools at work, in a throw-away place.",
+    "serve": "Serve one MCP client on standard input and output.",
+    "version": "Show the version, as `--version` does.",
+    "help": "Show what a verb does, as its `--help` does.",
+    "sessions": "Read and check the session logs that repositories keep.",
+    "compartments": "Read and clear what agents keep of runs, sessions and plans.",
+    "citations": "Search, save and verify the memories of a code base.",
+    "semantic": "Look after memories found by meaning, and their model.",
+}
+"""What `--help` says of each verb, without importing it; the verb itself says the same."""
 
 
 class Verbs(click.Group):
@@ -113,21 +131,47 @@ class Verbs(click.Group):
         return [*VERBS, *_groups()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
-        """Return a verb; a wrong name is answered with the nearest."""
-        if cmd_name in (groups := _groups()):
-            group: click.Command = at(groups[cmd_name])
-            if (door := toolsets.door(cmd_name)).hooks and isinstance(group, click.Group):
-                from .hooks import add  # noqa: PLC0415 (the other toolsets have none)
+        """Return a verb; a wrong name is answered with the one that was meant."""
+        if cmd_name in VERBS:
+            module, _, function = VERBS[cmd_name].partition(":")
+            verb: click.Command = getattr(import_module(f".{module}", __package__), function)
+            return verb
+        groups = _groups()
+        if cmd_name not in groups:
+            from .misuse import no_verb  # noqa: PLC0415 (hardly ever needed)
 
-                add(group, door)
-            return group
-        if cmd_name not in VERBS:
-            near = get_close_matches(cmd_name, [*VERBS, *groups], 1)
-            hint = f", but {near[0]!r}" if near else ""
-            raise click.UsageError(f"there is no verb {cmd_name!r}{hint}", ctx)
-        module, _, function = VERBS[cmd_name].partition(":")
-        verb: click.Command = getattr(import_module(f".{module}", __package__), function)
-        return verb
+            raise click.UsageError(no_verb(cmd_name, [*VERBS, *groups]), ctx)
+        group: click.Command = at(groups[cmd_name])
+        if (door := toolsets.door(cmd_name)).hooks and isinstance(group, click.Group):
+            from .hooks import add  # noqa: PLC0415 (the other toolsets have none)
+
+            add(group, door)
+        return group
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of verbs, each with its sentence."""
+        with formatter.section("Verbs"):
+            formatter.write_dl(
+                [(name, self._summary(ctx, name)) for name in self.list_commands(ctx)]
+            )
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write every setting and every exit code."""
+        with formatter.section("Settings (environment variables)"):
+            formatter.write_dl(
+                [
+                    (
+                        each.name,
+                        f"{each.help}; default {each.default}" if each.default else each.help,
+                    )
+                    for each in SETTINGS
+                ]
+            )
+        with formatter.section("Exit codes"):
+            formatter.write_dl(list(EXIT_CODES.items()))
+
+    def _summary(self, ctx: click.Context, name: str) -> str:
+        return SUMMARIES.get(name) or self.get_command(ctx, name).get_short_help_str(200)
 
 
 def _groups() -> dict[str, str]:
@@ -139,10 +183,11 @@ def _groups() -> dict[str, str]:
     cls=Verbs,
     name="aiaml",
     help=HELP,
-    epilog=epilog(),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.version_option(__version__, prog_name="aiaml-server", message="%(prog)s %(version)s")
+@click.version_option(
+    __version__, "--version", "-V", prog_name="aiaml-server", message="%(prog)s %(version)s"
+)
 @click.option(
     toolsets.OPTION,
     "names",
@@ -157,6 +202,34 @@ def aiaml(context: click.Context, names: tuple[str, ...]) -> None:
     if names and context.invoked_subcommand not in ("serve", "demo"):
         raise click.UsageError(f"{toolsets.OPTION} goes with serve and demo")
     context.obj = names
+
+
+@click.command("help")
+@click.argument("words", metavar="[VERB]...", nargs=-1)
+@click.pass_context
+def help_(context: click.Context, words: Sequence[str]) -> None:
+    """Show what a verb does, as its `--help` does.
+
+    \b
+    Examples:
+      aiaml help
+      aiaml help search
+      aiaml help sessions check
+    """
+    asked = context.find_root()
+    for word in words:
+        group = asked.command
+        verb = group.get_command(asked, word) if isinstance(group, click.Group) else None
+        if not verb:
+            raise click.UsageError(f"there is no verb {' '.join(words)!r}", asked)
+        asked = click.Context(verb, asked, word)
+    out(asked.get_help())
+
+
+@click.command("version")
+def version() -> None:
+    """Show the version, as `--version` does."""
+    out(f"aiaml-server {__version__}")
 
 
 def run(words: Sequence[str]) -> int:
@@ -183,6 +256,7 @@ def _run(name: str, words: Sequence[str]) -> int:
             list(words) or ["--help"],
             prog_name=name,
             standalone_mode=False,
+            terminal_width=min(width(), 100) - 2,  # click's own never goes below 50
             color=False if plain else None,
         )
     except (KeyboardInterrupt, click.Abort):
@@ -208,8 +282,9 @@ def _misused(name: str, error: click.ClickException) -> int:
         out(error.format_message())
         return DONE
     path = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else name
-    say = " ".join(error.format_message().split()).rstrip(".?")
-    _complain(name, f"{say}; `{path} --help` tells more")
+    from .misuse import in_our_words  # noqa: PLC0415 (hardly ever needed)
+
+    _complain(name, f"{in_our_words(error)}; `{path} --help` tells more")
     return USAGE
 
 
@@ -229,7 +304,9 @@ def _complain(name: str, sentence: object) -> None:
 def _mistake(name: str, error: Exception) -> int:
     """Say that the program failed where it should not have, and where to report that."""
     if os.environ.get("AIAML_LOG_LEVEL", "").upper() == "DEBUG":
-        note("".join(traceback.format_exception(error)).rstrip())
+        from traceback import format_exception  # noqa: PLC0415 (hardly ever needed)
+
+        note("".join(format_exception(error)).rstrip())
     what = f"{type(error).__name__}: {error}".removesuffix(": ")
     told = "please report it, with what the same command shows under AIAML_LOG_LEVEL=DEBUG"
     _complain(name, f"a mistake in the program itself: {what}; {told}")

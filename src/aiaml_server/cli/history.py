@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from aiaml_server.bank import SHORTEST_ID, MemoryBank
 from aiaml_server.cli.context import opened, settings
 from aiaml_server.errors import InvalidInput, MalformedFile
 from aiaml_server.filters import Filter
@@ -38,9 +37,8 @@ from aiaml_server.terminal import (
     yes,
 )
 
-from .show import print_lines
-
 if TYPE_CHECKING:
+    from aiaml_server.bank import MemoryBank
     from aiaml_server.sync.history import Change, History
     from aiaml_server.sync.union import Entry
 
@@ -150,6 +148,8 @@ def restore(memory_id: str | None, at: str | None, since: str | None, yes: bool)
 
 def _restore_forgotten(since: str, *, yes: bool) -> None:
     """Bring back every memory that was forgotten since then, on any machine."""
+    from .show import print_lines  # noqa: PLC0415 (nothing else here lists memories)
+
     start = _start(since)
     with opened() as bank:
         bank.commit()  # so that git knows of what was just deleted
@@ -381,6 +381,8 @@ class Past:
 
 
 def _is_meant(name: str, identity: str, *, exact: bool) -> bool:
+    from aiaml_server.bank import SHORTEST_ID  # noqa: PLC0415 (`log` opens no bank)
+
     if name == identity:
         return True
     own = _id_of(name).lower()

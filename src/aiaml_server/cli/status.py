@@ -37,8 +37,6 @@ from aiaml_server.terminal import (
     plural,
 )
 
-from .keep_local import release
-
 if TYPE_CHECKING:
     from aiaml_server.sync.repository import Missing
     from aiaml_server.sync.survey import Survey
@@ -268,6 +266,8 @@ def sync(forget: bool, bring_back: bool, ids: tuple[str, ...]) -> None:
     if not setting.sync:
         raise Ended(f"{_OFF[0].lower()}{_OFF[1:]}. {_TURN_ON}", USAGE)
     if ids:
+        from .keep_local import release  # noqa: PLC0415 (hardly ever needed)
+
         release(setting, ids)
     missing: Missing = "forget" if forget else "bring back" if bring_back else ""
     # What a round puts into a server's log is told by the verb in its own words.

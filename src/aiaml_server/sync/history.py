@@ -131,8 +131,8 @@ class History:
         answer = self._repository.git.run("cat-file", "--batch-check=%(objectsize)", stdin=names)
         sizes = zip(asked, answer.splitlines(), strict=True)
         whole = [entry for entry, size in sizes if size.isdigit() and int(size) <= MAX_FILE]
-        blobs = self._repository.blobs(whole)
-        return {entry: data.decode("utf-8", "surrogateescape") for entry, data in blobs.items()}
+        blobs = self._repository.objects([entry.oid for entry in whole])
+        return {entry: blobs[entry.oid].decode("utf-8", "surrogateescape") for entry in whole}
 
     def commit(self, revision: str) -> str:
         """Return the commit that git understands by `revision`; empty where there is none."""

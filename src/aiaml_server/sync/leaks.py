@@ -10,8 +10,6 @@ looked for first, and at each of them a form is tried that has an upper bound.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -159,7 +157,9 @@ def looks_random(text: bytes) -> bool:
     lowered = text[:100].lower()  # in long ones chance writes words, too
     if any(word in lowered for word in _EXAMPLES):
         return False
-    if hashlib.sha256(text).hexdigest()[:16] in _PUBLISHED:
+    from hashlib import sha256  # noqa: PLC0415 (loads OpenSSL; hardly ever needed)
+
+    if sha256(text).hexdigest()[:16] in _PUBLISHED:
         return False
     return not (_repeats(text) or _is_wordy(text)) and _is_mixed(re.sub(rb"\W", b"", text))
 
@@ -190,7 +190,9 @@ def _is_mixed(text: bytes) -> bool:
 def _has_claims(match: re.Match[bytes]) -> bool:
     """Whether a token claims something of somebody, other than the well-known John Doe."""
     payload, _, signature = match[1].partition(b".")
-    claims = base64.urlsafe_b64decode(payload[: len(payload) // 4 * 4])
+    from base64 import urlsafe_b64decode  # noqa: PLC0415 (hardly ever needed)
+
+    claims = urlsafe_b64decode(payload[: len(payload) // 4 * 4])
     return not re.search(rb"John Doe|1234567890|example", claims) and looks_random(signature)
 
 

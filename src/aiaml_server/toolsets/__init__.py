@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from importlib import import_module
 from importlib.util import find_spec
 
@@ -53,6 +52,8 @@ def known(said_by: str, value: str) -> tuple[str, ...]:
     wanted = [word for word in (each.strip().lower() for each in value.split(",")) if word]
     for word in wanted:
         if word not in NAMES:
+            from difflib import get_close_matches  # noqa: PLC0415 (hardly ever needed)
+
             near = get_close_matches(word, NAMES, 1)
             hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(NAMES)}"
             raise InvalidSetting(said_by, f"names {word!r}, and there is no such toolset{hint}")
