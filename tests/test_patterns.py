@@ -103,7 +103,7 @@ def test_all_expressions_are_collected() -> None:
         "aiaml_server.clients.toml._HEADER finditer",
         "aiaml_server.tokens._TERM findall",
     } <= where
-    assert any(use.where.startswith("aiaml_server.sync.address: re.search") for use in USES)
+    assert any(use.where.startswith("aiaml_server.doctor.syncing: re.match") for use in USES)
 
 
 # --- the frontmatter ------------------------------------------------------------------------------

@@ -431,12 +431,17 @@ class Lock:
                 stream.close()
 
     def _marked(self, stream: FileIO) -> bool:
-        """Say whether the mark is ours, and make it ours."""
+        """Say whether the mark is ours, and make it ours.
+
+        A file that has another name as well, or holds more than a mark, may be somebody else's.
+        """
         with suppress(OSError):
             if stream.read(len(self._mark)) == self._mark:
                 return True
-            stream.seek(0)
-            stream.write(self._mark)
+            status = os.fstat(stream.fileno())
+            if status.st_nlink == 1 and status.st_size in (0, len(self._mark)):
+                stream.seek(0)
+                stream.write(self._mark)
         return False
 
 

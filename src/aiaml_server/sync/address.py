@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from aiaml_server.files import read_own
+from aiaml_server.files import check_own, read_own, remove_own
 
 _MOST = 1024 * 1024  # bytes of the file that has the address
+_URL = re.compile(r'^\turl = "([^"\\]*(?:\\.[^"\\]*)*)"$', re.MULTILINE)
+_ESCAPED = re.compile(r"\\(.)")
 
 
 def section(url: str) -> str:
@@ -20,11 +22,26 @@ def remembered(base: Path) -> str:
     """Return the address that was last used for a base directory; empty where there is none."""
     try:
         _, common = git_directories(base)
-        text = read_own(common / "aiaml" / "remote", _MOST).decode()
+        return _address_in(read_own(common / "aiaml" / "remote", _MOST))
     except (OSError, ValueError):
         return ""
-    quoted = re.search(r'^\turl = "([^"\\]*(?:\\.[^"\\]*)*)"$', text, re.MULTILINE)
-    return re.sub(r"\\(.)", r"\1", quoted[1]) if quoted else ""
+
+
+def clear(path: Path) -> None:
+    """Remove the file if it is none of ours any more: git does nothing where it cannot read it.
+
+    Raises:
+        NotOurs: it is no file, or larger than ours could be.
+    """
+    if check_own(path):
+        data = read_own(path, _MOST)
+        if section(_address_in(data)).encode() != data:
+            remove_own(path)
+
+
+def _address_in(data: bytes) -> str:
+    quoted = _URL.search(data.decode("utf-8", "replace"))
+    return _ESCAPED.sub(r"\1", quoted[1]) if quoted else ""
 
 
 def git_directories(base: Path) -> tuple[Path, Path]:

@@ -26,8 +26,7 @@ from aiaml_server.files import (
     replace_atomic,
 )
 
-from . import asked, stream
-from .address import git_directories
+from . import address, asked, stream
 from .checkout import BRANCH, MAIN, Checkout, Difference, changes, empty_tree, tree
 from .command import Git, GitFailed
 from .disk import Disk, Objection, in_chunks, listing
@@ -215,7 +214,7 @@ class Repository:
         """Name the repository, so that git looks for no other; say whether there is one."""
         if not (self.base / ".git").exists():
             return False
-        self.directory, self.common = git_directories(self.base)
+        self.directory, self.common = address.git_directories(self.base)
         self._check_files()
         self.git.variables["GIT_DIR"] = str(self.directory)
         self.git.variables["GIT_WORK_TREE"] = str(self.base)
@@ -234,8 +233,9 @@ class Repository:
             for name in names:
                 check_end(directory / name)
         if check_own(self.common / "aiaml", directory=True):
-            for name in ("HEAD", "config", "remote"):
+            for name in ("HEAD", "config"):
                 check_own(self.common / "aiaml" / name)
+            address.clear(self.common / "aiaml" / "remote")
 
     def _adopt(self) -> None:
         """Find it, and have bytes kept as they are."""
