@@ -22,8 +22,10 @@ from aiaml_server.terminal import (
     REFUSED,
     USAGE,
     Ended,
+    as_json,
     note,
     out,
+    out_json,
     take_streams,
     width,
     wrapped,
@@ -227,9 +229,19 @@ def help_(context: click.Context, words: Sequence[str]) -> None:
 
 
 @click.command("version")
-def version() -> None:
-    """Show the version, as `--version` does."""
-    out(f"aiaml-server {__version__}")
+@as_json
+def version(json: bool) -> None:
+    """Show the version, as `--version` does.
+
+    \b
+    Examples:
+      aiaml version
+      aiaml version --json
+    """
+    if json:
+        out_json({"version": __version__})
+    else:
+        out(f"aiaml-server {__version__}")
 
 
 def run(words: Sequence[str]) -> int:
