@@ -120,6 +120,7 @@ def _printed(command: str, home: Path) -> str:
             "AIAML_MEMORY_DIR": str(home / "store"),
             "AIAML_ENABLE_SYNC": "false",
             "COLUMNS": str(_COLUMNS),
+            "FORCE_TTY": "1",
             "NO_COLOR": "",
             "FORCE_COLOR": "1",
             "TERM": "xterm-256color",

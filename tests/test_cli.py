@@ -333,7 +333,8 @@ def test_a_page_beyond_all_bounds_is_a_page(tmp_path: Path) -> None:
     assert run("remember", "some text", "-t", "x", **env).returncode == 0
     assert "some text" in run("list", "-n", "9" * 20, **env).stdout
     done = run("list", "-p", "9" * 20, **env)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "There is no such page.\n")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "aiaml: there is no such page\n"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no such signals")

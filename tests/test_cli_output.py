@@ -351,7 +351,7 @@ def broken(tmp_path: Path) -> dict[str, str]:
     (tmp_path / "sitecustomize.py").write_text(
         "import aiaml_server.bank\n"
         f"def fail(*_): raise KeyError('dir{TITLE}')\n"
-        "aiaml_server.bank.MemoryBank.newest = fail\n"
+        "aiaml_server.bank.MemoryBank.read = fail\n"
     )
     return at(tmp_path / "m", PYTHONPATH=str(tmp_path))
 

@@ -64,6 +64,7 @@ def environment(home: Path) -> dict[str, str]:
         "AIAML_ENABLE_SYNC": "false",
         "PATH": programs,
         "COLUMNS": "80",
+        "FORCE_TTY": "1",
         "NO_COLOR": "1",
         "TZ": "UTC",
         "LC_ALL": "C.UTF-8",

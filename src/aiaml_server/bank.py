@@ -260,12 +260,14 @@ class MemoryBank:
     def newest(self, wanted: Filter | None = None) -> Iterator[tuple[str, Memory]]:
         """Return every memory that is meant with its file's name, newest first.
 
-        Each is read when its turn comes.
-
         Raises:
             StoreError: the directory cannot be read.
         """
-        for name in self.index.newest(wanted):
+        return self.read(self.index.newest(wanted))
+
+    def read(self, names: Iterable[str]) -> Iterator[tuple[str, Memory]]:
+        """Return the memories of files with their names; each is read when its turn comes."""
+        for name in names:
             with suppress(FileNotFoundError, MalformedFile):  # changed in this very moment
                 yield name, self.store.read(name)
 

@@ -398,10 +398,15 @@ class Index:
                 scores = every(database, question, among)
                 ages = database.ages(scores)
                 ages.sort(key=lambda each: (scores[each[2]], *each), reverse=True)
-                rows = database.rows([number for *_, number in ages[part]])
-            changed = [row.name for row in rows if self._differs(row)]
+                numbers = [number for *_, number in ages[part]]
+                hits: list[Hit] = []
+                changed: list[str] = []
+                for at in range(0, len(numbers), tuning.PART):
+                    rows = database.rows(numbers[at : at + tuning.PART])
+                    changed += [row.name for row in rows if self._differs(row)]
+                    hits += filter(None, map(question.hit, rows))
             if not changed:
-                return Found(len(scores), ordered(filter(None, map(question.hit, rows))))
+                return Found(len(scores), ordered(hits))
             self._record(database, changed)
 
     def _differs(self, row: Row) -> bool:

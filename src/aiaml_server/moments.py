@@ -122,6 +122,23 @@ def minute(timestamp: str) -> str:
     return local.isoformat(" ")[:16] if local else timestamp
 
 
+def age(timestamp: str) -> str:
+    """Return how old what was made then is, in at most 10 characters: "3 h ago".
+
+    From 30 days on it is the day in local time; of what names no moment, the text itself.
+    """
+    moment = instant(timestamp)
+    if moment is None:
+        return timestamp
+    seconds = now().timestamp() - moment / 1e6
+    if not 0 <= seconds < 30 * 86400:
+        return minute(timestamp)[:10]
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds // length:.0f} {unit} ago"
+    return "now"
+
+
 def ago(moment: int | None) -> str:
     """Return how long ago a moment was: "3 minutes ago"; "never" where there is none."""
     if moment is None:

@@ -297,6 +297,11 @@ def _columns(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
+def is_terminal() -> bool:
+    """Say whether rows are for a person to read: on a terminal, or where FORCE_TTY is set."""
+    return bool(os.environ.get("FORCE_TTY")) or sys.stdout.isatty()
+
+
 def width() -> int:
     """Return the columns there are: the terminal's, `COLUMNS`, or 80."""
     return max(shutil.get_terminal_size().columns, 40)

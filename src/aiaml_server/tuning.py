@@ -106,6 +106,9 @@ TIES = 2000
 Looking one up takes 0.7 µs, a step of the way 0.17 µs. Of 2,000 in 10,000 the 25 newest are met
 after 125 steps."""
 
+PART = 1000
+"""Hits of a search for all whose texts are held at a time: 1.5 MB."""
+
 VALUES = (1, 10, 100)
 """Values that one statement asks for, so that only three are prepared; 100 terms take 250 µs."""
 

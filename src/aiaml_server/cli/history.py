@@ -148,7 +148,7 @@ def restore(memory_id: str | None, at: str | None, since: str | None, yes: bool)
 
 def _restore_forgotten(since: str, *, yes: bool) -> None:
     """Bring back every memory that was forgotten since then, on any machine."""
-    from .show import print_lines  # noqa: PLC0415 (nothing else here lists memories)
+    from .rows import print_lines  # noqa: PLC0415 (nothing else here lists memories)
 
     start = _start(since)
     with opened() as bank:

@@ -37,7 +37,8 @@ from aiaml_server.terminal import (
     yes,
 )
 
-from .show import found_by, print_lines
+from .rows import print_lines
+from .show import found_by
 
 _FORM = """\
 ---

@@ -3,54 +3,47 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from itertools import islice
+from dataclasses import asdict
 from typing import Any
 
 import click
 
 from aiaml_server.bank import SHORTEST_ID, MemoryBank
 from aiaml_server.cli.context import opened
-from aiaml_server.cli.filtering import filtered
+from aiaml_server.cli.filtering import Part, filtered, paged
 from aiaml_server.errors import InvalidInput, MalformedFile
 from aiaml_server.filters import Filter
 from aiaml_server.invisible import marked_line
 from aiaml_server.memory import Memory
 from aiaml_server.moments import minute
 from aiaml_server.rendering import visible
-from aiaml_server.scorer import Hit, clean
+from aiaml_server.scorer import Hit, Points, clean, explained
 from aiaml_server.terminal import (
     Ended,
     as_json,
     bold,
-    columns,
+    broken,
     dim,
+    is_terminal,
     note,
     one_line,
     out,
     out_bytes,
     out_json,
+    plural,
     styled,
     width,
 )
+
+from .rows import NARROW, Layout, fields_of, print_lines
 
 
 @click.command("list")
 @click.argument("said", nargs=-1, metavar="[FIELD:VALUE]...")
 @filtered
-@click.option(
-    "--limit",
-    "-n",
-    metavar="N",
-    default=25,
-    type=click.IntRange(1),
-    show_default=True,
-    help="How many on a page.",
-)
-@click.option("--page", "-p", metavar="N", default=1, type=click.IntRange(1), help="Which page.")
-@click.option("--all", "everything", is_flag=True, help="All of them, without pages.")
+@paged
 @as_json
 def list_(
     said: Sequence[str], limit: int, page: int, everything: bool, json: bool, **options: Any
@@ -58,42 +51,33 @@ def list_(
     """List memories, newest first.
 
     What the options say can also be written as in a search: agent:claude topic:food since:7d.
+    A pipe gets a line for each memory, with tabs between its fields and the whole text.
 
     \b
     Examples:
       aiaml list
       aiaml list --agent claude --topic food --since 7d
       aiaml list agent:claude topic:food since:7d
+      aiaml list --all | grep allergic
       aiaml list --all --json
     """
     wanted, words = Filter.of(**options).and_said(said)
     if words:
         raise InvalidInput(words[0], "is no field; `aiaml search` looks for words")
-    first = 0 if everything else min((page - 1) * limit, sys.maxsize)
-    last = None if everything else min(first + limit, sys.maxsize)
+    part = Part(limit, page, everything)
     with opened() as bank:
-        found = wanted.among(bank.newest())
-        shown = islice(found, first, last)
+        names = bank.index.newest(wanted)
+        shown = bank.read(names[part.first : part.last])
         if json:
-            out_json([fields(memory, name) for name, memory in shown])
-            return
-        count = print_lines(memory for _, memory in shown)
-        more = next(found, None)
-    if more:
-        note(dim(f"There are more: `--page {page + 1}` shows the next, `--all` all of them."))
-    if not count:
-        note(nothing(wanted, page))
-
-
-def print_lines(memories: Iterable[Memory]) -> int:
-    """Print one line for each memory; return how many there were."""
-    count = 0
-    for count, memory in enumerate(map(visible, memories), 1):  # noqa: B007
-        topics = one_line(f"[{', '.join(memory.topics)}]", max(width() - 48, 8)) + " "
-        text = one_line(memory.content, max(width() - 28 - columns(topics), 20))
-        made = dim(f"{minute(memory.timestamp):16.16}")
-        out(f"{bold(f'{memory.id:8}')}  {made}  {dim(topics)}{text}")
-    return count
+            found = [fields(memory, name) for name, memory in shown]
+            out_json(found)
+            count = len(found)
+        else:
+            count = print_lines(memory for _, memory in shown)
+        if not count:
+            raise Ended(nothing(bank, wanted, beyond=bool(names)))
+    if told := part.told(count, len(names)):
+        note(dim(told))
 
 
 def fields(memory: Memory, name: str) -> dict[str, Any]:
@@ -109,13 +93,15 @@ def fields(memory: Memory, name: str) -> dict[str, Any]:
     }
 
 
-def nothing(wanted: Filter, page: int = 1) -> str:
-    """Say why there is nothing to show."""
-    if page > 1:
-        return "There is no such page."
+def nothing(bank: MemoryBank, wanted: Filter, *, beyond: bool = False) -> str:
+    """Say why there is nothing to show; `beyond`: because there is no such page."""
+    if beyond:
+        return "there is no such page"
     if wanted:
-        return "No memory is like that."
-    return "There are no memories yet: an agent stores them, or you with `aiaml remember`."
+        return "no memory is like that"
+    if next(iter(bank.store.names()), None):
+        return "no file there can be read as a memory; `aiaml doctor` says why"
+    return "there are no memories yet: an agent stores them, or you with `aiaml remember`"
 
 
 # --- show -----------------------------------------------------------------------------------------
@@ -178,41 +164,57 @@ def _render(name: str, memory: Memory, *, rule: bool) -> None:
 
 @click.command("search")
 @click.argument("words", nargs=-1, required=True, metavar="WORD...")
+@filtered
+@paged
 @click.option("--lines", "-l", metavar="N", default=2, type=click.IntRange(0),
               help="Matching lines to show of each memory; 2 if not said.")  # fmt: skip
+@click.option("--explain", "-e", is_flag=True, help="Say of what each score is the sum.")
 @as_json
-def search(words: Sequence[str], lines: int, json: bool) -> None:
-    """Find memories as agents do: with the answer of `think`.
+def search(
+    words: Sequence[str],
+    limit: int,
+    page: int,
+    everything: bool,
+    lines: int,
+    explain: bool,
+    json: bool,
+    **options: Any,
+) -> None:
+    """Find memories as agents do: in the order of `think`, the best first.
 
-    That is at most 25, the best first. Each word is looked for as it is written, in any case, also
-    inside words; quotes make several words one.
+    Each word is looked for as it is written, in any case, also inside words; quotes make several
+    words one. A word such as agent:claude, user:ann, topic:food, since:7d or until:2026-01-01 says
+    which memories are meant, as the options do.
 
     \b
     Examples:
       aiaml search dinner restaurant vegetarian
-      aiaml search "san francisco"
+      aiaml search "san francisco" agent:claude since:30d
+      aiaml search dinner --explain
     """
-    keywords = clean(words)
+    wanted, rest = Filter.of(**options).and_said(words)
+    keywords = clean(rest)
     if not keywords:
-        raise InvalidInput("WORD", "must be a word to look for")
+        hint = "; `aiaml list` lists without one" if wanted else ""
+        raise InvalidInput("WORD", f"must be a word to look for{hint}")
+    part = Part(limit, page, everything)
     with opened() as bank:
-        hits = [(hit, memory) for hit in bank.think(keywords) if (memory := _of(bank, hit))]
+        found = bank.search(keywords, wanted, part.first, part.last)
+        hits = [(hit, memory) for hit in found.hits if (memory := _of(bank, hit))]
     if json:
-        out_json(
-            [
-                {
-                    **fields(memory, hit.file_name),
-                    "relevance_score": hit.relevance_score,
-                    "matching_keywords": list(hit.matching_keywords),
-                }
-                for hit, memory in hits
-            ]
-        )
+        out_json([_hit_fields(hit, memory, explain=explain) for hit, memory in hits])
     else:
-        for hit, memory in hits:
-            _print_hit(hit, memory, lines)
+        _print_hits(hits, lines, explain=explain)
     if not hits:
-        raise Ended("no memory holds any of these words")
+        raise Ended("there is no such page" if found.total else _unfound(wanted))
+    if told := part.told(len(hits), found.total):
+        note(dim(told))
+
+
+def _unfound(wanted: Filter) -> str:
+    if wanted:
+        return "no memory that is like that holds any of these words"
+    return "no memory holds any of these words"
 
 
 def _of(bank: MemoryBank, hit: Hit) -> Memory | None:
@@ -221,16 +223,54 @@ def _of(bank: MemoryBank, hit: Hit) -> Memory | None:
     return None
 
 
-def _print_hit(hit: Hit, memory: Memory, lines: int) -> None:
-    memory = visible(memory)
-    mark = marker(hit.matching_keywords)
-    score = dim(f"{hit.relevance_score:>4}")
-    people = mark(f"{memory.agent}, about {memory.user}")
-    topics = mark(f"[{', '.join(memory.topics)}]")
-    out(f"{bold(hit.id)}  {dim(minute(hit.timestamp)[:16])} {score}  {topics} {people}")
-    matching = [line for line in memory.content.splitlines() if mark(line) != line]
-    for line in matching[:lines]:
-        out(f"          {mark(_around(line, hit.matching_keywords, width() - 10))}")
+def _hit_fields(hit: Hit, memory: Memory, *, explain: bool) -> dict[str, Any]:
+    said = {
+        **fields(memory, hit.file_name),
+        "relevance_score": hit.relevance_score,
+        "matching_keywords": list(hit.matching_keywords),
+    }
+    if explain:
+        said["explanation"] = [asdict(each) for each in explained(memory, hit.matching_keywords)]
+    return said
+
+
+def _print_hits(hits: Sequence[tuple[Hit, Memory]], lines: int, *, explain: bool) -> None:
+    layout = Layout.of([memory for _, memory in hits])
+    indent = " " * (10 if width() >= NARROW else 2)
+    for hit, memory in hits:
+        why = _why(explained(memory, hit.matching_keywords)) if explain else []
+        if not is_terminal():
+            out("\t".join([*fields_of(memory, str(hit.relevance_score)), *why]))
+            continue
+        mark = marker(hit.matching_keywords)
+        score = f"{hit.relevance_score:>4}  "
+        text = visible(memory).content.splitlines() if lines else []
+        matching = [line for line in text if mark(line) != line][:lines]
+        for line in layout.lines(memory, mark, score, titled=not matching):
+            out(line)
+        for line in matching:
+            around = _around(line, hit.matching_keywords, width() - len(indent))
+            out(f"{indent}{mark(around)}")
+        for line in why:
+            for each in broken(f"{indent}{line}", width(), 2):
+                out(dim(each))
+
+
+def _why(parts: Sequence[Points]) -> list[str]:
+    """Say for each keyword of what its points are the sum."""
+    said: dict[str, list[Points]] = {}
+    for part in parts:
+        said.setdefault(part.keyword, []).append(part)
+    return [
+        f"{marked_line(keyword)} {sum(each.points for each in its)}: {', '.join(map(_sum, its))}"
+        for keyword, its in said.items()
+    ]
+
+
+def _sum(part: Points) -> str:
+    times = f"2 x {part.times}" if part.field == "topics" else f"{part.times}"
+    whole = f" + {plural(part.whole_words, 'whole word')}" if part.whole_words else ""
+    return f"{part.field} {times}{whole}"
 
 
 def marker(keywords: Iterable[str]) -> Callable[[str], str]:

@@ -17,12 +17,12 @@ from aiaml_server.memory import Memory
 from aiaml_server.moments import in_local, instant, minute
 from aiaml_server.rendering import visible
 from aiaml_server.terminal import (
+    Ended,
     as_json,
     bold,
     columns,
     dim,
     in_bytes,
-    note,
     out,
     out_json,
     padded,
@@ -54,13 +54,14 @@ def topics(json: bool, **options: Any) -> None:
         found = Counter(
             topic for _, _, memory in _all(bank, wanted) for topic in dict.fromkeys(memory.topics)
         )
+        why = "" if found else nothing(bank, wanted)
     rows = ranked(found)
     if json:
         out_json([{"topic": topic, "memories": count} for topic, count in rows])
     else:
         _print_table(rows, _widest(rows))
-    if not rows and not json:
-        note(nothing(wanted))
+    if why:
+        raise Ended(why)
 
 
 @click.command("stats")
@@ -79,12 +80,13 @@ def stats(json: bool, **options: Any) -> None:
     with opened() as bank:
         for name, size, memory in _all(bank, wanted):
             counts.add(name, size, memory)
+        why = "" if counts.memories else nothing(bank, wanted)
     if json:
         out_json(counts.as_json())
-    elif counts.memories:
+    if why:
+        raise Ended(why)
+    if not json:
         _print_stats(counts)
-    else:
-        note(nothing(wanted))
 
 
 @dataclass

@@ -1,0 +1,103 @@
+"""Memories in lists: on a terminal a row of columns each; elsewhere, as data, one line each.
+
+A pipe gets what `gh` gives it: tabs between the fields, nothing cut, padded or relative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from aiaml_server.memory import Memory
+from aiaml_server.moments import age
+from aiaml_server.rendering import title, visible
+from aiaml_server.terminal import (
+    bold,
+    columns,
+    dim,
+    is_terminal,
+    one_line,
+    out,
+    padded,
+    width,
+)
+
+NARROW = 60  # columns, below which a memory has two lines
+_TITLE = 18  # columns that a title has at least
+_MEASURED = 200  # rows whose columns are as wide as they need
+
+Mark = Callable[[str], str]
+
+
+def print_lines(memories: Iterable[Memory]) -> int:
+    """Print a row for each memory; return how many there were."""
+    count = 0
+    rest = iter(memories)
+    while some := list(islice(rest, _MEASURED)):
+        layout = Layout.of(some)
+        for memory in some:
+            for line in layout.lines(memory):
+                out(line)
+        count += len(some)
+    return count
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How many columns the agents, users and topics of some memories take."""
+
+    agent: int
+    user: int
+    topics: int
+
+    @classmethod
+    def of(cls, memories: Iterable[Memory]) -> Layout:
+        """Return the layout in which these memories stand, with room for their titles."""
+        rows = [(each.agent, each.user, ", ".join(each.topics)) for each in memories]
+        sizes = [max(map(columns, column)) for column in zip(*rows, strict=True)]
+        most = (width() // 8, width() // 8, width() // 6)
+        return cls(*map(min, sizes or [0, 0, 0], most))
+
+    def lines(
+        self, memory: Memory, mark: Mark = str, score: str = "", *, titled: bool = True
+    ) -> Iterator[str]:
+        """Return a memory's row.
+
+        Args:
+            memory: what to show.
+            mark: makes what was looked for stand out.
+            score: what it was found with.
+            titled: whether to say what it begins with.
+        """
+        if not is_terminal():
+            yield "\t".join(fields_of(memory, score))
+            return
+        memory = visible(replace(memory, content=title(memory.content)))
+        head = f"{bold(f'{memory.id:8}')}  {dim(f'{age(memory.timestamp):>10}')}  {score}"
+        room = max(width() - max(columns(memory.id), 8) - 14 - columns(score), 12)
+        topics = ", ".join(memory.topics)
+        if width() < NARROW:
+            people = one_line(f"{memory.agent}, {memory.user} · {topics}", room)
+            yield f"{head}{mark(people)}"
+            if titled:
+                yield f"  {mark(one_line(memory.content, width() - 2))}"
+            return
+        people = f"{padded(memory.agent, self.agent)}  {padded(memory.user, self.user)}"
+        rest = room - columns(people) - 2
+        if not titled:
+            yield f"{head}{mark(people)}  {dim(mark(one_line(topics, rest)))}"
+            return
+        size = min(self.topics, max(rest - _TITLE - 2, 0))
+        middle = f"  {dim(mark(padded(topics, size)))}" if size else ""
+        last = one_line(memory.content, rest - len(middle and "  ") - size)
+        yield f"{head}{mark(people)}{middle}  {mark(last)}".rstrip()
+
+
+def fields_of(memory: Memory, score: str = "") -> list[str]:
+    """Return a memory's fields for a line of a pipe: id, moment, agent, user, topics, text."""
+    shown = visible(memory)
+    topics = ", ".join(shown.topics)
+    values = [shown.id, shown.timestamp, *([score.strip()] if score else [])]
+    values += [shown.agent, shown.user, topics, shown.content]
+    return [" ".join(each.split()) for each in values]

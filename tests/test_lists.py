@@ -1,0 +1,91 @@
+"""Lists and searches as people see them: rows as wide as the terminal, and whole in a pipe."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from aiaml_server.moments import age, now
+from aiaml_server.rendering import title
+from aiaml_server.terminal import columns
+from test_cli import at, run
+
+LONG = "First **words** of a note.\n\n" + "more of it\n" * 200 + "\tallergic to 東京\n"
+
+TITLES = {
+    "# Heading\n\ntext": "Heading",
+    "\n\n---\n\n- [ ] **Buy** `milk`, [now](https://x.y)\n": "Buy milk, now",
+    "> > 1. quoted _words_ snake_case": "quoted _words_ snake_case",
+    "```python\nx = 1\n```": "x = 1",
+    "| item | cost |\n|---|---|": "item · cost",
+    "## C# and C++ ##": "C# and C++",
+    "![a picture](x.png)": "a picture",
+    "-5 degrees": "-5 degrees",
+    "***": "***",
+    "": "",
+}
+
+
+@pytest.mark.parametrize("content", TITLES)
+def test_a_title_is_the_first_line_with_a_word(content: str) -> None:
+    """Without its markup."""
+    assert title(content) == TITLES[content]
+
+
+def test_an_age_takes_ten_columns() -> None:
+    """Relative for thirty days; then, and for what is to come, the day."""
+    assert age(now().isoformat()) == "now"
+    assert age("2001-02-03T12:00:00") == age("2001-02-03") == "2001-02-03"
+    assert age("2999-01-01") == "2999-01-01"
+    assert age("soon") == "soon"
+
+
+def test_rows_fit_the_terminal_and_pipes_get_all(tmp_path: Path) -> None:
+    """At each width no row is wider, none ends in blanks, and below 60 columns a memory has two."""
+    env = at(tmp_path / "m")
+    topics = [word for each in range(12) for word in ("-t", f"a-rather-long-topic-{each}")]
+    run("remember", LONG, *topics, "-u", "a person with a long name", "-a", "claude", **env)
+    run("remember", "東京に住む。" * 40, "-t", "家", "-u", "花子", "-a", "クロード", **env)
+    for width in (40, 59, 60, 80, 120, 200):
+        for words in (["list"], ["search", "claude", "東京", "--explain"]):
+            done = run(*words, **env, FORCE_TTY="1", COLUMNS=str(width), PYTHONUTF8="1")
+            lines = done.stdout.splitlines()
+            assert lines and all(columns(line) <= width for line in lines), done.stdout
+            assert all(line == line.rstrip() for line in lines)
+            if words == ["list"]:
+                assert len(lines) == (4 if width < 60 else 2)
+                assert "First words" in done.stdout
+    piped = run("list", "--all", **env, COLUMNS="40", PYTHONUTF8="1").stdout.splitlines()
+    assert [line.count("\t") for line in piped] == [5, 5]
+    assert piped[1].split("\t")[2:4] == ["claude", "a person with a long name"]
+    assert piped[1].endswith("allergic to 東京")
+    found = run("search", "allergic", "--explain", "--json", **env, PYTHONUTF8="1")
+    (hit,) = json.loads(found.stdout)
+    assert sum(part["points"] for part in hit["explanation"]) == hit["relevance_score"] == 2
+
+
+def test_a_search_is_exact_about_how_many_there_are(tmp_path: Path) -> None:
+    """Of all that are meant, not of the 25 that agents are given."""
+    env = at(tmp_path / "m")
+    lines = [
+        {"id": f"{number:08x}", "timestamp": f"2026-01-01T00:00:{number:02}Z", "user": "ann",
+         "agent": "claude" if number % 3 else "cursor", "topics": ["x"], "content": "word"}
+        for number in range(43)
+    ]  # fmt: skip
+    source = tmp_path / "notes.jsonl"
+    source.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    assert run("import", str(source), "--yes", **env).returncode == 0
+    for words, shown, told in (
+        (["word"], 25, "25 of 43: `--page 2` shows the next, `--all` all of them."),
+        (["word", "--page", "2"], 18, "The last 18 of 43."),
+        (["word", "agent:cursor"], 15, ""),
+        (["word", "--agent", "claude", "-n", "3", "-p", "2"], 3, "4 to 6 of 28: `--page 3`"),
+        (["word", "--all"], 43, ""),
+    ):
+        done = run("search", *words, **env)
+        assert len(done.stdout.splitlines()) == shown
+        assert done.stderr.startswith(told) if told else not done.stderr
+    for words in (["search", "word", "-p", "9"], ["list", "-p", "9"], ["list", "user:bob"]):
+        assert run(*words, **env).returncode == 1
