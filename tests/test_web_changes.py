@@ -5,19 +5,27 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from aiaml_server import MemoryBank, Settings
-from aiaml_server.memory import parse
+from aiaml_server.filters import Filter, words
+from aiaml_server.memory import Memory, parse
+from aiaml_server.moments import instant
+from aiaml_server.store import Store
+from aiaml_server.web.overview import overview
 from test_web import DOG, PYTHON, SAMPLES
 from web_process import HEADER, SECONDS, Answer, Web, one
 
@@ -264,3 +272,81 @@ def test_a_stream_is_a_visit_until_it_is_closed(base: Path) -> None:
         time.sleep(2.5)
         assert web.process.poll() is None
     assert web.ended() == 0
+
+
+# --- counted, without reading files ---------------------------------------------------------------
+
+
+QUESTIONS = [
+    *("", "agent:CLAUDE", "user:ann topic:dog", "topic:STRASSE", "agent:nobody"),
+    *("since:2026-03-29", "until:2026-06-01 agent:codex", "topic:e topic:f"),
+]
+
+
+def some_memories() -> Iterator[Memory]:
+    """Yield memories whose fields repeat, in several cases, at times of every kind."""
+    draw = random.Random(3)
+    times = ["2026-03-01", "2026-03-29T01:59:59.999999+01:00", "soon", "1969-01-01", "2300-01-01"]
+    times += [f"2026-{month:02}-11T23:30:00-11:00" for month in range(1, 13)]
+    for number in range(300):
+        topics = draw.choices(["dog", "DOG", "Straße", "strasse", "a, b", "h", "e", "f", "g"], k=3)
+        yield Memory(
+            f"{number:08x}",
+            draw.choice(times),
+            draw.choice(["claude", "Claude", "codex", ""]),
+            draw.choice(["ann", "bob"]),
+            tuple(dict.fromkeys(topics)),
+            f"word{number % 7}",
+        )
+
+
+def test_counts_are_those_of_the_memories_and_read_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is filtered by; a second question reads only what it shows."""
+    memories = list(some_memories())
+    bank = MemoryBank(Settings(tmp_path, sync=False))
+    for each in memories:
+        bank.add(each)
+    overview(bank.index, Filter())
+    read: list[str] = []
+    text = Store.text
+
+    def noted(store: Store, name: str) -> str:
+        read.append(name)
+        return text(store, name)
+
+    monkeypatch.setattr(Store, "text", noted)
+    for said in QUESTIONS:
+        wanted, _ = Filter().and_said(words(said))
+        counts = overview(bank.index, wanted)
+        assert counts["all"] == len(memories)
+        meant = [each for each in memories if wanted.matches(each)]
+        assert counts["count"] == len(meant)
+        assert counts["topics"] == sorted(counts["topics"], key=lambda each: -each[1])
+        found = Counter(topic.casefold() for each in meant for topic in each.topics)
+        assert {name.casefold(): count for name, count in counts["topics"]} == found
+        for field, others in (
+            ("agent", replace(wanted, agent="")),
+            ("user", replace(wanted, user="")),
+        ):
+            matching = filter(others.matches, memories)
+            people = Counter(getattr(each, field).casefold() for each in matching)
+            told = {name.casefold(): count for name, count in counts[f"{field}s"]}
+            assert told == people
+        times = [
+            moment
+            for each in filter(replace(wanted, since=None, until=None).matches, memories)
+            if (moment := instant(each.timestamp)) and 0 < moment < 4_102_444_800_000_000
+        ]
+        assert sum(count for *_, count in counts["time"]["bars"]) == len(times)
+        pairs = Counter(
+            frozenset(pair)
+            for each in meant
+            for pair in combinations({topic.casefold() for topic in each.topics}, 2)
+        )
+        assert {frozenset((a.casefold(), b.casefold())): n for a, b, n in counts["pairs"]} == pairs
+        bank.search(["word3"], wanted)
+        bank.index.newest(wanted)
+    assert read == []
+    bank.close()

@@ -26,6 +26,7 @@ from .database import Database, Entry, Row, file_of, remove, remove_others
 from .errors import AiamlError, MalformedFile, NotOurs, StoreError
 from .filters import Filter
 from .freshness import Closed, Freshness
+from .labels import Counts, Spans
 from .memory import Memory
 from .scorer import MAX_HITS, Found, Hit, every_hit, newest_first, ordered, rank
 from .selection import Question, best, can_occur, every
@@ -138,6 +139,27 @@ class Index:
             StoreError: the directory cannot be read.
         """
         return self._ask(lambda database: database.newest(wanted)) or []
+
+    def counts(self, wanted: Filter, spans: Spans) -> Counts | None:
+        """Count what a filter lets through, in spans of time; None while there is no directory.
+
+        Raises:
+            StoreError: the directory cannot be read.
+        """
+
+        def counted(database: Database) -> Counts:
+            with database.snapshot():
+                return database.labels.counts(wanted, spans)
+
+        return self._ask(counted)
+
+    def malformed(self) -> int:
+        """Return how many files are no memories.
+
+        Raises:
+            StoreError: the directory cannot be read.
+        """
+        return len(self._ask(lambda database: database.malformed()) or [])
 
     def ids(self, prefix: str) -> list[str]:
         """Return the ids that begin with `prefix`.

@@ -8,8 +8,11 @@ told that is made of them.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations, pairwise
 from typing import NamedTuple, TypeAlias
 from zlib import crc32
 
@@ -34,10 +37,22 @@ ON CONFLICT (field, name) DO UPDATE SET uses = uses + excluded.uses
 """
 _NUMBERS = "SELECT id, name FROM names WHERE field = ? AND name IN ({})"
 _FOLDED = "SELECT id FROM names WHERE field = ? AND folded = ?"
+_FAR = 4_102_444_800_000_000  # the year 2100: what claims to be of then would flatten a picture
+_FEW_PEOPLE = 50
+_LINKED = 18  # topics whose pairs are counted
+_NEWEST = 5_000  # memories in which they are
+_MOST_PAIRS = 60
+_MOST_NAMES = 200
 _NEVER = -(1 << 63)  # the moment of a memory that names none
 
 Name: TypeAlias = tuple[str, str]  # the field, and what stands there
 Row: TypeAlias = tuple[int, int, int, str, int]
+
+
+Folded: TypeAlias = tuple[str, str]  # a name as it is written, and in any case
+Pairs: TypeAlias = list[tuple[str, str, int]]
+Spans: TypeAlias = Callable[[int, int], Sequence[int]]
+"""Returns, for the first and the last moment, where spans begin, and where the last ends."""
 
 
 class Label(NamedTuple):
@@ -51,6 +66,28 @@ class Label(NamedTuple):
         """Return the label of a memory, of which `instant` is the moment as it is recorded."""
         topics = (("topic", each) for each in dict.fromkeys(memory.topics))
         return cls((("agent", memory.agent), ("user", memory.user), *topics), instant)
+
+
+class Counts(NamedTuple):
+    """What a filter lets through, counted.
+
+    Attributes:
+        all: memories.
+        meant: those that the filter lets through.
+        agents: of those that were meant if none were chosen, with numbers; the most frequent first.
+        users: likewise.
+        topics: of those that are meant; one that a memory has in two ways counts twice.
+        pairs: frequent topics that stand together, among the newest 5,000 that are meant.
+        times: the beginning of each span, and how many of those that were meant at any time.
+    """
+
+    all: int
+    meant: int
+    agents: list[tuple[str, int]]
+    users: list[tuple[str, int]]
+    topics: list[tuple[str, int]]
+    pairs: Pairs
+    times: list[tuple[int, int]]
 
 
 class Labels:
@@ -67,6 +104,10 @@ class Labels:
     def meant(self, wanted: Filter) -> set[int]:
         """Return the numbers of the memories that a filter lets through: those it `matches`."""
         self._check()
+        found = self._file.sql.execute(f"SELECT id FROM labels WHERE {self._where(wanted)}")  # noqa: S608 (numbers)
+        return {number for (number,) in found}
+
+    def _where(self, wanted: Filter) -> str:
         conditions = ["1"]
         for field, name in (("agent", wanted.agent), ("user", wanted.user)):
             if name:
@@ -80,8 +121,7 @@ class Labels:
             conditions.append(f"instant > {since}")
         if wanted.until is not None:
             conditions.append(f"instant < {wanted.until}")
-        found = self._file.sql.execute(f"SELECT id FROM labels WHERE {' AND '.join(conditions)}")  # noqa: S608 (numbers)
-        return {number for (number,) in found}
+        return " AND ".join(conditions)
 
     def _folded(self, field: str, name: str) -> list[int]:
         """Return the numbers of all names of a field that are this one in any case."""
@@ -99,6 +139,94 @@ class Labels:
         if total & MASK != self._file.read("SELECT sum FROM labels_sum")[0][0]:
             raise Damaged
         self._agreed = True
+
+    # --- counted ------------------------------------------------------------------------------
+
+    def counts(self, wanted: Filter, spans: Spans) -> Counts:
+        """Count what a filter lets through; `spans` says by what times."""
+        self._check()
+        anyone = replace(wanted, agent=""), replace(wanted, user="")
+        where = self._where(wanted)
+        count = self._one(f"SELECT count(*) FROM labels WHERE {where}")  # noqa: S608 (numbers)
+        written = self._written()
+        topics = self._topics(where, count)
+        return Counts(
+            all=self._one("SELECT count(*) FROM labels"),
+            meant=count,
+            agents=_most(self._people("agent", anyone[0]), written),
+            users=_most(self._people("user", anyone[1]), written),
+            topics=_most(topics, written),
+            pairs=self._pairs(where, topics, written),
+            times=self._times(replace(wanted, since=None, until=None), spans),
+        )
+
+    def _one(self, statement: str) -> int:
+        return int(self._file.read(statement)[0][0] or 0)
+
+    def _written(self) -> dict[int, Folded]:
+        """Return of each name, by its number, how it is written and what it is in any case."""
+        rows = self._file.read("SELECT id, name, folded FROM names ORDER BY id")
+        return {number: (name, folded) for number, name, folded in rows}
+
+    def _uses(self, field: str) -> Counter[int]:
+        rows = self._file.read("SELECT id, uses FROM names WHERE field = ?", (field,))
+        return Counter(dict(rows))
+
+    def _people(self, field: str, wanted: Filter) -> Counter[int]:
+        """Count agents or users; looking through one text is quicker than grouping rows."""
+        uses = self._uses(field)
+        if not wanted or len(uses) > _FEW_PEOPLE:
+            return uses if not wanted else self._grouped(field, wanted)
+        text = self._text(f"';' || {field} || ';'", self._where(wanted))
+        return Counter({number: text.count(f";{number};") for number in uses})
+
+    def _grouped(self, field: str, wanted: Filter) -> Counter[int]:
+        rows = self._file.read(
+            f"SELECT {field}, count(*) FROM labels WHERE {self._where(wanted)} GROUP BY {field}"  # noqa: S608 (numbers)
+        )
+        return Counter(dict(rows))
+
+    def _text(self, column: str, where: str) -> str:
+        rows = self._file.read(f"SELECT group_concat({column}, '') FROM labels WHERE {where}")  # noqa: S608 (numbers)
+        return rows[0][0] or ""
+
+    def _topics(self, where: str, count: int) -> Counter[int]:
+        """Count topics: those that are meant or, where these are most, all but the others."""
+        uses, rest = self._uses("topic"), self._one("SELECT count(*) FROM labels") - count
+        if count <= rest:
+            return _numbered(self._text("topics", where))
+        if rest:
+            uses.subtract(_numbered(self._text("topics", f"NOT ({where})")))
+        return uses
+
+    def _pairs(self, where: str, topics: Counter[int], written: Mapping[int, Folded]) -> Pairs:
+        """Count which of the most frequent topics stand together in the newest memories."""
+        most = dict(topics.most_common(_LINKED))
+        rows = self._file.sql.execute(
+            f"SELECT topics FROM labels WHERE {where} ORDER BY id DESC LIMIT {_NEWEST}"  # noqa: S608 (numbers)
+        )
+        counts: Counter[tuple[str, str]] = Counter()
+        wanted = {str(number): written[number][1] for number in most}
+        for (each,) in rows:
+            if len(found := wanted.keys() & each.split(",")) > 1:
+                counts.update(combinations(sorted({wanted[number] for number in found}), 2))
+        names = {written[number][1]: written[number][0] for number in most}
+        return [(names[a], names[b], count) for (a, b), count in counts.most_common(_MOST_PAIRS)]
+
+    def _times(self, wanted: Filter, spans: Spans) -> list[tuple[int, int]]:
+        where = f"{self._where(wanted)} AND instant > 0 AND instant < {_FAR}"
+        ends = "SELECT min(instant), max(instant) FROM labels"
+        ((first, last),) = self._file.read(f"{ends} WHERE {where}")
+        if first is None:
+            return []
+        borders = spans(first, last)
+        if not wanted:
+            count = "SELECT count(*) FROM files WHERE instant >= ? AND instant < ?"
+            return [(a, self._file.read(count, (a, b))[0][0]) for a, b in pairwise(borders)]
+        text = self._text("instant || ','", where)
+        moments = sorted(map(int, text[:-1].split(",")))
+        places = [bisect_left(moments, each) for each in borders]
+        return [(start, b - a) for start, (a, b) in zip(borders, pairwise(places), strict=False)]
 
     # --- recording ------------------------------------------------------------------------------
 
@@ -160,3 +288,22 @@ def _numbers_in(row: Row) -> list[int]:
 
 def _sum(rows: Iterable[tuple[object, ...]]) -> int:
     return sum(crc32(repr(row).encode()) for row in rows)
+
+
+def _numbered(topics: str) -> Counter[int]:
+    """Count the numbers between commas."""
+    counted = Counter(topics.split(","))
+    del counted[""]
+    return Counter({int(each): count for each, count in counted.items()})
+
+
+def _most(counts: Counter[int], written: Mapping[int, Folded]) -> list[tuple[str, int]]:
+    """Return names in any case with their counts, the most frequent first, as first written."""
+    by_name: Counter[str] = Counter()
+    names: dict[str, str] = {}
+    for number in sorted(written.keys() & counts.keys(), reverse=True):
+        name, folded = written[number]
+        if counts[number] > 0:
+            by_name[folded] += counts[number]
+            names[folded] = name
+    return [(names[each], count) for each, count in by_name.most_common(_MOST_NAMES)]

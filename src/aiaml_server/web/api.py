@@ -13,14 +13,13 @@ from starlette.routing import Route
 
 from aiaml_server.bank import MemoryBank
 from aiaml_server.errors import MalformedFile
-from aiaml_server.filters import Filter
-from aiaml_server.scorer import Hit, rank
+from aiaml_server.scorer import Hit, explained
 from aiaml_server.settings import Settings
 from aiaml_server.sync import Status
 
 from .asked import name_in, number, question
 from .changes import MOST_STREAMS, Changes
-from .library import Library
+from .overview import overview
 from .pages import Json
 from .past import Past
 from .shown import excerpt, head, whole
@@ -36,7 +35,6 @@ class Api:
         self._bank = bank
         self._settings = settings
         self._changes = changes
-        self._library = Library(bank.store)
         self._past = Past(bank.store)
 
     def routes(self) -> list[Route]:
@@ -58,30 +56,19 @@ class Api:
         """Answer `think` when there are words; otherwise the newest; by the page."""
         (wanted, keywords), first = question(request), number(request, "from")
         if keywords:
-            hits = self._hits(keywords, wanted)
-            found = [self._found(hit.file_name, hit) for hit in hits]
-            total, following = len(hits), None
+            found = self._bank.search(keywords, wanted, first, first + PAGE)
+            total, some = found.total, [self._found(hit.file_name, hit) for hit in found.hits]
         else:
-            names = self._newest(wanted)
-            found = [self._found(name) for name in names[first : first + PAGE]]
-            total, following = len(names), first + PAGE
+            names = self._bank.index.newest(wanted)
+            total, some = len(names), [self._found(name) for name in names[first : first + PAGE]]
+        following = first + PAGE
         return Json(
             {
-                "memories": [each for each in found if each],
+                "memories": [each for each in some if each],
                 "total": total,
-                "next": following if following and following < total else None,
+                "next": following if following < total else None,
             }
         )
-
-    def _hits(self, keywords: list[str], wanted: Filter) -> list[Hit]:
-        if not wanted:
-            return self._bank.think(keywords)
-        return rank(wanted.among(self._library.newest()), keywords)
-
-    def _newest(self, wanted: Filter) -> list[str]:
-        if not wanted:
-            return self._bank.index.newest()
-        return [name for name, _ in wanted.among(self._library.newest())]
 
     def _found(self, name: str, hit: Hit | None = None) -> dict[str, Any] | None:
         """Return what a list shows of a memory; None when it went away in this moment."""
@@ -93,12 +80,13 @@ class Api:
                 "excerpt": excerpt(memory.content, keywords),
                 "score": hit.relevance_score if hit else None,
                 "keywords": list(keywords),
+                "why": [asdict(each) for each in explained(memory, keywords)],
             }
         return None
 
     def _overview(self, request: Request) -> Response:
         wanted, _ = question(request)
-        return Json(self._library.overview(wanted))
+        return Json(overview(self._bank.index, wanted))
 
     # --- one memory ---------------------------------------------------------------------------
 
