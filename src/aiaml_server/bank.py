@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 
 from .errors import AiamlError, InvalidInput, MalformedFile, NotInGit
 from .filters import Filter
@@ -16,6 +16,7 @@ from .settings import Settings
 from .store import MAX_FILE, Store
 from .sync import Occupied, Problem, Sync, once
 from .sync.leaks import leak
+from .uses import Uses
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +50,7 @@ class MemoryBank:
         self.index = Index(self.store, check=settings.check_index, lasting=lasting)
         self._changed = threading.Event()  # set when there is something for the index
         self._ended = threading.Event()
+        self.uses = Uses(settings.base)
         self.sync = Sync(settings, arrived=self._changed.set)
 
     @contextmanager
@@ -60,7 +62,8 @@ class MemoryBank:
         threading.Thread(target=self._keep_index, name="index", daemon=True).start()
         self.sync.open()
         try:
-            yield self
+            with self.uses.kept() if self._settings.log_uses else nullcontext():
+                yield self
         finally:
             self._ended.set()
             self._changed.set()

@@ -27,7 +27,7 @@ from . import __version__, stdio, tools
 from .errors import AiamlError, InvalidArguments, InvalidSetting
 from .greeting import Greeting
 from .settings import Settings
-from .toolset import CRASHED, Answer, Prompt, Resource, Tool, Toolset, repair_surrogates
+from .toolset import CRASHED, Answer, Prompt, Resource, Tool, Toolset, client, repair_surrogates
 from .wire import Wire
 
 log = logging.getLogger(__name__)
@@ -170,7 +170,7 @@ class Server(ProtocolServer[None]):
         )
 
     async def _call_tool(
-        self, _ctx: object, params: types.CallToolRequestParams
+        self, ctx: Any, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         """Call a tool; the one place where exceptions become answers."""
         if params.name not in self._tools:
@@ -180,6 +180,8 @@ class Server(ProtocolServer[None]):
         unknown = [name for name in params.arguments or {} if name not in known]
         if unknown and not tool.lenient:
             return _result(tool.failure(_no_arguments(unknown, known)), failed=True)
+        if about := ctx.session.client_params:
+            client.set(about.client_info.name)
         try:
             run = self._checked[params.name].run
             called = await run(params.arguments or {}, None, convert_result=True)  # type: ignore[arg-type]

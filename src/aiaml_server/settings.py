@@ -30,6 +30,7 @@ class Settings:
         sync_interval: seconds between two looks at the remote (`AIAML_SYNC_INTERVAL`).
         check_secrets: whether a memory that holds a known form of key or password is kept out of
             git (`AIAML_CHECK_SECRETS`).
+        log_uses: whether servers note what was asked for, for `aiaml uses` (`AIAML_LOG_USES`).
     """
 
     base: Path
@@ -39,6 +40,7 @@ class Settings:
     remote: str = field(default="", repr=False)
     sync_interval: float = 60.0
     check_secrets: bool = True
+    log_uses: bool = True
 
     @property
     def remote_error(self) -> InvalidSetting | None:
@@ -180,6 +182,12 @@ VARIABLES = (
         _switch,
         "true: compare every answer with a scan of all files (slow)",
     ),
+    Variable(
+        "AIAML_LOG_USES",
+        "true",
+        _switch,
+        "true notes beside the index what agents ask for; `aiaml uses` tells it",
+    ),
     LOG_LEVEL,
 )
 """Every setting; `Settings`, `--help`, `where` and doctor are made of this table."""
@@ -191,5 +199,6 @@ _FIELDS = {
     "AIAML_SYNC_INTERVAL": "sync_interval",
     "AIAML_CHECK_SECRETS": "check_secrets",
     "AIAML_CHECK_INDEX": "check_index",
+    "AIAML_LOG_USES": "log_uses",
     "AIAML_LOG_LEVEL": "log_level",
 }

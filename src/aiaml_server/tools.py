@@ -17,7 +17,7 @@ from .memory import Memory
 from .scorer import WANTED as KEYWORDS_RULE
 from .scorer import clean
 from .settings import Settings
-from .toolset import CRASHED, Answer, Changed, Tool, Toolset
+from .toolset import CRASHED, Answer, Changed, Tool, Toolset, client
 
 # --- shapes -----------------------------------------------------------------------------------
 
@@ -288,6 +288,8 @@ class MemoryTools:
         """Find memories; see `THINK`."""
         if not clean(keywords):
             raise InvalidInput("keywords", f"must be {KEYWORDS_RULE}")
+        hits = self._bank.think(keywords)
+        self._bank.uses.note(client.get(), "think", keywords, (hit.id for hit in hits))
         return [
             {
                 "id": hit.id,
@@ -295,7 +297,7 @@ class MemoryTools:
                 "relevance_score": hit.relevance_score,
                 "matching_keywords": list(hit.matching_keywords),
             }
-            for hit in self._bank.think(keywords)
+            for hit in hits
         ]
 
     def recall(
@@ -324,6 +326,8 @@ class MemoryTools:
                 entries += map(_whole, memories) if memories else [_not_found(memory_id)]
             if MOST_RECALLED - room < MOST_RECALLED // 8:
                 some = min(2 * some, _MANY)
+        found = (each["id"] for each in entries if "content" in each)
+        self._bank.uses.note(client.get(), "recall", (), found)
         return [*entries, *map(_too_much, rest)]
 
 

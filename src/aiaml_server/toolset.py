@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Literal, NamedTuple, Protocol
@@ -20,6 +21,10 @@ INSTRUCTIONS_LIMIT = 2048
 
 CRASHED = "an internal error; the details are in the server's log (stderr)"
 """What is said of a failure that nobody has thought of."""
+
+
+client: ContextVar[str] = ContextVar("client", default="")
+"""The name that the client gave itself which calls a tool now; empty where it gave none."""
 
 
 class Variable(NamedTuple):

@@ -148,6 +148,7 @@ def _done(meant: Meant, setting: Settings) -> Status:
         bank.forget({name: bank.store.text(name) for name in meant.plan.names
                      if bank.store.stamp(name)})  # fmt: skip
         bank.index.refresh()  # it holds what it has read, until it looks again
+        bank.uses.forget(meant.ids)
     return after
 
 

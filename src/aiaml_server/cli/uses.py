@@ -1,0 +1,153 @@
+"""`uses`: what agents asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Any
+
+import click
+
+from aiaml_server.bank import MemoryBank
+from aiaml_server.cli.context import opened, settings
+from aiaml_server.errors import InvalidInput
+from aiaml_server.filters import WHEN
+from aiaml_server.memory import Memory
+from aiaml_server.moments import instant_or_ago, minute
+from aiaml_server.rendering import title, visible
+from aiaml_server.terminal import (
+    as_json,
+    bold,
+    confirm,
+    dim,
+    joined,
+    note,
+    one_line,
+    out,
+    out_json,
+    width,
+    yes,
+)
+from aiaml_server.uses import Summary, Use, since
+
+from .rows import print_lines
+
+_MOST = 10  # rows of a table
+
+
+@click.command("uses")
+@click.option("--since", "time", metavar="TIME", help=f"Only from then on: {WHEN}.")
+@click.option("--log", "each", is_flag=True, help="Each question by itself, oldest first.")
+@click.option("--clear", is_flag=True, help="Delete what is noted, after asking.")
+@yes
+@as_json
+def uses(time: str | None, each: bool, clear: bool, yes: bool, json: bool) -> None:
+    """Tell what agents asked for: which memories help, and which never come up.
+
+    Servers note when a client used `think` or `recall`, with which keywords, and the ids of what
+    it got; your own `aiaml search` is not noted. That stays on this computer, in .index/uses.jsonl,
+    is never in git, and goes back some 10,000 questions. AIAML_LOG_USES=false turns it off.
+
+    \b
+    Examples:
+      aiaml uses
+      aiaml uses --since 7d --log
+      aiaml uses --clear
+    """
+    moment = None if time is None else instant_or_ago(time)
+    if time is not None and moment is None:
+        raise InvalidInput("--since", f"{time!r} is no time; it must be {WHEN}")
+    with opened() as bank:
+        if clear:
+            if not yes:
+                confirm("Delete what is noted of the questions of agents?")
+            bank.uses.clear()
+            if json:
+                out_json({"cleared": True})
+            else:
+                out("Deleted.")
+            return
+        noted = since(bank.uses.read(), moment)
+        if each:
+            _tell_each(noted, json=json)
+        else:
+            _tell(Summary.of(noted), bank, json=json)
+    if not settings().log_uses:
+        note("AIAML_LOG_USES is false here: servers that are told so note nothing.")
+
+
+def _tell_each(noted: Iterable[Use], *, json: bool) -> None:
+    if json:
+        out_json([vars(use) for use in noted])
+        return
+    for use in noted:
+        got = ", ".join(use.ids) or "nothing"
+        asked = f"{' '.join(use.keywords)} → " if use.keywords else ""
+        line = f"{use.client or 'unknown'} {use.tool}  {asked}{got}"
+        out(f"{dim(minute(use.at))}  {one_line(line, max(width() - 18, 20))}")
+
+
+def _tell(total: Summary, bank: MemoryBank, *, json: bool) -> None:
+    memories = [memory for _, memory in bank.newest()]
+    never = [each for each in memories if each.id not in total.last]
+    if json:
+        out_json(_as_json(total, memories, never))
+        return
+    if not total.tools:
+        out("Nothing is noted yet: a server notes what agents ask for.")
+        return
+    tools = joined([f"{count:,} {tool}" for tool, count in sorted(total.tools.items())])
+    clients = joined(
+        [f"{name or 'unknown'} ({count:,})" for name, count in total.clients.most_common()]
+    )
+    out(f"{bold(tools)} since {minute(total.since)}, by {clients}")
+    words = {each.id: title(visible(each).content) for each in memories}
+    _table(
+        "Recalled most",
+        [
+            (count, f"{each}  {words.get(each, '(forgotten)')}")
+            for each, count in total.recalled.most_common()
+        ],
+    )
+    _table(
+        "Found nothing",
+        [(count, " ".join(keywords)) for keywords, count in total.nothing.most_common()],
+    )
+    if never:
+        out(f"\n{bold('Never came up')} {dim(_of_all(len(never)))}".rstrip())
+        print_lines(islice(never, _MOST))
+
+
+def _table(title: str, rows: Sequence[tuple[int, str]]) -> None:
+    if rows:
+        out(f"\n{bold(title)} {dim(_of_all(len(rows)))}".rstrip())
+    for count, text in rows[:_MOST]:
+        out(f"{count:>5,}  {one_line(text, max(width() - 7, 20))}")
+
+
+def _of_all(count: int) -> str:
+    return f"(the first {_MOST} of {count:,})" if count > _MOST else ""
+
+
+def _as_json(total: Summary, memories: Sequence[Memory], never: Sequence[Memory]) -> dict[str, Any]:
+    kept = {memory.id for memory in memories}
+    return {
+        "since": total.since or None,
+        "asked": dict(total.tools),
+        "clients": dict(total.clients),
+        "recalled": [
+            {
+                "id": each,
+                "recalled": count,
+                "found": total.found[each],
+                "last": total.last[each],
+                "forgotten": each not in kept,
+            }
+            for each, count in total.recalled.most_common()
+        ],
+        "never": [{"id": each.id, "timestamp": each.timestamp} for each in never],
+        "nothing": [
+            {"keywords": list(keywords), "times": count}
+            for keywords, count in total.nothing.most_common()
+        ],
+    }

@@ -1,0 +1,212 @@
+"""What agents asked for: a log beside the index, written behind the answers.
+
+It tells when a tool was used, by which client, with which keywords, and which memories' ids it
+answered with; never what a memory says. Servers of one directory append to one file, each its own
+lines in one piece; at `MOST` bytes it becomes the older of two.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import threading
+from collections import Counter, deque
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from io import FileIO
+from pathlib import Path
+
+from .errors import AiamlError
+from .files import Lock, check_own, open_own, read_own, remove_own, replace_atomic, take_name
+from .moments import instant, now
+
+log = logging.getLogger(__name__)
+
+MOST = 4 * 1024 * 1024  # bytes of one of the two files: some 10,000 questions
+BEHIND_SECONDS = 0.3  # between an answer and its line, for others to join it
+_PATIENCE = 1.0  # seconds for another process that shortens the log
+_KEYWORDS, _LETTERS, _IDS = 32, 80, 100  # of each use that are noted
+
+
+@dataclass(frozen=True)
+class Use:
+    """One use of a tool.
+
+    Attributes:
+        at: when, ISO 8601 in UTC.
+        client: the name that the client gave itself.
+        tool: "think" or "recall".
+        keywords: what was looked for; at most the first 32, of 80 characters each.
+        ids: of the memories in the answer, at most 100.
+    """
+
+    at: str
+    client: str
+    tool: str
+    keywords: tuple[str, ...]
+    ids: tuple[str, ...]
+
+    def line(self) -> bytes:
+        """Return it as it stands in the log."""
+        return json.dumps(asdict(self)).encode() + b"\n"
+
+    @classmethod
+    def parsed(cls, line: bytes) -> Use | None:
+        """Return what a line says; None where it is torn or foreign."""
+        try:
+            said = json.loads(line)
+            found = cls(**{**said, "keywords": (*said["keywords"],), "ids": (*said["ids"],)})
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return None
+        texts = (found.at, found.client, found.tool, *found.keywords, *found.ids)
+        return found if all(isinstance(each, str) for each in texts) else None
+
+
+class Uses:
+    """The log of one base directory. Every method is safe to call from any thread."""
+
+    def __init__(self, base: Path) -> None:
+        self._place = base / ".index"
+        self._file = self._place / "uses.jsonl"
+        self._older = self._place / "uses-older.jsonl"
+        self._lock = Lock(self._place / "uses.lock")
+        self._waiting: deque[Use] = deque(maxlen=10_000)
+        self._noted = threading.Event()
+        self._ended = threading.Event()
+        self._keeping = False
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Write inside the `with` what is noted; elsewhere noting does nothing."""
+        self._ended.clear()
+        writer = threading.Thread(target=self._write_behind, name="uses", daemon=True)
+        self._keeping = True
+        writer.start()
+        try:
+            yield
+        finally:
+            self._keeping = False
+            self._ended.set()
+            self._noted.set()
+            writer.join(_PATIENCE)
+
+    def note(self, client: str, tool: str, keywords: Iterable[str], ids: Iterable[str]) -> None:
+        """Note that a tool was used; nobody waits for a disk."""
+        if self._keeping:
+            at = now().isoformat(timespec="milliseconds")
+            words = tuple(each[:_LETTERS] for each, _ in zip(keywords, range(_KEYWORDS)))  # noqa: B905
+            found = tuple(each for each, _ in zip(ids, range(_IDS)))  # noqa: B905
+            self._waiting.append(Use(at, client[:_LETTERS], tool, words, found))
+            self._noted.set()
+
+    def _write_behind(self) -> None:
+        while not self._ended.is_set():
+            self._noted.wait()
+            self._ended.wait(BEHIND_SECONDS)
+            self._noted.clear()
+            lines = [self._waiting.popleft().line() for _ in range(len(self._waiting))]
+            try:
+                if lines and check_own(self._place, directory=True):
+                    # What a kill has torn ends where this begins.
+                    self._append(b"\n" + b"".join(lines))
+            except (AiamlError, OSError) as error:
+                log.info("What was asked for is not noted: %s", error)
+
+    def _append(self, data: bytes) -> None:
+        with ExitStack() as stack:
+            if sys.platform == "win32":  # where two that append may write over each other
+                stack.enter_context(self._lock.held(_PATIENCE))
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+            stream = stack.enter_context(FileIO(open_own(self._file, flags), "a"))
+            stream.write(data)
+            full = stream.tell() > MOST
+        if full:
+            with self._lock.held(_PATIENCE) as hold:
+                if hold.had and len(self._bytes(self._file)) > MOST:  # no other process did it
+                    take_name(self._file, self._older)
+
+    def read(self) -> Iterator[Use]:
+        """Return what was noted, oldest first.
+
+        Raises:
+            OSError: it is there and cannot be read.
+        """
+        for path in (self._older, self._file):
+            yield from filter(None, map(Use.parsed, self._bytes(path).splitlines()))
+
+    def _bytes(self, path: Path) -> bytes:
+        with suppress(FileNotFoundError):
+            if check_own(self._place, directory=True):
+                return read_own(path, 4 * MOST)
+        return b""
+
+    def forget(self, ids: Collection[str]) -> None:
+        """Take out every line that names one of these memories.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        with self._lock.held(_PATIENCE):
+            for path in (self._older, self._file):
+                lines = self._bytes(path).splitlines(keepends=True)
+                kept = [
+                    line
+                    for line in lines
+                    if (use := Use.parsed(line)) and not set(use.ids).intersection(ids)
+                ]
+                if kept != lines:
+                    replace_atomic(path, b"".join(kept), 0o600)
+
+    def clear(self) -> None:
+        """Delete all of it.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        for path in (self._older, self._file):
+            remove_own(path)
+
+
+@dataclass
+class Summary:
+    """What a log says in sum.
+
+    Attributes:
+        since: the first use that is counted; empty for none.
+        tools: how often each was used.
+        clients: how often each client asked.
+        recalled: how often each memory was recalled, by id.
+        found: how often each was found by `think`.
+        last: when each was last found or recalled.
+        nothing: how often a question found nothing, by its keywords.
+    """
+
+    since: str = ""
+    tools: Counter[str] = field(default_factory=Counter)
+    clients: Counter[str] = field(default_factory=Counter)
+    recalled: Counter[str] = field(default_factory=Counter)
+    found: Counter[str] = field(default_factory=Counter)
+    last: dict[str, str] = field(default_factory=dict)
+    nothing: Counter[Sequence[str]] = field(default_factory=Counter)
+
+    @classmethod
+    def of(cls, uses: Iterable[Use]) -> Summary:
+        """Add up uses, which come oldest first."""
+        total = cls()
+        for use in uses:
+            total.since = total.since or use.at
+            total.tools[use.tool] += 1
+            total.clients[use.client] += 1
+            (total.found if use.tool == "think" else total.recalled).update(use.ids)
+            total.last.update(dict.fromkeys(use.ids, use.at))
+            if use.tool == "think" and not use.ids:
+                total.nothing[use.keywords] += 1
+        return total
+
+
+def since(uses: Iterable[Use], moment: int | None) -> Iterator[Use]:
+    """Return the uses from a moment on, in microseconds since 1970; None for all."""
+    return (use for use in uses if moment is None or (instant(use.at) or 0) >= moment)
