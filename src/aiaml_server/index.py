@@ -161,6 +161,16 @@ class Index:
         """
         return len(self._ask(lambda database: database.malformed()) or [])
 
+    def names(self, field: str) -> list[tuple[str, int]]:
+        """Return the agents, users or topics (`agent`), and how many memories have each.
+
+        The most frequent come first.
+
+        Raises:
+            StoreError: the directory cannot be read.
+        """
+        return self._ask(lambda database: database.labels.names(field)) or []
+
     def ids(self, prefix: str) -> list[str]:
         """Return the ids that begin with `prefix`.
 

@@ -123,6 +123,15 @@ class Labels:
             conditions.append(f"instant < {wanted.until}")
         return " AND ".join(conditions)
 
+    def names(self, field: str) -> list[tuple[str, int]]:
+        """Return the names of a field and how many memories have each, the most frequent first.
+
+        They are for the Tab key, and so not compared with the checksum, which takes longer.
+        """
+        return self._file.read(
+            "SELECT name, uses FROM names WHERE field = ? ORDER BY uses DESC, name", (field,)
+        )
+
     def _folded(self, field: str, name: str) -> list[int]:
         """Return the numbers of all names of a field that are this one in any case."""
         if name != name.encode("utf-8", "ignore").decode():

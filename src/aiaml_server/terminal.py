@@ -161,6 +161,11 @@ def take_streams() -> None:
     threading.excepthook = _thread_ended
 
 
+def be_silent() -> None:
+    """Say nothing on stderr from now on: a shell completes a word in the middle of a line."""
+    sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
+
+
 _PLAINLY = "aiaml-plainly"  # a way to encode, as `codecs` calls it
 _PLAIN = {
     **dict.fromkeys("─▏▎▍▌", "-"), **dict.fromkeys("█▉▊▋", "#"), "│": "|", "┼": "+",

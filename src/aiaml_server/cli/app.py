@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -23,6 +24,7 @@ from aiaml_server.terminal import (
     USAGE,
     Ended,
     as_json,
+    be_silent,
     note,
     out,
     out_json,
@@ -31,6 +33,9 @@ from aiaml_server.terminal import (
     wrapped,
 )
 from aiaml_server.toolset import at
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 SETTINGS = (*VARIABLES, toolsets.VARIABLE)
 
@@ -93,7 +98,7 @@ VERBS = {
 SUMMARIES = {
     "list": "List memories, newest first.",
     "show": "Show memories whole, their markdown rendered.",
-    "search": "Find memories as agents do: with the answer of `think`.",
+    "search": "Find memories as agents do: in the order of `think`, the best first.",
     "topics": "List the topics, the most frequent first.",
     "stats": "Count memories by agent, user, topic and month.",
     "uses": "Tell what agents asked for: which memories help, and which never come up.",
@@ -139,8 +144,10 @@ class Verbs(click.Group):
         if cmd_name in VERBS:
             module, _, function = VERBS[cmd_name].partition(":")
             verb: click.Command = getattr(import_module(f".{module}", __package__), function)
-            return verb
+            return _taught(verb) if ctx.resilient_parsing else verb
         groups = _groups()
+        if cmd_name not in groups and ctx.resilient_parsing:
+            return click.Command(cmd_name)  # the Tab key: nothing is known to follow it
         if cmd_name not in groups:
             from .misuse import no_verb  # noqa: PLC0415 (hardly ever needed)
 
@@ -151,6 +158,13 @@ class Verbs(click.Group):
 
             add(group, door)
         return group
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Offer the verbs, without importing any, and the options."""
+        from .completion import offered  # noqa: PLC0415 (only the Tab key needs it)
+
+        verbs = ((name, SUMMARIES.get(name, "")) for name in self.list_commands(ctx))
+        return [*offered(verbs, incomplete), *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of verbs, each with its sentence."""
@@ -176,6 +190,12 @@ class Verbs(click.Group):
 
     def _summary(self, ctx: click.Context, name: str) -> str:
         return SUMMARIES.get(name) or self.get_command(ctx, name).get_short_help_str(200)
+
+
+def _taught(verb: click.Command) -> click.Command:
+    from .completion import teach  # noqa: PLC0415 (only the Tab key needs it)
+
+    return teach(verb)
 
 
 def _groups() -> dict[str, str]:
@@ -250,6 +270,10 @@ def run(words: Sequence[str]) -> int:
     """Run one command line; return the exit code."""
     name = program()
     take_streams()
+    if any(each.endswith("_COMPLETE") and each.startswith("_AIAML") for each in os.environ):
+        from . import completion  # noqa: PLC0415, F401 (knows one more shell)
+
+        be_silent()
     try:
         code = _run(name, words)
         sys.stdout.flush()

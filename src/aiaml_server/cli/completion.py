@@ -1,13 +1,39 @@
-"""`completion`: the Tab key."""
+"""`completion`: the Tab key. What it offers, and the verb that teaches it to a shell.
+
+`teach` gives a verb's parameters what can stand there, by the words that its help has for them. It
+is called while a word is completed, and never else. Nothing is said then: not even of an error.
+"""
 
 from __future__ import annotations
 
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from itertools import islice
+
 import click
-from click.shell_completion import get_completion_class
+from click.shell_completion import (
+    CompletionItem,
+    ShellComplete,
+    add_completion_class,
+    get_completion_class,
+)
 
-from aiaml_server.terminal import REFUSED, Ended, out
+from aiaml_server import toolsets
+from aiaml_server.errors import MalformedFile
+from aiaml_server.terminal import REFUSED, Ended, one_line, out
 
-_SHELLS = ("bash", "zsh", "fish")
+from .context import opened, settings
+
+_SHELLS = ("bash", "zsh", "fish", "powershell")
+_MOST = 200  # that are offered
+_LOOKED_INTO = 40  # whose first words are shown beside
+_OUR_NAME = re.compile(r"\d{8}_\d{6}_(.+)\.md")
+
+Item = CompletionItem
+Offer = Callable[[click.Context, str], Iterable[Item]]
+"""What can stand in a place, given what was typed before it and of it."""
 
 
 @click.command("completion")
@@ -16,18 +42,172 @@ _SHELLS = ("bash", "zsh", "fish")
 def completion(context: click.Context, shell: str) -> None:
     """Print what makes a shell complete with the Tab key.
 
+    It completes verbs, options and their values: ids, topics, agents, users, revisions, files.
+
     \b
     Examples:
       echo 'eval "$(aiaml completion bash)"' >> ~/.bashrc
       echo 'eval "$(aiaml completion zsh)"' >> ~/.zshrc
       aiaml completion fish > ~/.config/fish/completions/aiaml.fish
+      aiaml completion powershell >> $PROFILE
     """
-    program = context.find_root()
     kind = get_completion_class(shell)
     if kind is None:
         raise Ended(f"nothing is known about the shell {shell}", REFUSED)
     try:
-        source = kind(program.command, {}, "aiaml", "_AIAML_COMPLETE").source()
+        source = kind(context.find_root().command, {}, "aiaml", "_AIAML_COMPLETE").source()
     except RuntimeError as error:  # a bash that is too old
         raise Ended(str(error), REFUSED) from error
     out(source)
+
+
+@add_completion_class
+class PowerShell(ShellComplete):
+    """Windows PowerShell and PowerShell, which complete files where nothing is told."""
+
+    name = "powershell"
+    source_template = """\
+Register-ArgumentCompleter -Native -CommandName %(prog_name)s -ScriptBlock {
+    param($word, $line, $position)
+    $words = $line.CommandElements | Where-Object { $_.Extent.EndOffset -lt $position }
+    $env:COMP_WORDS = ($words | ForEach-Object { $_.ToString() }) -join "`n"
+    $env:COMP_WORD = $word
+    $env:%(complete_var)s = "powershell_complete"
+    try {
+        %(prog_name)s | ForEach-Object {
+            $value, $help = $_ -split "`t", 2
+            $kind = "ParameterValue"
+            [System.Management.Automation.CompletionResult]::new($value, $value, $kind, $help)
+        }
+    } finally {
+        Remove-Item Env:COMP_WORDS, Env:COMP_WORD, Env:%(complete_var)s
+    }
+}
+"""
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        """Return the words before the one that is completed, and what is typed of that."""
+        words = os.environ.get("COMP_WORDS", "").split("\n")
+        return [word.strip("'\"") for word in words[1:]], os.environ.get("COMP_WORD", "")
+
+    def format_completion(self, item: Item) -> str:
+        """Return a line: the value, and what is shown beside it, which cannot be empty."""
+        return "" if item.type != "plain" else f"{item.value}\t{item.help or item.value}"
+
+
+# --- what is offered ------------------------------------------------------------------------------
+
+
+def teach(verb: click.Command) -> click.Command:
+    """Let the parameters of a verb know what can stand there."""
+    for param in verb.params:
+        if offer := _offer(param):
+            param.type = _Offered(offer)
+    return verb
+
+
+def offered(names: Iterable[tuple[str, str]], beginning: str) -> list[Item]:
+    """Return the names that begin so, each with what is shown beside it."""
+    return [Item(name, help=told) for name, told in names if name.startswith(beginning)]
+
+
+class _Offered(click.types.StringParamType):
+    """A word of which some can be told."""
+
+    def __init__(self, offer: Offer) -> None:
+        self._offer = offer
+
+    def shell_complete(
+        self,
+        ctx: click.Context,
+        param: click.Parameter,  # noqa: ARG002
+        incomplete: str,
+    ) -> list[Item]:
+        with suppress(Exception):  # nobody is told anything in the middle of a line
+            return list(islice(self._offer(ctx, incomplete), _MOST))
+        return []
+
+
+def _offer(param: click.Parameter) -> Offer | None:
+    by_option = (_OPTIONS[each] for each in param.opts if each in _OPTIONS)
+    return next(by_option, None) or _WORDS.get((param.metavar or "").strip("[]."))
+
+
+def _ids(context: click.Context, beginning: str) -> Iterator[Item]:
+    """Offer ids, the newest memories' first, each once."""
+    given = {word for value in context.params.values() if value for word in value}
+    with opened() as bank:
+        known = sorted(bank.store.names(), reverse=True)
+        names = {_id_of(name): name for name in reversed(known)}
+        begin = [each for each in reversed(names) if each.startswith(beginning)]
+        for number, each in enumerate(each for each in begin if each not in given):
+            words = ""
+            with suppress(MalformedFile, OSError):
+                words = bank.store.read(names[each]).content if number < _LOOKED_INTO else ""
+            yield Item(each, help=one_line(words, 50) or None)
+    if context.info_name in ("history", "restore"):
+        from .history import git_history  # noqa: PLC0415 (starts git)
+
+        gone = map(_id_of, git_history(settings()).lately_forgotten())
+        yield from offered(((each, "forgotten") for each in gone if each not in names), beginning)
+
+
+def _id_of(name: str) -> str:
+    """Return the id in a file's name: of our own form, or as other programs chose it."""
+    ours = _OUR_NAME.fullmatch(name)
+    return ours[1] if ours else name.removesuffix(".md")
+
+
+def _names(field: str) -> Offer:
+    """Offer the agents, users or topics, the most frequent first."""
+
+    def offer(_: click.Context, beginning: str) -> Iterator[Item]:
+        with opened() as bank:
+            for name, uses in bank.index.names(field):
+                if name.casefold().startswith(beginning.casefold()):
+                    yield Item(name, help=f"{uses:,}")
+
+    return offer
+
+
+def _revisions(context: click.Context, beginning: str) -> list[Item]:
+    """Offer the revisions of the memory that was named before."""
+    from .history import Past, git_history, revisions  # noqa: PLC0415 (starts git)
+
+    named = [context.params["memory_id"], *context.args]  # click stops at an option without value
+    with opened() as bank:
+        past = Past.of(next(filter(None, named)), bank, git_history(settings()))
+        return offered(revisions(past), beginning)
+
+
+def _verbs(context: click.Context, beginning: str) -> list[Item]:
+    root = context.find_root()
+    return root.command.shell_complete(root, beginning)
+
+
+def _files(_: click.Context, beginning: str) -> list[Item]:
+    return [Item(beginning, type="file")]
+
+
+def _times(_: click.Context, beginning: str) -> list[Item]:
+    told = {
+        "1h": "an hour ago",
+        "24h": "a day",
+        "7d": "a week",
+        "4w": "four weeks",
+        "52w": "a year",
+    }
+    return offered(told.items(), beginning)
+
+
+def _toolsets(_: click.Context, beginning: str) -> list[Item]:
+    return offered(((name, toolsets.door(name).summary) for name in toolsets.NAMES), beginning)
+
+
+_WORDS: dict[str, Offer] = {
+    "ID": _ids, "REV": _revisions, "VERB": _verbs, "FILE": _files, "TIME": _times,
+}  # fmt: skip
+_OPTIONS: dict[str, Offer] = {
+    **{f"--{field}": _names(field) for field in ("agent", "user", "topic")},
+    toolsets.OPTION: _toolsets,
+}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -378,6 +378,14 @@ class Past:
             names = ", ".join(there)
             raise InvalidInput("id", f"{self.id} is in several files; name one of them: {names}")
         return (there or self.names)[0]
+
+
+def revisions(past: Past) -> Iterator[tuple[str, str]]:
+    """Yield each version's revision, as it is shortened, and what it was."""
+    for change in past.changes:
+        if change.after:
+            what = f"{_when(change)}  {change.what}"
+            yield change.commit.oid[:_SHORT], what
 
 
 def _is_meant(name: str, identity: str, *, exact: bool) -> bool:

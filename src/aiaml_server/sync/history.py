@@ -23,6 +23,7 @@ Wanted = Callable[[str], bool]
 """Whether a file of this name in `files/` is asked for."""
 
 _AT_ONCE = 64  # commits that are compared in one call, at first
+_LATELY = 2000  # commits that the Tab key looks at
 _FIELDS = "%H%x00%P%x00%ct%x00%an%x00%s"
 _LATEST_TIME = 253_370_764_800  # the year 9999, after which no calendar of Python's has a name
 _ARRIVED = re.compile(r"aiaml: join|clone|pull|merge")
@@ -118,6 +119,15 @@ class History:
         others = [each for each in self.commits if not _keeps(each)]
         found = [change for group in self._changes(others) for change in group]
         return [change for change in found if not change.after]
+
+    def lately_forgotten(self, commits: int = _LATELY) -> list[str]:
+        """Return the files that the newest commits forgot, as far as their messages name them."""
+        if not self.heads:
+            return []
+        words = ("--max-count", str(commits), "--no-show-signature", f"--format={_FIELDS}", "-z")
+        output = self._repository.git.run("log", *words, *self.heads, "--")
+        subjects = output.decode("utf-8", "surrogateescape").split("\0")[4::5]
+        return [name for verb, name in map(_named, subjects) if verb == "Forget"]
 
     def texts(self, entries: Iterable[Entry | None]) -> dict[Entry, str]:
         """Return what files held; what is larger than a memory, or lost, is not among it.
@@ -259,8 +269,12 @@ def _may_touch(commit: Commit, wanted: Wanted) -> bool:
 
 
 def _own(commit: Commit) -> tuple[str, str]:
+    return _named(commit.subject)
+
+
+def _named(subject: str) -> tuple[str, str]:
     """Return the verb and the file of one of our commits for one memory, else nothing."""
-    head, _, name = commit.subject.partition(" (")
+    head, _, name = subject.partition(" (")
     words = head.split(" ")
     if len(words) != 3 or words[1] != "memory" or len(name) < 2 or name[-1] != ")":
         return "", ""
