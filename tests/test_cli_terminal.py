@@ -84,6 +84,22 @@ def test_forgetting_asks_and_obeys(home: Path, answer: str, code: int, left: int
     assert len(names(home)) == left
 
 
+def test_tidying_asks_for_each_and_obeys(home: Path) -> None:
+    """Yes does what is shown, skipping and quitting nothing."""
+    files = home / "store" / "files"
+    (first,) = files.glob("*_1b2c3d4e.md")
+    for new in ("5f6a7b8c", "6a7b8c9d", "7b8c9d0e"):
+        text = first.read_text(encoding="utf-8").replace("1b2c3d4e", new)
+        (files / f"{new}.md").write_text(text, encoding="utf-8")
+    terminal = Terminal(home, "tidy")
+    for number, answer in enumerate(["s", "y", "q"], 1):
+        terminal.read_until(f"{number} of 3: forget the last one?")
+        terminal.type(f"{answer}\n")
+    assert terminal.code() == 0
+    assert "Forgot 1 memory." in terminal.seen
+    assert len(names(home)) == 7
+
+
 def test_ctrl_c_at_a_question_changes_nothing(home: Path) -> None:
     """It ends with 130 and without a traceback."""
     terminal = Terminal(home, "forget", "3d4e")

@@ -108,6 +108,14 @@ def confirm(question: str) -> None:
         raise Ended("nothing was changed")
 
 
+def choice(question: str, letters: str, usual: str) -> str:
+    """Ask on the terminal for one of some letters; Enter alone is the usual one."""
+    answer: str = click.prompt(
+        safe(question), default=usual, type=click.Choice([*letters]), err=True
+    )
+    return answer
+
+
 def progress(items: Sequence[Item], doing: str, many: int = MANY) -> Iterator[Item]:
     """Return the items one by one; when there are `many`, with a bar, or a line now and then."""
     if len(items) < many:

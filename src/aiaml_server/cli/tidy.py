@@ -1,0 +1,123 @@
+"""`tidy`: what could be tidied, applied on the person's word."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+
+import click
+
+from aiaml_server.bank import MemoryBank
+from aiaml_server.cli.context import opened
+from aiaml_server.memory import Memory
+from aiaml_server.moments import instant, now
+from aiaml_server.terminal import (
+    Ended,
+    as_json,
+    bold,
+    choice,
+    dim,
+    is_terminal,
+    note,
+    out,
+    out_json,
+    plural,
+    progress,
+    wrapped,
+)
+from aiaml_server.tidying import Proposal, proposals, unused
+from aiaml_server.uses import Summary
+
+from .app import aiaml
+from .rows import print_lines
+
+KINDS = ("duplicate", "similar", "differing", "topics", "long", "unused")
+_UNUSED_DAYS = 30  # that the log of uses must go back
+
+
+@click.command("tidy")
+@click.option(
+    "--kind", "-k", "kinds", type=click.Choice(KINDS), multiple=True, help="Only this kind."
+)
+@as_json
+def tidy(kinds: Sequence[str], json: bool) -> None:
+    """Propose what could be tidied, and do it where you say so.
+
+    Memories that say the same or nearly so; that differ in a number, a date or a "not" alone, so
+    that one may no longer hold; topics spelled in several ways; texts too long to be found well;
+    and what no agent has been given in a month of `aiaml uses`. Each comes with the command that
+    would mend it. On a terminal you are asked for each; elsewhere they are listed. Nothing is
+    changed without your yes, and `aiaml restore` brings back what was forgotten.
+
+    Words are compared, not their meaning: what is alike may still be meant so.
+
+    \b
+    Examples:
+      aiaml tidy
+      aiaml tidy --kind duplicate --kind similar
+      aiaml tidy --json
+    """
+    with opened() as bank:
+        memories = {memory.id: memory for _, memory in bank.store.scan(
+            progress(bank.store.names(), "Reading"))}  # fmt: skip
+        found = [each for each in _all(bank, memories) if not kinds or each.kind in kinds]
+    if json:
+        out_json([{**asdict(each), "command": _line(*each.command)} for each in found])
+    elif not found:
+        out("There is nothing to tidy.")
+    elif is_terminal() and sys.stdin.isatty():
+        _ask(found, memories)
+    else:
+        for each in found:
+            _show(each, memories)
+
+
+def _all(bank: MemoryBank, memories: Mapping[str, Memory]) -> Iterator[Proposal]:
+    yield from proposals(memories.values(), progress)
+    uses = Summary.of(bank.uses.read())
+    begun = instant(uses.since)
+    if begun is not None and now().timestamp() - begun / 1e6 > _UNUSED_DAYS * 86400:
+        yield from unused(memories.values(), uses.last, uses.since)
+
+
+def _line(verb: str, *ids: str) -> str:
+    """Return a command as a shell takes it; in a file that others wrote an id may be any text."""
+    dashes = ["--"] if any(each.startswith("-") for each in ids) else []
+    return shlex.join(["aiaml", verb, *dashes, *ids])
+
+
+def _show(proposal: Proposal, memories: Mapping[str, Memory]) -> None:
+    out(f"{bold(proposal.kind)}: {wrapped(proposal.why)}")
+    print_lines(memories[each] for each in proposal.ids)
+    if len(proposal.ids) > 1:
+        out(dim(_line("show", *proposal.ids)))
+    out(f"{dim(_line(*proposal.command))}\n")
+
+
+def _ask(found: Sequence[Proposal], memories: Mapping[str, Memory]) -> None:
+    gone: set[str] = set()
+    out(f"{plural(len(found), 'proposal')}. Nothing is changed without your yes.\n")
+    for number, proposal in enumerate(found, 1):
+        if gone.intersection(proposal.ids):
+            continue
+        _show(proposal, memories)
+        verb = "forget the last one" if proposal.command[0] == "forget" else "open it"
+        answer = choice(f"{number} of {len(found)}: {verb}? yes, skip or quit", "ysq", "s")
+        if answer == "q":
+            return
+        if answer == "y" and _apply(proposal) and proposal.command[0] == "forget":
+            gone.add(proposal.command[1])
+
+
+def _apply(proposal: Proposal) -> bool:
+    """Run the command; say whether it was done."""
+    verb, memory_id = proposal.command
+    words = [verb, *(["--yes"] if verb == "forget" else []), "--", memory_id]
+    try:
+        aiaml.main(words, prog_name="aiaml", standalone_mode=False)
+    except Ended as ended:
+        note(str(ended))
+        return False
+    return True

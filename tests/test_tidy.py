@@ -1,0 +1,99 @@
+"""What `aiaml tidy` proposes, and that it does nothing by itself."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from aiaml_server import MemoryBank, Settings
+from aiaml_server.memory import Memory
+from aiaml_server.tidying import Proposal, proposals, unused
+
+
+def made(content: str, *topics: str, user: str = "marco", day: int = 1) -> Memory:
+    """Return a memory of a day of 2026."""
+    memory = Memory.new("claude", user, topics or ["any"], content)
+    stamp = f"2026-01-{day:02}T10:00:00.000000+00:00"
+    return Memory(memory.id, stamp, "claude", user, memory.topics, content)
+
+
+def quiet(items: Sequence[int], _doing: str) -> Iterable[int]:
+    """Show nothing."""
+    return items
+
+
+def found(*memories: Memory) -> list[Proposal]:
+    """Return the proposals for some memories."""
+    return list(proposals(memories, quiet))
+
+
+DOG = "Marco's dog Max is allergic to chicken and must get the food with salmon in it"
+
+
+def test_the_older_of_two_that_say_the_same_may_go() -> None:
+    """White space aside; but not what is about another person."""
+    old, new = made(DOG, day=1), made(f"{DOG}\n", day=2)
+    (only,) = found(old, new, made(DOG, user="anna"))
+    assert (only.kind, only.ids, only.command) == (
+        "duplicate", (new.id, old.id), ("forget", old.id),
+    )  # fmt: skip
+
+
+def test_what_is_nearly_the_same_is_told_from_what_may_contradict() -> None:
+    """A number or a negation makes the difference."""
+    first = made(DOG, "dog", day=1)
+    second = made(f"{DOG} please", "dog", day=2)
+    assert [each.kind for each in found(first, second)] == ["similar"]
+    rent = made("The rent of the flat in Basel is 1,450 francs a month", "home", day=1)
+    more = made("The rent of the flat in Basel is 1,520 francs a month", "home", day=2)
+    (differing,) = found(rent, more)
+    assert (differing.kind, differing.ids) == ("differing", (more.id, rent.id))
+    assert "1,450, 1,520" in differing.why
+    never = made("The rent of the flat in Basel is not 1,450 francs a month", "home", day=3)
+    assert {each.kind for each in found(rent, never)} == {"differing"}
+    assert found(first, rent, made("Anna plays the cello in an orchestra", "dog")) == []
+
+
+def test_a_topic_is_spelled_as_most_memories_spell_it() -> None:
+    """Case, plural and hyphens; words that only end alike are others."""
+    usual = [made(f"note {number}", "recipe", "machine-learning") for number in "abc"]
+    odd = made("another one", "Recipes", "machinelearning")
+    (only,) = found(*usual, odd, made("bus and glass", "bus", "glass", "news"))
+    assert (only.kind, only.command) == ("topics", ("edit", odd.id))
+    assert "'Recipes' is usually 'recipe'" in only.why
+
+
+def test_a_long_text_and_an_unused_one_are_named() -> None:
+    """A memory that is younger than the log of uses has had no time."""
+    (only,) = found(long := made("word " * 3000))
+    assert (only.kind, only.ids) == ("long", (long.id,))
+    old, new, helpful = made("a", day=1), made("b", day=20), made("c", day=1)
+    (never,) = unused([old, new, helpful], {helpful.id: "x"}, "2026-01-10T00:00:00+00:00")
+    assert (never.kind, never.ids) == ("unused", (old.id,))
+
+
+def test_ten_thousand_memories_are_compared_without_comparing_each_with_each() -> None:
+    """Also where all are made from one form; the two that are the same are among them."""
+    drawn = random.Random(5)
+    words = [f"word{number}" for number in range(4000)]
+    many = [
+        made(f"Notes of the weekly meeting: {' '.join(drawn.choices(words, k=40))}", day=2)
+        for _ in range(10_000)
+    ]
+    twin = made(f"{many[77].content} indeed", day=3)
+    began = time.process_time()
+    assert [each.ids for each in found(*many, twin)] == [(twin.id, many[77].id)]
+    assert time.process_time() - began < 60  # a minute and a half, if each were compared with each
+
+
+def test_a_base_is_not_changed_by_looking(tmp_path: Path) -> None:
+    """The files are as they were."""
+    bank = MemoryBank(Settings(base=tmp_path, sync=False))
+    for _ in range(2):
+        bank.remember("claude", "marco", ["dog"], DOG)
+    before = {path.name: path.read_bytes() for path in (tmp_path / "files").iterdir()}
+    assert len(found(*(memory for _, memory in bank.newest()))) == 1
+    assert {path.name: path.read_bytes() for path in (tmp_path / "files").iterdir()} == before
+    bank.close()
