@@ -1,0 +1,144 @@
+"""The documentation as a site: built strictly, complete, readable without scripts or a network."""
+
+from __future__ import annotations
+
+import html
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from aiaml_server import settings, toolsets
+from aiaml_server.clients import CLIENTS
+
+ROOT = Path(__file__).parent.parent
+UV = str(Path(sys.executable).with_name("uv" + (".exe" if os.name == "nt" else "")))
+
+
+def script() -> ModuleType:
+    """Import the script."""
+    spec = importlib.util.spec_from_file_location("site_script", ROOT / "scripts" / "site.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+SITE = script()
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Install the generator and this package; return the interpreter."""
+    environment = tmp_path_factory.mktemp("site") / "environment"
+    python = environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    group = f"{ROOT / 'pyproject.toml'}:site"
+    for words in (
+        ["venv", "--quiet", "--python", sys.executable, str(environment)],
+        ["pip", "install", "--quiet", "--python", str(python), str(ROOT), "--group", group],
+    ):
+        subprocess.run([UV, *words], check=True, timeout=300)
+    return python
+
+
+@pytest.fixture(scope="module")
+def site(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the site; warnings are errors."""
+    built = tmp_path_factory.mktemp("built")
+    done = subprocess.run(
+        [python, ROOT / "scripts" / "site.py", built],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=170,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "WARNING" not in done.stdout + done.stderr
+    return built
+
+
+def text_of(page: Path) -> str:
+    """Return what a reader sees of a page's article without scripts."""
+    article = page.read_text("utf-8").partition("<article")[2].partition("</article>")[0]
+    return html.unescape(re.sub(r"<[^>]+>", "", article))
+
+
+def tags(site: Path) -> Iterator[str]:
+    """Yield every tag of every page."""
+    for page in site.rglob("*.html"):
+        yield from re.findall(r"<[a-z][^>]*>", page.read_text("utf-8"))
+
+
+@pytest.mark.timeout(600)
+def test_every_page_of_the_documentation_is_there(site: Path) -> None:
+    """With its whole text in the page itself, and in what the search looks through."""
+    shown = set(SITE.files())
+    for path in (ROOT / "docs").rglob("*.md"):
+        assert path.relative_to(ROOT).as_posix() in shown
+    index = json.loads((site / "search" / "search_index.json").read_text("utf-8"))
+    found = {each["location"].partition("#")[0] for each in index["docs"]}
+    for file in shown:
+        at = Path(SITE.place(file)).with_suffix(".html")
+        assert at.as_posix() in found
+        if (ROOT / file).exists():
+            heading = re.search(r"^# (.+)$", (ROOT / file).read_text("utf-8"), re.MULTILINE)
+            assert heading and heading[1].replace("`", "") in text_of(site / at)
+
+
+@pytest.mark.timeout(600)
+def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
+    """Links may lead away; scripts, styles, fonts and pictures are the site's own."""
+    for tag in tags(site):
+        loads = re.search(r'\b(?:src|data)="([^"]*)"', tag)
+        if tag.startswith("<link") and not re.search(r'rel="(?:canonical|prev|next)"', tag):
+            loads = re.search(r'href="([^"]*)"', tag)
+        assert not loads or not re.match(r"(?:https?:)?//", loads[1]), tag
+    for style in site.rglob("*.css"):
+        assert not re.search(r"url\([\"']?(?:https?:)?//", style.read_text("utf-8"))
+
+
+@pytest.mark.timeout(600)
+def test_what_is_made_from_the_program_is_whole(site: Path) -> None:
+    """Every client with its entry, every setting with its default."""
+    clients = text_of(site / "clients.html")
+    for client in CLIENTS:
+        assert client.title in clients and f"aiaml install {client.name}" in clients
+    shown = text_of(site / "settings.html")
+    for name in toolsets.NAMES:
+        for variable in toolsets.door(name).variables:
+            assert variable.name in shown
+    assert all(each.name in shown for each in settings.VARIABLES)
+
+
+@pytest.mark.timeout(600)
+def test_light_and_dark_and_a_search_are_there(site: Path) -> None:
+    """Each page offers them."""
+    start = (site / "index.html").read_text("utf-8")
+    assert "prefers-color-scheme: dark" in start and "prefers-color-scheme: light" in start
+    assert 'data-md-component="search"' in start
+
+
+def test_a_link_that_leads_nowhere_ends_the_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one from a page to a file that is no page."""
+    places = {file: SITE.place(file) for file in SITE.files()}
+    monkeypatch.setattr(SITE.Path, "read_text", lambda *_, **__: "# A\n\n[a](not-there.md)\n")
+    with pytest.raises(SystemExit, match=r"docs/sync\.md: not-there\.md leads nowhere"):
+        SITE.page("docs/sync.md", places)
+
+
+def test_what_stands_in_code_is_no_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An example stays as it is; a page is linked as the site has it, a file in the repository."""
+    places = {file: SITE.place(file) for file in SITE.files()}
+    text = "[f](format.md#the-name)\n\n```md\n[a](x.md)\n```\n\n[l](../LICENSE)\n"
+    monkeypatch.setattr(SITE.Path, "read_text", lambda *_, **__: text)
+    assert SITE.page("docs/sync.md", places) == (
+        "[f](format.md#the-name)\n\n```md\n[a](x.md)\n```\n\n"
+        f"[l]({SITE.REPOSITORY}/blob/main/LICENSE)\n"
+    )
