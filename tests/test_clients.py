@@ -129,6 +129,14 @@ PLACES: dict[str, dict[str, Sequence[str]]] = {
         "darwin": ["~/.config/zed/settings.json"],
         "win32": ["~/AppData/Roaming/Zed/settings.json"],
     },
+    "antigravity": dict.fromkeys(
+        SYSTEMS, ("~/.gemini/config/mcp_config.json", "~/.gemini/antigravity/mcp_config.json")
+    ),
+    "copilot": dict.fromkeys(SYSTEMS, ("~/.copilot/mcp-config.json",)),
+    "cline": dict.fromkeys(SYSTEMS, ("~/.cline/data/settings/cline_mcp_settings.json",)),
+    "junie": dict.fromkeys(SYSTEMS, ("~/.junie/mcp/mcp.json",)),
+    "kiro": dict.fromkeys(SYSTEMS, ("~/.kiro/settings/mcp.json",)),
+    "lm-studio": dict.fromkeys(SYSTEMS, ("~/.lmstudio/mcp.json",)),
 }
 
 
@@ -764,6 +772,23 @@ def test_a_snippet_is_what_goes_into_the_file() -> None:
         "servers": {"aiaml": {"type": "stdio", "command": "x", "args": [], "env": {"AIAML_X": "1"}}}
     }
     assert clients.snippet(OURS, BY_NAME["codex"], ["x"], {}).startswith("[mcp_servers.aiaml]\n")
+
+
+@pytest.mark.parametrize(
+    "client", [each for each in CLIENTS if each.project], ids=lambda client: client.name
+)
+def test_a_project_has_an_entry_of_its_own(client: Client, tmp_path: Path) -> None:
+    """It goes into the file of the project, in the client's form, and leaves the person's alone."""
+    home, project = tmp_path / "home", tmp_path / "project"
+    machine, there = Machine("linux", home, {}), client.within(project)
+    project.mkdir()
+    change = connected(there, machine)
+    assert change.path == project / client.project
+    entry = json.loads(change.path.read_text(encoding="utf-8"))[client.keys[0]]["aiaml"]
+    assert entry == {**client.extras, "command": "/x/aiaml-server", "args": []}
+    disconnected(there, machine)
+    assert not change.path.exists()
+    assert not home.exists()
 
 
 def test_help_and_readme_name_every_client() -> None:

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from difflib import unified_diff
+from pathlib import Path
 from typing import Any
 
 import click
@@ -33,12 +34,23 @@ BY_NAME = {client.name: client for client in CLIENTS}
 NAMES = click.Choice(list(BY_NAME))
 
 dry_run = click.option("--dry-run", is_flag=True, help="Show what would change, and write nothing.")
+listed = click.option(
+    "--list", "listing", is_flag=True, help="List the clients and how each stands."
+)
+in_project = click.option(
+    "--project",
+    metavar="[DIR]",
+    is_flag=False,
+    flag_value=".",
+    type=click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path),
+    help="In the file of a project (that of this directory if none is named), for all who open it.",
+)
 
 
 @click.command("install")
 @click.argument("names", metavar="[CLIENT]...", nargs=-1, type=NAMES)
 @click.option("--all", "everything", is_flag=True, help="Every client that is found here.")
-@click.option("--list", "listing", is_flag=True, help="List the clients and how each stands.")
+@listed
 @click.option(
     "--print",
     "printed",
@@ -53,6 +65,7 @@ dry_run = click.option("--dry-run", is_flag=True, help="Show what would change, 
     multiple=True,
     help="Have the entry serve this toolset, and no other; can be given several times.",
 )
+@in_project
 @dry_run
 @as_json
 def install(
@@ -61,6 +74,7 @@ def install(
     listing: bool,
     printed: str | None,
     served: Sequence[str],
+    project: Path | None,
     dry_run: bool,
     json: bool,
 ) -> int:
@@ -69,7 +83,8 @@ def install(
     \b
     Clients:
       claude-desktop, claude-code, cursor, vscode, vscode-insiders, codex,
-      gemini, windsurf, zed
+      gemini, windsurf, zed, antigravity, copilot, cline, junie, kiro,
+      lm-studio
 
     Only the entry `aiaml` is written; all else in a file stays as it is, and
     the file as it was is kept beside it. The variables AIAML_... that are set
@@ -82,18 +97,21 @@ def install(
       AIAML_MEMORY_DIR=~/notes/memory aiaml install zed
       aiaml install --print generic
       aiaml install cursor --toolset aiaml
+      aiaml install claude-code --project
     """
     if json and not listing:
         raise click.UsageError("--json goes with --list")
     if sum(map(bool, (names, everything, listing, printed))) != 1:
         raise click.UsageError("name clients, or say --all, --list or --print CLIENT")
+    if project and not names:
+        raise click.UsageError("--project goes with clients that are named")
     if listing:
         return _list(json)
     variables = _variables(os.environ, served)
     if printed:
         return _print(printed, variables)
     here = machine()
-    wanted = [BY_NAME[name] for name in dict.fromkeys(names)] or _found(here)
+    wanted = _named(names, project) or _found(here)
     if not wanted:
         note("No client was found here; `aiaml install --list` shows where each was looked for.")
         return NOTHING
@@ -109,8 +127,18 @@ def install(
 @click.command("uninstall")
 @click.argument("names", metavar="[CLIENT]...", nargs=-1, type=NAMES)
 @click.option("--all", "everything", is_flag=True, help="Every client that is connected.")
+@listed
+@in_project
 @dry_run
-def uninstall(names: Sequence[str], everything: bool, dry_run: bool) -> int:
+@as_json
+def uninstall(
+    names: Sequence[str],
+    everything: bool,
+    listing: bool,
+    project: Path | None,
+    dry_run: bool,
+    json: bool,
+) -> int:
     """Take the entry out of AI clients' files again.
 
     No memory is touched. A file that was not edited since `aiaml install`
@@ -120,9 +148,16 @@ def uninstall(names: Sequence[str], everything: bool, dry_run: bool) -> int:
     Examples:
       aiaml uninstall cursor
       aiaml uninstall --all --dry-run
+      aiaml uninstall --list
     """
-    if bool(names) == everything:
-        raise click.UsageError("name clients, or say --all")
+    if json and not listing:
+        raise click.UsageError("--json goes with --list")
+    if sum(map(bool, (names, everything, listing))) != 1:
+        raise click.UsageError("name clients, or say --all or --list")
+    if project and not names:
+        raise click.UsageError("--project goes with clients that are named")
+    if listing:
+        return _list(json)
     here = machine()
     if everything:
         names = [one.client.name for one in clients.connections(ENTRY, here) if one.connected]
@@ -136,7 +171,20 @@ def uninstall(names: Sequence[str], everything: bool, dry_run: bool) -> int:
             note(f"{client.title} is not connected.")
         return max([_disconnect(change, dry_run) for change in changes], default=NOTHING)
 
-    return _each([BY_NAME[name] for name in dict.fromkeys(names)], one)
+    return _each(_named(names, project), one)
+
+
+def _named(names: Sequence[str], project: Path | None) -> list[Client]:
+    """Return the clients of these names, each once; as they are in a project, if there is one.
+
+    Raises:
+        UsageError: one of them reads no file of a project.
+    """
+    found = [BY_NAME[name] for name in dict.fromkeys(names)]
+    for client in found if project else ():
+        if not client.project:
+            raise click.UsageError(f"{client.title} reads no file of a project")
+    return [client.within(project) for client in found] if project else found
 
 
 def _each(wanted: Sequence[Client], one: Callable[[Client], int]) -> int:

@@ -6,13 +6,18 @@ choice between its two files, https://github.com/neon-solutions/add-mcp/pull/114
 https://github.com/microsoft/apm/pull/2096; GEMINI_CLI_HOME,
 https://github.com/google-gemini/gemini-cli/issues/23622; Windsurf's new name and file,
 https://vaadin.com/docs/latest/building-apps/agentic-development/mcp/supported-tools/devin-desktop;
-Zed, crates/paths/src/paths.rs in its source.
+Zed, crates/paths/src/paths.rs in its source; Antigravity, which has moved its file,
+https://github.com/CoplayDev/unity-mcp/pull/1151; Copilot CLI, "Adding MCP servers for GitHub
+Copilot CLI" in GitHub's documents; Cline, "Configuration", https://docs.cline.bot/cli/configuration;
+Junie, https://github.com/dagger/container-use/pull/235, in a project "Junie CLI MCP configuration",
+https://junie.jetbrains.com/docs/junie-cli-mcp-configuration.html; Kiro, "Configuration",
+https://kiro.dev/docs/mcp/configuration; LM Studio, "Use MCP Servers", https://lmstudio.ai/mcp.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import Any, Literal, NamedTuple
 
@@ -75,6 +80,8 @@ class Client:
         form: the file's format.
         extras: what an entry has besides command, args and env.
         then: what a person has to do for an entry `{name}` to take effect.
+        project: the file that it reads of the project it is opened in, where it does, with the same
+            keys; empty where it reads none.
     """
 
     name: str
@@ -84,6 +91,11 @@ class Client:
     keys: tuple[str, ...] = ("mcpServers",)
     form: Literal["json", "toml"] = "json"
     extras: Mapping[str, Any] = field(default_factory=dict)
+    project: str = ""
+
+    def within(self, directory: PurePath) -> Client:
+        """Return the client as it is in one project."""
+        return replace(self, places=lambda _: [Place(directory / self.project, directory)])
 
 
 def _in(directory: PurePath, file: str) -> Place:
@@ -141,6 +153,34 @@ def _zed(machine: Machine) -> list[Place]:
     return [_in(parent.get(machine.system, machine.xdg) / name, "settings.json")]
 
 
+def _antigravity(machine: Machine) -> list[Place]:
+    shared = machine.home / ".gemini"
+    return [_in(shared / each, "mcp_config.json") for each in ("config", "antigravity")]
+
+
+def _cline(machine: Machine) -> list[Place]:
+    own = machine.home / ".cline"
+    return [Place(own / "data" / "settings" / "cline_mcp_settings.json", own)]
+
+
+def _copilot(machine: Machine) -> list[Place]:
+    return [_in(machine.home / ".copilot", "mcp-config.json")]
+
+
+def _junie(machine: Machine) -> list[Place]:
+    own = machine.home / ".junie"
+    return [Place(own / "mcp" / "mcp.json", own)]
+
+
+def _kiro(machine: Machine) -> list[Place]:
+    own = machine.home / ".kiro"
+    return [Place(own / "settings" / "mcp.json", own)]
+
+
+def _lm_studio(machine: Machine) -> list[Place]:
+    return [_in(machine.home / ".lmstudio", "mcp.json")]
+
+
 _STDIO = {"type": "stdio"}
 
 CLIENTS = (
@@ -156,12 +196,14 @@ CLIENTS = (
         _claude_code,
         "Start a new session; /mcp shows {name} in it.",
         extras=_STDIO,
+        project=".mcp.json",
     ),
     Client(
         "cursor",
         "Cursor",
         _cursor,
         "Start Cursor again; its settings show {name} under MCP.",
+        project=".cursor/mcp.json",
     ),
     Client(
         "vscode",
@@ -170,6 +212,7 @@ CLIENTS = (
         "Run the command MCP: List Servers and start {name}, or start VS Code again.",
         keys=("servers",),
         extras=_STDIO,
+        project=".vscode/mcp.json",
     ),
     Client(
         "vscode-insiders",
@@ -178,6 +221,7 @@ CLIENTS = (
         "Run the command MCP: List Servers and start {name}, or start VS Code Insiders again.",
         keys=("servers",),
         extras=_STDIO,
+        project=".vscode/mcp.json",
     ),
     Client(
         "codex",
@@ -188,7 +232,13 @@ CLIENTS = (
         form="toml",
         extras={"startup_timeout_sec": 60},  # uvx may have to download; the default is 10
     ),
-    Client("gemini", "Gemini CLI", _gemini, "Start gemini again; /mcp shows {name} in it."),
+    Client(
+        "gemini",
+        "Gemini CLI",
+        _gemini,
+        "Start gemini again; /mcp shows {name} in it.",
+        project=".gemini/settings.json",
+    ),
     Client(
         "windsurf",
         "Windsurf (Devin Desktop)",
@@ -201,5 +251,39 @@ CLIENTS = (
         _zed,
         "Zed starts {name} at once; the settings of the agent panel show it.",
         keys=("context_servers",),
+    ),
+    Client(
+        "antigravity",
+        "Antigravity",
+        _antigravity,
+        "Press refresh under Manage MCP Servers, or start it again.",
+    ),
+    Client(
+        "copilot",
+        "Copilot CLI",
+        _copilot,
+        "Start copilot again; /mcp show has {name} in it.",
+        extras={**_STDIO, "tools": ["*"]},
+    ),
+    Client("cline", "Cline", _cline, "Open the list of MCP servers in Cline; {name} is there."),
+    Client(
+        "junie",
+        "Junie",
+        _junie,
+        "Open the MCP settings of Junie in your JetBrains IDE; {name} is there.",
+        project=".junie/mcp/mcp.json",
+    ),
+    Client(
+        "kiro",
+        "Kiro",
+        _kiro,
+        "Kiro starts {name} at once; its panel of MCP servers shows it.",
+        project=".kiro/settings/mcp.json",
+    ),
+    Client(
+        "lm-studio",
+        "LM Studio",
+        _lm_studio,
+        "Switch {name} on in the Program tab of LM Studio.",
     ),
 )
