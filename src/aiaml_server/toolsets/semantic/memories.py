@@ -42,7 +42,9 @@ log = logging.getLogger(__name__)
 
 MOST_HITS = 50
 LONGEST_QUERY = 10_000  # characters
-BATCH = 16  # texts that are embedded between two looks at whether to go on
+BATCH = 16  # memories that are embedded before they are written
+PARTS = 4  # of a text that are embedded at once; a question may have to wait for them
+PAUSE = 0.005  # seconds after them, in which a question that waits comes before the next ones
 AT_ONCE = 4  # batches that a call makes where there is no background
 _SELECT = f"SELECT {COLUMNS} FROM memories"
 _NEAR = """
@@ -782,10 +784,11 @@ class Memories:
         self, embedder: Embedder, database: Database, held: Sequence[tuple[int, str]]
     ) -> int:
         """Give some memories their vectors, but for those that were changed meanwhile."""
-        made = [
-            (number, content, self._vectors(embedder, cutting.parts(content)))
-            for number, content in held
-        ]
+        made = []
+        for number, content in held:
+            if self._closing.wait(PAUSE):
+                break
+            made.append((number, content, self._vectors(embedder, cutting.parts(content))))
         done = 0
         with database.writing() as sql:
             for number, content, (vectors, _) in made:
@@ -870,10 +873,10 @@ class Memories:
             return [], []
         try:
             made: list[bytes] = []
-            for start in range(0, len(texts), BATCH):
-                if self._closing.is_set():
+            for start in range(0, len(texts), PARTS):
+                if start and self._closing.wait(PAUSE):
                     return [], []
-                some = texts[start : start + BATCH]
+                some = texts[start : start + PARTS]
                 made += [packed(each, embedder.dimension) for each in embedder.embed(some)]
             if len(made) != len(texts):
                 raise ValueError("a vector is missing")  # noqa: TRY301
