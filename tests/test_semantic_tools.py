@@ -271,6 +271,22 @@ def test_memory_server_serves_and_makes_the_databases(tmp_path: Path) -> None:
         )
         assert f"The project memories {state}" in done.stdout
         assert ("NOTES.md" in done.stderr) == (state == "are ready")
+    for words, said in (
+        (["--help"], "Usage: memory-server [OPTIONS]"),
+        (["list", "-h"], "Usage: memory-server list [OPTIONS]"),
+        (["--version"], "aiaml-server "),
+        (["install-hooks", "-h"], "Usage: memory-server install-hooks"),
+        (["nothing"], "memory-server: No such command 'nothing'; `memory-server --help` tells"),
+        (["list", "--limit", "0"], "`memory-server list --help` tells more"),
+    ):
+        done = subprocess.run(
+            [*command, *words],
+            env={**os.environ, **environ, "COLUMNS": "100"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert said in done.stdout + " ".join(done.stderr.split()), words
     assert (tmp_path / "home/.memory/db").is_file()
     assert (tmp_path / "shop/.memory/.gitignore").read_text() == "*\n"
     with Client(tmp_path, command=command, environ=environ, cwd=tmp_path / "shop") as client:

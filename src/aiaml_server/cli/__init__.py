@@ -25,20 +25,30 @@ def main(argv: Sequence[str] | None = None) -> int:
             from .serving import serve  # noqa: PLC0415 (serving does not pay for the verbs)
 
             return serve(names)
-        gc.set_threshold(_ALLOCATIONS)
-        from .app import run  # noqa: PLC0415 (serving needs no click)
-
-        code = run(words)
+        return _verbs(words)
     except KeyboardInterrupt:  # while modules are imported
         return 130
-    gc.freeze()  # what is there was needed to the end: looking for garbage finds none
-    return code
 
 
 def memory_server() -> int:
     """Run `memory-server`: serve `semantic`, or with words use its verbs; return the exit code."""
     words = sys.argv[1:]
-    return main(["semantic", *words] if words else ["--toolset", "semantic", "serve"])
+    if not words or words == ["--version"]:
+        return main(words or ["--toolset", "semantic", "serve"])
+    os.environ.update(programs.variables())
+    try:
+        return _verbs(words, "memory-server", "semantic")
+    except KeyboardInterrupt:  # while modules are imported
+        return 130
+
+
+def _verbs(words: Sequence[str], name: str = "", group: str = "") -> int:
+    gc.set_threshold(_ALLOCATIONS)
+    from .app import run  # noqa: PLC0415 (serving needs no click)
+
+    code = run(words, name, group)
+    gc.freeze()  # what is there was needed to the end: looking for garbage finds none
+    return code
 
 
 def _toolsets(words: Sequence[str]) -> tuple[list[str], list[str]]:

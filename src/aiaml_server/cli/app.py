@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -205,11 +205,14 @@ def _groups() -> dict[str, str]:
     return {name: place for name in toolsets.NAMES if (place := toolsets.door(name).verbs)}
 
 
+_CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
 @click.command(
     cls=Verbs,
     name="aiaml",
     help=HELP,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings=_CONTEXT,
 )
 @click.version_option(
     __version__, "--version", "-V", prog_name="aiaml-server", message="%(prog)s %(version)s"
@@ -268,16 +271,22 @@ def version(json: bool) -> None:
         out(f"aiaml-server {__version__}")
 
 
-def run(words: Sequence[str]) -> int:
-    """Run one command line; return the exit code."""
-    name = program()
+def run(words: Sequence[str], name: str = "", group: str = "") -> int:
+    """Run one command line; return the exit code.
+
+    Args:
+        words: what stands behind the program's name.
+        name: what the program was called by; else it is looked up.
+        group: the toolset whose verbs these are, where the program has no others.
+    """
+    name = name or program()
     take_streams()
     if any(each.endswith("_COMPLETE") and each.startswith("_AIAML") for each in os.environ):
         from . import completion  # noqa: PLC0415, F401 (knows one more shell)
 
         be_silent()
     try:
-        code = _run(name, words)
+        code = _run(name, words, group)
         sys.stdout.flush()
     except BrokenPipeError:
         code = _abandoned(PIPE_CLOSED)
@@ -289,15 +298,17 @@ def run(words: Sequence[str]) -> int:
     return code
 
 
-def _run(name: str, words: Sequence[str]) -> int:
+def _run(name: str, words: Sequence[str], group: str) -> int:
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"  # no-color.org
     try:
-        code = aiaml.main(
+        verbs = aiaml.get_command(click.Context(aiaml), group) if group else aiaml
+        code = verbs.main(
             list(words) or ["--help"],
             prog_name=name,
             standalone_mode=False,
             terminal_width=min(width(), 100) - 2,  # click's own never goes below 50
             color=False if plain else None,
+            **(_CONTEXT if group else {}),
         )
     except (KeyboardInterrupt, click.Abort):
         note("")
