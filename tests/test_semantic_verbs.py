@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -150,6 +151,9 @@ def test_a_directory_is_used_once_it_was_tried(person: Person) -> None:
     config = json.loads((person.home / ".memory" / "config.json").read_text(encoding="utf-8"))
     assert config == {"embedding": values}
     assert person.asks("status")["model"]["state"] == "here"
+    (person.home / "mini").mkdir()
+    shutil.copytree(model_folder(), person.home / "mini" / "model")
+    assert person.asks("use", str(person.home / "mini" / "model"))["model"] == "mini/model"
     assert person.asks("use", BGE) == {"model": BGE, "path": "", "dimension": 384}
     assert person.asks("status")["model"]["state"] == "missing"
 

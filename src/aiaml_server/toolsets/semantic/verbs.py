@@ -279,7 +279,8 @@ def _called(folder: Path) -> str:
         said = json_.loads((folder / "config.json").read_text(encoding="utf-8"))
         if name := str(said.get("_name_or_path") or ""):
             return name[:200]
-    return folder.name
+    says_nothing = folder.name.lower() in ("model", "models", "onnx")
+    return f"{folder.parent.name}/{folder.name}" if says_nothing else folder.name
 
 
 def _width(name: str) -> int:
