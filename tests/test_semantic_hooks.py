@@ -161,6 +161,7 @@ def test_uninstalling_gives_the_same_bytes_back(host: Host, before: str | None) 
     host.aiaml("uninstall-hooks")
     assert (host.settings.read_bytes() if host.settings.exists() else None) == data
     host.aiaml("uninstall-hooks", code=1)
+    assert '"changed": false' in host.aiaml("uninstall-hooks", "--json", code=1)
     left = {path.name for path in host.settings.parent.iterdir()}
     assert left == ({"settings.json"} if data is not None else set())
 

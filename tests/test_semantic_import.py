@@ -296,6 +296,26 @@ def test_an_import_that_is_broken_off_is_finished_by_the_next(memories: Memories
     assert (len(done.ids), done.already, memories.list().total) == (5, 3, 8)
 
 
+def test_what_was_imported_is_known_whatever_became_of_it(memories: Memories) -> None:
+    """Edited or merged; not when it was forgotten, of which nothing is kept."""
+    ids = importing.run(memories).ids
+    with memories.databases["project"].writing() as sql:  # as an earlier version has left it
+        sql.execute("DROP TABLE imports")
+        sql.execute("PRAGMA user_version = 2")
+    memories.close()
+    memories.update(ids[0], content="It says something else now.")
+    memories.merge([ids[0], ids[1]])
+    kept = memories.merge([ids[2], ids[3]])
+    memories.update(kept.id, content="And so does this.")
+    assert (importing.run(memories).ids, memories.list().total) == ([], 6)
+    memories.undo()
+    assert importing.run(memories).ids == []
+    memories.delete(ids[5])
+    assert len(importing.run(memories).ids) == 1
+    with memories.databases["project"].reading() as sql:
+        assert sql.execute("SELECT count(*) FROM imports").fetchall() == [(8,)]
+
+
 def test_a_directory_of_memories_is_read_as_a_whole(memories: Memories, tmp_path: Path) -> None:
     """This product's own, wherever it is, when a person or the settings allow it."""
     base = tmp_path / "aiaml"

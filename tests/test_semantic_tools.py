@@ -272,6 +272,7 @@ def test_memory_server_serves_and_makes_the_databases(tmp_path: Path) -> None:
         assert f"The project memories {state}" in done.stdout
         assert ("NOTES.md" in done.stderr) == (state == "are ready")
     for words, said in (
+        (["init", "--json"], '"made": false'),
         (["--help"], "Usage: memory-server [OPTIONS]"),
         (["list", "-h"], "Usage: memory-server list [OPTIONS]"),
         (["--version"], "aiaml-server "),
@@ -282,6 +283,7 @@ def test_memory_server_serves_and_makes_the_databases(tmp_path: Path) -> None:
         done = subprocess.run(
             [*command, *words],
             env={**os.environ, **environ, "COLUMNS": "100"},
+            cwd=tmp_path / "shop",
             capture_output=True,
             text=True,
             check=False,

@@ -92,7 +92,7 @@ def _done(
     changed = made.before != made.after
     if json:
         out_json({"file": str(path), "changed": changed and not dry_run, "would_change": changed})
-        return DONE
+        return DONE if changed or what == "installed" else NOTHING
     if not changed:
         if what == "uninstalled":
             note(f"There are no hooks of it in {path}.")

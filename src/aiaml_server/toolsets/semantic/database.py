@@ -86,6 +86,12 @@ CREATE TABLE merges (
 CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 """
 
+_IMPORTS = """
+CREATE TABLE imports (digest TEXT PRIMARY KEY, memory_id INTEGER NOT NULL);
+CREATE INDEX idx_imports ON imports(memory_id);
+INSERT OR IGNORE INTO imports SELECT folded, id FROM memories WHERE source = 'import'
+"""
+
 _VECTORS = """
 CREATE VIRTUAL TABLE vec_memories USING vec0(
     vector_id INTEGER PRIMARY KEY, author INTEGER PARTITION KEY,
@@ -305,6 +311,10 @@ class Database:
         if self.project is not None:
             sql.execute("INSERT INTO about VALUES ('project_id', ?)", (self.project,))
 
+    def _importing(self, sql: apsw.Connection) -> None:
+        """Add what was imported, by which it is known though its memory says something else now."""
+        _run(sql, _IMPORTS)
+
     # --- memories, with their words and vectors ---------------------------------------------------
 
     def project_id(self, sql: apsw.Connection) -> str | None:
@@ -337,6 +347,7 @@ class Database:
         """Remove a memory with its words and vectors."""
         self._unindex(sql, number)
         self.forget_vectors(sql, number)
+        sql.execute("DELETE FROM imports WHERE memory_id = ?", (number,))
         sql.execute("DELETE FROM memories WHERE id = ?", (number,))
 
     def _index(self, sql: apsw.Connection, number: int) -> None:
@@ -418,7 +429,11 @@ class Database:
             sql.execute(_VECTORS.format(int(dimension)))
 
 
-STEPS = (Database._specified, Database._extended)  # noqa: SLF001 (this module's own)
+STEPS = (
+    Database._specified,  # noqa: SLF001 (this module's own)
+    Database._extended,  # noqa: SLF001
+    Database._importing,  # noqa: SLF001
+)
 """What makes each version of the schema out of the one before."""
 
 

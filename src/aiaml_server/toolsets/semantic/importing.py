@@ -28,7 +28,6 @@ _MOST_BYTES = 1024 * 1024
 _MOST_FILES = 500
 _MOST_DIRECTORIES = 5000
 _PASSED_OVER = {"node_modules", "__pycache__", "venv", "site-packages", "dist", "build", "target"}
-_A_PAGE = 100
 
 
 class Candidate(NamedTuple):
@@ -153,7 +152,7 @@ def preview(
         found = [(project, each) for each in scan(project)]
     else:
         found = [each for path in paths for each in _below(path, roots)]
-    known = _known(memories)
+    known = memories.known()
     candidates: list[Candidate] = []
     skipped: list[Skipped] = []
     for root, inside in dict.fromkeys(found):
@@ -240,7 +239,8 @@ def _files(root: Path, inside: Path, path: str) -> list[tuple[Path, str]]:
         names = sorted(each.name for each in whole.iterdir() if each.suffix.lower() == ".md")
         return [(root, (inside / name).as_posix()) for name in names]
     if not whole.is_file():
-        raise InvalidInput(f"file_paths: there is no file {path}")
+        said = "is no file" if whole.exists() else "is not there"
+        raise InvalidInput(f"file_paths: {path} {said}")
     return [(root, inside.as_posix())]
 
 
@@ -260,15 +260,3 @@ def _candidate(path: str, piece: Piece, *, is_new: bool) -> Candidate:
     wanted = suggest(piece.content, tags, "NORMAL", "project")
     priority = wanted.priority if wanted else "NORMAL"
     return Candidate(path, piece.line, piece.content, tags, priority, piece.category, is_new)
-
-
-def _known(memories: Memories) -> set[str]:
-    """Return what tells the texts apart that are memories already."""
-    known: set[str] = set()
-    cursor = None
-    while True:
-        page = memories.list(limit=_A_PAGE, cursor=cursor)
-        known |= {folded(each.content) for each in page.memories}
-        cursor = page.next_cursor
-        if cursor is None:
-            return known

@@ -251,6 +251,9 @@ class Memories:
             else:
                 number = there.number
                 self._absorb(sql, database, there, content, tags, priority, category, source)
+            if source == "import":
+                digest = memory.folded(content)
+                sql.execute("INSERT OR IGNORE INTO imports VALUES (?, ?)", (digest, number))
             if not behind:
                 warnings += self._set_vectors(sql, database, number, embedder, vectors)
             kept = self._row(sql, database, number)
@@ -550,6 +553,18 @@ class Memories:
         database, number = self._at(memory_id)
         return self._held(database, number, memory_id)
 
+    def known(self) -> set[str]:
+        """Return the texts that are memories, and those that were imported, as `folded` has them.
+
+        What was imported is known as long as its memory is there, whatever that says now.
+        """
+        found: set[str] = set()
+        for database in self._there():
+            with database.reading() as sql:
+                held = rows(sql, "SELECT folded FROM memories UNION SELECT digest FROM imports")
+            found |= {row[0] for row in held}
+        return found
+
     def session_start(self, limit: int | None = None, words: str = "") -> Sequence[Memory]:
         """Return what a session should begin with: by priority, project and words; no model.
 
@@ -654,6 +669,8 @@ class Memories:
             was = _kept(sql, kept.number)
             self._note_merge(sql, kept.number, was, [_kept(sql, each.number) for each in others])
             for each in others:
+                there = "UPDATE imports SET memory_id = ? WHERE memory_id = ?"
+                sql.execute(there, (kept.number, each.number))
                 database.remove(sql, each.number)
             one = merged([kept, *others])
             database.change(

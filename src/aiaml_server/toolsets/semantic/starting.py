@@ -8,14 +8,15 @@ from pathlib import Path
 import click
 
 from aiaml_server.invisible import marked_line
-from aiaml_server.terminal import note, out
+from aiaml_server.terminal import DONE, as_json, note, out, out_json
 
 from . import DOOR, PROJECT, importing, place
 from .memories import Memories
 
 
 @click.command("init")
-def init() -> None:
+@as_json
+def init(json: bool) -> int:
     """Make the databases: yours, and one for the project that you stand in.
 
     The project is the directory with a .memory in it, upwards from here; where there is none, this
@@ -33,12 +34,21 @@ def init() -> None:
         project = here.resolve()
     memories = Memories(place.home(), project)
     offered = importing.offer(memories)
-    for name, database in memories.databases.items():
-        was = database.there
+    was = {name: database.there for name, database in memories.databases.items()}
+    for database in memories.databases.values():
         with database.writing():
             pass
-        state = "are there" if was else "are ready"
-        out(marked_line(f"The {name} memories {state}: {database.path}"))
     memories.close()
+    if json:
+        made = [
+            {"scope": name, "file": str(database.path), "made": not was[name]}
+            for name, database in memories.databases.items()
+        ]
+        out_json({"databases": made, "offer": offered})
+        return DONE
+    for name, database in memories.databases.items():
+        state = "are there" if was[name] else "are ready"
+        out(marked_line(f"The {name} memories {state}: {database.path}"))
     if offered:
         note(marked_line(f"By the way: {offered}."))
+    return DONE

@@ -162,14 +162,12 @@ def status(json: bool) -> int:
             out(dim("no project: there is no directory .memory from here upwards"))
         if lacking:
             out(f"{plural(lacking, 'memory', 'memories')} without a vector yet")
-        out(f"model     {memories.config.model}  {_standing(state, model.folder)}")
+        standing = state.sentence.removeprefix("words only: ").removeprefix("words only for now: ")
+        standing = standing.removeprefix(f"the model {memories.config.model} ")
+        if state.kind == "loading":
+            standing = f"in {model.folder}"
+        out(f"model     {memories.config.model}  {standing}")
     return DONE
-
-
-def _standing(state: State, folder: Path) -> str:
-    if state.kind == "loading":
-        return f"in {folder}"
-    return state.sentence.removeprefix("words only: ").removeprefix("words only for now: ")
 
 
 @semantic.command("fetch")
