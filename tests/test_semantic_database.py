@@ -430,6 +430,7 @@ def test_what_is_no_database_is_named_and_left(tmp_path: Path, damage: bytes) ->
     assert [each.memory.id for each in found.hits] == ["global:1"]
     assert "without the project memories" in found.warnings[0]
     assert memories.list().total == 1
+    assert [each.id for each in memories.session_start()] == ["global:1"]
     assert path.read_bytes() == damage
     memories.close()
 
@@ -446,6 +447,11 @@ def test_links_are_not_followed(tmp_path: Path, name: str) -> None:
     with pytest.raises(failures.Damaged, match="link"):
         memories.store("tea")
     assert target.read_bytes() == b""
+    target.unlink()
+    memories.store("tea", scope="global")
+    if name == "db":  # though it leads nowhere now
+        assert "symbolic link" in memories.list().warnings[0]
+    memories.close()
 
 
 def test_a_strangers_triggers_do_not_run(tmp_path: Path) -> None:

@@ -140,6 +140,10 @@ def test_resources(tmp_path: Path) -> None:
         assert "Rule one" in read("memory://project/shop")
         missing = client.request("resources/read", {"uri": "memory://project/other"})
         assert "error" in client.answer(missing)
+    (tmp_path / "shop/.memory/db").write_bytes(b"no database " * 1000)
+    with serving(tmp_path) as client:
+        answer = client.answer(client.request("resources/read", {"uri": "memory://core"}))
+        assert "without the project memories" in answer["result"]["contents"][0]["text"]
 
 
 def test_failures_are_noted_without_contents(tmp_path: Path) -> None:

@@ -258,6 +258,9 @@ def test_doctor_examines_what_there_is(person: Person) -> None:
     person.stores("A fact.")
     found = person.asks("doctor", code=1)  # the model is not here, which is a warning
     assert all(each["level"] in ("ok", "warning") for each in found), found
+    person.memories().store("Of the person.", scope="global")
     (person.project / ".memory" / "db").write_bytes(b"no database " * 1000)
+    assert "without the project memories" in person.runs("list")
+    assert "without the project memories" in person.asks("list")["warnings"][0]
     found = person.asks("doctor", code=3)
     assert "error" in {each["level"] for each in found}

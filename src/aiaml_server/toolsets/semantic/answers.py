@@ -179,7 +179,8 @@ def resource(title: str, page: Page) -> str:
         lines.append(f"- [{marked_line(about)}] {marked_line(each.content)}")
     if page.next_cursor:
         lines.append(f"- and {page.total - len(memories)} more: list_memories")
-    return "\n".join([*lines, *page.warnings] if memories else [*lines, "(none)"]) + "\n"
+    said = [] if memories else ["(none)"]
+    return "\n".join([*lines, *map(marked_line, page.warnings), *said]) + "\n"
 
 
 def _r(value: float | None) -> float | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from aiaml_server.terminal import plural
 from aiaml_server.toolset import Finding, Level
 
 from . import DOOR, PROJECT, config, place
@@ -65,7 +66,7 @@ def _examined(database: Database) -> Finding:
         return Finding(CHECK, "error", f"{database.path}: {error}", remedy)
     finally:
         database.close()
-    found = f"{database.path}: {count} memories"
+    found = f"{database.path}: {plural(count, 'memory', 'memories')}"
     if said != "ok":
         found, remedy = f"{found}, {said}", "put it back from a backup"
         return Finding(CHECK, "error", found, remedy)

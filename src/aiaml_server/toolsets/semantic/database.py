@@ -154,8 +154,9 @@ class Database:
 
     @property
     def there(self) -> bool:
-        """Whether there is a file."""
-        return self.path.exists()
+        """Whether there is a file, or what stands in its place."""
+        parent = self.path.parent
+        return os.path.lexists(self.path) or (os.path.lexists(parent) and not parent.is_dir())
 
     def close(self) -> None:
         """Close the file, if it is open."""

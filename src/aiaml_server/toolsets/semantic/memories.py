@@ -575,7 +575,7 @@ class Memories:
         most = self.config.session_start_limit if limit is None else limit
         _check_limit(most, MOST_HITS)
         found: dict[str, Candidate] = {}
-        for database in self._there():
+        for database in self._readable(Filters(), []):
             with database.reading() as sql:
                 held = rows(
                     sql,

@@ -24,7 +24,7 @@ from .memory import LIMITS, MOST_LISTED, SORTS
 if TYPE_CHECKING:
     from .config import Config
     from .filters import Filters
-    from .memories import Memories
+    from .memories import Memories, Page
     from .model import Provider
 
 
@@ -631,11 +631,13 @@ class SemanticTools:
 
     def core(self) -> str:
         """Return the CORE memories."""
-        return self._resource("CORE memories", _later.filters.Filters(priority="CORE"))
+        page = self._page(_later.filters.Filters(priority="CORE"))
+        return str(_later.answers.resource("CORE memories", page))
 
     def high(self) -> str:
         """Return the HIGH memories."""
-        return self._resource("HIGH memories", _later.filters.Filters(priority="HIGH"))
+        page = self._page(_later.filters.Filters(priority="HIGH"))
+        return str(_later.answers.resource("HIGH memories", page))
 
     def of_project(self, project_id: str) -> str:
         """Return a project's memories.
@@ -643,17 +645,13 @@ class SemanticTools:
         Raises:
             LookupError: there are none, or it is another project.
         """
-        text = self._resource(
-            f"Memories of {project_id}", _later.filters.Filters(project_id=project_id)
-        )
-        if text.endswith("(none)\n"):
+        page = self._page(_later.filters.Filters(project_id=project_id))
+        if not page.memories and not page.warnings:
             raise LookupError(project_id)
-        return text
+        return str(_later.answers.resource(f"Memories of {project_id}", page))
 
-    def _resource(self, title: str, filters: Filters) -> str:
-        page = self._memories().list(filters, "priority", MOST_LISTED)
-        text: str = _later.answers.resource(title, page)
-        return text
+    def _page(self, filters: Filters) -> Page:
+        return self._memories().list(filters, "priority", MOST_LISTED)
 
 
 def _filters(given: Wanted | None) -> Filters:

@@ -414,10 +414,13 @@ def list_(
     with _opened() as memories:
         page = memories.list(Filters(tags=tags, priority=priority, scope=scope), limit=limit)
         if json:
-            out_json({"memories": list(map(_fields, page.memories)), "total": page.total})
+            memories_ = list(map(_fields, page.memories))
+            out_json({"memories": memories_, "total": page.total, "warnings": page.warnings})
             return DONE
         for each in page.memories:
             _shown(each)
+        for warning in page.warnings:
+            note(warning)
         if page.total > len(page.memories):
             note(dim(f"{len(page.memories)} of {page.total:,}; --limit shows more"))
         if not page.total:
