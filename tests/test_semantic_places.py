@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,6 +49,15 @@ def test_a_project_is_found_upwards_by_its_marker(person: Path) -> None:
     (person / "work" / ".memory").mkdir()
     assert place.find_project(shop / "src") == shop.resolve()
     assert place.find_project(person / "work") == (person / "work").resolve()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there a name need be no text")
+def test_a_directory_whose_name_is_no_text_is_refused(tmp_path: Path) -> None:
+    """SQLite opens none; the sentence says so."""
+    project = tmp_path / os.fsdecode(b"n\xff")
+    project.mkdir()
+    with pytest.raises(failures.InvalidProject, match="UTF-8"):
+        Memories(tmp_path / ".memory", project)
 
 
 def test_the_home_directory_is_never_a_project(person: Path) -> None:

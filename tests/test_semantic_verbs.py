@@ -239,6 +239,24 @@ def test_wrong_settings_are_named(person: Person, verb: str) -> None:
     assert len(said.splitlines()) == 1
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no Ctrl-C for a process there")
+def test_an_import_that_is_broken_off_says_what_stays(person: Person) -> None:
+    """And the next run imports the rest."""
+    notes = "\n".join(f"- fact number {number}" for number in range(5_000))
+    (person.project / "NOTES.md").write_text(notes, encoding="utf-8")
+    memories = person.memories()
+    with person.start("import", "--yes") as process:
+        while process.poll() is None and not memories.list().total:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, noted = process.communicate(timeout=60)
+    assert process.returncode == 130 and "what was imported stays" in noted
+    assert 0 < memories.list().total < 5_000
+    (person.project / "NOTES.md").write_text("- fact number 0\n- one more", encoding="utf-8")
+    assert "1 memory imported, 1 were there already" in person.runs("import", "--yes")
+    memories.close()
+
+
 def test_without_the_extra_a_sentence_names_it(person: Person, tmp_path: Path) -> None:
     """No verb ends in a traceback."""
     person.stores("A fact.")

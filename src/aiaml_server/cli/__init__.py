@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def memory_server() -> int:
     """Run `memory-server`: serve `semantic`, or with words use its verbs; return the exit code."""
     words = sys.argv[1:]
-    if not words or words == ["--version"]:
+    if not words or words in (["--version"], ["-V"]):
         return main(words or ["--toolset", "semantic", "serve"])
     os.environ.update(programs.variables())
     try:

@@ -73,7 +73,7 @@ def _examined(database: Database) -> Finding:
     if database.problem:
         found, remedy = f"{found}, by words only: {database.problem}", Unavailable.suggestion
     elif pending or lost:
-        found = f"{found}, {pending + lost} without a vector"
+        found = f"{found}, {pending + lost:,} without a vector"
         remedy = "they are found by words until `aiaml semantic migrate`"
     else:
         return Finding(CHECK, "ok", found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import json
 import logging
+import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +13,8 @@ from datetime import datetime, timezone
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from aiaml_server.toolset import repair_surrogates
 
 from . import config, cutting, memory, place, ranking
 from .config import Config
@@ -159,11 +162,14 @@ class Memories:
 
         Raises:
             InvalidConfig: the settings are not as they must be.
-            InvalidProject: the project is the home directory.
+            InvalidProject: the project is the home directory, or has a name that is no text.
         """
         self.home, self.project, self.model = home, project, model
         self.config = config.load(home) if settings is None else settings
         self.databases: dict[str, Database] = {}
+        for path in filter(None, (home, project)):
+            if repair_surrogates(os.fspath(path)) != os.fspath(path):
+                raise InvalidProject(f"{path} is no text in UTF-8, and SQLite opens no such path")
         if project is not None:
             directory = project / place.NAME
             if directory == home:

@@ -549,22 +549,31 @@ def import_(paths: Sequence[str], dry_run: bool, yes: bool, json: bool) -> int:
                 note(f"{path}: {reason}")
         if dry_run:
             already = len(preview.candidates) - len(new)
-            note(f"{plural(len(new), 'memory', 'memories')} would be imported, {already} are there")
+            note(
+                f"{plural(len(new), 'memory', 'memories')} would be imported, {already:,} are there"
+            )
             return DONE if new else NOTHING
         if asks and new:
             confirm(f"Import {plural(len(new), 'memory', 'memories')}?")
-        done = importing.run(
-            memories, named, roots, lambda found: progress(found, "importing", many=20)
-        )
+        done = importing.run(memories, named, roots, _told)
     if json:
         skipped = [each._asdict() for each in done.skipped]
         out_json({"imported": list(done.ids), "already": done.already, "skipped": skipped})
     else:
         out(
             f"{plural(len(done.ids), 'memory', 'memories')} imported,"
-            f" {done.already} were there already"
+            f" {done.already:,} were there already"
         )
     return DONE if done.ids else NOTHING
+
+
+def _told(found: Sequence[importing.Candidate]) -> Iterator[importing.Candidate]:
+    """Give candidates on, and show how far that is."""
+    try:
+        yield from progress(found, "importing", many=20)
+    except (GeneratorExit, KeyboardInterrupt):
+        note("broken off; what was imported stays, and the next run imports the rest")
+        raise
 
 
 def _previewed(preview: Any) -> dict[str, Any]:
