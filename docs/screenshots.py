@@ -1,8 +1,8 @@
-"""Makes `web.png`: starts the real program on sample memories, and looks at it in a browser.
+"""Makes the pictures of the page: starts the real program on sample memories, and looks at it.
 
     python docs/screenshots.py [directory]
 
-It needs the development dependencies and a Chromium or Chrome. The picture is the same on every run
+It needs the development dependencies and a Chromium or Chrome. A picture is the same on every run
 but for the fonts of the machine.
 """
 
@@ -19,10 +19,13 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "tests"))
 
+from playwright.sync_api import Browser, Page  # noqa: E402
+
 from aiaml_server.memory import Memory, format  # noqa: A004, E402
 from browser import chromium, found_browser  # noqa: E402
 from web_process import Web  # noqa: E402
 
+PICTURES = {"overview": "web.png", "reader": "web-reader.png"}
 LAST = datetime(2026, 11, 21, 18, 30, tzinfo=timezone.utc)
 
 SAMPLES = """\
@@ -93,15 +96,93 @@ def sample_store() -> Iterator[Path]:
         yield Path(base)
 
 
-def main(directory: Path = HERE) -> None:
-    """Write the picture."""
+def open_page(browser: Browser, web: Web, scheme: str = "light") -> Page:
+    """Open the page where every run sees the same: size, language, zone and time."""
+    page = browser.new_page(
+        viewport={"width": 1280, "height": 800},
+        locale="en-GB",
+        timezone_id="UTC",
+        color_scheme="dark" if scheme == "dark" else "light",
+        reduced_motion="reduce",
+    )
+    page.clock.set_fixed_time(LAST + timedelta(hours=1))
+    page.goto(web.address)
+    page.locator(".timeline").wait_for()
+    return page
+
+
+def views(page: Page, web: Web) -> Iterator[str]:
+    """Yield the name of each view of the page, while it is seen."""
+    yield "overview"
+    yield from _one_memory(page)
+    yield from _many_memories(page)
+    page.evaluate("sessionStorage.clear()")
+    page.goto(web.address.partition("#")[0])
+    page.reload()
+    page.locator(".door").wait_for()
+    yield "door"
+
+
+def _one_memory(page: Page) -> Iterator[str]:
+    page.locator("#hits a", has_text="type hints").first.click()
+    page.locator(".memory h1").wait_for()
+    yield "reader"
+    page.keyboard.press("r")
+    page.locator("pre.file").wait_for()
+    yield "file"
+    page.keyboard.press("h")
+    page.get_by_text("Git knows no earlier version").wait_for()
+    yield "history"
+    page.keyboard.press("h")
+    page.keyboard.press("e")
+    page.locator("#preview strong").wait_for()
+    yield "editor"
+    page.get_by_role("button", name="File").click()
+    page.get_by_text("The whole file").wait_for()
+    yield "editor-file"
+    page.keyboard.press("Escape")
+    page.keyboard.press("n")
+    page.get_by_label("What to remember").wait_for()
+    yield "new"
+    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+
+
+def _many_memories(page: Page) -> Iterator[str]:
+    page.keyboard.press("?")
+    yield "keys"
+    page.keyboard.press("Escape")
+    page.locator("#sync").click()
+    page.locator(".facts div").wait_for()
+    yield "sync"
+    page.keyboard.press("Escape")
+    page.keyboard.press("f")
+    page.locator("#search").fill("agent:claude preferences")
+    page.locator("#hits mark").first.wait_for()
+    yield "search"
+    page.locator("#hits a").first.focus()
+    page.keyboard.press("x")
+    page.get_by_role("toolbar").wait_for()
+    yield "selection"
+    page.keyboard.press("d")
+    page.get_by_role("dialog").wait_for()
+    yield "forget"
+    page.keyboard.press("Escape")
+    page.locator("#search").fill("")
+    page.get_by_role("button", name="Forgotten ones").click()
+    page.get_by_text("Git knows of no forgotten memory").wait_for()
+    yield "forgotten"
+
+
+def main(directory: Path | None = None) -> None:
+    """Write the pictures of the documents; into another directory, those of all views."""
     with sample_store() as base, Web(base, TZ="UTC") as web, chromium() as browser:
-        page = browser.new_page(
-            viewport={"width": 1280, "height": 900}, locale="en-GB", timezone_id="UTC"
-        )
-        page.goto(web.address)
-        page.locator(".constellation").wait_for()
-        page.screenshot(path=directory / "web.png")
+        page = open_page(browser, web)
+        for name in views(page, web):
+            if directory:
+                page.screenshot(path=directory / f"{name}.png")
+            elif name in PICTURES:
+                page.screenshot(path=HERE / PICTURES[name])
 
 
 if __name__ == "__main__":

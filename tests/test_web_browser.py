@@ -6,13 +6,13 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
+import screenshots
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from aiaml_server import MemoryBank, Settings
@@ -26,7 +26,8 @@ pytestmark = pytest.mark.skipif(
     not found_browser(), reason="neither Chromium nor Chrome is installed, so no page can be seen"
 )
 
-DOCS = Path(__file__).parent.parent / "docs"
+DOCS = Path(screenshots.__file__).parent
+VIEWS = Path(__file__).with_name("web_views.txt")
 SAMPLES = Path(__file__).parent / "transcripts" / "store"
 DOG = "20260620_120000_3d4e5f6a.md"
 BILLING = "The billing service moves to PostgreSQL 18"
@@ -115,40 +116,56 @@ def test_a_memory_is_read_rendered_and_as_its_file(page: Page, files: Path) -> N
     hit(page, "type hints for backend")
     expect(page.locator(".rendered strong")).to_have_text("Python")
     expect(page.locator(".rendered li")).to_have_count(2)
-    expect(page.locator(".memory h1")).to_have_text("15 April 2026 at 18:30")
+    expect(page.locator(".memory h1")).to_contain_text("type hints for backend")
+    expect(page.locator(".by time")).to_have_attribute(
+        "title", re.compile("^15 April 2026 at 18:30")
+    )
     page.get_by_role("button", name="File").click()
     text = (files / "20260415_183000_1b2c3d4e.md").read_text(encoding="utf-8")
     assert page.locator("pre.file").text_content() == text
 
 
 def test_filters_can_be_chosen_and_cleared(page: Page) -> None:
-    """Agent, person, topic and days; list and pictures follow."""
+    """Agent, person, topic and days, chosen or typed, stand as chips; list and pictures follow."""
+    page.get_by_role("button", name="Filters").click()
     page.get_by_label("Agent", exact=True).select_option(label="cursor (2)")
     expect(page.locator("#hits a")).to_have_count(2)
     expect(page.locator(".overview h1")).to_have_text("2 of 5 memories")
     page.get_by_label("Topic", exact=True).select_option("python")
     expect(page.locator("#hits a")).to_have_count(1)
-    page.get_by_role("button", name="Without the topic python").click()
+    page.get_by_role("button", name="topic:python").first.click()
     expect(page.locator("#hits a")).to_have_count(2)
-    page.get_by_role("button", name="Clear filters").click()
+    page.get_by_label("Search memories").press("Backspace")
+    expect(page.locator("#hits a")).to_have_count(5)
     page.get_by_label("From").fill("2026-05-02")
     page.get_by_label("To", exact=True).fill("2026-06-20")
     expect(page.locator("#hits a")).to_have_count(2)
+    page.keyboard.press("Escape")
+    page.get_by_label("Search memories").press_sequentially("agent:claude since:2026-03-02 dog")
+    expect(page.locator(".chip")).to_contain_text(["agent:claude", "since:2026-03-02"])
+    expect(page.get_by_label("Search memories")).to_have_value("dog")
+    page.get_by_label("Search memories").fill("since:soon ")
+    expect(page.locator("#count")).to_contain_text("'soon' is no time")
+    page.reload()
+    expect(page.locator(".chip").first).to_contain_text("agent:claude")
 
 
 def test_the_pictures_can_be_clicked(page: Page) -> None:
     """A bar is a span of time, a point a topic; each table does the same by keyboard."""
     page.locator(".bar .ink").first.click()
     expect(page.locator("#hits a")).to_have_count(1)
-    expect(page.get_by_label("From")).to_have_value("2026-03-01")
-    expect(page.get_by_label("To", exact=True)).to_have_value("2026-03-31")
+    expect(page.locator(".chip")).to_contain_text(["since:2026-03-01", "until:2026-04-01"])
     page.locator(".bar .ink").first.click()
     expect(page.locator("#hits a")).to_have_count(5)
-    page.get_by_role("button", name="dog, 2 memories").locator(".reach").click()
+    page.locator("[data-key='tag dog']").click()
     expect(page.locator("#hits a")).to_have_count(2)
-    page.get_by_role("button", name="dog, 2 memories").press("Enter")
+    page.locator("[data-key='tag dog']").press("Enter")
     expect(page.locator("#hits a")).to_have_count(5)
-    expect(page.get_by_role("button", name="dog, 2 memories")).to_be_focused()
+    expect(page.locator("[data-key='tag dog']")).to_be_focused()
+    page.locator(".pairs button").first.click()
+    expect(page.locator(".chip")).to_have_count(1)
+    page.locator(".chip").click()
+    expect(page.locator("#hits a")).to_have_count(5)
     page.get_by_text("As a table").first.press("Enter")
     page.get_by_role("button", name="June 2026").press("Enter")
     expect(page.locator("#hits a")).to_have_count(1)
@@ -178,6 +195,7 @@ def test_more_than_a_page_comes_when_asked_for(page: Page, files: Path) -> None:
     bank.close()
     page.reload()
     expect(page.locator("#hits a")).to_have_count(50)
+    expect(page.locator("#count")).to_have_text("50 of 65 memories, newest first")
     page.get_by_role("button", name="Show more").click()
     expect(page.locator("#hits a")).to_have_count(65)
     expect(page.locator("#hits a").nth(50)).to_be_focused()
@@ -217,7 +235,7 @@ def test_it_can_be_used_without_a_mouse(page: Page) -> None:
 
 def test_how_sync_stands_can_be_read(page: Page, files: Path) -> None:
     """In words, with the directory."""
-    page.get_by_role("button", name="Sync off").click()
+    page.get_by_role("button", name="Saved on this computer").click()
     dialog = page.get_by_role("dialog", name="Sync")
     expect(dialog).to_contain_text("AIAML_ENABLE_SYNC")
     expect(dialog).to_contain_text(str(files.parent))
@@ -233,7 +251,7 @@ def test_an_edit_is_saved(page: Page, files: Path) -> None:
     area = page.locator("textarea")
     area.fill(area.input_value().replace("chicken", "beef"))
     page.keyboard.press("Control+s")
-    expect(page.locator(".rendered")).to_have_text("Marco's dog Max is allergic to beef.")
+    expect(page.locator(".memory h1")).to_have_text("Marco's dog Max is allergic to beef.")
     expect(page.locator("#hits a", has_text="beef")).to_have_count(1)
     assert "allergic to beef" in (files / DOG).read_text()
 
@@ -243,8 +261,9 @@ def test_a_refused_edit_says_why_and_loses_nothing(page: Page, files: Path) -> N
     before = (files / DOG).read_text()
     hit(page, "allergic")
     page.get_by_role("button", name="Edit").click()
+    page.get_by_role("button", name="File").click()
     page.locator("textarea").fill("no memory at all")
-    page.get_by_role("button", name="Save").click()
+    page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_role("alert").filter(has_text="Not saved")).to_contain_text(
         "the first line is not ---"
     )
@@ -255,7 +274,7 @@ def test_a_refused_edit_says_why_and_loses_nothing(page: Page, files: Path) -> N
     expect(page.locator("textarea")).to_have_value("no memory at all")
     page.keyboard.press("Escape")
     asked.get_by_role("button", name="Discard").click()
-    expect(page.locator(".rendered")).to_contain_text("chicken")
+    expect(page.locator(".memory h1")).to_contain_text("chicken")
     assert (files / DOG).read_text() == before
 
 
@@ -265,13 +284,13 @@ def test_two_edits_at_once_are_both_seen(page: Page, files: Path) -> None:
     page.get_by_role("button", name="Edit").click()
     text = (files / DOG).read_text()
     (files / DOG).write_text(text.replace("chicken", "wheat"))
-    page.locator("textarea").fill(text.replace("chicken", "beef"))
-    page.get_by_role("button", name="Save").click()
+    page.locator("textarea").fill("Max is allergic to beef.")
+    page.get_by_role("button", name="Save", exact=True).click()
     expect(page.locator("#trouble")).to_contain_text("somebody changed this memory meanwhile")
     expect(page.locator("#trouble pre")).to_contain_text("allergic to wheat")
     assert "wheat" in (files / DOG).read_text()
-    page.get_by_role("button", name="Save").click()
-    expect(page.locator(".rendered")).to_contain_text("beef")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.locator(".memory h1")).to_contain_text("beef")
     assert "beef" in (files / DOG).read_text()
 
 
@@ -290,6 +309,9 @@ def test_forgetting_asks_first(page: Page, files: Path) -> None:
     expect(page.locator("#hits a")).to_have_count(4)
     expect(page.locator(".overview h1")).to_have_text("4 memories")
     assert not (files / DOG).exists()
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator("#hits a")).to_have_count(5)
+    assert (files / DOG).exists()
 
 
 def test_the_end_of_the_program_is_said(page: Page, web: Web) -> None:
@@ -297,6 +319,64 @@ def test_the_end_of_the_program_is_said(page: Page, web: Web) -> None:
     web.end()
     page.get_by_label("Search memories").fill("dog")
     expect(page.locator("#banner")).to_contain_text("aiaml web is no longer running")
+
+
+# --- following ------------------------------------------------------------------------------------
+
+
+def test_what_an_agent_does_appears_by_itself(page: Page, files: Path) -> None:
+    """Stored, edited, forgotten: in the list, in the overview, and in what is open."""
+    bank = MemoryBank(Settings(files.parent, sync=False))
+    bank.remember("codex", "marco", ["fresh"], "Quince jelly.")
+    expect(page.locator("#hits a", has_text="Quince jelly.")).to_have_count(1)
+    expect(page.locator(".overview h1")).to_have_text("6 memories")
+    hit(page, "allergic")
+    text = (files / DOG).read_text()
+    bank.edit(DOG, text, text.replace("chicken", "beef"))
+    expect(page.locator(".memory h1")).to_contain_text("allergic to beef")
+    page.keyboard.press("e")
+    page.locator("textarea").fill("half written")
+    bank.edit(DOG, text.replace("chicken", "beef"), text)
+    expect(page.locator("#hits a", has_text="allergic to chicken")).to_have_count(1)
+    expect(page.locator("textarea")).to_have_value("half written")
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Discard").click()
+    bank.forget({DOG: text})
+    bank.close()
+    expect(page.locator("#toast")).to_contain_text("forgotten meanwhile")
+    expect(page.locator(".overview h1")).to_have_text("5 memories")
+
+
+def test_a_new_memory_is_written_with_a_preview(page: Page, files: Path) -> None:
+    """By one key, and stored by another."""
+    page.keyboard.press("n")
+    page.get_by_label("Topics").fill("quince, food")
+    page.get_by_label("About", exact=True).last.fill("marco")
+    page.get_by_label("What to remember").fill("# Quince\n\nIs **ripe** in October.")
+    expect(page.locator("#preview strong")).to_have_text("ripe")
+    page.keyboard.press("Control+s")
+    expect(page.get_by_role("heading", name="Quince", level=1).first).to_be_visible()
+    expect(page.locator("#hits a", has_text="Quince")).to_have_count(1)
+    assert any("topics: [quince, food]" in each.read_text() for each in files.glob("*.md"))
+
+
+def test_several_are_selected_exported_and_forgotten(page: Page, files: Path) -> None:
+    """With x and Shift, all at once, and undone as a whole."""
+    page.locator("#hits a").first.focus()
+    page.keyboard.press("x")
+    page.locator("#hits a").nth(2).click(modifiers=["Shift"])
+    expect(page.get_by_role("toolbar")).to_contain_text("3 selected")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Export").click()
+    lines = Path(download.value.path()).read_text(encoding="utf-8").splitlines()
+    assert len({json.loads(line)["id"] for line in lines}) == 3
+    page.keyboard.press("d")
+    asked = page.get_by_role("dialog", name="Forget 3 memories?")
+    asked.get_by_role("button", name="Forget").click()
+    expect(page.locator("#hits a")).to_have_count(2)
+    page.keyboard.press("u")
+    expect(page.locator("#hits a")).to_have_count(5)
+    assert len(list(files.glob("*.md"))) == 5
 
 
 # --- what others may have written -----------------------------------------------------------------
@@ -492,19 +572,83 @@ def test_a_page_from_elsewhere_learns_and_changes_nothing(
 
 
 def test_without_the_token_the_page_says_what_to_do(context: BrowserContext, web: Web) -> None:
-    """Nothing is shown but where the right address is."""
+    """A page of its own, which takes the address; nothing else is shown."""
     page = context.new_page()
     page.goto(web.address.partition("#")[0])
-    expect(page.locator("#banner")).to_contain_text("open the address that `aiaml web` printed")
-    expect(page.locator("#hits a")).to_have_count(0)
+    expect(page.locator(".door")).to_contain_text("Paste the address that aiaml web printed")
+    expect(page.locator("#hits")).to_have_count(0)
+    page.get_by_label("Address").fill(web.address)
+    page.get_by_role("button", name="Open").click()
+    expect(page.locator("#hits a")).to_have_count(5)
 
 
-def test_the_picture_in_the_documents_can_be_made(tmp_path: Path) -> None:
-    """By its script, from the real program, and small."""
-    subprocess.run([sys.executable, str(DOCS / "screenshots.py"), str(tmp_path)], check=True)
-    for picture in (tmp_path / "web.png", DOCS / "web.png"):
-        assert picture.read_bytes().startswith(b"\x89PNG")
-        assert 20_000 < picture.stat().st_size < 200_000
+def test_a_new_tab_is_handed_the_token(context: BrowserContext, page: Page) -> None:
+    """And a bookmark opens what it did, as long as another tab is there."""
+    with context.expect_page() as opened:
+        page.locator("#hits a", has_text="allergic").click(modifiers=["ControlOrMeta"])
+    other = opened.value
+    expect(other.locator(".memory h1")).to_contain_text("allergic")
+    expect(other.locator("#hits a")).to_have_count(5)
+
+
+@pytest.fixture(scope="session")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A script that examines whether everybody can use a page, installed for these tests."""
+    npm = shutil.which("npm")
+    if not npm:
+        pytest.skip("axe-core comes with npm, which is not installed")
+    where = tmp_path_factory.mktemp("axe")
+    install = [npm, "install", "--prefix", str(where), "--no-audit", "--no-fund", "axe-core@4"]
+    if subprocess.run(install, check=False, capture_output=True, timeout=120).returncode:
+        pytest.skip("axe-core cannot be installed here")
+    return (where / "node_modules/axe-core/axe.min.js").read_text(encoding="utf-8")
+
+
+VIOLATIONS = """async () => (await axe.run()).violations.map(
+    ({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`)"""
+STRUCTURE = """() => [...document.querySelectorAll("h1, h2, button, label, summary")]
+    .filter((each) => each.checkVisibility() && !each.closest("#hits, [data-key], .tags, #chips"))
+    .map((each) => `${each.localName} ${each.textContent.trim()}`)"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_everybody_can_use_every_view(browser: Browser, axe: str, scheme: str) -> None:
+    """In both schemes no rule of axe is broken: names, contrast, landmarks, headings."""
+    with screenshots.sample_store() as base, Web(base, TZ="UTC") as web:
+        page = screenshots.open_page(browser, web, scheme)
+        for name in screenshots.views(page, web):
+            page.evaluate(f"{axe}; 0")
+            assert page.evaluate(VIOLATIONS) == [], name
+        page.close()
+
+
+def test_the_pictures_in_the_documents_can_be_made(browser: Browser, tmp_path: Path) -> None:
+    """By their script, from the real program; what each view offers is as it is written down."""
+    lines = []
+    with screenshots.sample_store() as base, Web(base, TZ="UTC") as web:
+        page = screenshots.open_page(browser, web)
+        for name in screenshots.views(page, web):
+            picture = page.screenshot(path=tmp_path / f"{name}.png")
+            assert 10_000 < len(picture) < 400_000
+            lines += [f"# {name}", *page.evaluate(STRUCTURE), ""]
+        page.close()
+    assert "\n".join(lines) == VIEWS.read_text(encoding="utf-8"), "\n".join(lines)
+    for path in DOCS.glob("web*.png"):
+        assert path.read_bytes().startswith(b"\x89PNG")
+        assert 20_000 < path.stat().st_size < 300_000
+
+
+def test_a_screen_holds_eighteen_memories(browser: Browser) -> None:
+    """At 1280 by 800, under their days."""
+    with screenshots.sample_store() as base, Web(base, TZ="UTC") as web:
+        page = screenshots.open_page(browser, web)
+        next(screenshots.views(page, web))
+        seen = page.evaluate(
+            "[...document.querySelectorAll('#hits a')]"
+            ".filter((each) => each.getBoundingClientRect().bottom <= innerHeight).length"
+        )
+        page.close()
+    assert seen >= 18
 
 
 # --- looks ----------------------------------------------------------------------------------------
@@ -530,7 +674,7 @@ def test_it_fits_every_width(browser: Browser, shared: Web, width: int, scheme: 
     if width <= 800:
         page.get_by_role("button", name="Filters").click()
         page.get_by_role("button", name="Overview", exact=True).click()
-    expect(page.locator(".constellation")).to_be_visible()
+    expect(page.locator(".pairs")).to_be_visible()
     fits(page)
     if width <= 800:
         page.get_by_role("button", name="Overview", exact=True).click()

@@ -1,103 +1,96 @@
-// The page: what is asked for stands in the address, the list and the pane follow it.
+// The page: what is asked for stands in the address, the list and the pane follow it, and both
+// follow what happens to the memories.
 
 import * as api from "./api.js";
-import { byId, h, marked, plural, visible, when } from "./elements.js";
-import { overview, showSync } from "./overview.js";
+import { download, toast, undoLast } from "./dialogs.js";
+import * as editor from "./editor.js";
+import { byId, h, plural, visible } from "./elements.js";
+import * as list from "./list.js";
+import { overview } from "./overview.js";
+import { divided, typed, valueOf, withField, withTopic } from "./query.js";
 import * as reader from "./reader.js";
+import { showSync } from "./sync.js";
 
 const TYPING = 90; // milliseconds without a key before a search is asked
-const LOOK = 20_000; // milliseconds between two looks at sync, while the page is seen
+const AGAIN = 20_000; // milliseconds before a broken connection is tried again
+const CALM = 300; // milliseconds in which what happens is shown as one
 
-const state = { q: "", agent: "", user: "", topics: [], since: "", until: "", open: "" };
+const state = { words: "", chips: [], open: "", forgotten: false };
+let rows = []; // what is listed
 let following = null; // where the next page of the list begins
 let counts = null; // the overview
+let lately = [];
 let asking = new AbortController(); // the list that is under way
 let counting = new AbortController();
 let opening = new AbortController();
 
 // --- the address ----------------------------------------------------------------------------------
 
+const question = () => [...state.chips, state.words.trim()].filter(Boolean).join(" ");
+
 function fromAddress() {
   const words = new URLSearchParams(location.hash.slice(1));
-  for (const name of ["q", "agent", "user", "since", "until", "open"]) state[name] = words.get(name) ?? "";
-  state.topics = words.getAll("topic");
+  const { chips, rest } = divided(words.get("q") ?? "");
+  Object.assign(state, { chips, words: rest, open: words.get("open") ?? "", forgotten: words.has("forgotten") });
 }
 
-function words({ q = state.q, open = "" } = {}) {
-  const found = new URLSearchParams();
-  const { agent, user, since, until } = state;
-  for (const [name, value] of Object.entries({ q, agent, user, since, until, open })) {
-    if (value) found.set(name, value);
-  }
-  for (const topic of state.topics) found.append("topic", topic);
-  return found;
+function address(open) {
+  const words = new URLSearchParams();
+  if (question()) words.set("q", question());
+  if (open) words.set("open", open);
+  if (state.forgotten) words.set("forgotten", "");
+  return `#${words}`;
 }
-
-const address = (open) => `#${words({ open })}`;
 
 // --- the list -------------------------------------------------------------------------------------
 
-async function list() {
+async function listed({ fresh = false } = {}) {
   asking.abort();
   asking = new AbortController();
-  const keep = document.activeElement?.closest?.("#hits a")?.dataset.file;
+  if (state.forgotten) return listForgotten();
+  const wanted = fresh ? rows.length : 0; // as many as there were
   await guarded(async (signal) => {
-    const { memories, next, total } = await api.memories(words(), signal);
-    byId("hits").replaceChildren(...memories.map(item));
-    following = next;
-    counted(total);
-    mark();
-    if (keep) link(keep)?.focus();
+    let found = await page(0, signal);
+    const all = found.memories;
+    while (found.next != null && all.length < wanted) all.push(...(found = await page(found.next, signal)).memories);
+    show(all, found, fresh);
   }, asking);
+}
+
+const page = (from, signal) => api.memories(new URLSearchParams({ q: question(), from }), signal);
+
+function show(memories, { next, total }, fresh = false) {
+  const keep = document.activeElement?.closest?.("#hits a")?.dataset.file;
+  rows = memories;
+  following = next;
+  list.fill(rows, { byDay: !state.words.trim(), fresh, address, total: inWords(rows.length, total), more: next != null });
+  list.mark(state.open, address);
+  if (keep) list.link(keep)?.focus();
 }
 
 async function more() {
-  const from = words();
-  from.set("from", following);
   await guarded(async (signal) => {
-    const { memories, next } = await api.memories(from, signal);
-    const added = memories.filter(({ file }) => !link(file)).map(item);
-    byId("hits").append(...added);
-    following = next;
-    byId("more").hidden = following == null;
-    added[0]?.firstElementChild.focus();
+    const found = await page(following, signal);
+    const added = found.memories.filter(({ file }) => !list.link(file));
+    show([...rows, ...added], found);
+    list.link(added[0]?.file ?? "")?.focus();
   }, asking);
 }
 
-function counted(total) {
-  byId("more").hidden = following == null;
-  byId("count").textContent = inWords(total);
+function inWords(shown, total) {
+  const order = state.words.trim() ? "best first" : "newest first";
+  if (total) return total > shown ? `${shown.toLocaleString()} of ${plural(total, "memory")}, ${order}` : `${plural(total, "memory")}${state.words.trim() ? " found" : ""}, ${order}`;
+  if (state.words.trim()) return "No memory holds any of these words";
+  return state.chips.length ? "No memory is like that" : "No memories yet";
 }
 
-function inWords(total) {
-  if (state.q.trim()) {
-    if (!total) return "No memory holds any of these words";
-    return total === 25 ? "The 25 best" : `${plural(total, "memory")} found, best first`;
-  }
-  if (!total) return filtered() ? "No memory is like that" : "No memories yet";
-  return `${plural(total, "memory")}, newest first`;
-}
-
-const filtered = () => state.agent || state.user || state.since || state.until || state.topics.length;
-
-function item(memory) {
-  const { file, timestamp, agent, user, topics, title, excerpt, score, keywords } = memory;
-  return h("li", {}, h("a", { href: address(file), "data-file": file },
-    h("span", { class: "head" },
-      h("time", {}, when(timestamp)), ` ${agent}, about ${user}`,
-      score ? h("span", { class: "score", title: `Score ${score}: ${keywords.join(", ")}` }, String(score)) : null),
-    h("span", { class: "excerpt" }, marked([title, excerpt].filter(Boolean).join(" · "), keywords)),
-    h("span", { class: "foot" }, topics.map((topic) => h("span", { class: "tag" }, marked(topic, keywords))))));
-}
-
-const link = (file) => byId("hits").querySelector(`a[data-file="${CSS.escape(file)}"]`);
-
-function mark() {
-  for (const each of byId("hits").querySelectorAll("a")) {
-    if (each.dataset.file === state.open) each.setAttribute("aria-current", "true");
-    else each.removeAttribute("aria-current");
-    each.setAttribute("href", address(each.dataset.file));
-  }
+async function listForgotten() {
+  await guarded(async (signal) => {
+    const gone = await api.forgotten(signal);
+    rows = gone.map((each) => ({ ...each, timestamp: each.time ?? "", agent: each.agent ?? "", user: "", topics: [], excerpt: each.file }));
+    following = null;
+    list.fill(rows, { byDay: true, address, total: gone.length ? `${plural(gone.length, "forgotten memory")}` : "Git knows of no forgotten memory", more: false });
+  }, asking);
 }
 
 // --- filters --------------------------------------------------------------------------------------
@@ -106,22 +99,35 @@ async function count() {
   counting.abort();
   counting = new AbortController();
   await guarded(async (signal) => {
-    counts = await api.overview(words({ q: "" }), signal);
+    counts = await api.overview(new URLSearchParams({ q: state.chips.join(" ") }), signal);
     choices();
     if (!state.open) showOverview();
   }, counting);
 }
 
+async function remembered() {
+  try {
+    lately = await api.lately();
+    if (!state.open && counts) showOverview();
+  } catch (error) {
+    if (error.status !== 503) fail(error); // without git, nothing is remembered
+  }
+}
+
 function choices() {
-  fill(byId("agent"), counts.agents, state.agent);
-  fill(byId("user"), counts.users, state.user);
-  fill(byId("topic"), counts.topics.filter(([name]) => !has(name)), "", "Any");
-  byId("since").value = state.since;
-  byId("until").value = state.until && shifted(state.until, -1);
-  byId("chips").replaceChildren(
-    ...state.topics.map((name) => h("button", { type: "button", class: "tag chip", "aria-label": `Without the topic ${name}`, onclick: () => toggleTopic(name) }, name, h("span", { "aria-hidden": "true" }, "×"))),
-    ...(filtered() ? [h("button", { type: "button", class: "link", onclick: clear }, "Clear filters")] : []));
-  byId("filters-toggle").classList.toggle("set", Boolean(filtered()));
+  fill(byId("agent"), counts.agents, valueOf(state.chips, "agent"));
+  fill(byId("user"), counts.users, valueOf(state.chips, "user"));
+  fill(byId("topic"), counts.topics, "");
+  byId("since").value = dated(valueOf(state.chips, "since"));
+  byId("until").value = shifted(dated(valueOf(state.chips, "until")), -1);
+  byId("forgotten").setAttribute("aria-pressed", String(state.forgotten));
+}
+
+function chips() {
+  byId("chips").replaceChildren(...state.chips.map((each, at) => h("button", {
+    type: "button", class: "chip", "aria-label": `${each} × remove`, onclick: () => filter(state.chips.filter((_, other) => other !== at)),
+  }, each, h("span", { "aria-hidden": "true" }, " ×"))));
+  byId("search-box").classList.toggle("chosen", state.chips.length > 0);
 }
 
 function fill(select, names, chosen) {
@@ -132,7 +138,7 @@ function fill(select, names, chosen) {
   select.replaceChildren(h("option", { value: "" }, "Any"), ...options);
 }
 
-const has = (topic) => state.topics.some((each) => each.toLowerCase() === topic.toLowerCase());
+const dated = (text) => (/^\d{4}-\d\d-\d\d$/.test(text) ? text : "");
 
 function shifted(day, by) {
   const moment = new Date(`${day}T12:00Z`);
@@ -140,44 +146,41 @@ function shifted(day, by) {
   return Number.isNaN(moment.valueOf()) ? "" : moment.toISOString().slice(0, 10);
 }
 
-function toggleTopic(name) {
-  const lower = name.toLowerCase();
-  filter({ topics: has(name) ? state.topics.filter((each) => each.toLowerCase() !== lower) : [...state.topics, name] });
-}
-
-const toggle = (field) => (name) => filter({ [field]: state[field] === name ? "" : name });
+const toggled = (field) => (name) => filter(withField(state.chips, field, valueOf(state.chips, field).toLowerCase() === name.toLowerCase() ? "" : name));
+const topic = (name) => filter(withTopic(state.chips, name));
 
 function time(since, until) {
-  const same = state.since === since && state.until === until;
-  filter(same ? { since: "", until: "" } : { since, until });
+  const same = valueOf(state.chips, "since") === since && valueOf(state.chips, "until") === until;
+  filter(withField(withField(state.chips, "since", same ? "" : since), "until", same ? "" : until));
 }
 
-const clear = () => filter({ agent: "", user: "", topics: [], since: "", until: "" });
-
-function filter(changes) {
-  Object.assign(state, changes);
+function filter(changed) {
+  state.chips = changed;
+  state.forgotten = false;
   history.pushState(null, "", address(state.open));
-  list();
+  chips();
+  listed();
   count();
 }
 
 // --- the pane -------------------------------------------------------------------------------------
 
 function showOverview() {
+  if (document.querySelector(".editor")) return;
   reader.closed();
   byId("pane").setAttribute("aria-label", "Overview");
   if (!counts) return byId("pane").replaceChildren(h("p", { class: "hint wait" }, "Counting…"));
   const at = byId("pane").scrollTop;
-  overview(byId("pane"), counts, state, { time, topic: toggleTopic, agent: toggle("agent"), user: toggle("user") });
+  overview(byId("pane"), counts, lately, state.chips, { time, topic, agent: toggled("agent"), user: toggled("user"), open: go });
   byId("pane").scrollTop = at;
 }
 
 // Open a memory, or with "" the overview; an editor with changes is left only when told to.
 async function go(file, { replace = false } = {}) {
-  if (!await reader.leave()) return;
+  if (!await editor.leave()) return;
   state.open = file;
   history[replace ? "replaceState" : "pushState"](null, "", address(file));
-  await show();
+  await shown();
 }
 
 // Where there is room for one column, say which: the pane or the list.
@@ -186,16 +189,87 @@ function onPhone(pane) {
   byId("overview-toggle").setAttribute("aria-pressed", String(pane && !state.open));
 }
 
-async function show() {
+async function shown() {
   opening.abort();
   opening = new AbortController();
-  mark();
+  list.mark(state.open, address);
   onPhone(Boolean(state.open));
   if (!state.open) return showOverview();
+  const gone = state.forgotten && rows.find(({ file }) => file === state.open);
+  if (gone) return reader.readForgotten(gone);
   await guarded(async (signal) => {
     reader.read(await api.memory(state.open, signal));
     byId("pane").focus({ preventScroll: true });
   }, opening);
+}
+
+async function close() {
+  const file = state.open;
+  await go("");
+  list.link(file)?.focus();
+}
+
+async function create() {
+  if (!await editor.leave()) return;
+  onPhone(true);
+  editor.create();
+}
+
+// --- what happens meanwhile -----------------------------------------------------------------------
+
+let seen = []; // the numbers that were told last
+let calm = 0;
+let stream = new AbortController();
+
+async function follow() {
+  while (!document.hidden) {
+    stream = new AbortController();
+    try {
+      await api.listen(told, stream.signal);
+    } catch (error) {
+      if (error.name === "AbortError" || stream.signal.aborted) return;
+      if (error.status !== 503) fail(error);
+    }
+    await new Promise((resolve) => setTimeout(resolve, AGAIN));
+    seen = [];
+  }
+}
+
+function told(memories, status) {
+  if (seen[1] !== status) sync();
+  if (seen[0] !== memories) calm ||= setTimeout(() => { calm = 0; again(); }, CALM);
+  seen = [memories, status];
+}
+
+// Show how things are now.
+async function again() {
+  listed({ fresh: true });
+  count();
+  remembered();
+  const open = reader.current();
+  if (!open || open.file !== state.open) return;
+  try {
+    const now = await api.memory(open.file);
+    if (reader.current() === open && now.version !== open.version) reader.read(now);
+  } catch (error) {
+    if (error.status !== 404) return fail(error);
+    toast("This memory was forgotten meanwhile");
+    go("", { replace: true });
+  }
+}
+
+async function sync() {
+  try {
+    showSync(await api.status());
+  } catch (error) {
+    fail(error);
+  }
+}
+
+function looked() {
+  if (document.hidden) return stream.abort();
+  seen = [];
+  follow();
 }
 
 // --- what goes wrong ------------------------------------------------------------------------------
@@ -205,37 +279,72 @@ async function guarded(work, controller) {
     await work(controller.signal);
     byId("banner").hidden = true;
   } catch (error) {
-    if (error.name !== "AbortError" && !controller.signal.aborted) fail(error);
+    if (error.name === "AbortError" || controller.signal.aborted) return;
+    if (error.status === 400) byId("count").textContent = visible(error.message); // while one types
+    else fail(error);
   }
 }
 
 function fail(error) {
+  if (error.status === 403) {
+    api.dropToken();
+    return door();
+  }
   byId("banner").hidden = false;
   byId("banner").textContent = visible(error.message);
 }
 
-function toast(text) {
-  byId("toast").textContent = visible(text);
-  byId("toast").classList.add("on");
-  setTimeout(() => byId("toast").classList.remove("on"), 4000);
+// The page of whoever has no token: one sentence, and a field.
+function door() {
+  if (document.querySelector(".door")) return;
+  stream.abort();
+  document.body.className = "closed";
+  byId("main").replaceChildren(h("form", { class: "door", onsubmit: (event) => {
+    event.preventDefault();
+    const [, token] = byId("address").value.split("token=");
+    if (!token) return byId("address").select();
+    location.hash = `token=${token.trim()}`;
+    location.reload();
+  } },
+    h("h1", {}, "This page opens with its address"),
+    h("p", { id: "door-hint" }, "Paste the address that ", h("code", {}, "aiaml web"), " printed in the terminal; it holds a password that is new at each start."),
+    h("label", { for: "address" }, "Address"),
+    h("input", { id: "address", type: "text", autocomplete: "off", spellcheck: "false", placeholder: `${location.origin}/#token=…`, "aria-describedby": "door-hint" }),
+    h("button", { type: "submit", class: "main" }, "Open")));
+  byId("address").focus();
 }
 
 // --- keys -----------------------------------------------------------------------------------------
 
-const KEYS = {
-  "/": () => byId("search").select(),
-  "?": () => byId("keys").showModal(),
-  j: () => step(1),
-  k: () => step(-1),
-  ArrowDown: () => step(1), // in the pane, arrows scroll
-  ArrowUp: () => step(-1),
-  e: () => reader.current() && reader.edit(),
-  r: () => reader.current() && reader.toggleRaw(),
-  Escape: () => back(),
-};
+const onOpen = (act) => () => reader.current() && act(reader.current());
+
+const KEYS = [
+  ["/", "search", () => byId("search").select()],
+  ["j", "next memory (or ↓)", () => step(1)],
+  ["k", "previous memory (or ↑)", () => step(-1)],
+  ["Enter", "open", null],
+  ["o", "overview", () => go("")],
+  ["n", "new memory", create],
+  ["e", "edit what is open", onOpen((memory) => editor.edit(memory))],
+  ["r", "its file, as it stands", onOpen(() => reader.toggle("file"))],
+  ["h", "its history", onOpen(() => reader.toggle("history"))],
+  ["c", "copy it", onOpen(() => reader.copy())],
+  ["d", "forget it, or what is selected", () => forget()],
+  ["u", "undo", undoLast],
+  ["x", "select, or not", () => { const file = here()?.dataset.file; if (file) list.toggle(file); }],
+  ["f", "filters", () => filters()],
+  ["t", "theme: light, dark, as the system", () => theme()],
+  ["p", "print what is open", () => print()],
+  ["Ctrl s", "save", null],
+  ["Esc", "close, or clear the selection and the search", null],
+  ["?", "these keys", () => byId("keys").showModal()],
+];
+const ACTS = { ...Object.fromEntries(KEYS.map(([key, , act]) => [key, act])), ArrowDown: () => step(1), ArrowUp: () => step(-1), Escape: () => back() };
+
+const here = () => document.activeElement?.closest?.("#hits a") ?? list.link(state.open);
 
 function step(by) {
-  const links = [...byId("hits").querySelectorAll("a")];
+  const links = list.links();
   const at = links.findIndex((each) => each === document.activeElement);
   const from = at >= 0 ? at : links.findIndex((each) => each.dataset.file === state.open);
   const next = links[Math.min(Math.max(from + by, 0), links.length - 1)];
@@ -246,32 +355,51 @@ function step(by) {
 }
 
 function back() {
-  if (document.querySelector(".editor")) return reader.leave();
+  if (document.querySelector(".editor")) return editor.leave();
+  if (list.selected.size) return list.clear();
   if (state.open) return close();
   byId("search").value = "";
+  state.chips = [];
+  state.forgotten = false;
+  chips();
   search();
+  count();
 }
 
-async function close() {
-  const file = state.open;
-  await go("");
-  link(file)?.focus();
+function forget() {
+  const open = reader.current();
+  const focused = document.activeElement?.closest?.("#hits a")?.dataset.file;
+  const files = list.selected.size ? [...list.selected] : [open?.file ?? focused].filter(Boolean);
+  if (files.length && !state.forgotten) reader.forget(files, rows.filter(({ file }) => files.includes(file)).map(({ title }) => title));
 }
 
 function pressed(event) {
-  if (document.querySelector("dialog[open]")) return;
+  if (document.querySelector("dialog[open]") || document.body.className === "closed") return;
   if ((event.ctrlKey || event.metaKey) && event.key === "s" && document.querySelector(".editor")) {
     event.preventDefault();
-    return reader.save();
+    return editor.save();
   }
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
   const field = event.target.closest("input, textarea, select");
   const inSearch = field?.id === "search";
+  if (inSearch && event.key === "Backspace" && !field.value && state.chips.length) return filter(state.chips.slice(0, -1));
   if (field && event.key !== "Escape" && !(inSearch && event.key === "ArrowDown")) return;
-  const act = KEYS[event.key];
+  const act = ACTS[event.key];
   if (!act || (event.key.startsWith("Arrow") && event.target.closest("#pane"))) return;
   event.preventDefault();
   act();
+}
+
+function filters(open = byId("filters").hidden) {
+  byId("filters").hidden = !open;
+  byId("filters-toggle").setAttribute("aria-expanded", String(open));
+  if (open) byId("agent").focus();
+}
+
+function theme() {
+  const next = { "": "light", light: "dark", dark: "" }[document.documentElement.dataset.theme ?? ""];
+  document.documentElement.dataset.theme = next;
+  sessionStorage.setItem("aiaml-theme", next);
 }
 
 // --- start ----------------------------------------------------------------------------------------
@@ -280,10 +408,27 @@ let typing = 0;
 
 function search() {
   clearTimeout(typing);
-  state.q = byId("search").value;
+  const field = byId("search");
+  const found = typed(field.value);
+  if (found.chips.length) {
+    field.value = found.rest;
+    state.words = found.rest;
+    return filter([...state.chips, ...found.chips]);
+  }
+  state.words = field.value;
   history.replaceState(null, "", address(state.open));
-  list();
+  listed();
   if (!document.querySelector(".list").offsetParent) uncover();
+}
+
+// Whoever presses Enter has typed all of it.
+function entered() {
+  const field = byId("search");
+  if (divided(field.value).chips.length) {
+    field.value += " ";
+    return search();
+  }
+  byId("hits").querySelector("a")?.click();
 }
 
 // On a phone, whoever searches wants to see what is found.
@@ -292,82 +437,95 @@ async function uncover() {
   if (!state.open) onPhone(false);
 }
 
-async function look() {
-  if (document.hidden) return;
+async function moved() {
+  api.takeToken();
+  if (!await editor.leave()) return history.pushState(null, "", address(state.open));
+  fromAddress();
+  byId("search").value = state.words;
+  chips();
+  listed().then(() => state.forgotten && shown());
+  count();
+  await shown();
+}
+
+async function exported() {
   try {
-    showSync(await api.status());
+    download("memories.jsonl", (await api.exported([...list.selected])).lines);
   } catch (error) {
     fail(error);
   }
 }
 
-// What others did meanwhile is shown when the page is looked at again.
-function seenAgain() {
-  look();
-  if (document.hidden || document.querySelector(".editor")) return;
-  if (byId("hits").children.length <= 50) list();
-  count();
+function furnish() {
+  byId("keys-list").replaceChildren(...KEYS.map(([key, words]) => h("div", {}, h("dt", {}, key.split(" ").map((each) => h("kbd", {}, each))), h("dd", {}, words))));
+  byId("selection").replaceChildren(h("span", {}),
+    h("button", { type: "button", onclick: exported }, "Export"),
+    h("button", { type: "button", class: "danger", onclick: () => forget() }, "Forget…"),
+    h("button", { type: "button", onclick: list.clear }, "Clear"));
 }
 
-async function moved() {
-  if (api.takeToken()) byId("banner").hidden = true;
-  if (!await reader.leave()) return history.pushState(null, "", address(state.open));
-  fromAddress();
-  byId("search").value = state.q;
-  list();
-  count();
-  await show();
+function clicked(event) {
+  const file = event.target.closest("a")?.dataset.file;
+  if (!file || event.ctrlKey || event.metaKey) return;
+  event.preventDefault();
+  if (event.shiftKey) list.extend(file);
+  else go(file);
 }
 
-function listen() {
+function changed() {
+  listed({ fresh: true });
+  count();
+  remembered();
+  if (state.open) shown();
+}
+
+function listenTo() {
   reader.start({
-    changed: () => { toast("Saved"); list(); count(); },
-    forgotten: (file, said) => { toast(said); reader.closed(); link(file)?.parentElement.remove(); go("", { replace: true }); list(); count(); },
-    close, fail, topic: toggleTopic,
+    changed, close, fail, topic,
+    saved: (memory) => { toast("Saved"); state.open = memory.file; history.replaceState(null, "", address(state.open)); reader.read(memory); byId("pane").focus({ preventScroll: true }); listed({ fresh: true }); count(); },
+    forgotten: (files) => { list.clear(); if (files.includes(state.open)) { reader.closed(); go("", { replace: true }); } listed({ fresh: true }); count(); remembered(); },
   });
   byId("search").addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(search, TYPING); });
-  byId("search").addEventListener("keydown", (event) => {
-    if (event.key === "Enter") byId("hits").querySelector("a")?.click();
-  });
-  byId("hits").addEventListener("click", (event) => {
-    const file = event.target.closest("a")?.dataset.file;
-    if (!file || event.ctrlKey || event.metaKey || event.shiftKey) return;
-    event.preventDefault();
-    go(file);
-  });
+  byId("search").addEventListener("keydown", (event) => { if (event.key === "Enter") entered(); });
+  byId("hits").addEventListener("click", clicked);
   byId("more").addEventListener("click", more);
   byId("home").addEventListener("click", () => go(""));
+  byId("new").addEventListener("click", create);
+  byId("theme").addEventListener("click", theme);
   byId("filters").addEventListener("submit", (event) => event.preventDefault());
-  byId("agent").addEventListener("change", (event) => filter({ agent: event.target.value }));
-  byId("user").addEventListener("change", (event) => filter({ user: event.target.value }));
-  byId("topic").addEventListener("change", (event) => toggleTopic(event.target.value));
-  byId("since").addEventListener("change", (event) => filter({ since: event.target.value }));
-  byId("until").addEventListener("change", (event) => filter({ until: event.target.value && shifted(event.target.value, 1) }));
-  byId("filters-toggle").addEventListener("click", () => {
-    const shown = byId("filters").classList.toggle("shown");
-    byId("filters-toggle").setAttribute("aria-expanded", String(shown));
-  });
+  byId("agent").addEventListener("change", (event) => filter(withField(state.chips, "agent", event.target.value)));
+  byId("user").addEventListener("change", (event) => filter(withField(state.chips, "user", event.target.value)));
+  byId("topic").addEventListener("change", (event) => event.target.value && topic(event.target.value));
+  byId("since").addEventListener("change", (event) => filter(withField(state.chips, "since", event.target.value)));
+  byId("until").addEventListener("change", (event) => filter(withField(state.chips, "until", event.target.value && shifted(event.target.value, 1))));
+  byId("forgotten").addEventListener("click", async () => { state.forgotten = !state.forgotten; await go(""); listed(); choices(); });
+  byId("filters-toggle").addEventListener("click", () => filters());
   byId("overview-toggle").addEventListener("click", async () => {
-    const seen = Boolean(document.body.classList.contains("open") && !state.open);
+    const there = Boolean(document.body.classList.contains("open") && !state.open);
     await go("");
-    onPhone(!seen);
+    onPhone(!there);
     showOverview(); // its width is known only now
   });
   byId("keys-open").addEventListener("click", () => byId("keys").showModal());
-  byId("sync").addEventListener("click", () => { look(); byId("sync-dialog").showModal(); });
+  byId("sync").addEventListener("click", () => { sync(); byId("sync-dialog").showModal(); });
   document.addEventListener("keydown", pressed);
-  document.addEventListener("visibilitychange", seenAgain);
+  document.addEventListener("visibilitychange", looked);
   addEventListener("popstate", moved);
-  addEventListener("beforeunload", (event) => { if (reader.dirty()) event.preventDefault(); });
+  addEventListener("beforeunload", (event) => { if (editor.dirty()) event.preventDefault(); });
   let width = innerWidth;
   addEventListener("resize", () => {
     if (innerWidth !== width && !state.open && counts) showOverview();
     width = innerWidth;
   });
-  setInterval(look, LOOK);
 }
 
-api.takeToken();
-listen();
-moved();
-look();
+document.documentElement.dataset.theme = sessionStorage.getItem("aiaml-theme") ?? "";
+furnish();
+listenTo();
+if (await api.hasToken()) {
+  await moved();
+  follow();
+  remembered();
+} else {
+  door();
+}

@@ -86,16 +86,62 @@ export function rendered(html) {
   return article;
 }
 
-const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
-const MOMENT = new Intl.DateTimeFormat(undefined, { dateStyle: "long", timeStyle: "short" });
+// --- time -----------------------------------------------------------------------------------------
 
-// A memory's time for people; what is no time stands as it is written.
-export function when(timestamp, format = DAY) {
+const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
+const THIS_YEAR = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
+const MOMENT = new Intl.DateTimeFormat(undefined, { dateStyle: "long", timeStyle: "short" });
+const WEEKDAY = new Intl.DateTimeFormat(undefined, { weekday: "long" });
+const MONTH = new Intl.DateTimeFormat(undefined, { month: "long", year: "numeric" });
+const RELATIVE = new Intl.RelativeTimeFormat(undefined, { style: "short", numeric: "auto" });
+const UNITS = [["minute", 60], ["hour", 3600], ["day", 86_400]];
+const OLD = 7; // days, after which a date says more
+
+function parsed(timestamp) {
   const moment = new Date(/^\d{4}-\d\d-\d\d$/.test(timestamp) ? `${timestamp}T00:00` : timestamp);
-  return Number.isNaN(moment.valueOf()) ? timestamp : format.format(moment);
+  return Number.isNaN(moment.valueOf()) ? null : moment;
 }
 
-export const moment = (timestamp) => when(timestamp, MOMENT);
+// A moment in full; what is no time stands as it is written.
+export function moment(timestamp) {
+  const found = parsed(timestamp);
+  return found ? MOMENT.format(found) : timestamp;
+}
+
+// The same with what the file says, for whoever wants to know exactly.
+export const exact = (timestamp) => `${moment(timestamp)} (${timestamp})`;
+
+// How long ago, or the date.
+export function ago(timestamp) {
+  const found = parsed(timestamp);
+  if (!found) return timestamp;
+  const seconds = (found - Date.now()) / 1000;
+  const near = found.getFullYear() === new Date().getFullYear() ? THIS_YEAR : DAY;
+  if (seconds > 60 || seconds < -OLD * 86_400) return near.format(found);
+  if (seconds > -60) return "now";
+  const [unit, length] = UNITS.findLast(([, length]) => -seconds >= length);
+  return RELATIVE.format(Math.ceil(seconds / length), unit);
+}
+
+// Under which day a memory stands: each of the last week, then the months.
+export function day(timestamp) {
+  const found = parsed(timestamp);
+  if (!found) return "No date";
+  const today = new Date().setHours(0, 0, 0, 0);
+  const days = Math.round((today - new Date(found).setHours(0, 0, 0, 0)) / 86_400_000);
+  if (days === 0) return "Today";
+  if (days === 1) return "Yesterday";
+  return days > 1 && days < OLD ? WEEKDAY.format(found) : MONTH.format(found);
+}
+
+// A line to copy, with a button that does.
+export function copyable(line) {
+  const button = h("button", { type: "button", onclick: async () => {
+    await navigator.clipboard.writeText(line);
+    button.textContent = "Copied";
+  } }, "Copy");
+  return h("p", { class: "copyable" }, h("code", {}, line), button);
+}
 
 export function plural(count, noun, nouns = noun.replace(/y$/, "ie") + "s") {
   return `${count.toLocaleString()} ${count === 1 ? noun : nouns}`;

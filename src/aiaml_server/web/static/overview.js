@@ -1,20 +1,22 @@
 // What the pane shows while no memory is open: how many there are, of whom, of when, about what;
-// and how sync stands.
+// and what happened lately.
 
-import { byId, h, moment, plural, s } from "./elements.js";
-import { constellation, timeline } from "./pictures.js";
+import { ago, copyable, exact, h, plural, s } from "./elements.js";
+import { constellation, ranked, timeline } from "./pictures.js";
+import { topicsOf, valueOf } from "./query.js";
 
-// Fill the pane. `actions` are what a click does: `time(since, until)`, `topic`, `agent`, `user`.
-export function overview(pane, counts, state, actions) {
+const FEW = 8; // topics that a circle can show
+
+// Fill the pane. `actions` are what a click does: `time(since, until)`, `topic`, `agent`, `user`, `open`.
+export function overview(pane, counts, lately, chips, actions) {
   const focus = pane.querySelector(":focus")?.dataset.key;
   const open = [...pane.querySelectorAll("details[open]")].map((each) => each.dataset.key);
   const margins = innerWidth > 800 ? 64 : 32;
   const width = Math.max(Math.min(pane.clientWidth - margins, 860), 240);
   pane.replaceChildren(h("div", { class: "overview" },
-    h("h1", {}, title(counts, state)),
+    h("h1", {}, title(counts)),
     counts.malformed ? h("p", { class: "hint" }, malformed(counts.malformed)) : null,
-    counts.all ? pictures(counts, state, actions, width) : h("p", { class: "hint" },
-      "Agents store memories over MCP; you can with ", h("code", {}, "aiaml remember"), ".")));
+    counts.all ? pictures(counts, lately, chips, actions, width) : empty()));
   for (const each of pane.querySelectorAll("[data-key]")) {
     if (open.includes(each.dataset.key)) each.open = true;
     if (focus === each.dataset.key) each.focus({ preventScroll: true });
@@ -29,19 +31,43 @@ function title({ all, count }) {
 const malformed = (count) =>
   `${plural(count, "file")} beside them ${count === 1 ? "is" : "are"} no memory and left as ${count === 1 ? "it is" : "they are"}.`;
 
-function pictures({ time, topics, pairs, agents, users }, state, actions, width) {
-  const chosen = state.topics.map((each) => each.toLowerCase());
+function empty() {
   return [
-    time.bars.length ? part("Over time", timeline(time, state, width, actions.time)) : null,
-    pairs.length ? part("Topics that go together", constellation(topics, pairs, chosen, width, actions.topic)) : null,
-    topics.length ? part("Topics", tags(topics.slice(0, 40), chosen, actions.topic)) : null,
-    h("div", { class: "columns" },
-      part("Agents", meters("agent", agents.slice(0, 8), state.agent, actions.agent)),
-      part("About", meters("user", users.slice(0, 8), state.user, actions.user))),
+    h("p", {}, "Agents store memories here. Connect those on this computer once, in a terminal:"),
+    copyable("aiaml install --all"),
+    h("p", { class: "hint" }, "Or write the first one yourself: New, above."),
   ];
 }
 
+function pictures({ time, topics, pairs, agents, users }, lately, chips, actions, width) {
+  const chosen = topicsOf(chips).map((each) => each.toLowerCase());
+  const linked = new Set(pairs.flatMap(([a, b]) => [a, b]));
+  const days = { since: valueOf(chips, "since"), until: valueOf(chips, "until") };
+  const related = linked.size <= FEW
+    ? constellation(topics, pairs, chosen, width, actions.topic)
+    : ranked(topics, pairs, actions.topic);
+  return [
+    time.bars.length ? part("Over time", timeline(time, days, width, actions.time)) : null,
+    lately.length ? part("Lately", events(lately, actions.open)) : null,
+    topics.length ? part("Topics", tags(topics.slice(0, 40), chosen, actions.topic)) : null,
+    pairs.length ? part("Topics that go together", related) : null,
+    h("div", { class: "columns" },
+      part("Agents", meters("agent", agents.slice(0, 8), valueOf(chips, "agent"), actions.agent)),
+      part("About", meters("user", users.slice(0, 8), valueOf(chips, "user"), actions.user))),
+  ].flat();
+}
+
 const part = (name, content) => h("section", {}, h("h2", {}, name), content);
+
+// What git remembers of the last changes.
+function events(lately, open) {
+  return h("ul", { class: "lately" }, lately.slice(0, 8).map(({ what, file, title, agent, time, machine, there, memories }) => h("li", {},
+    h("span", { class: "what" }, what),
+    memories > 1 ? h("span", { class: "title" }, plural(memories, "memory"))
+      : there ? h("button", { type: "button", class: "title", onclick: () => open(file) }, title) : h("span", { class: "title" }, title),
+    h("span", { class: "hint" }, [agent, machine && `on ${machine}`].filter(Boolean).join(", ")),
+    time ? h("time", { title: exact(time) }, ago(time)) : null)));
+}
 
 function tags(topics, chosen, pick) {
   return h("p", { class: "tags" }, topics.map(([name, count]) => h("button", {
@@ -58,55 +84,4 @@ function meters(kind, names, chosen, pick) {
   }, h("span", { class: "name" }, name || "(nobody)"), h("span", { class: "number" }, count.toLocaleString()),
   s("svg", { class: "meter", "aria-hidden": "true" },
     s("rect", { width: `${(count / most) * 100}%`, height: "100%", rx: 2.5 }))))));
-}
-
-// --- sync -----------------------------------------------------------------------------------------
-
-export let standing = null; // how it stood when it was last asked
-
-export function showSync(status) {
-  standing = status;
-  const [kind, words] = inShort(status);
-  const button = byId("sync");
-  button.className = `quiet ${kind}`;
-  button.lastElementChild.textContent = words;
-  byId("sync-facts").replaceChildren(...facts(status));
-}
-
-function inShort(status) {
-  if (!status.sync) return ["off", "Sync off"];
-  const held = Object.keys(status.held_back).length;
-  if (status.problem) return ["bad", "Sync fails"];
-  if (held) return ["bad", `${held} held back`];
-  if (!status.last_commit && !status.last_fetch) return ["off", "Not synced yet"];
-  if (!status.remote) return ["good", "In git"];
-  if (status.ahead || status.behind) return ["busy", `${status.ahead + status.behind} to sync`];
-  return ["good", "In sync"];
-}
-
-function facts(status) {
-  const held = Object.entries(status.held_back);
-  const rows = [
-    ["Memories lie in", status.base],
-    ["Committed", status.last_commit && moment(status.last_commit)],
-    ["Remote asked", status.last_fetch && moment(status.last_fetch)],
-    ["Remote took ours", status.last_push && moment(status.last_push)],
-    ["Commits to send", status.remote && String(status.ahead)],
-    ["Commits to take in", status.remote && String(status.behind)],
-    ["Fails since", status.failing_since && moment(status.failing_since)],
-  ];
-  return [
-    h("p", { class: status.problem ? "trouble" : "" }, sentence(status)),
-    h("dl", { class: "facts" }, rows.filter(([, value]) => value).map(([name, value]) =>
-      h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
-    ...(held.length ? [h("p", {}, "Kept out of git:"), h("ul", {}, held.map(([file, why]) =>
-      h("li", {}, h("code", {}, file), ` ${why}`)))] : []),
-  ];
-}
-
-function sentence(status) {
-  if (!status.sync) return "Sync is off (AIAML_ENABLE_SYNC): memories are files on this computer, and nothing else.";
-  if (status.problem) return status.problem;
-  if (!status.remote) return "Memories are kept in git on this computer. With AIAML_GITHUB_REMOTE they are exchanged with others.";
-  return "Memories are kept in git, and exchanged with the remote.";
 }

@@ -109,7 +109,7 @@ export function constellation(topics, pairs, chosen, width, pick) {
     return s("g", {
       class: chosen.includes(name.toLowerCase()) ? "node chosen" : "node",
       tabindex: "0", role: "button", "data-name": name, "data-key": `node ${name}`,
-      "aria-label": `${name}, ${plural(counts.get(name) ?? 0, "memory")}`,
+      "aria-label": `${shortened(name)}, ${plural(counts.get(name) ?? 0, "memory")}`,
       onclick: () => pick(name),
       onkeydown: (event) => {
         if (event.key !== "Enter" && event.key !== " ") return;
@@ -123,7 +123,7 @@ export function constellation(topics, pairs, chosen, width, pick) {
       s("text", {
         x, y, dy: middle ? (y > 0 ? "0.9em" : "-0.15em") : "0.35em",
         "text-anchor": middle ? "middle" : right ? "start" : "end",
-      }, name.length > 12 ? `${name.slice(0, 11)}…` : name, s("title", {}, `${name}: ${plural(counts.get(name) ?? 0, "memory")}`)));
+      }, shortened(name)), s("title", {}, name));
   });
   const picture = s("svg", {
     class: "constellation", viewBox: `${-wide / 2} ${-high / 2} ${wide} ${high}`, width: wide, height: high,
@@ -134,6 +134,23 @@ export function constellation(topics, pairs, chosen, width, pick) {
     button(`first ${a} ${b}`, a, () => pick(a)), button(`second ${a} ${b}`, b, () => pick(b)), count]);
   return h("figure", {}, picture, table("pairs", ["topic", "with", "memories"], rows));
 }
+
+const MOST_RANKED = 12;
+
+// Pairs of topics as a list: first those that stand together far oftener than chance would have it.
+export function ranked(topics, pairs, pick) {
+  const counts = new Map(topics);
+  const all = Math.max(...counts.values());
+  const strength = ([a, b, count]) => count * Math.log(1 + (count * all) / ((counts.get(a) ?? all) * (counts.get(b) ?? all)));
+  const best = [...pairs].sort((one, other) => strength(other) - strength(one)).slice(0, MOST_RANKED);
+  const most = Math.max(...best.map(([, , count]) => count));
+  return h("ol", { class: "meters pairs" }, best.map(([a, b, count]) => h("li", {},
+    h("span", { class: "name" }, button(`first ${a} ${b}`, a, () => pick(a)), " + ", button(`second ${a} ${b}`, b, () => pick(b))),
+    h("span", { class: "number" }, plural(count, "memory")),
+    s("svg", { class: "meter", "aria-hidden": "true" }, s("rect", { width: `${(count / most) * 100}%`, height: "100%", rx: 2.5 })))));
+}
+
+const shortened = (name) => (name.length > 12 ? `${name.slice(0, 11)}…` : name);
 
 function point(turn, radius) {
   const angle = turn * 2 * Math.PI;

@@ -1,147 +1,147 @@
-// One memory in the pane: read, its file, edit, forget.
+// One memory in the pane: read, its file, its history; forgotten ones too.
 
 import * as api from "./api.js";
-import { byId, h, invisible, moment, rendered } from "./elements.js";
-import { standing } from "./overview.js";
+import { confirm, toast } from "./dialogs.js";
+import * as editor from "./editor.js";
+import { ago, byId, exact, h, plural, rendered } from "./elements.js";
+import { standing } from "./sync.js";
+
+const MOST_TITLES = 8; // that are shown before several are forgotten
 
 let open = null; // the memory that is shown, as the server gave it
-let editor = null; // its editor: {area, version}
-let raw = false; // whether its file is shown
-let calls = null; // what the page does: changed(), forgotten(file, words), close(), topic(name), fail(error)
+let view = "read"; // or "file", "history"
+let calls = null; // what the page does: changed(), close(), topic(name), fail(error)
 
-export const start = (given) => { calls = given; };
-export const current = () => open;
-export const dirty = () => Boolean(editor && editor.area.value !== editor.from);
+export const start = (given) => { calls = given; editor.start({ ...given, read }); };
+export const current = () => (editor.dirty() || document.querySelector(".editor") ? null : open);
+export const closed = () => { open = null; };
 
 // Show a memory for reading.
 export function read(memory) {
+  const same = open?.file === memory.file;
   open = memory;
-  editor = null;
   const pane = byId("pane");
+  const at = same ? pane.scrollTop : 0;
   pane.setAttribute("aria-label", "Memory");
   pane.replaceChildren(h("div", { class: "memory" },
-    bar(
-      h("button", { type: "button", onclick: () => edit() }, "Edit"),
-      h("button", { type: "button", "aria-pressed": String(raw), onclick: () => toggleRaw() }, "File"),
-      h("button", { type: "button", class: "danger", onclick: () => forget() }, "Forget…")),
-    h("h1", {}, moment(memory.timestamp)),
-    h("p", { class: "by" }, h("b", {}, memory.agent || "(nobody)"), " about ", h("b", {}, memory.user || "(nobody)")),
+    h("div", { class: "tools" },
+      h("button", { type: "button", class: "back", onclick: () => calls.close() }, "Close"),
+      h("span", { class: "gap" }),
+      tab("file", "File"), tab("history", "History"),
+      h("button", { type: "button", onclick: copy }, "Copy"),
+      h("button", { type: "button", class: "roomy", onclick: () => print() }, "Print"),
+      h("button", { type: "button", onclick: () => editor.edit(open) }, "Edit"),
+      h("button", { type: "button", class: "danger", onclick: () => forget([open.file]) }, "Forget…")),
+    h("h1", {}, memory.title || "(empty)"),
+    h("p", { class: "by" }, h("time", { title: exact(memory.timestamp) }, ago(memory.timestamp)),
+      " · ", memory.agent || "(nobody)", " about ", memory.user || "(nobody)"),
     h("p", { class: "tags" }, memory.topics.map((topic) => h("button", { type: "button", class: "tag", title: "Filter by this topic", onclick: () => calls.topic(topic) }, topic))),
-    raw ? h("pre", { class: "file" }, memory.text) : rendered(memory.html),
+    h("div", { id: "view" }, body(memory)),
     h("p", { class: "place" }, h("code", {}, memory.id), " in ", h("code", {}, `files/${memory.file}`))));
-  pane.scrollTop = 0;
+  pane.scrollTop = at;
+  if (view === "history") showHistory();
 }
 
-export function closed() {
-  open = editor = null;
+function body(memory) {
+  if (view === "file") return h("pre", { class: "file", tabindex: "0" }, memory.text);
+  if (view === "history") return h("p", { class: "hint" }, "Looking…");
+  return untitled(rendered(memory.html), memory.title);
 }
 
-export function toggleRaw() {
-  raw = !raw;
+// Take away a first heading or line that only says the title again.
+function untitled(article, title) {
+  const first = article.firstElementChild;
+  if (first && !first.childElementCount && first.matches("h1, h2, h3, h4, h5, h6, p") && first.textContent.trim() === title) first.remove();
+  return article;
+}
+
+const tab = (name, words) => h("button", { type: "button", "aria-pressed": String(view === name), onclick: () => toggle(name) }, words);
+
+export function toggle(name) {
+  view = view === name ? "read" : name;
   read(open);
 }
 
-function bar(...buttons) {
-  return h("div", { class: "tools" },
-    h("button", { type: "button", class: "back", onclick: () => calls.close() }, "Close"),
-    h("span", { class: "gap" }), buttons);
+export async function copy() {
+  await navigator.clipboard.writeText(open.content);
+  toast("Copied");
 }
 
-// --- edit -----------------------------------------------------------------------------------------
+// --- history --------------------------------------------------------------------------------------
 
-export function edit() {
-  const area = h("textarea", { id: "text", spellcheck: "true", "aria-describedby": "edit-hint" });
-  area.value = open.text;
-  editor = { area, from: area.value, version: open.version };
-  const trouble = h("div", { id: "trouble", role: "alert" });
-  byId("pane").setAttribute("aria-label", "Edit a memory");
-  byId("pane").replaceChildren(h("form", {
-    class: "memory editor", onsubmit: (event) => { event.preventDefault(); save(); },
-  },
-    h("div", { class: "tools" },
-      h("button", { type: "button", onclick: () => leave() }, "Cancel"),
-      h("span", { class: "gap" }),
-      h("button", { type: "submit", class: "main" }, "Save")),
-    h("label", { for: "text" }, `files/${open.file}`),
-    area, unseen(open.text), trouble,
-    h("p", { class: "hint", id: "edit-hint" }, "The whole file: the lines between the two --- say whose and what about, the rest is markdown. The id must stay.")));
-  area.focus();
-  area.setSelectionRange(0, 0);
-}
-
-// Warn of what a text field does not show.
-function unseen(text) {
-  const found = invisible(text);
-  return found.length ? h("p", { class: "hint" }, `It holds characters that cannot be seen here: ${found.slice(0, 9).join(" ")}. File shows where they stand.`) : null;
-}
-
-// Leave the editor, asking when something would be lost; say whether it was left.
-export async function leave() {
-  if (dirty() && !await confirm("Discard your changes?", [h("p", {}, "The memory stays as it was.")], "Discard")) return false;
-  if (editor) read(open);
-  return true;
-}
-
-export async function save() {
-  if (!dirty()) return read(open);
-  const { area, version } = editor;
-  byId("trouble").replaceChildren();
+async function showHistory() {
+  const { file, text } = open;
   try {
-    const memory = await api.edit(open.file, version, area.value);
-    read(memory);
-    calls.changed();
-  } catch (error) {
-    if (error.status === 412) await conflict(error);
-    else say(error.message);
-  }
-}
-
-function say(...children) {
-  byId("trouble").replaceChildren(h("p", { class: "trouble" }, "Not saved: ", ...children));
-}
-
-// Somebody else changed the file: show how it stands; the next save puts ours in its place.
-async function conflict() {
-  try {
-    const now = await api.memory(open.file);
-    editor.version = now.version;
-    say("somebody changed this memory meanwhile. Below is how it stands now; saving again puts your text in its place.");
-    byId("trouble").append(h("pre", { class: "file" }, now.text));
-  } catch (error) {
-    say(error.message);
-  }
-}
-
-// --- forget ---------------------------------------------------------------------------------------
-
-export async function forget() {
-  const { id, file, version, text } = open;
-  const words = text.split("\n---\n").slice(1).join("\n---\n").trim() || text;
-  const sure = await confirm("Forget this memory?", [
-    h("blockquote", {}, words.length > 200 ? `${words.slice(0, 199)}…` : words),
-    h("p", {}, "Its file is deleted, and no agent finds it any more, on none of your machines."),
-    h("p", {}, ...(standing?.sync ? [
-      "Git's history, here and in your remote, still has it: ", h("code", {}, `aiaml restore ${id}`),
-      " brings it back, and whoever has the repository can read it.",
-    ] : ["Sync is off: what git does not have from before is gone for good."])),
-  ], "Forget");
-  if (!sure) return;
-  try {
-    const { kept } = await api.forget(file, version);
-    calls.forgotten(file, kept ? `Forgotten; aiaml restore ${id} brings it back` : "Forgotten");
+    const versions = await api.versions(file);
+    if (open?.file !== file || view !== "history") return;
+    byId("view")?.replaceChildren(versions.length ? h("ol", { class: "versions" }, versions.map((each) => version(each, each.text === text)))
+      : h("p", { class: "hint" }, "Git knows no earlier version of it."));
   } catch (error) {
     calls.fail(error);
   }
 }
 
-export function confirm(question, text, yes) {
-  const dialog = byId("ask");
-  byId("ask-title").textContent = question;
-  byId("ask-text").replaceChildren(...text);
-  byId("ask-yes").textContent = yes;
-  dialog.showModal();
-  return new Promise((resolve) => {
-    dialog.onsubmit = (event) => resolve(event.submitter.value === "yes");
-    dialog.oncancel = () => resolve(false);
-  });
+function version({ what, time, machine, text, file, difference }, present) {
+  const again = async () => {
+    try {
+      await api.restore({ [file]: text });
+      toast("Brought back");
+      calls.changed(file);
+    } catch (error) {
+      calls.fail(error);
+    }
+  };
+  return h("li", {},
+    h("p", {}, h("b", {}, what), " ", time ? h("time", { title: exact(time) }, ago(time)) : null, machine ? ` on ${machine}` : "",
+      present ? " — as it is now" : text ? h("button", { type: "button", class: "link", onclick: again }, "Bring back") : null),
+    h("pre", { class: "difference", tabindex: "0" }, difference.map((line) =>
+      h(line.startsWith("+") ? "ins" : line.startsWith("-") ? "del" : "span", {}, `${line}\n`))));
 }
+
+// Show a forgotten memory.
+export function readForgotten({ title, text, file, time, machine }) {
+  open = null;
+  byId("pane").setAttribute("aria-label", "Forgotten memory");
+  byId("pane").replaceChildren(h("div", { class: "memory" },
+    h("div", { class: "tools" },
+      h("button", { type: "button", class: "back", onclick: () => calls.close() }, "Close"), h("span", { class: "gap" }),
+      h("button", { type: "button", class: "main", onclick: () => bringBack({ [file]: text }) }, "Bring back")),
+    h("h1", {}, title),
+    h("p", { class: "by" }, "Forgotten ", time ? h("time", { title: exact(time) }, ago(time)) : null, machine ? ` on ${machine}` : ""),
+    h("pre", { class: "file", tabindex: "0" }, text)));
+}
+
+export async function bringBack(texts) {
+  try {
+    await api.restore(texts);
+    toast("Brought back");
+    calls.changed();
+  } catch (error) {
+    calls.fail(error);
+  }
+}
+
+// --- forget ---------------------------------------------------------------------------------------
+
+// Ask, and forget memories, which are shown by their titles.
+export async function forget(files, titles = []) {
+  const whole = files.length === 1 && open?.file === files[0];
+  const what = whole ? [shortened(open.content)] : titles.slice(0, MOST_TITLES);
+  const sure = await confirm(files.length === 1 ? "Forget this memory?" : `Forget ${plural(files.length, "memory")}?`, [
+    h("blockquote", {}, what.map((each) => h("p", {}, each)), titles.length > MOST_TITLES ? h("p", {}, `… and ${titles.length - MOST_TITLES} more`) : null),
+    h("p", {}, "No agent finds it any more, on none of your machines."),
+    h("p", {}, standing?.sync
+      ? "Git's history, here and in your remote, still has it, and whoever has the repository can read it."
+      : "Sync is off: what git does not have from before is gone for good once this page is closed."),
+  ], "Forget");
+  if (!sure) return;
+  try {
+    const { forgotten } = await api.forget(files);
+    toast(files.length === 1 ? "Forgotten" : `${plural(files.length, "memory")} forgotten`, () => bringBack(forgotten));
+    calls.forgotten(files);
+  } catch (error) {
+    calls.fail(error);
+  }
+}
+
+const shortened = (words) => (words.length > 200 ? `${words.slice(0, 199)}…` : words);

@@ -1,0 +1,54 @@
+// How sync stands, in plain words.
+
+import { byId, copyable, h, moment, ago } from "./elements.js";
+
+const REMOTE = "AIAML_GITHUB_REMOTE=https://github.com/you/memories.git aiaml sync";
+
+export let standing = null; // how it stood when it was last asked
+
+export function showSync(status) {
+  standing = status;
+  const [kind, words] = inShort(status);
+  const button = byId("sync");
+  button.className = `quiet ${kind}`;
+  button.lastElementChild.textContent = words;
+  byId("sync-facts").replaceChildren(...facts(status));
+}
+
+function inShort(status) {
+  const held = Object.keys(status.held_back).length;
+  if (!status.sync) return ["off", "Saved on this computer"];
+  if (status.problem) return ["bad", "Sync fails"];
+  if (held) return ["bad", `${held} held back`];
+  if (!status.remote) return ["good", "Saved on this computer"];
+  if (status.ahead || status.behind) return ["busy", `${status.ahead + status.behind} to sync`];
+  return status.last_fetch ? ["good", `Synced ${ago(status.last_fetch)}`] : ["off", "Not synced yet"];
+}
+
+function facts(status) {
+  const held = Object.entries(status.held_back);
+  const rows = [
+    ["Memories lie in", status.base],
+    ["Committed", status.last_commit && moment(status.last_commit)],
+    ["Remote asked", status.last_fetch && moment(status.last_fetch)],
+    ["Remote took ours", status.last_push && moment(status.last_push)],
+    ["Commits to send", status.remote && String(status.ahead)],
+    ["Commits to take in", status.remote && String(status.behind)],
+    ["Fails since", status.failing_since && moment(status.failing_since)],
+  ];
+  return [
+    h("p", { class: status.problem ? "trouble" : "" }, sentence(status)),
+    status.problem && status.what_to_do ? h("p", {}, status.what_to_do) : null,
+    status.sync && !status.remote ? copyable(REMOTE) : null,
+    h("dl", { class: "facts" }, rows.filter(([, value]) => value).map(([name, value]) =>
+      h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
+    held.length ? h("ul", {}, held.map(([file, why]) => h("li", {}, h("code", {}, file), `: ${why}`))) : null,
+  ].filter(Boolean);
+}
+
+function sentence(status) {
+  if (!status.sync) return "Sync is off (AIAML_ENABLE_SYNC): memories are files on this computer, and nothing else.";
+  if (status.problem) return status.problem;
+  if (!status.remote) return "Memories are kept in git on this computer. To have them on your other ones too, make an empty private repository and say once in a terminal:";
+  return "Memories are kept in git, and exchanged with the remote.";
+}
