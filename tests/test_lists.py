@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,8 @@ from aiaml_server.rendering import title
 from aiaml_server.terminal import columns
 from test_cli import at, run
 
+FORGET = ["forget", "topic:家", "--dry-run"]
+WOULD = "1 memory would be forgotten; nothing was changed.\n"
 LONG = "First **words** of a note.\n\n" + "more of it\n" * 200 + "\tallergic to 東京\n"
 
 TITLES = {
@@ -49,9 +53,9 @@ def test_rows_fit_the_terminal_and_pipes_get_all(tmp_path: Path) -> None:
     run("remember", LONG, *topics, "-u", "a person with a long name", "-a", "claude", **env)
     run("remember", "東京に住む。" * 40, "-t", "家", "-u", "花子", "-a", "クロード", **env)
     for width in (40, 59, 60, 80, 120, 200):
-        for words in (["list"], ["search", "claude", "東京", "--explain"]):
+        for words in (["list"], ["search", "claude", "東京", "--explain"], FORGET):
             done = run(*words, **env, FORCE_TTY="1", COLUMNS=str(width), PYTHONUTF8="1")
-            lines = done.stdout.splitlines()
+            lines = done.stdout.removesuffix(WOULD).splitlines()
             assert lines and all(columns(line) <= width for line in lines), done.stdout
             assert all(line == line.rstrip() for line in lines)
             if words == ["list"]:
@@ -69,14 +73,7 @@ def test_rows_fit_the_terminal_and_pipes_get_all(tmp_path: Path) -> None:
 def test_a_search_is_exact_about_how_many_there_are(tmp_path: Path) -> None:
     """Of all that are meant, not of the 25 that agents are given."""
     env = at(tmp_path / "m")
-    lines = [
-        {"id": f"{number:08x}", "timestamp": f"2026-01-01T00:00:{number:02}Z", "user": "ann",
-         "agent": "claude" if number % 3 else "cursor", "topics": ["x"], "content": "word"}
-        for number in range(43)
-    ]  # fmt: skip
-    source = tmp_path / "notes.jsonl"
-    source.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-    assert run("import", str(source), "--yes", **env).returncode == 0
+    fill(tmp_path, env)
     for words, shown, told in (
         (["word"], 25, "25 of 43: `--page 2` shows the next, `--all` all of them."),
         (["word", "--page", "2"], 18, "The last 18 of 43."),
@@ -89,3 +86,44 @@ def test_a_search_is_exact_about_how_many_there_are(tmp_path: Path) -> None:
         assert done.stderr.startswith(told) if told else not done.stderr
     for words in (["search", "word", "-p", "9"], ["list", "-p", "9"], ["list", "user:bob"]):
         assert run(*words, **env).returncode == 1
+
+
+def fill(directory: Path, env: dict[str, str]) -> None:
+    """Store 43 memories of two agents."""
+    lines = [
+        {"id": f"{number:08x}", "timestamp": f"2026-01-01T00:00:{number:02}Z", "user": "ann",
+         "agent": "claude" if number % 3 else "cursor", "topics": ["x"], "content": "word"}
+        for number in range(43)
+    ]  # fmt: skip
+    source = directory / "notes.jsonl"
+    source.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    assert run("import", str(source), "--yes", **env).returncode == 0
+
+
+def test_what_a_filter_forgot_comes_back_as_a_whole(tmp_path: Path) -> None:
+    """By the command that is printed, byte for byte; and by the file that was written first."""
+    base = tmp_path / "m"
+    env = at(base, AIAML_ENABLE_SYNC="true", GIT_CONFIG_GLOBAL=os.devnull)
+    fill(tmp_path, env)
+    assert run("sync", **env).returncode == 0
+    before = {path.name: path.read_bytes() for path in (base / "files").glob("*.md")}
+    target = tmp_path / "gone.zip"
+    done = run("forget", "agent:claude", "--export", str(target), "--dry-run", **env)
+    assert done.stdout.splitlines()[-2:] == [
+        "… and 3 more.",
+        "28 memories would be forgotten; nothing was changed.",
+    ]
+    assert not target.exists()
+    done = run("forget", "agent:claude", "--export", str(target), "--yes", **env)
+    assert done.stdout.startswith("Forgot 28 memories.\n"), done.stdout + done.stderr
+    assert len(list((base / "files").glob("*.md"))) == 15
+    again = run("forget", "agent:cursor", "--export", str(target), "--yes", **env)
+    assert (again.returncode, "is there already" in again.stderr) == (3, True)
+    undo = re.search("`aiaml (restore [^`]*)`", done.stdout)
+    assert undo and "--since" in undo[1]
+    assert run(*undo[1].split(), "--yes", **env).returncode == 0
+    assert before == {path.name: path.read_bytes() for path in (base / "files").glob("*.md")}
+    elsewhere = at(tmp_path / "other")
+    assert run("import", str(target), "--yes", **elsewhere).returncode == 0
+    for path in (tmp_path / "other" / "files").glob("*.md"):
+        assert before[path.name] == path.read_bytes()

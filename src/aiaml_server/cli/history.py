@@ -100,28 +100,31 @@ def _version(past: Past, change: Change, present: dict[str, str | None]) -> dict
 
 
 @click.command("restore")
-@click.argument("memory_id", metavar="ID", required=False)
+@click.argument("ids", metavar="[ID]...", nargs=-1)
 @click.option("--at", metavar="REV", help="The version of this revision, as `history` has it.")
 @click.option("--since", metavar="TIME", help="All that was forgotten since a date, or 2h, 7d ago.")
 @yes
-def restore(memory_id: str | None, at: str | None, since: str | None, yes: bool) -> None:
+def restore(ids: Sequence[str], at: str | None, since: str | None, yes: bool) -> None:
     """Bring back an earlier version, or a forgotten memory.
 
     Without --at, it is the last version which a forgotten memory had; of a memory that is there,
     the version before its last change. The present version stays in git's history, so the same verb
-    undoes it. With --since, all memories that were forgotten since then come back.
+    undoes it. Several ids are of forgotten memories, which come back. With --since, all memories
+    that were forgotten since then do.
 
     \b
     Examples:
       aiaml restore 4e5f6a7b
       aiaml restore 4e5f6a7b --at 9c760da6
+      aiaml restore 4e5f6a7b 1b2c3d4e
       aiaml restore --since 2h
     """
-    if since is not None and memory_id is None and at is None:
-        _restore_forgotten(since, yes=yes)
+    if bool(ids) == (since is not None) or (at and len(ids) != 1):
+        raise Ended("it takes IDs, or --since TIME; --at goes with one ID", USAGE)
+    if since is not None or len(ids) > 1:
+        _restore_forgotten(since, ids, yes=yes)
         return
-    if since is not None or memory_id is None:
-        raise Ended("it takes an ID, or --since TIME, and not both", USAGE)
+    (memory_id,) = ids
     with opened() as bank:
         bank.commit()  # so that git knows of the present version
         known = git_history(settings())
@@ -146,14 +149,15 @@ def restore(memory_id: str | None, at: str | None, since: str | None, yes: bool)
         note(f"It is kept out of git, because {why.sentence}.")
 
 
-def _restore_forgotten(since: str, *, yes: bool) -> None:
-    """Bring back every memory that was forgotten since then, on any machine."""
+def _restore_forgotten(since: str | None, ids: Sequence[str], *, yes: bool) -> None:
+    """Bring back the memories of the ids, or all that were forgotten since, on any machine."""
     from .rows import print_lines  # noqa: PLC0415 (nothing else here lists memories)
 
     start = _start(since)
     with opened() as bank:
         bank.commit()  # so that git knows of what was just deleted
-        texts = _forgotten_texts(git_history(settings()), start, bank)
+        known = git_history(settings())
+        texts = _last_texts(known, ids, bank) if ids else _forgotten_texts(known, start, bank)
         if not texts:
             raise Ended("no memory was forgotten since then, or all are there again")
         print_lines(parse(text) for text in texts.values())
@@ -162,6 +166,19 @@ def _restore_forgotten(since: str, *, yes: bool) -> None:
         for name, text in texts.items():
             bank.restore(name, None, text)
     out(f"Restored {plural(len(texts), 'memory')}.")
+
+
+def _last_texts(known: History, ids: Sequence[str], bank: MemoryBank) -> dict[str, str]:
+    """Return the last text of each forgotten memory's file that is not there."""
+    texts = {}
+    for memory_id in ids:
+        past = Past.of(memory_id, bank, known)
+        name = past.one_name(bank)
+        if not bank.store.stamp(name):
+            text, of = _version_before(past, name, None)
+            _parsed(text, of)
+            texts[name] = text
+    return texts
 
 
 def _forgotten_texts(known: History, start: float, bank: MemoryBank) -> dict[str, str]:

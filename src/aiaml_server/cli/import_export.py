@@ -337,6 +337,21 @@ def export(target: str, form: str | None, by: str, force: bool, **options: Any) 
         note(f"Wrote {plural(len(found), 'memory')} to {target}.")
 
 
+def write_before(target: str, bank: MemoryBank, found: Sequence[tuple[str, Memory]]) -> None:
+    """Write memories to a file that `import` takes back, before they are forgotten.
+
+    Raises:
+        Ended: the file is there already, or of another format; nothing was written.
+        StoreError: it cannot be written.
+    """
+    form = Path(target).suffix.lower().removeprefix(".")
+    if form not in ("jsonl", "zip"):
+        raise Ended(f"{target} must be a file that ends in .jsonl or .zip", USAGE)
+    path = Path(target).resolve()
+    _check_target(path, form, bank, force=False)
+    _write(path, _data(form, bank, found, by_topic=False))
+
+
 def _format(target: str) -> str:
     if target == "-":
         return "jsonl"

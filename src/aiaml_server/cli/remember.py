@@ -11,34 +11,50 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import click
 
 from aiaml_server.bank import MemoryBank
 from aiaml_server.cli.context import opened
-from aiaml_server.errors import InvalidInput
+from aiaml_server.cli.filtering import filtered
+from aiaml_server.errors import InvalidInput, MalformedFile
+from aiaml_server.filters import Filter
 from aiaml_server.memory import Memory, must_be, parse
+from aiaml_server.moments import now
 from aiaml_server.programs import find
+from aiaml_server.rendering import visible
 from aiaml_server.terminal import (
     INTERRUPTED,
     REFUSED,
     USAGE,
     Ended,
     as_json,
+    broken,
+    columns,
     confirm,
+    dim,
+    is_terminal,
     joined,
     out,
     out_json,
     plural,
+    width,
+    wrapped,
     yes,
 )
 
 from .rows import print_lines
-from .show import found_by
+from .show import fields, found_by, nothing
+
+_PREVIEWED = 25  # memories that are shown of what a filter means
+_SHOWN_LINES = 10  # of the text of each that is named
+_NAMED = 8  # ids, or files, in one sentence
 
 _FORM = """\
 ---
@@ -252,18 +268,28 @@ def _editor() -> list[str]:
 
 
 @click.command("forget")
-@click.argument("ids", nargs=-1, required=True, metavar="ID...")
+@click.argument("said", nargs=-1, metavar="[ID|FIELD:VALUE]...")
+@filtered
+@click.option(
+    "--export", "target", metavar="FILE", help="First write them to FILE: .jsonl or .zip."
+)
 @click.option("--everywhere", is_flag=True, help="Out of git's history too, on all machines.")
-@click.option("--dry-run", is_flag=True, help="With --everywhere: only say what it takes.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be forgotten.")
 @yes
 @as_json
 def forget(
-    ids: Sequence[str], everywhere: bool, dry_run: bool, yes: bool, json: bool
+    said: Sequence[str],
+    target: str | None,
+    everywhere: bool,
+    dry_run: bool,
+    yes: bool,
+    json: bool,
+    **options: Any,
 ) -> int | None:
-    """Delete memories, after showing them and asking.
+    """Delete memories, after showing them and asking: by their ids, or all that a filter means.
 
     The files are gone at once, and no agent finds them any more, on none of your machines. Git's
-    history, here and in your remote, still has them: `aiaml restore ID` brings one back.
+    history, here and in your remote, still has them: `aiaml restore` brings them back.
 
     With --everywhere the history is rewritten without them, here, in the remote and, when they next
     hear of it, on your other machines; also those that were forgotten before. That cannot be
@@ -273,33 +299,137 @@ def forget(
     Examples:
       aiaml forget 1b2c3d4e 4e5f6a7b
       aiaml forget 1b2c --yes
+      aiaml forget --topic work --until 90d --dry-run
+      aiaml forget agent:claude since:2h --export gone.jsonl
       aiaml forget --everywhere 1b2c --dry-run
     """
-    if everywhere:
+    wanted, ids = Filter.of(**options).and_said(said)
+    if everywhere and not (wanted or target):
         from .everywhere import everywhere as forget_everywhere  # noqa: PLC0415
 
         return forget_everywhere(ids, yes=yes, dry_run=dry_run, json=json)
-    if dry_run or json:
-        raise Ended("--dry-run and --json go with --everywhere", USAGE)
+    if everywhere or bool(wanted) == bool(ids):
+        other = (
+            "and neither a filter nor --export" if everywhere else "or a filter such as topic:food"
+        )
+        raise Ended(f"it takes IDs, {other}; `aiaml forget --help` tells more", USAGE)
     with opened() as bank:
-        found = list(dict(each for memory_id in ids for each in found_by(bank, memory_id)).items())
-        texts = {name: bank.store.text(name) for name, _ in found}
+        texts = _texts_of(bank, wanted, ids)
+        found = {name: parse(text) for name, text in texts.items()}
+        if not found:
+            raise Ended(nothing(bank, wanted))
+        if not json and (dry_run or not yes):
+            _preview(list(found.values()), whole=bool(ids))
+        if dry_run:
+            _tell_dry(found, json=json)
+            return None
         if not yes:
-            print_lines(memory for _, memory in found)
             confirm(f"Forget {plural(len(found), 'memory')}?")
+        if target:
+            from .import_export import write_before  # noqa: PLC0415
+
+            write_before(target, bank, list(found.items()))
+        began = now().replace(microsecond=0)
         kept = bank.forget(texts)
-    out(f"Forgot {plural(len(found), 'memory')}.")
-    missing = [name for name in texts if name not in (kept or ())]
-    if kept:
-        again = f"aiaml restore {_word(next(each.id for name, each in found if name in kept))}"
-        out(f"Git's history still has what it had: `{again}` brings that back.")
-    if missing and kept is not None:
-        out(f"Git's history does not have the last version of {joined(missing)}: gone for good.")
-    elif missing:
-        out("What git does not have from before is gone for good.")
+    _answer(Forgotten(found, kept, began.isoformat(), target), json=json)
     return None
 
 
-def _word(memory_id: str) -> str:
-    """Return an id as a shell takes it; in a file that others wrote it may be any text."""
-    return f"{'-- ' if memory_id.startswith('-') else ''}{shlex.quote(memory_id)}"
+def _texts_of(bank: MemoryBank, wanted: Filter, ids: Sequence[str]) -> dict[str, str]:
+    """Return the files that are meant, with what stands in them at this moment."""
+    if ids:
+        names = [name for each in ids for name, _ in found_by(bank, each)]
+        return {name: bank.store.text(name) for name in names}
+    texts = {}
+    for name in bank.index.newest(wanted):
+        with suppress(FileNotFoundError, MalformedFile):  # changed in this very moment
+            text = bank.store.text(name)
+            if wanted.matches(parse(text)):
+                texts[name] = text
+    return texts
+
+
+def _preview(found: Sequence[Memory], *, whole: bool) -> None:
+    """Show what is meant: the first of many in a row each, or of each the text."""
+    if not whole:
+        print_lines(found[:_PREVIEWED])
+        if len(found) > _PREVIEWED:
+            out(f"… and {len(found) - _PREVIEWED:,} more.")
+        return
+    for memory in found:
+        print_lines([memory])
+        lines = [line for line in visible(memory).content.splitlines() if line.strip()]
+        if len(lines) > 1 or columns(memory.content) > width() // 3:
+            for line in lines[:_SHOWN_LINES]:
+                for each in broken(f"    {line}".rstrip(), width()) if is_terminal() else [line]:
+                    out(each)
+        if len(lines) > _SHOWN_LINES:
+            out(dim(f"    … and {plural(len(lines) - _SHOWN_LINES, 'more line')}"))
+
+
+def _tell_dry(found: Mapping[str, Memory], *, json: bool) -> None:
+    if json:
+        out_json({"forgotten": 0, "memories": [fields(m, name) for name, m in found.items()]})
+    else:
+        out(wrapped(f"{plural(len(found), 'memory')} would be forgotten; nothing was changed."))
+
+
+@dataclass(frozen=True)
+class Forgotten:
+    """What was forgotten.
+
+    Attributes:
+        memories: by the names of their files.
+        kept: the names of those that git's history has; None where it took nothing.
+        began: a moment before.
+        target: the file that they were written to first.
+    """
+
+    memories: Mapping[str, Memory]
+    kept: set[str] | None
+    began: str
+    target: str | None
+
+    @property
+    def undo(self) -> str:
+        """The command that brings back what git has; empty where that is nothing."""
+        ids = [memory.id for name, memory in self.memories.items() if name in (self.kept or ())]
+        if not ids:
+            return ""
+        named = len(ids) <= _NAMED
+        return f"aiaml restore {_words(ids) if named else f'--since {self.began}'}"
+
+
+def _answer(done: Forgotten, *, json: bool) -> None:
+    missing = [name for name in done.memories if name not in (done.kept or ())]
+    if json:
+        out_json(
+            {
+                "forgotten": len(done.memories),
+                "memories": [fields(memory, name) for name, memory in done.memories.items()],
+                "not_in_history": missing,
+                "exported": done.target,
+                "undo": done.undo or None,
+            }
+        )
+        return
+    out(f"Forgot {plural(len(done.memories), 'memory')}.")
+    if done.target:
+        out(
+            f"{done.target} has what they were: `aiaml import {_words([done.target])}` adds it again."
+        )
+    if done.undo:
+        back = "that" if len(done.memories) == 1 else "them"
+        out(f"Git's history still has what it had: `{done.undo}` brings {back} back.")
+    gone = "" if done.target else ": gone for good"
+    if missing and done.kept is not None:
+        names = joined(missing[:_NAMED]) + (" and others" if len(missing) > _NAMED else "")
+        out(f"Git's history does not have the last version of {names}{gone}.")
+    elif missing and not done.target:
+        out("What git does not have from before is gone for good.")
+
+
+def _words(values: Iterable[str]) -> str:
+    """Return words as a shell takes them; an id in a file that others wrote may be any text."""
+    quoted = [shlex.quote(each) for each in values]
+    return " ".join(["--", *quoted] if any(each[0] == "-" for each in quoted) else quoted)
