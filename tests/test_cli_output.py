@@ -11,11 +11,13 @@ import sys
 import unicodedata
 from pathlib import Path
 
+import click
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from aiaml_server import terminal
+from aiaml_server.cli.app import VERBS, aiaml
 from aiaml_server.invisible import marked, marked_line
 from aiaml_server.toolsets.sessions.memory import AgentMemory
 from client import SERVER
@@ -340,6 +342,24 @@ def test_no_verb_of_compartments_sends_what_the_file_holds(tmp_path: Path) -> No
     for words in (["compartments", "show"], ["doctor", "toolsets"]):
         done = run(*words, **env)
         assert is_visible(done.stdout + done.stderr) and "damaged" in done.stdout + done.stderr
+
+
+# --- programs that read it ------------------------------------------------------------------------
+
+SPEAKING = {"serve", "demo", "web", "help", "completion", "uninstall"}
+"""Verbs whose output is a conversation, a page of text, or a script of the shell."""
+
+
+def test_every_verb_speaks_json() -> None:
+    """So that no program has to read what is made for people."""
+    context = click.Context(aiaml)
+    verbs = {name: aiaml.get_command(context, name) for name in VERBS}
+    without = {
+        name
+        for name, verb in verbs.items()
+        if verb and not any("--json" in each.opts for each in verb.params)
+    }
+    assert without <= SPEAKING
 
 
 # --- mistakes of our own --------------------------------------------------------------------------

@@ -104,7 +104,8 @@ def _version(past: Past, change: Change, present: dict[str, str | None]) -> dict
 @click.option("--at", metavar="REV", help="The version of this revision, as `history` has it.")
 @click.option("--since", metavar="TIME", help="All that was forgotten since a date, or 2h, 7d ago.")
 @yes
-def restore(ids: Sequence[str], at: str | None, since: str | None, yes: bool) -> None:
+@as_json
+def restore(ids: Sequence[str], at: str | None, since: str | None, yes: bool, json: bool) -> None:
     """Bring back an earlier version, or a forgotten memory.
 
     Without --at, it is the last version which a forgotten memory had; of a memory that is there,
@@ -122,7 +123,7 @@ def restore(ids: Sequence[str], at: str | None, since: str | None, yes: bool) ->
     if bool(ids) == (since is not None) or (at and len(ids) != 1):
         raise Ended("it takes IDs, or --since TIME; --at goes with one ID", USAGE)
     if since is not None or len(ids) > 1:
-        _restore_forgotten(since, ids, yes=yes)
+        _restore_forgotten(since, ids, yes=yes, json=json)
         return
     (memory_id,) = ids
     with opened() as bank:
@@ -137,19 +138,32 @@ def restore(ids: Sequence[str], at: str | None, since: str | None, yes: bool) ->
             text, of = _version_at(past, known, name, at)
         memory = visible(_parsed(text, of))
         if text == before:
-            out(f"Memory {memory.id} is already as it was {of}; nothing was changed.")
+            if json:
+                out_json([])
+            else:
+                out(f"Memory {memory.id} is already as it was {of}; nothing was changed.")
             return
-        _show(memory, before, text, of)
+        if not json:
+            _show(memory, before, text, of)
         if not yes:
             confirm("Bring this version back?")
         bank.restore(name, before, text, past.texts.values())
         held_back = bank.commit()
-    out(f"Restored memory {memory.id} as it was {of}.")
+    if json:
+        _print_restored({name: text})
+    else:
+        out(f"Restored memory {memory.id} as it was {of}.")
     if why := (held_back or {}).get(name):
         note(f"It is kept out of git, because {why.sentence}.")
 
 
-def _restore_forgotten(since: str | None, ids: Sequence[str], *, yes: bool) -> None:
+def _print_restored(texts: dict[str, str]) -> None:
+    from .show import fields  # noqa: PLC0415 (nothing else here shows whole memories)
+
+    out_json([fields(parse(text), name) for name, text in texts.items()])
+
+
+def _restore_forgotten(since: str | None, ids: Sequence[str], *, yes: bool, json: bool) -> None:
     """Bring back the memories of the ids, or all that were forgotten since, on any machine."""
     from .rows import print_lines  # noqa: PLC0415 (nothing else here lists memories)
 
@@ -160,12 +174,16 @@ def _restore_forgotten(since: str | None, ids: Sequence[str], *, yes: bool) -> N
         texts = _last_texts(known, ids, bank) if ids else _forgotten_texts(known, start, bank)
         if not texts:
             raise Ended("no memory was forgotten since then, or all are there again")
-        print_lines(parse(text) for text in texts.values())
+        if not json:
+            print_lines(parse(text) for text in texts.values())
         if not yes:
             confirm(f"Bring {plural(len(texts), 'memory')} back?")
         for name, text in texts.items():
             bank.restore(name, None, text)
-    out(f"Restored {plural(len(texts), 'memory')}.")
+    if json:
+        _print_restored(texts)
+    else:
+        out(f"Restored {plural(len(texts), 'memory')}.")
 
 
 def _last_texts(known: History, ids: Sequence[str], bank: MemoryBank) -> dict[str, str]:

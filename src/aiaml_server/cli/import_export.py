@@ -307,7 +307,8 @@ FORMATS = {"jsonl": ".jsonl", "zip": ".zip", "book": ".md", "site": ".html"}
 )
 @click.option("--force", "-f", is_flag=True, help="Replace FILE if it exists.")
 @filtered
-def export(target: str, form: str | None, by: str, force: bool, **options: Any) -> None:
+@as_json
+def export(target: str, form: str | None, by: str, force: bool, json: bool, **options: Any) -> None:
     """Write memories to one file, to keep, to read or to take along.
 
     jsonl is what `aiaml import` takes back exactly; zip holds the files byte for byte; book is one
@@ -320,6 +321,8 @@ def export(target: str, form: str | None, by: str, force: bool, **options: Any) 
       aiaml export --to - --format book --by topic
     """
     form = form or _format(target)
+    if json and target == "-":
+        raise Ended("--json tells of a file; `--to -` writes the memories themselves", USAGE)
     path = None if target == "-" else Path(target).resolve()
     wanted = Filter.of(**options)
     with opened() as bank:
@@ -333,7 +336,9 @@ def export(target: str, form: str | None, by: str, force: bool, **options: Any) 
             )
         data = _data(form, bank, found, by_topic=by == "topic")
         _write(path, data)
-    if path:
+    if json:
+        out_json({"memories": len(found), "format": form, "file": str(path)})
+    elif path:
         note(f"Wrote {plural(len(found), 'memory')} to {target}.")
 
 

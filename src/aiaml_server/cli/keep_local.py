@@ -11,7 +11,7 @@ from aiaml_server.errors import AiamlError, StoreError
 from aiaml_server.settings import Settings
 from aiaml_server.sync import once
 from aiaml_server.sync.address import git_directories
-from aiaml_server.terminal import REFUSED, Ended, note, out, plural
+from aiaml_server.terminal import REFUSED, Ended, as_json, note, out, out_json, plural
 
 from .show import found_by
 
@@ -19,7 +19,8 @@ from .show import found_by
 @click.command("keep-local")
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
 @click.option("--undo", is_flag=True, help="Let them into git again.")
-def keep_local(ids: Sequence[str], undo: bool) -> None:
+@as_json
+def keep_local(ids: Sequence[str], undo: bool, json: bool) -> None:
     """Keep memories on this computer: in no commit from now on.
 
     Agents here find them as before; no other machine gets them, and no later version of what
@@ -48,9 +49,16 @@ def keep_local(ids: Sequence[str], undo: bool) -> None:
     if undo:
         if not any(undone):
             raise Ended("not kept here by this verb; a line in .gitignore may name it")
+        if json:
+            let_in = [name for name, done in zip(names, undone, strict=True) if done]
+            out_json({"kept_local": [], "let_in": let_in})
+            return
         out(f"{plural(sum(undone), 'memory')} let into git again.")
         return
-    out(f"{plural(len(names), 'memory')} kept on this computer.")
+    if json:
+        out_json({"kept_local": names, "let_in": []})
+    else:
+        out(f"{plural(len(names), 'memory')} kept on this computer.")
     if known := _in_history(setting, names):
         what = "what it had" if known == len(names) == 1 else f"what {plural(known, 'memory')} had"
         note(

@@ -41,6 +41,7 @@ from aiaml_server.terminal import (
     dim,
     is_terminal,
     joined,
+    note,
     out,
     out_json,
     plural,
@@ -93,6 +94,7 @@ def remember(
       aiaml remember
     """
     with opened() as bank:
+        topics = list(_single(topics))
         user = user or usual_user(memory for _, memory in islice(bank.newest(), 25))
         if content == "-" or (content is None and not sys.stdin.isatty()):
             content = _standard_input()
@@ -106,6 +108,22 @@ def remember(
         out_json({"memory_id": memory.id, "file": memory.file_name})
     else:
         out(f"Stored {memory.id}, about {memory.user}.")
+
+
+def _single(topics: Iterable[str]) -> Iterable[str]:
+    """Return topics as single words, each once in any case and without the `#` of a tag.
+
+    What becomes several is told.
+    """
+    words: dict[str, str] = {}
+    for topic in topics:
+        parts = [part.lstrip("#") for part in re.split(r"[\s,]+", topic)]
+        parts = [part for part in parts if part]
+        if len(topic.split()) > 1:
+            note(f"A topic is one word, so {topic!r} becomes {joined(parts)}.")
+        for part in parts:
+            words.setdefault(part.casefold(), part)
+    return words.values()
 
 
 def usual_user(memories: Iterable[Memory]) -> str:
@@ -151,10 +169,12 @@ def _written(bank: MemoryBank, form: str) -> Memory:
 
 @click.command("edit")
 @click.argument("memory_id", metavar="ID")
-def edit(memory_id: str) -> None:
+@as_json
+def edit(memory_id: str, json: bool) -> None:
     """Change a memory's file in your editor ($VISUAL, $EDITOR).
 
-    What no longer is a memory is refused, and your text kept.
+    What no longer is a memory is refused, and your text kept; so is an agent, a user, topics or a
+    content that is empty.
 
     \b
     Example:
@@ -170,8 +190,23 @@ def edit(memory_id: str) -> None:
             if after == before:
                 raise Ended("nothing was changed")
             with draft.kept_unless_stored():
-                bank.edit(name, before, after)
-    out(f"Changed {memory.id}.")
+                _check_filled(parse(after), memory)
+                changed = bank.edit(name, before, after)
+    if json:
+        out_json(fields(changed, name))
+    else:
+        out(f"Changed {memory.id}.")
+
+
+def _check_filled(after: Memory, before: Memory) -> None:
+    """Refuse what `remember` would refuse, unless it was so before.
+
+    Raises:
+        InvalidInput: a field is empty.
+    """
+    for field in ("agent", "user", "topics", "content"):
+        if not getattr(after, field) and getattr(before, field):
+            raise must_be(field)
 
 
 def _only(bank: MemoryBank, memory_id: str) -> tuple[str, Memory]:
@@ -415,9 +450,8 @@ def _answer(done: Forgotten, *, json: bool) -> None:
         return
     out(f"Forgot {plural(len(done.memories), 'memory')}.")
     if done.target:
-        out(
-            f"{done.target} has what they were: `aiaml import {_words([done.target])}` adds it again."
-        )
+        again = f"aiaml import {_words([done.target])}"
+        out(f"{done.target} has what they were: `{again}` adds it again.")
     if done.undo:
         back = "that" if len(done.memories) == 1 else "them"
         out(f"Git's history still has what it had: `{done.undo}` brings {back} back.")

@@ -244,13 +244,15 @@ def _since(time: str | None) -> str:
 @click.option("--forget", is_flag=True, help="Forget what was deleted, however much it is.")
 @click.option("--bring-back", is_flag=True, help="Bring back what was deleted, from git.")
 @click.option("--release", "ids", metavar="ID", multiple=True, help="Let it travel as it is.")
-def sync(forget: bool, bring_back: bool, ids: tuple[str, ...]) -> None:
+@as_json
+def sync(forget: bool, bring_back: bool, ids: tuple[str, ...], json: bool) -> int:
     """Commit what is new now, and exchange it with the remote.
 
-    A running server does this by itself. The exit code is 3 when it fails. Where more than 20 and a
-    fifth of all memories were deleted at once, other than by `aiaml forget`, one of the two options
-    says what is meant; until then nothing of it is committed. A memory that is kept out of git for
-    a secret that is none, `--release` lets into it, in all its later versions too.
+    A running server does this by itself. The exit code, and --json, are those of `status`. Where
+    more than 20 and a fifth of all memories were deleted at once, other than by `aiaml forget`, one
+    of the two options says what is meant; until then nothing of it is committed. A memory that is
+    kept out of git for a secret that is none, `--release` lets into it, in all its later versions
+    too.
 
     \b
     Examples:
@@ -289,6 +291,15 @@ def sync(forget: bool, bring_back: bool, ids: tuple[str, ...]) -> None:
     if after.trouble:
         done = f"{told.summary()}. " if told.something else ""
         raise Ended(done + _failure(after.trouble), REFUSED)
+    standing = Standing.now(setting)
+    if json:
+        out_json(standing.fields())
+    else:
+        _tell_done(told, setting, usual)
+    return standing.code
+
+
+def _tell_done(told: Told, setting: Settings, usual: str) -> None:
     out(f"{told.summary()}." if told.something else _nothing_new(setting))
     if not setting.remote and setting.base.is_dir():
         note(dim(f"{_ADD_REMOTE}."))
