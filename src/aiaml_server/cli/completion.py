@@ -130,7 +130,12 @@ class _Offered(click.types.StringParamType):
 
 def _offer(param: click.Parameter) -> Offer | None:
     by_option = (_OPTIONS[each] for each in param.opts if each in _OPTIONS)
-    return next(by_option, None) or _WORDS.get((param.metavar or "").strip("[]."))
+    return next(by_option, None) or _WORDS.get(_first(param.metavar or ""))
+
+
+def _first(metavar: str) -> str:
+    """Return what stands first where several may stand: ID of `[ID|FIELD:VALUE]...`."""
+    return metavar.strip("[].").partition("|")[0]
 
 
 def _ids(context: click.Context, beginning: str) -> Iterator[Item]:
@@ -174,7 +179,7 @@ def _revisions(context: click.Context, beginning: str) -> list[Item]:
     """Offer the revisions of the memory that was named before."""
     from .history import Past, git_history, revisions  # noqa: PLC0415 (starts git)
 
-    named = [context.params["memory_id"], *context.args]  # click stops at an option without value
+    named = [*context.params["ids"], *context.args]  # click stops at an option without value
     with opened() as bank:
         past = Past.of(next(filter(None, named)), bank, git_history(settings()))
         return offered(revisions(past), beginning)
