@@ -168,6 +168,8 @@ def unpack(packed: bytes) -> LocalIds:
 
 def add_ids(packed: bytes, ids: LocalIds) -> bytes:
     """Add local ids to packed ones."""
+    if not packed:
+        return pack(ids)
     if len(packed) != SEGMENT:
         return pack(unpack(packed) + ids)
     plane = bytearray(packed)
