@@ -14,7 +14,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -1081,6 +1081,67 @@ def test_processes_that_index_at_once_all_answer_completely(tmp_path: Path) -> N
     fresh = Index(Store(tmp_path))
     assert fresh.think(["needle", "1"]) == scanned
     fresh.close()
+
+
+def test_who_waited_holds_nobody_up_over_what_others_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It compares that while others may write, and reads none of it."""
+    for number in range(50):
+        write(tmp_path, f"{number}.md", format(replace(NOTE, content=f"needle {number}")))
+    time.sleep(0.1)  # until a stamp tells any change
+    first, second = Index(Store(tmp_path)), Index(Store(tmp_path))
+    transaction, stamp = Database.transaction, Store.stamp
+    held: list[str] = []
+
+    def late(database: Database) -> AbstractContextManager[None]:
+        monkeypatch.setattr(Database, "transaction", transaction)
+        assert len(first.think(["needle"])) == 25
+        first.close()
+        write(tmp_path, "new.md", format(replace(NOTE, content="needle needle needle needle")))
+        os.utime(tmp_path / "files" / "7.md", (1, 1))
+        monkeypatch.setattr(Store, "stamp", noting)
+        return transaction(database)
+
+    def noting(store: Store, name: str = "") -> Stamp | None:
+        if name and second._database and second._database.sql.in_transaction:
+            held.append(name)
+        return stamp(store, name)
+
+    monkeypatch.setattr(Database, "transaction", late)
+    second.refresh()
+    assert held == ["7.md"]
+    monkeypatch.undo()
+    assert second.think(["needle"]) == scan(tmp_path, ["needle"])
+    second.close()
+
+
+def test_sixteen_that_index_at_once_share_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No file is read by two of them."""
+    for number in range(400):
+        write(tmp_path, f"{number}.md", format(replace(NOTE, content=f"needle {number}")))
+    time.sleep(0.1)  # until a stamp tells any change
+    monkeypatch.setattr(tuning, "STEP_BYTES", 2_000)  # some ten files
+    read, found = Store.read, list[str]()
+
+    def noting(store: Store, name: str) -> Memory:
+        found.append(name)
+        return read(store, name)
+
+    monkeypatch.setattr(Store, "read", noting)
+    together = threading.Barrier(16)
+
+    def ask(_: int) -> list[Hit]:
+        with closing(Index(Store(tmp_path))) as index:
+            together.wait()
+            return index.think(["needle", "1"])
+
+    with ThreadPoolExecutor(16) as pool:
+        answers = list(pool.map(ask, range(16)))
+    assert len(found) <= 1.2 * 400
+    assert answers == [scan(tmp_path, ["needle", "1"])] * 16
 
 
 def test_an_index_can_be_made_by_several_at_once(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple, TypeAlias
 from zlib import crc32
 
 from . import labels, postings, tuning
-from .files import check_own
+from .files import Lock, check_own, own_directory
 from .filters import Filter
 from .labels import Label, Labels
 from .memory import Memory
@@ -145,6 +145,22 @@ def file_of(directory: Path) -> Path:
         names = []
     there = [name for name in names if name.startswith(prefix) and _NAME.fullmatch(name)]
     return directory / (min(there) if there else f"{prefix}{os.urandom(4).hex()}{_SUFFIX}")
+
+
+@contextmanager
+def making(directory: Path) -> Iterator[None]:
+    """Have processes that find no file there wait while one of them makes it.
+
+    Each would make one of its own otherwise, and index all memories into it. Where there is no
+    lock, or its holder was stopped, that is what happens.
+
+    Raises:
+        NotOurs: the directory is none of ours.
+        OSError: it cannot be created.
+    """
+    own_directory(directory)
+    with Lock(directory / "lock").held(tuning.PATIENCE * tuning.TRY):
+        yield
 
 
 @cache

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from . import tuning
-from .database import Database, Entry, Row, file_of, remove, remove_others
+from .database import Database, Entry, Row, file_of, making, remove, remove_others
 from .errors import AiamlError, MalformedFile, NotOurs, StoreError
 from .filters import Filter
 from .freshness import Closed, Freshness
@@ -269,16 +269,23 @@ class Index:
         if self._database and not self._database.there:
             self._abandon()
         if not self._database:
-            self._database = Database(
-                file_of(self._place) if self._on_disk else None,
-                hurried=lambda: self._closing or not self._urgent,
-                local=self._lasting and is_local(self._store.directory),
-            )
+            if self._on_disk and not file_of(self._place).exists():
+                with making(self._place):
+                    self._database = self._database_in(file_of(self._place))
+            else:
+                self._database = self._database_in(file_of(self._place) if self._on_disk else None)
             if self._database.path:
                 remove_others(self._database.path, tuning.STALE_SECONDS)
             for name, problems in self._database.malformed():
                 self._store.report(name, problems)
         return self._database
+
+    def _database_in(self, file: Path | None) -> Database:
+        return Database(
+            file,
+            hurried=lambda: self._closing or not self._urgent,
+            local=self._lasting and is_local(self._store.directory),
+        )
 
     def _abandon(self) -> tuple[Path, bool]:
         """Close the database; return the file that is used now, and whether it was that."""
@@ -352,19 +359,32 @@ class Index:
         """Bring what is recorded of some files up to date.
 
         Each is looked at inside the transaction, so it does not matter what another process does
-        at the same time. A changed file's old and new state change places in one transaction.
+        at the same time. What that one has recorded is taken out before the next transaction, in
+        which it would hold up all others. A changed file's old and new state change places in one.
         """
         rest = sorted(names, reverse=True)
-        forgotten = False
+        forgotten, shared, others = False, True, database.changed_by_others()
         while rest:
             with database.transaction():
-                stamps = self._next_step(rest, database.room())
-                forgotten |= self._record_step(database, stamps)
-            self._verified.update(stamps)
+                disturbed = shared and others != database.changed_by_others()
+                if not disturbed:
+                    stamps = self._next_step(rest, database.room())
+                    forgotten |= self._record_step(database, stamps)
+                    self._verified.update(stamps)
+            if disturbed:
+                others = database.changed_by_others()
+                left = self._unrecorded(database, rest)
+                shared, rest = len(left) < len(rest), left
         if forgotten and database.path:  # it must not linger in files of other processes, either
             remove_others(database.path, older_than=0)
         if len(names) > tuning.SEGMENT // 4:
             _give_back()
+
+    def _unrecorded(self, database: Database, names: list[str]) -> list[str]:
+        """Return those files that are not recorded as they are now, in the same order."""
+        known = database.find(names)
+        changed = self._freshness.differing((each.name, each.stamp) for each in known.values())
+        return [name for name in names if name not in known or name in changed]
 
     def _next_step(self, names: list[str], most: int) -> dict[str, Stamp | None]:
         """Take from the end of `names` what one transaction is to record, with its stamps."""
