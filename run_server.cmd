@@ -2,11 +2,14 @@
 rem The Windows twin of run_server.sh. Only the protocol may reach stdout.
 setlocal
 set "HERE=%~dp0"
-if not defined AIAML_MEMORY_DIR set "AIAML_MEMORY_DIR=%HERE%memory"
+rem Earlier versions kept memories in the checkout, where `git clean -xfd` deletes them.
+if not defined AIAML_MEMORY_DIR if exist "%HERE%memory\files" set "AIAML_MEMORY_DIR=%HERE%memory"
 set "AIAML_LAUNCHER=%HERE%run_server.cmd"
 set "VENV=%HERE%.venv"
-if exist "%VENV%\.ready" goto serve
+if not exist "%VENV%\.ready" goto set_up
+"%VENV%\Scripts\python.exe" -c "import aiaml_server" >nul 2>nul && goto serve
 
+:set_up
 echo Setting up the server in %VENV%; this is done once. 1>&2
 where uv >nul 2>nul
 if errorlevel 1 goto with_pip

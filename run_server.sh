@@ -4,12 +4,17 @@
 set -eu
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
-AIAML_MEMORY_DIR=${AIAML_MEMORY_DIR:-$here/memory}
 AIAML_LAUNCHER=$here/run_server.sh
-export AIAML_MEMORY_DIR AIAML_LAUNCHER
+export AIAML_LAUNCHER
+
+# Earlier versions kept memories in the checkout, where `git clean -xfd` deletes them.
+if [ -z "${AIAML_MEMORY_DIR:-}" ] && [ -d "$here/memory/files" ]; then
+    AIAML_MEMORY_DIR=$here/memory
+    export AIAML_MEMORY_DIR
+fi
 
 venv=$here/.venv
-ready=$venv/.ready # newer than pyproject.toml once everything is installed
+ready=$venv/.ready # holds the checkout's path; newer than pyproject.toml once all is installed
 
 new_enough() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; }
 
@@ -31,17 +36,28 @@ with_uv() {
 }
 
 with_pip() {
-    if [ ! -x "$venv/bin/pip" ]; then
-        python=$(find_python) && "$python" -m venv --clear "$venv" >&2 || return 1
+    if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
+        python=$(find_python) || return 1
+        "$python" -m venv --clear "$venv" >&2 || {
+            echo "run_server.sh: $python cannot make an environment: install venv (on Debian and Ubuntu" \
+                "\`apt install python3-venv\`) or uv, and start again" >&2
+            return 1
+        }
     fi
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable "$here" >&2
 }
 
-set_up() {
-    echo "Setting up the server in $venv; this is done once." >&2
-    with_uv || with_pip # which may know a package index or certificates that uv does not
-    touch "$ready"
+works() {
+    [ "$(cat "$ready" 2>/dev/null)" = "$here" ] && ! [ "$here/pyproject.toml" -nt "$ready" ] &&
+        "$venv/bin/python" -c 'import aiaml_server' 2>/dev/null
 }
 
-if [ ! -e "$ready" ] || [ "$here/pyproject.toml" -nt "$ready" ]; then set_up; fi
+set_up() {
+    echo "Setting up the server in $venv; this is done once." >&2
+    if ! "$venv/bin/python" -c '' 2>/dev/null; then rm -rf "$venv"; fi # its Python is gone
+    with_uv || with_pip # which may know a package index or certificates that uv does not
+    echo "$here" >"$ready"
+}
+
+works || set_up
 exec "$venv/bin/python" -m aiaml_server "$@"

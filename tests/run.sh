@@ -58,7 +58,13 @@ install() { "$environment/bin/python" -m pip --quiet --disable-pip-version-check
 
 # pip comes with Python, and finds packages the way that the machine is set up for.
 prepare() {
-    [ -x "$environment/bin/python" ] || "$python" -m venv "$environment"
+    if ! "$environment/bin/python" -m pip --version >/dev/null 2>&1; then
+        "$python" -m venv --clear "$environment" || {
+            echo "tests/run.sh: $python cannot make an environment: install venv (on Debian and Ubuntu" \
+                "\`apt install python3-venv\`) and start again" >&2
+            exit 1
+        }
+    fi
     if [ "$resolution" = highest ]; then
         install 'pip>=25.1' # the first that knows groups
         install --upgrade --upgrade-strategy eager --editable . --group dev

@@ -33,7 +33,6 @@ TOP_LEVEL = {
     "tests",
     "benchmarks",
     "docs",
-    "memory",
     "run_server.sh",
     "run_server.cmd",
     "actions",
@@ -352,8 +351,51 @@ def test_the_script_serves_the_checkout(tmp_path: Path) -> None:
     with Client(tmp_path, command=[str(script)]) as client:
         assert client.call("think", keywords=["x"]) == []
         assert client.close() == 0
-    text = script.read_text()
-    assert "AIAML_MEMORY_DIR=${AIAML_MEMORY_DIR:-$here/memory}" in text
+
+
+@pytest.mark.skipif(os.name != "posix", reason="run_server.cmd is its twin on Windows")
+def test_the_script_repairs_an_environment_that_no_longer_works(tmp_path: Path) -> None:
+    """A moved checkout, a Python that was removed, and a machine that lacks venv at first."""
+    checkout, programs = tmp_path / "a checkout", tmp_path / "bin"
+    checkout.mkdir()
+    programs.mkdir()
+    shutil.copy(ROOT / "run_server.sh", checkout)
+    (checkout / "pyproject.toml").touch()
+    for name in ("sh", "cat", "dirname", "rm", "mkdir", "ln"):
+        (programs / name).symlink_to(shutil.which(name) or name)
+
+    def start() -> tuple[int, str, bool]:
+        done = subprocess.run(
+            [checkout / "run_server.sh", "where", "--json"],
+            env={"PATH": str(programs), "PYTHONPATH": str(ROOT / "src"), "HOME": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        base = json.loads(done.stdout)["paths"][0]["path"] if done.stdout else done.stderr
+        return done.returncode, base, "Setting up" in done.stderr
+
+    def program(name: str, script: str) -> None:
+        (programs / name).write_text(f"#!/bin/sh\n{script}\n")
+        (programs / name).chmod(0o755)
+
+    program("python3", 'case "$*" in *venv*) exit 1 ;; esac')
+    code, said, _ = start()
+    assert code == 1
+    assert "apt install python3-venv" in said
+    makes = f'[ "$1" = pip ] && exit; for v; do :; done; mkdir -p "$v/bin"; ln -s {sys.executable} "$v/bin/python"'  # noqa: E501
+    program("uv", makes)
+    usual = str(tmp_path / ".aiaml")
+    assert start() == (0, usual, True)
+    assert start() == (0, usual, False)
+    checkout = checkout.rename(tmp_path / "moved")
+    assert start() == (0, usual, True)
+    python = checkout / ".venv" / "bin" / "python"
+    python.unlink()
+    python.symlink_to(tmp_path / "gone")
+    assert start() == (0, usual, True)
+    (checkout / "memory" / "files").mkdir(parents=True)  # an earlier version's memories
+    assert start() == (0, str(checkout / "memory"), False)
 
 
 def test_the_top_level_is_tidy() -> None:
