@@ -82,6 +82,7 @@ STARTED = {
     "sync/command.py: subprocess.run": "taskkill, by find",
     "conversation.py: subprocess.Popen": "this installation, by launch or the running Python",
     "doctor/place.py: subprocess.run": "/sbin/mount",
+    "cli/paging.py: subprocess.Popen": "the person's pager, by find",
     "cli/remember.py: subprocess.Popen": "the person's editor, by find",
     "toolsets/citations/serena.py: subprocess.run": "git, by find",
     "web/service.py: webbrowser.open": "a browser, on a PATH without relative entries",

@@ -19,8 +19,8 @@ import threading
 import time
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
-from typing import Any, TypeVar
+from contextlib import contextmanager, suppress
+from typing import IO, Any, TextIO, TypeVar
 
 import click
 
@@ -167,6 +167,45 @@ def take_streams() -> None:
     handler.setFormatter(LogFormatter())
     logging.lastResort = handler
     threading.excepthook = _thread_ended
+
+
+def is_seen() -> bool:
+    """Say whether a person sees the answer, on a terminal that can do more than print."""
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
+@contextmanager
+def shown_by(program: IO[bytes]) -> Iterator[None]:
+    """Print into a program that shows it as the terminal would; notes too, if they are seen."""
+    before = sys.stdout, sys.stderr
+    made = [_Shown(program, stream) for stream in before if stream.isatty()]
+    sys.stdout = made[0]
+    if len(made) > 1:
+        sys.stderr = made[1]
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+        for stream in made:
+            with suppress(BrokenPipeError):
+                stream.detach()
+
+
+class _Shown(io.TextIOWrapper):
+    """A stream into a program that shows it on the terminal."""
+
+    def __init__(self, program: IO[bytes], instead: TextIO) -> None:
+        super().__init__(
+            program,
+            encoding=instead.encoding,
+            errors=_PLAINLY,
+            write_through=True,
+        )
+        self._is_answer = instead is sys.stdout
+
+    def isatty(self) -> bool:
+        """Say that colours are wanted in answers; what passes on stderr is not shown here."""
+        return self._is_answer
 
 
 def be_silent() -> None:

@@ -25,6 +25,7 @@ from aiaml_server.terminal import (
     Ended,
     as_json,
     be_silent,
+    is_seen,
     note,
     out,
     out_json,
@@ -225,12 +226,18 @@ _CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_
     help="The toolset to serve or to demonstrate, instead of remember, think and recall; can be"
     " given several times. `aiaml toolsets` lists them.",
 )
+@click.option("--no-pager", is_flag=True, help="Print long answers without $PAGER, or less.")
 @click.pass_context
-def aiaml(context: click.Context, names: tuple[str, ...]) -> None:
+def aiaml(context: click.Context, names: tuple[str, ...], no_pager: bool) -> None:
     """Run one verb."""
     if names and context.invoked_subcommand not in ("serve", "demo"):
         raise click.UsageError(f"{toolsets.OPTION} goes with serve and demo")
     context.obj = names
+    if not no_pager and is_seen():
+        from .paging import PAGED, paged  # noqa: PLC0415 (a pipe needs none)
+
+        if context.invoked_subcommand in PAGED:
+            context.with_resource(paged())
 
 
 @click.command("help")
