@@ -32,6 +32,7 @@ TOP_LEVEL = {
     "src",
     "tests",
     "benchmarks",
+    "conformance",
     "docs",
     "run_server.sh",
     "run_server.cmd",
