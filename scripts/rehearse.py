@@ -10,19 +10,21 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from release import ROOT, program, version
-
+ROOT = Path(__file__).resolve().parent.parent
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14", "3.15")
 RESOLUTIONS = ("lowest-direct", "highest")
 WAYS = ("uvx", "uv", "pip", "pipx")
 SCRIPTS = "Scripts" if os.name == "nt" else "bin"
-UV = program("uv")
+UV = (
+    shutil.which("uv", path=os.pathsep.join([str(Path(sys.executable).parent), os.defpath])) or "uv"
+)
 
 
 class Failed(Exception):  # noqa: N818 (an outcome, not a mistake of ours)
@@ -115,7 +117,7 @@ def rehearsals(wheel: Path, python: str, place: Path) -> Iterator[tuple[str, str
             try:
                 program = installed(way, folder, python, place / f"{resolution} {way}")
                 base = {"AIAML_MEMORY_DIR": str(place / "memory")}
-                assert version() in run(*program, "--version", **base)  # noqa: S101
+                assert wheel.name.split("-")[1] in run(*program, "--version", **base)  # noqa: S101
                 run(*program, "demo", **base)
             except Failed as error:
                 yield resolution, way, str(error)

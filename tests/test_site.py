@@ -24,7 +24,7 @@ UV = str(Path(sys.executable).with_name("uv" + (".exe" if os.name == "nt" else "
 
 def script() -> ModuleType:
     """Import the script."""
-    spec = importlib.util.spec_from_file_location("site_script", ROOT / "scripts" / "site.py")
+    spec = importlib.util.spec_from_file_location("site_script", ROOT / "scripts" / "make_site.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -53,7 +53,7 @@ def site(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build the site; warnings are errors."""
     built = tmp_path_factory.mktemp("built")
     done = subprocess.run(
-        [python, ROOT / "scripts" / "site.py", built],
+        [python, ROOT / "scripts" / "make_site.py", built],
         capture_output=True,
         text=True,
         check=False,

@@ -1,4 +1,4 @@
-"""Builds the documentation as a site: python scripts/site.py [DIRECTORY].
+"""Builds the documentation as a site: python scripts/make_site.py [DIRECTORY].
 
 The pages are those of the repository, in the order of `PAGES`, and two that are made from the
 program: how each client is connected, and every setting. A link to a page leads to that page of the
