@@ -1,0 +1,263 @@
+"""Vectors: those of a text, those that are missing, and those of another model, made anew."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from . import cutting
+from .config import Config
+from .database import Author, Database, author_of, packed, rows
+from .failures import Refused, Unavailable
+from .memory import Memory
+from .model import Embedder, Provider
+from .opened import Opened
+
+if TYPE_CHECKING:
+    import apsw
+
+log = logging.getLogger(__name__)
+
+BATCH = 16  # memories that are embedded before they are written
+PARTS = 4  # of a text that are embedded at once; a question may have to wait for them
+PAUSE = 0.005  # seconds after them, in which a question that waits comes before the next ones
+AT_ONCE = 4  # batches that a call makes where there is no background
+_OTHER_AUTHOR = (
+    "(embedding_model != '' AND (embedding_model, embedding_model_version, embedding_dimension)"
+    " IS NOT (:model, :version, :dimension))"
+)
+
+
+class Progress(NamedTuple):
+    """How far embedding is.
+
+    Attributes:
+        done: memories that were embedded in this run.
+        left: those that still are to be.
+    """
+
+    done: int
+    left: int
+
+
+class Embedding(Opened):
+    """The memories' vectors, made at once, or in the background where there is one."""
+
+    def __init__(
+        self,
+        home: Path,
+        project: Path | None = None,
+        model: Provider | None = None,
+        settings: Config | None = None,
+        *,
+        background: bool = False,
+    ) -> None:
+        """Take the places; nothing is opened or made.
+
+        Args:
+            home: the person's directory, `~/.memory`.
+            project: the project's top directory; None for none.
+            model: what turns texts into vectors; None for words only.
+            settings: else they are read from `config.json`.
+            background: whether what could not be embedded at once is embedded in a thread, also
+                while the model is still being loaded.
+
+        Raises:
+            InvalidConfig: the settings are not as they must be.
+            InvalidProject: the project is the home directory, or has a name that is no text.
+        """
+        super().__init__(home, project, model, settings)
+        self._background = background
+        self._closing = threading.Event()
+        self._asked = threading.Lock()
+        self._wanted: set[str] = set()  # ids whose vectors are of another model
+        self._thread: threading.Thread | None = None
+        self._complete = False  # no memory lacks a vector, as far as is known
+
+    def close(self) -> None:
+        """End what goes on in the background, and close the databases; another call opens them."""
+        self._closing.set()
+        thread = self._thread
+        if thread is not None:
+            thread.join()
+        self._closing.clear()
+        super().close()
+
+    def embed(self, *, outdated: bool = False, wait: float = 0.0) -> Iterator[Progress]:
+        """Make the vectors that are missing, a batch at a time, each durable at once.
+
+        It may be broken off at any time; another run goes on where this one was.
+
+        Args:
+            outdated: also those of memories that another model has made.
+            wait: seconds that the model may take to be loaded.
+
+        Raises:
+            Unavailable: there is no model.
+        """
+        embedder, warnings = self._embedder(wait)
+        if embedder is None:
+            raise Unavailable(
+                next(iter(warnings), "there is no model"), "Run `aiaml semantic status`."
+            )
+        author = author_of(embedder)
+        lacking = "embedding_model = ''"
+        if outdated:
+            lacking = f"({lacking} OR {_OTHER_AUTHOR})"
+        done = 0
+        for database in self._there():
+            last = 0
+            while True:
+                with database.reading() as sql:
+                    if database.problem:
+                        raise Unavailable(database.problem)
+                    held = rows(
+                        sql,
+                        f"SELECT id, content FROM memories WHERE {lacking} AND id > :last"
+                        f" ORDER BY id LIMIT {BATCH}",
+                        {"last": last, **author._asdict()} if outdated else {"last": last},
+                    )
+                if not held:
+                    break
+                last = held[-1][0]
+                done += self._embed(embedder, database, held)
+                yield Progress(done, self.left(outdated=outdated, author=author))
+
+    def left(self, *, outdated: bool = False, author: Author | None = None) -> int:
+        """Return how many memories have no vector; or none of a model."""
+        count = 0
+        for database in self._there():
+            with database.reading() as sql:
+                count += self._left(sql, author if outdated else None)
+        return count
+
+    def _left(self, sql: apsw.Connection, author: Author | None) -> int:
+        where = "embedding_model = ''"
+        if author is None:
+            return int(rows(sql, f"SELECT count(*) FROM memories WHERE {where}")[0][0])
+        where = f"{where} OR {_OTHER_AUTHOR}"
+        count = f"SELECT count(*) FROM memories WHERE {where}"
+        return int(rows(sql, count, author._asdict())[0][0])
+
+    def _embed(
+        self, embedder: Embedder, database: Database, held: Sequence[tuple[int, str]]
+    ) -> int:
+        """Give some memories their vectors, but for those that were changed meanwhile."""
+        made = []
+        for number, content in held:
+            if self._closing.wait(PAUSE):
+                break
+            made.append((number, content, self._vectors(embedder, cutting.parts(content))))
+        done = 0
+        with database.writing() as sql:
+            for number, content, (vectors, _) in made:
+                now = rows(sql, "SELECT content FROM memories WHERE id = ?", (number,))
+                if vectors and now == [(content,)]:
+                    database.set_vectors(sql, number, author_of(embedder), vectors)
+                    done += 1
+        return done
+
+    def _later(self, outdated: Iterable[Memory] = (), *, lacking: bool = False) -> None:
+        """Make missing vectors, and those of some memories anew: now, or in the background."""
+        if self.model is None:
+            return
+        with self._asked:
+            self._wanted |= {each.id for each in outdated}
+            self._complete = self._complete and not lacking
+            if self._complete and not self._wanted:
+                return
+            if self._background:
+                if self._thread is None or not self._thread.is_alive():
+                    self._thread = threading.Thread(
+                        target=self._work, args=(0.25,), name="semantic", daemon=True
+                    )
+                    self._thread.start()
+                return
+        self._work(0.0)
+
+    def _work(self, wait: float) -> None:
+        try:
+            while not self._closing.is_set():
+                embedder, _ = self._embedder(wait)
+                if embedder is None:
+                    kind = self.model.state().kind if self.model else "off"
+                    if not wait or kind not in ("loading", "downloading"):
+                        return
+                    self._closing.wait(0.2)
+                    continue
+                self._renew(embedder)
+                self._complete = True
+                for batch, _ in enumerate(self.embed(), 1):
+                    if self._closing.is_set() or (not wait and batch == AT_ONCE):
+                        self._complete = False
+                        return
+                with self._asked:
+                    if not wait or (self._complete and not self._wanted):
+                        self._thread = None  # what is asked for from now on has another one
+                        return
+        except Refused as error:
+            self._complete = False
+            log.info("vectors are still to be made: %s", type(error).__name__)
+
+    def _renew(self, embedder: Embedder) -> None:
+        """Make the vectors of memories anew that were found and have those of another model."""
+        with self._asked:
+            wanted, self._wanted = sorted(self._wanted), set()
+        for name in wanted:
+            database, number = self._at(name)
+            with database.reading() as sql:
+                held = rows(sql, "SELECT id, content FROM memories WHERE id = ?", (number,))
+                possible = not database.problem
+            if held and possible:
+                self._embed(embedder, database, [held[0]])
+
+    def _embedder(self, wait: float = 0.0) -> tuple[Embedder | None, list[str]]:
+        """Return the model if it is loaded, else what an answer says instead."""
+        if self.model is None:
+            return None, []
+        embedder = self.model.ready(wait)
+        if embedder is None:
+            sentence = self.model.state().sentence
+            return None, [sentence] if sentence else []
+        if embedder.dimension != self.config.dimension:
+            said = f"words only: the vectors of {embedder.name} have {embedder.dimension} numbers"
+            return None, [f"{said}; embedding.dimension in config.json is {self.config.dimension}"]
+        return embedder, []
+
+    def _vectors(
+        self, embedder: Embedder | None, texts: Sequence[str]
+    ) -> tuple[list[bytes], list[str]]:
+        """Return the vectors of a text's parts, or none and why the model has failed."""
+        if embedder is None:
+            return [], []
+        try:
+            made: list[bytes] = []
+            for start in range(0, len(texts), PARTS):
+                if start and self._closing.wait(PAUSE):
+                    return [], []
+                some = texts[start : start + PARTS]
+                made += [packed(each, embedder.dimension) for each in embedder.embed(some)]
+            if len(made) != len(texts):
+                raise ValueError("a vector is missing")  # noqa: TRY301
+        except Exception as error:  # noqa: BLE001 (a model may raise anything)
+            log.warning("the model failed: %s", type(error).__name__)
+            return [], [f"words only: the model failed on this text ({type(error).__name__})"]
+        return made, []
+
+    def _set_vectors(
+        self,
+        sql: apsw.Connection,
+        database: Database,
+        number: int,
+        embedder: Embedder | None,
+        vectors: Sequence[bytes],
+    ) -> list[str]:
+        if not vectors or embedder is None:
+            return []
+        if database.problem:
+            return [f"words only: {database.problem}"]
+        database.set_vectors(sql, number, author_of(embedder), vectors)
+        return []

@@ -1,0 +1,130 @@
+"""What `Memories` stands on: the databases of a person and of a project, and what is in them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aiaml_server.toolset import repair_surrogates
+
+from . import config, memory, place
+from .config import Config
+from .database import Database, rows
+from .failures import (
+    Busy,
+    Damaged,
+    DiskError,
+    InvalidInput,
+    InvalidProject,
+    NotFound,
+    Refused,
+)
+from .filters import Filters
+from .memory import COLUMNS, Memory, of_row
+from .model import Provider
+
+if TYPE_CHECKING:
+    import apsw
+
+SELECT = f"SELECT {COLUMNS} FROM memories"
+
+
+class Opened:
+    """The databases of whoever works here, and the memories in them by their ids."""
+
+    def __init__(
+        self,
+        home: Path,
+        project: Path | None = None,
+        model: Provider | None = None,
+        settings: Config | None = None,
+    ) -> None:
+        """Take the places; nothing is opened or made.
+
+        Args:
+            home: the person's directory, `~/.memory`.
+            project: the project's top directory; None for none.
+            model: what turns texts into vectors; None for words only.
+            settings: else they are read from `config.json`.
+
+        Raises:
+            InvalidConfig: the settings are not as they must be.
+            InvalidProject: the project is the home directory, or has a name that is no text.
+        """
+        self.home, self.project, self.model = home, project, model
+        self.config = config.load(home) if settings is None else settings
+        self.databases: dict[str, Database] = {}
+        for path in filter(None, (home, project)):
+            if repair_surrogates(os.fspath(path)) != os.fspath(path):
+                raise InvalidProject(f"{path} is no text in UTF-8, and SQLite opens no such path")
+        if project is not None:
+            directory = project / place.NAME
+            if directory == home:
+                raise InvalidProject(f"{project} is the home directory, which is no project")
+            self.databases["project"] = Database(
+                directory / place.DATABASE, "project", project.name or "project"
+            )
+        self.databases["global"] = Database(home / place.DATABASE, "global")
+
+    def close(self) -> None:
+        """Close the databases; another call opens them."""
+        for each in self.databases.values():
+            each.close()
+
+    def _database(self, scope: str | None) -> Database:
+        """Return the database for what is new."""
+        if scope is None:
+            return next(iter(self.databases.values()))
+        scope = memory.check_choice("scope", scope, memory.SCOPES)
+        if scope not in self.databases:
+            raise InvalidProject("scope: is project, and no project is active here")
+        return self.databases[scope]
+
+    def _at(self, memory_id: str) -> tuple[Database, int]:
+        scope, _, number = memory_id.strip().partition(":")
+        database = self.databases.get(scope)
+        if not (number.isascii() and number.isdigit() and len(number) < 19) or (
+            scope not in memory.SCOPES
+        ):
+            raise InvalidInput(
+                "memory_id: must be an id such as project:12 or global:12",
+                NotFound.suggestion,
+            )
+        if database is None:
+            raise InvalidProject(f"memory_id: {scope}:{number} is a project's, and none is active")
+        return database, int(number)
+
+    def _held(self, database: Database, number: int, memory_id: str) -> Memory:
+        if not database.there:
+            raise NotFound(f"there is no memory {memory_id.strip()}")
+        with database.reading() as sql:
+            return self._row(sql, database, number)
+
+    def _row(self, sql: apsw.Connection, database: Database, number: int) -> Memory:
+        found = rows(sql, f"{SELECT} WHERE id = ?", (number,))
+        if not found:
+            raise NotFound(f"there is no memory {database.name}:{number}")
+        return of_row(database.name, found[0])
+
+    def _there(self) -> list[Database]:
+        return [each for each in self.databases.values() if each.there]
+
+    def _readable(self, filters: Filters, warnings: list[str]) -> Iterator[Database]:
+        """Yield the databases that can be read; warn of one that cannot, unless it is the only."""
+        meant = [each for each in self._there() if filters.meant(each.name)]
+        failed: list[Refused] = []
+        for database in meant:
+            try:
+                with database.reading():
+                    pass
+            except (Busy, Damaged, DiskError) as error:
+                failed.append(error)
+                warnings.append(f"without the {database.name} memories: {error}")
+            else:
+                if database.problem and self.model is not None:
+                    warnings.append(f"words only: {database.problem}")
+                yield database
+        if failed and len(failed) == len(meant):
+            raise failed[0]
