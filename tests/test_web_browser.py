@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -358,6 +359,27 @@ def test_a_new_memory_is_written_with_a_preview(page: Page, files: Path) -> None
     expect(page.get_by_role("heading", name="Quince", level=1).first).to_be_visible()
     expect(page.locator("#hits a", has_text="Quince")).to_have_count(1)
     assert any("topics: [quince, food]" in each.read_text() for each in files.glob("*.md"))
+
+
+def test_a_forgotten_memory_is_looked_at_and_brought_back(browser: Browser, tmp_path: Path) -> None:
+    """With its history before, and open again afterwards."""
+    shutil.copytree(SAMPLES, tmp_path / "git")
+    with Web(tmp_path / "git", AIAML_ENABLE_SYNC="true", GIT_CONFIG_GLOBAL=os.devnull) as web:
+        page = browser.new_page()
+        page.goto(web.address)
+        hit(page, "allergic")
+        page.keyboard.press("h")
+        expect(page.locator(".versions .difference")).to_contain_text("+Marco's dog Max")
+        page.keyboard.press("d")
+        page.get_by_role("dialog").get_by_role("button", name="Forget").click()
+        expect(page.locator("#hits a")).to_have_count(4)
+        page.keyboard.press("f")
+        page.get_by_role("button", name="Forgotten ones").click()
+        page.locator("#hits a", has_text="allergic").click()
+        page.get_by_role("button", name="Bring back").click()
+        expect(page.locator("#hits a")).to_have_count(5)
+        expect(page.get_by_role("button", name="Edit")).to_be_visible()
+        page.close()
 
 
 def test_several_are_selected_exported_and_forgotten(page: Page, files: Path) -> None:

@@ -473,6 +473,10 @@ function clicked(event) {
 }
 
 function changed() {
+  if (state.forgotten) { // what was brought back is among the others again
+    state.forgotten = false;
+    history.replaceState(null, "", address(state.open));
+  }
   listed({ fresh: true });
   count();
   remembered();
