@@ -287,6 +287,20 @@ def test_what_one_machine_forgot_another_restores_for_both(ada: Machine, bob: Ma
     assert done.returncode == 0, done.stderr
     settle([bob, ada])
     assert ada.files == bob.files == before
+    whats = [each["what"] for each in answer(ada, "history", memory.id)]
+    assert whats == ["restored", "forgotten", "added"]
+    assert [each["what"] for each in answer(bob, "log")] == whats
+
+
+def test_log_has_the_newest_of_a_commit_first(ada: Machine) -> None:
+    """A commit has no order of its own; the memories have."""
+    for second in (3, 1, 2):
+        path = ada.base / "files" / f"20240101_00000{second}_0000000{second}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"---\nid: 0000000{second}\ntimestamp: 2024-01-01\nagent: a\nuser: u\n"
+                        f"topics: [t]\n---\nnumber {second}\n")  # fmt: skip
+    ada.synced()
+    assert [each["id"] for each in answer(ada, "log")] == ["00000003", "00000002", "00000001"]
 
 
 def test_restore_goes_back_to_a_revision_and_forward_again(ada: Machine) -> None:

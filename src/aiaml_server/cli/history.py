@@ -285,7 +285,8 @@ def log(limit: int, since: str | None, json: bool) -> None:
     start = _start(since)
     known = git_history(settings())
     rows: list[Row] = []
-    for changes in known.latest(start):
+    for found in known.latest(start):
+        changes = sorted(found, key=lambda change: change.name, reverse=True)  # by their times
         rows += [changes] if len(changes) > _MANY else [[change] for change in changes]
         if len(rows) > limit:
             break

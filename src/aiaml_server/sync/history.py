@@ -54,8 +54,8 @@ class Change(NamedTuple):
     Attributes:
         commit: the commit.
         name: the file's name.
-        what: Added, Imported, Updated, Forgotten; or Kept, for the copy of a version that two
-            machines had edited at once.
+        what: Added, Imported, Updated, Forgotten; Restored, where it had been forgotten before; or
+            Kept, for the copy of a version that two machines had edited at once.
         before: the object of the file until then; None where there was none.
         after: the object of the file from then on; None where it is gone.
         arrived: whether the commit came from another machine; None where git does not know.
@@ -194,7 +194,20 @@ class History:
         if what == "Added" and (parents > 1 or commit.subject.startswith("Import ")):
             what = "Kept" if parents > 1 else "Imported"
         name = os.fsdecode(path).removeprefix("files/")
+        if what == "Added" and self._place[commit.oid] < self._forgotten.get(name, -1):
+            what = "Restored"
         return Change(commit, name, what, sides[0], sides[-1], self._arrived.get(commit.oid))
+
+    @cached_property
+    def _place(self) -> dict[str, int]:
+        """The place of each commit, counted from the newest."""
+        return {each.oid: place for place, each in enumerate(self.commits)}
+
+    @cached_property
+    def _forgotten(self) -> dict[str, int]:
+        """The place of the first commit of ours that forgot a file alone, by the file's name."""
+        owned = ((_own(each), place) for place, each in enumerate(self.commits))
+        return {name: place for (verb, name), place in owned if verb == "Forget"}
 
     @cached_property
     def _arrived(self) -> dict[str, bool]:
