@@ -39,7 +39,7 @@ class Terminal:
         command = words if words[:1] == AIAML[:1] else (*AIAML, *words)
         self.pid, self._terminal = pty.fork()
         if self.pid == 0:
-            os.execve(command[0], command, {**plain, "TERM": "xterm", **env})  # noqa: S606
+            os.execve(command[0], command, {**plain, "TERM": "xterm", "PAGER": "", **env})  # noqa: S606
         self.seen = ""
 
     def read_until(self, text: str, seconds: float = 60.0) -> None:
