@@ -107,7 +107,8 @@ SUMMARIES = {
     "tidy": "Propose what could be tidied, and do it where you say so.",
     "remember": "Store a memory of your own, for every agent to find.",
     "edit": "Change a memory's file in your editor ($VISUAL, $EDITOR).",
-    "forget": "Delete memories, after showing them and asking.",
+    "forget": "Delete memories, after showing them and asking: by their ids, or all that a"
+    " filter means.",
     "web": "See, search, edit and forget memories in the browser.",
     "history": "Show every version that a memory has had, newest first.",
     "restore": "Bring back an earlier version, or a forgotten memory.",
