@@ -9,6 +9,7 @@ from contextlib import contextmanager, nullcontext, suppress
 
 from .errors import AiamlError, InvalidInput, MalformedFile, NotInGit
 from .filters import Filter
+from .inbox import Inbox
 from .index import Index
 from .memory import Memory, parse
 from .scorer import MAX_HITS, Found, Hit
@@ -51,6 +52,7 @@ class MemoryBank:
         self._changed = threading.Event()  # set when there is something for the index
         self._ended = threading.Event()
         self.uses = Uses(settings.base)
+        self.inbox = Inbox(settings.base, kept=settings.inbox)
         self.sync = Sync(settings, arrived=self._changed.set)
 
     @contextmanager

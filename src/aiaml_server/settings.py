@@ -31,6 +31,7 @@ class Settings:
         check_secrets: whether a memory that holds a known form of key or password is kept out of
             git (`AIAML_CHECK_SECRETS`).
         log_uses: whether servers note what was asked for, for `aiaml uses` (`AIAML_LOG_USES`).
+        inbox: whether `aiaml list` tells what the person has not seen yet (`AIAML_INBOX`).
     """
 
     base: Path
@@ -41,6 +42,7 @@ class Settings:
     sync_interval: float = 60.0
     check_secrets: bool = True
     log_uses: bool = True
+    inbox: bool = False
 
     @property
     def remote_error(self) -> InvalidSetting | None:
@@ -188,6 +190,12 @@ VARIABLES = (
         _switch,
         "true notes beside the index what agents ask for; `aiaml uses` tells it",
     ),
+    Variable(
+        "AIAML_INBOX",
+        "false",
+        _switch,
+        "true: `aiaml list` tells which memories you have not seen yet",
+    ),
     LOG_LEVEL,
 )
 """Every setting; `Settings`, `--help`, `where` and doctor are made of this table."""
@@ -200,5 +208,6 @@ _FIELDS = {
     "AIAML_CHECK_SECRETS": "check_secrets",
     "AIAML_CHECK_INDEX": "check_index",
     "AIAML_LOG_USES": "log_uses",
+    "AIAML_INBOX": "inbox",
     "AIAML_LOG_LEVEL": "log_level",
 }

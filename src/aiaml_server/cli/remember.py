@@ -104,6 +104,8 @@ def remember(
             memory = _written(bank, _FORM.format(agent=agent, user=user, topics=", ".join(topics)))
         else:
             memory = bank.remember(agent, user, topics, content)
+        if bank.inbox.kept:
+            bank.inbox.see([memory])
     if json:
         out_json({"memory_id": memory.id, "file": memory.file_name})
     else:
@@ -192,6 +194,8 @@ def edit(memory_id: str, json: bool) -> None:
             with draft.kept_unless_stored():
                 _check_filled(parse(after), memory)
                 changed = bank.edit(name, before, after)
+        if bank.inbox.kept:
+            bank.inbox.see([changed])
     if json:
         out_json(fields(changed, name))
     else:

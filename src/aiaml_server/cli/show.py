@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
@@ -33,6 +33,7 @@ from aiaml_server.terminal import (
     out_bytes,
     out_json,
     plural,
+    progress,
     styled,
     width,
 )
@@ -43,10 +44,17 @@ from .rows import NARROW, Layout, fields_of, print_lines
 @click.command("list")
 @click.argument("said", nargs=-1, metavar="[FIELD:VALUE]...")
 @filtered
+@click.option("--new", is_flag=True, help="Only what you have not marked as `aiaml seen`.")
 @paged
 @as_json
 def list_(
-    said: Sequence[str], limit: int, page: int, everything: bool, json: bool, **options: Any
+    said: Sequence[str],
+    limit: int,
+    page: int,
+    everything: bool,
+    json: bool,
+    new: bool,
+    **options: Any,
 ) -> None:
     """List memories, newest first.
 
@@ -67,9 +75,19 @@ def list_(
     part = Part(limit, page, everything)
     with opened() as bank:
         names = bank.index.newest(wanted)
+        if new and names:
+            reading = bank.read(progress(names, "Reading"))
+            names = [name for name, memory in reading if bank.inbox.is_new(memory)]
+            if not names:
+                raise Ended("none of these is new to you")
         shown = bank.read(names[part.first : part.last])
+        unseen: list[str] = []
+        if bank.inbox.kept:
+            shown = _noting_new(bank, shown, unseen)
         if json:
             found = [fields(memory, name) for name, memory in shown]
+            if bank.inbox.kept:
+                found = [{**each, "new": each["file"] in unseen} for each in found]
             out_json(found)
             count = len(found)
         else:
@@ -78,6 +96,18 @@ def list_(
             raise Ended(nothing(bank, wanted, beyond=bool(names)))
     if told := part.told(count, len(names)):
         note(dim(told))
+    if unseen and not new:
+        note(dim(f"New to you: {len(unseen):,} of these; `aiaml list --new` shows what is."))
+
+
+def _noting_new(
+    bank: MemoryBank, shown: Iterable[tuple[str, Memory]], unseen: list[str]
+) -> Iterator[tuple[str, Memory]]:
+    """Pass memories through, and note the names of those that the person has not seen."""
+    for name, memory in shown:
+        if bank.inbox.is_new(memory):
+            unseen.append(name)
+        yield name, memory
 
 
 def fields(memory: Memory, name: str) -> dict[str, Any]:

@@ -1,0 +1,67 @@
+"""Which memories the person has seen, on this computer: what is not noted as seen is new.
+
+A memory is known by a digest of all it says, so that one that an agent, another machine or another
+program has changed is new again. The digests lie beside the index and in no commit.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import cached_property
+from io import FileIO
+from pathlib import Path
+
+from . import memory as form
+from .files import check_own, open_own, own_directory, read_own
+from .memory import Memory
+
+_MOST = 64 * 1024 * 1024  # bytes: two million memories
+
+
+class Inbox:
+    """What the person has seen of one base directory."""
+
+    def __init__(self, base: Path, *, kept: bool = False) -> None:
+        """Take a base; `kept` says whether the person wants to be told what is new."""
+        self.kept = kept
+        self._place = base / ".index"
+        self._file = self._place / "inbox"
+
+    @cached_property
+    def _seen(self) -> set[bytes]:
+        with suppress(FileNotFoundError):
+            if check_own(self._place, directory=True):
+                return set(read_own(self._file, _MOST).split())
+        return set()
+
+    def is_new(self, memory: Memory) -> bool:
+        """Say whether the person has not seen this memory as it is now.
+
+        Raises:
+            OSError: what was noted cannot be read.
+        """
+        return _digest(memory) not in self._seen
+
+    def see(self, memories: Iterable[Memory]) -> int:
+        """Note that the person has seen these memories; return how many were new.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        new = {digest for memory in memories if (digest := _digest(memory)) not in self._seen}
+        if new:
+            own_directory(self._place)
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+            with FileIO(open_own(self._file, flags), "a") as file:
+                file.write(b"\n" + b"\n".join(sorted(new)) + b"\n")  # a torn line ends here
+            self._seen.update(new)
+        return len(new)
+
+
+def _digest(memory: Memory) -> bytes:
+    import hashlib  # noqa: PLC0415 (OpenSSL, which only who asks for what is new needs)
+
+    text = form.format(memory).encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(text, digest_size=16).hexdigest().encode()
