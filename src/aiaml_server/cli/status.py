@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -292,6 +292,8 @@ def sync(forget: bool, bring_back: bool, ids: tuple[str, ...], json: bool) -> in
         done = f"{told.summary()}. " if told.something else ""
         raise Ended(done + _failure(after.trouble), REFUSED)
     standing = Standing.now(setting)
+    if usual:  # what servers achieve with theirs is another matter
+        standing = replace(standing, last=after)
     if json:
         out_json(standing.fields())
     else:

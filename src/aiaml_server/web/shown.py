@@ -18,7 +18,7 @@ _LEAD = re.compile(
     r"(?:[ \t]{0,8}(?:>|#{1,6}(?=[ \t])|[-*+](?=[ \t])|\d{1,9}[.)](?=[ \t])))+[ \t]*"
 )
 _MARKS = re.compile(r"\*\*|__|`+|~~")
-_CELLS = re.compile(r"[ \t]*\|[ \t]*")
+_CELLS = re.compile(r" ?\| ?")  # blanks are single there
 
 
 def head(name: str, memory: Memory) -> dict[str, Any]:
