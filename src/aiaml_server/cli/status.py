@@ -442,7 +442,7 @@ def _places(setting: Settings) -> Iterator[_Place]:
         ".git": f"their history in git{address}",
         ".gitignore": "what git leaves alone",
         ".gitattributes": "that git keeps memories byte for byte",
-        ".index": "what makes search fast, what agents asked for and what is new to you; safe to delete",
+        ".index": "what makes search fast, what agents asked for, what is new; safe to delete",
         ".keep-local": "which memories stay on this computer",
         ".sync-status.json": "how sync went last; `aiaml status` tells it",
         ".lock": "one writer at a time",
