@@ -1,0 +1,76 @@
+"""What `aiaml install` writes, read by the programs that it is written for."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from hosts import CLAUDE, CODEX, COPILOT, GEMINI, Person, host
+
+AIAML = (sys.executable, "-m", "aiaml_server")
+
+
+class Listing(NamedTuple):
+    """How a program lists its servers.
+
+    Attributes:
+        package: the program, in its registry.
+        words: what to type behind its name.
+        starts: whether listing starts the servers; if not, it shows their variables.
+    """
+
+    package: str
+    words: tuple[str, ...] = ("mcp", "list")
+    starts: bool = True
+
+    def of(self, person: Person) -> str:
+        """Return what it lists, a line of words without the signs of JSON."""
+        said = person.run(host(self.package), *self.words)
+        return " ".join(re.sub(r'"args":|["\[\],]', " ", said).split())
+
+
+LISTINGS = {
+    "claude-code": Listing(CLAUDE),
+    "codex": Listing(CODEX, ("mcp", "list", "--json"), starts=False),
+    "gemini": Listing(GEMINI),
+    "copilot": Listing(COPILOT, ("mcp", "list", "--json"), starts=False),
+}
+OURS = " ".join(AIAML)
+
+
+@pytest.fixture
+def person(tmp_path: Path) -> Person:
+    """Return somebody who trusts the directory and keeps memories in one with a name of theirs."""
+    person = Person(tmp_path / "home")
+    person.environ |= {
+        "AIAML_MEMORY_DIR": str(tmp_path / "für später"),
+        "GEMINI_CLI_TRUST_WORKSPACE": "true",
+    }
+    return person
+
+
+@pytest.mark.parametrize("name", LISTINGS)
+def test_a_program_reads_its_entry(name: str, person: Person) -> None:
+    """It lists the very command, which it starts or shows with its variables, until it is out."""
+    listing = LISTINGS[name]
+    person.run(*AIAML, "install", name)
+    listed = listing.of(person)
+    assert re.search(r"\baiaml\b", listed) and OURS in listed, listed
+    assert ("Connected" if listing.starts else person.environ["AIAML_MEMORY_DIR"]) in listed
+    person.run(*AIAML, "uninstall", name)
+    assert OURS not in listing.of(person)
+
+
+@pytest.mark.parametrize("name", ["claude-code", "gemini"])
+def test_a_program_reads_the_entry_of_its_project(name: str, person: Person) -> None:
+    """It lists the command in the project, where it may still ask the person, until it is out."""
+    listing = LISTINGS[name]
+    person.run(*AIAML, "install", name, "--project")
+    listed = listing.of(person)
+    assert re.search(r"\baiaml\b", listed) and OURS in listed, listed
+    person.run(*AIAML, "uninstall", name, "--project")
+    assert OURS not in listing.of(person)
