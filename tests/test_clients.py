@@ -136,6 +136,9 @@ PLACES: dict[str, dict[str, Sequence[str]]] = {
     "cline": dict.fromkeys(SYSTEMS, ("~/.cline/data/settings/cline_mcp_settings.json",)),
     "junie": dict.fromkeys(SYSTEMS, ("~/.junie/mcp/mcp.json",)),
     "kiro": dict.fromkeys(SYSTEMS, ("~/.kiro/settings/mcp.json",)),
+    "opencode": dict.fromkeys(
+        SYSTEMS, ("~/.config/opencode/opencode.jsonc", "~/.config/opencode/opencode.json")
+    ),
     "lm-studio": dict.fromkeys(SYSTEMS, ("~/.lmstudio/mcp.json",)),
 }
 
@@ -785,7 +788,9 @@ def test_a_project_has_an_entry_of_its_own(client: Client, tmp_path: Path) -> No
     change = connected(there, machine)
     assert change.path == project / client.project
     entry = json.loads(change.path.read_text(encoding="utf-8"))[client.keys[0]]["aiaml"]
-    assert entry == {**client.extras, "command": "/x/aiaml-server", "args": []}
+    one = {"command": ["/x/aiaml-server"]}
+    starting = one if client.one_list else {"command": "/x/aiaml-server", "args": []}
+    assert entry == {**client.extras, **starting}
     disconnected(there, machine)
     assert not change.path.exists()
     assert not home.exists()

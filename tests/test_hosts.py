@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from hosts import CLAUDE, CODEX, COPILOT, GEMINI, Person, host
+from hosts import CLAUDE, CODEX, COPILOT, GEMINI, OPENCODE, Person, host
 
 AIAML = (sys.executable, "-m", "aiaml_server")
 
@@ -38,6 +38,7 @@ LISTINGS = {
     "codex": Listing(CODEX, ("mcp", "list", "--json"), starts=False),
     "gemini": Listing(GEMINI),
     "copilot": Listing(COPILOT, ("mcp", "list", "--json"), starts=False),
+    "opencode": Listing(OPENCODE),
 }
 OURS = " ".join(AIAML)
 
@@ -60,12 +61,13 @@ def test_a_program_reads_its_entry(name: str, person: Person) -> None:
     person.run(*AIAML, "install", name)
     listed = listing.of(person)
     assert re.search(r"\baiaml\b", listed) and OURS in listed, listed
-    assert ("Connected" if listing.starts else person.environ["AIAML_MEMORY_DIR"]) in listed
+    assert ("onnected" if listing.starts else person.environ["AIAML_MEMORY_DIR"]) in listed
+    assert "Disconnected" not in listed
     person.run(*AIAML, "uninstall", name)
     assert OURS not in listing.of(person)
 
 
-@pytest.mark.parametrize("name", ["claude-code", "gemini"])
+@pytest.mark.parametrize("name", ["claude-code", "gemini", "opencode"])
 def test_a_program_reads_the_entry_of_its_project(name: str, person: Person) -> None:
     """It lists the command in the project, where it may still ask the person, until it is out."""
     listing = LISTINGS[name]

@@ -84,7 +84,7 @@ def install(
     Clients:
       claude-desktop, claude-code, cursor, vscode, vscode-insiders, codex,
       gemini, windsurf, zed, antigravity, copilot, cline, junie, kiro,
-      lm-studio
+      lm-studio, opencode
 
     Only the entry `aiaml` is written; all else in a file stays as it is, and
     the file as it was is kept beside it. The variables AIAML_... that are set

@@ -156,7 +156,7 @@ def connect(
         )
     except Refused as refused:
         raise _where(path, text, refused) from None
-    had = current.get("env") if isinstance(current, dict) else None
+    had = current.get(client.environment) if isinstance(current, dict) else None
     kept = tuple(name for name in had if name not in variables) if isinstance(had, dict) else ()
     backups = Backups.of(path, entry.name)
     return Change(client, path, backups, before, _encoded(path, after), current is None, kept)
@@ -362,8 +362,11 @@ def _wanted(
 ) -> dict[str, Any]:
     had = current if isinstance(current, dict) else {}
     wanted = {name: value for name, value in client.extras.items() if name not in had}
-    wanted |= {"command": command[0], "args": list(command[1:])}
-    return wanted | ({"env": dict(variables)} if variables else {})
+    if client.one_list:
+        wanted["command"] = list(command)
+    else:
+        wanted |= {"command": command[0], "args": list(command[1:])}
+    return wanted | ({client.environment: dict(variables)} if variables else {})
 
 
 def _without(entry: Entry, client: Client, path: Path) -> list[Change]:
@@ -413,25 +416,28 @@ def _connection(entry: Entry, client: Client, path: Path) -> Connection:
         return Connection(client, path, installed=True, problems=(_problem(error),))
     if current is None:
         return Connection(client, path, installed=True)
-    command = _command(current)
+    command = _command(client, current)
     again = f"`{entry.again} {client.name}` puts it right"
     problems = tuple(
         Problem(f"{path}: the entry {entry.name} {what}", remedy)
         for what, remedy in _problems(current, command, again)
     )
-    return Connection(client, path, True, True, command, problems, _environment(current))
+    return Connection(client, path, True, True, command, problems, _environment(client, current))
 
 
-def _environment(entry: Any) -> dict[str, str]:
-    given = entry.get("env") if isinstance(entry, dict) else None
+def _environment(client: Client, entry: Any) -> dict[str, str]:
+    given = entry.get(client.environment) if isinstance(entry, dict) else None
     return {str(k): str(v) for k, v in given.items()} if isinstance(given, dict) else {}
 
 
-def _command(entry: Any) -> tuple[str, ...]:
-    if not isinstance(entry, dict) or not isinstance(entry.get("command"), str):
+def _command(client: Client, entry: Any) -> tuple[str, ...]:
+    command = entry.get("command") if isinstance(entry, dict) else None
+    if client.one_list:
+        return tuple(map(str, command)) if isinstance(command, list) else ()
+    if not isinstance(command, str):
         return ()
     words = entry.get("args")
-    return (entry["command"], *(map(str, words) if isinstance(words, list) else ()))
+    return (command, *(map(str, words) if isinstance(words, list) else ()))
 
 
 def _problems(entry: Any, command: Sequence[str], again: str) -> list[tuple[str, str]]:

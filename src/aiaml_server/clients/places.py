@@ -11,7 +11,8 @@ https://github.com/CoplayDev/unity-mcp/pull/1151; Copilot CLI, "Adding MCP serve
 Copilot CLI" in GitHub's documents; Cline, "Configuration", https://docs.cline.bot/cli/configuration;
 Junie, https://github.com/dagger/container-use/pull/235, in a project "Junie CLI MCP configuration",
 https://junie.jetbrains.com/docs/junie-cli-mcp-configuration.html; Kiro, "Configuration",
-https://kiro.dev/docs/mcp/configuration; LM Studio, "Use MCP Servers", https://lmstudio.ai/mcp.
+https://kiro.dev/docs/mcp/configuration; LM Studio, "Use MCP Servers", https://lmstudio.ai/mcp;
+OpenCode, what its own `mcp add` writes and `mcp list` reads.
 """
 
 from __future__ import annotations
@@ -78,7 +79,9 @@ class Client:
         places: its files on a machine, the one it would rather read first.
         keys: where in the file the servers are.
         form: the file's format.
-        extras: what an entry has besides command, args and env.
+        extras: what an entry has besides the command and the environment.
+        one_list: whether an entry has the command and its arguments in one list.
+        environment: the name that the environment variables have in an entry.
         then: what a person has to do for an entry `{name}` to take effect.
         project: the file that it reads of the project it is opened in, where it does, with the same
             keys; empty where it reads none.
@@ -91,6 +94,8 @@ class Client:
     keys: tuple[str, ...] = ("mcpServers",)
     form: Literal["json", "toml"] = "json"
     extras: Mapping[str, Any] = field(default_factory=dict)
+    one_list: bool = False
+    environment: str = "env"
     project: str = ""
 
     def within(self, directory: PurePath) -> Client:
@@ -179,6 +184,11 @@ def _kiro(machine: Machine) -> list[Place]:
 
 def _lm_studio(machine: Machine) -> list[Place]:
     return [_in(machine.home / ".lmstudio", "mcp.json")]
+
+
+def _opencode(machine: Machine) -> list[Place]:
+    own = machine.xdg / "opencode"  # on every system
+    return [_in(own, "opencode.jsonc"), _in(own, "opencode.json")]
 
 
 _STDIO = {"type": "stdio"}
@@ -285,5 +295,16 @@ CLIENTS = (
         "LM Studio",
         _lm_studio,
         "Switch {name} on in the Program tab of LM Studio.",
+    ),
+    Client(
+        "opencode",
+        "OpenCode",
+        _opencode,
+        "Start opencode again; `opencode mcp list` shows {name}.",
+        keys=("mcp",),
+        extras={"type": "local"},
+        one_list=True,
+        environment="environment",
+        project="opencode.json",
     ),
 )
