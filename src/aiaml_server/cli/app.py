@@ -138,6 +138,9 @@ SUMMARIES = {
 """What `--help` says of each verb, without importing it; the verb itself says the same."""
 
 
+_WORDS = "aiaml.words"
+
+
 class Verbs(click.Group):
     """The command line with all its verbs."""
 
@@ -164,6 +167,13 @@ class Verbs(click.Group):
 
             add(group, door)
         return group
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Note what the verb is given: it decides whether a pager is wanted."""
+        ctx.meta[_WORDS] = args
+        return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Offer the verbs, without importing any, and the options."""
@@ -239,7 +249,8 @@ def aiaml(context: click.Context, names: tuple[str, ...], no_pager: bool) -> Non
     if not no_pager and is_seen():
         from .paging import PAGED, paged  # noqa: PLC0415 (a pipe needs none)
 
-        if context.invoked_subcommand in PAGED:
+        live = "--follow" in context.meta.get(_WORDS, ())
+        if context.invoked_subcommand in PAGED and not live:
             context.with_resource(paged())
 
 

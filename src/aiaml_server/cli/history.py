@@ -264,14 +264,15 @@ def _show(memory: Memory, before: str | None, text: str, of: str) -> None:
     "--limit",
     "-n",
     metavar="N",
-    default=25,
     type=click.IntRange(1),
-    show_default=True,
-    help="How many.",
+    help="How many; 25 if not said.",
 )
 @click.option("--since", metavar="TIME", help="Only from then on: a date, or 90m, 12h, 7d, 2w ago.")
+@click.option(
+    "--follow", is_flag=True, help="Show live what happens from now on, also without git."
+)
 @as_json
-def log(limit: int, since: str | None, json: bool) -> None:
+def log(limit: int | None, since: str | None, follow: bool, json: bool) -> None:
     """Show what came, changed and went lately, and from where.
 
     "here" is what was committed on this computer; what came from another one bears the name that
@@ -281,7 +282,16 @@ def log(limit: int, since: str | None, json: bool) -> None:
     Examples:
       aiaml log
       aiaml log --since 7d -n 100
+      aiaml log --follow
     """
+    if follow:
+        from .following import follow as show_live  # noqa: PLC0415 (it reads files, and no git)
+
+        if limit or since:
+            raise Ended("--follow shows what happens from now on: without -n and --since", USAGE)
+        show_live(settings().base, json=json)
+        return
+    limit = limit or 25
     start = _start(since)
     known = git_history(settings())
     rows: list[Row] = []

@@ -1,0 +1,116 @@
+"""`aiaml log --follow`: what happens to memories is shown while it happens, whoever does it."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from client import PYTHON, SECONDS, Client
+
+READY = "What happens from now on is shown here; Ctrl-C ends it.\n"
+
+
+@contextmanager
+def following(base: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], queue.Queue[str]]]:
+    """Start it; give the process and the lines that it prints, once it listens."""
+    outer = {key: value for key, value in os.environ.items() if not key.startswith("AIAML_")}
+    settings = {"AIAML_MEMORY_DIR": str(base), "AIAML_ENABLE_SYNC": "false", "PYTHONUTF8": "1"}
+    process = subprocess.Popen(
+        [PYTHON, "-m", "aiaml_server", "log", "--follow", *words],
+        env={**outer, **settings},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    )
+    lines: queue.Queue[str] = queue.Queue()
+    assert process.stdout
+    assert process.stderr
+    reader = threading.Thread(target=read, args=(process.stdout, lines))
+    reader.start()
+    try:
+        assert process.stderr.readline() == READY
+        yield process, lines
+    finally:
+        process.kill()
+        process.stderr.close()
+        process.wait()
+        reader.join()
+
+
+def read(stream: IO[str], lines: queue.Queue[str]) -> None:
+    """Take down each line as it comes."""
+    with stream:
+        for line in stream:
+            lines.put(line.rstrip("\n"))
+
+
+def test_what_is_stored_edited_forgotten_and_damaged_is_shown(tmp_path: Path) -> None:
+    """By a server and by hand, in two followers: lines, and an object a line; no terminal codes."""
+    with Client(tmp_path) as client:
+        first = client.remember("# Max the dog\n\neats no chicken")["memory_id"]
+        with following(tmp_path) as (process, lines), following(tmp_path, "--json") as (_, rows):
+
+            def told(what: str) -> tuple[str, dict[str, str]]:
+                line, row = lines.get(timeout=SECONDS), json.loads(rows.get(timeout=SECONDS))
+                assert (row["what"], what in line) == (what.lower(), True), line
+                return line, row
+
+            second = client.remember("# Tea\x1b[31m\n\nat four")["memory_id"]
+            line, row = told("Added")
+            assert f"{second}  claude, marco: Tea" in line
+            assert "\x1b" not in line
+            assert (row["id"], row["agent"], row["user"]) == (second, "claude", "marco")
+            file = tmp_path / "files" / row["file"]
+            text = file.read_text(encoding="utf-8")
+            file.write_text(text.replace("Tea", "Coffee"), encoding="utf-8")
+            assert "Coffee" in told("Updated")[0]
+            os.utime(file, (1, 1))  # nothing that a person wants to know of
+            file.write_text("no memory", encoding="utf-8")
+            line, row = told("Damaged")
+            assert file.name in line
+            assert row["problem"]
+            assert row["id"] is None
+            (old,) = (tmp_path / "files").glob(f"*{first}.md")
+            old.unlink()
+            line, row = told("Forgotten")
+            assert f"{first}  claude, marco: Max the dog" in line
+            assert row["id"] == first
+            assert lines.empty()
+            if sys.platform != "win32":
+                process.send_signal(signal.SIGINT)
+                assert process.wait(SECONDS) == 130
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a pipe does not tell there")
+def test_it_ends_where_nobody_reads(tmp_path: Path) -> None:
+    """Without waiting for something to happen; a directory that is not there yet is waited for."""
+    with following(tmp_path / "none", "--json") as (_, rows), Client(tmp_path / "none") as client:
+        client.remember("the first one")
+        assert json.loads(rows.get(timeout=SECONDS))["content"] == "the first one"
+    reader, writer = os.pipe()
+    process = subprocess.Popen(
+        [PYTHON, "-m", "aiaml_server", "log", "--follow"],
+        env={**os.environ, "AIAML_MEMORY_DIR": str(tmp_path), "AIAML_ENABLE_SYNC": "false"},
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    )
+    os.close(writer)
+    assert process.stderr
+    assert process.stderr.readline() == READY
+    os.close(reader)
+    with process:
+        assert process.wait(SECONDS) == 141
+        assert process.stderr.read() == ""
