@@ -239,8 +239,8 @@ def test_two_of_one_name_are_refused(kind: str, tmp_path: Path) -> None:
     """The first one would answer with the second one's words."""
     built = toy_toolset.build({"TOY_FILE": tmp_path / "notes.json"})
     part = kind.partition(" ")[0] + "s"
-    other = type(built)(**{**vars(built), "tools": (), "resources": (), "prompts": ()})
-    other = type(built)(**{**vars(other), part: getattr(built, part)})
+    other = built._replace(tools=(), resources=(), prompts=())
+    other = other._replace(**{part: getattr(built, part)})
     with pytest.raises(InvalidSetting, match=f"both have the {kind}"):
         Server([built, other])
 

@@ -2,7 +2,7 @@
 
 import { byId, copyable, h, moment, ago } from "./elements.js";
 
-const REMOTE = "AIAML_GITHUB_REMOTE=https://github.com/you/memories.git aiaml sync";
+const REMOTE = "AIAML_GITHUB_REMOTE=git@github.com:you/memories.git aiaml sync";
 
 export let standing = null; // how it stood when it was last asked
 
