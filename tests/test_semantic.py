@@ -151,8 +151,25 @@ def test_a_suggestion_is_told_and_not_applied(memories: Memories) -> None:
     assert core and core.priority == "CORE"
     passing = memories.store("Fixed a bug in the parser, for now", priority="HIGH").suggestion
     assert passing and passing.priority == "NORMAL"
+    assert memories.store("The security of doors", priority="CORE").suggestion is None
     held = memories.store("I like tea", scope="global").suggestion
     assert held and held.priority == "CORE" and "consider CORE" in held.reason
+
+
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="the zone cannot be changed here")
+@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Tokyo", "UTC"])
+def test_the_last_day_of_the_calendar_is_an_open_end(
+    memories: Memories, monkeypatch: pytest.MonkeyPatch, zone: str
+) -> None:
+    """As agents write it; and its first day an open beginning, in every zone."""
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        memories.store("tea")
+        assert found(memories, "tea", since="0001-01-01", until="9999-12-31") == ["tea"]
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 # --- finding --------------------------------------------------------------------------------------

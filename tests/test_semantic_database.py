@@ -416,6 +416,23 @@ def test_a_newer_database_is_left_as_it_is(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
+@pytest.mark.parametrize("table", ["memories", "words", "vectors"])
+def test_a_database_that_lacks_a_table_is_damaged(tmp_path: Path, table: str) -> None:
+    """Not a mistake of ours; what to do is said."""
+    memories = opened(tmp_path)
+    memories.store("tea")
+    memories.close()
+    sql = apsw.Connection(str(tmp_path / ".memory" / "db"))
+    (found,) = sql.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE ?",
+                           (f"%{table}",)).fetchall()[:1]  # fmt: skip
+    sql.execute(f"DROP TABLE {found[0]}")
+    sql.close()
+    ask = memories.search if table == "memories" else memories.store
+    with pytest.raises(failures.Damaged, match="no such table") as error:
+        ask("tea and coffee")
+    assert "aiaml semantic doctor" in error.value.suggestion
+
+
 @pytest.mark.parametrize("damage", [b"x" * 5000, b"SQLite format 3\0" + b"\xff" * 4080])
 def test_what_is_no_database_is_named_and_left(tmp_path: Path, damage: bytes) -> None:
     """The other one still answers, with a warning."""

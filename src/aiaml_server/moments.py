@@ -76,13 +76,19 @@ def span(text: str) -> tuple[int, int] | None:
             day = date(int(year), *(int(each) for each in days if each))
         if not hour:
             last = day + timedelta(6 if week and not weekday else 0)
-            first, end = instant(day.isoformat()), instant(f"{last.isoformat()}T23:59:59.999999")
+            first, end = _local(f"{day}T00:00"), _local(f"{last}T23:59:59.999999")
             return None if first is None or end is None else (first, end)
     except (ValueError, OverflowError):
         return None
     time = f"{hour}:{minute or '00'}:{second or '00'}.{fraction or '0'}{offset or ''}"
     moment = instant(f"{day.isoformat()}T{time}")
     return None if moment is None else (moment, moment)
+
+
+def _local(text: str) -> int | None:
+    """Return the moment of a local time; of one at the calendar's edges as if it were in UTC."""
+    moment = instant(text)
+    return instant(f"{text}Z") if moment is None else moment
 
 
 def instant_or_ago(text: str) -> int | None:

@@ -488,6 +488,8 @@ def _translated(path: Path) -> Iterator[None]:
             raise Busy(f"another process is writing to {path}") from error
         if isinstance(error, apsw.CorruptError | apsw.NotADBError | apsw.FormatError):
             raise Damaged(f"{path} is damaged, or no database: {error}") from error
+        if isinstance(error, apsw.SQLError) and str(error).startswith("no such "):
+            raise Damaged(f"{path} lacks a part of what it must have: {error}") from error
         refused = (apsw.FullError, apsw.IOError, apsw.ReadOnlyError, apsw.CantOpenError)
         if isinstance(error, (*refused, apsw.PermissionsError)):
             raise DiskError(f"the disk refused {path}: {error}") from error

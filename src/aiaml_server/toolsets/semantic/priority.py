@@ -42,7 +42,7 @@ def suggest(content: str, tags: Sequence[str], priority: str, scope: str) -> Sug
     text = " ".join([content, *tags])
     if found := _CORE.search(text):
         wanted = Suggestion("CORE", f"it says {found[0]!r}, which concerns everything")
-    elif (found := _HIGH.search(text)) and not _PASSING.search(text):
+    elif priority != "CORE" and (found := _HIGH.search(text)) and not _PASSING.search(text):
         wanted = Suggestion("HIGH", f"it says {found[0]!r}, which decisions rest on")
     elif (found := _PASSING.search(text)) and priority in ("CORE", "HIGH"):
         wanted = Suggestion("NORMAL", f"it says {found[0]!r}, which passes")
