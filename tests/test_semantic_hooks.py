@@ -362,6 +362,23 @@ def test_a_session_leaves_what_it_has_decided(hooked: Host) -> None:
     assert {each.priority for each in left} == {"LOW"}
 
 
+def test_what_a_session_left_and_was_forgotten_stays_forgotten(hooked: Host) -> None:
+    """When it ends once more, as at each exit of a session that goes on, only the rest is new."""
+    hooked.says(("user", "We decided to keep invoices in PDF."))
+    hooked.happens("SessionEnd", reason="clear", session_id="one")
+    with _open(hooked) as memories:
+        (left,) = [each for each in memories.list().memories if each.source == "session_end"]
+        memories.delete(left.id)
+    hooked.says(
+        ("user", "We decided to keep invoices in PDF."), ("user", "We decided to use apsw.")
+    )
+    for _ in range(2):
+        hooked.happens("SessionEnd", reason="exit", session_id="one")
+    with _open(hooked) as memories:
+        found = [each.content for each in memories.list().memories if each.source == "session_end"]
+    assert found == ["We decided to use apsw."]
+
+
 def test_without_a_project_nothing_is_stored(hooked: Host) -> None:
     """What is stored unasked goes where somebody has made a place for it."""
     hooked.says(("user", "We decided to use apsw."))

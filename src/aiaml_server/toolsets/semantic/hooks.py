@@ -202,9 +202,17 @@ def _shortened(text: str) -> str:
 
 
 def _session_end(memories: Memories, settings: Config, given: Mapping[str, Any]) -> str:
-    if settings.session_end and memories.project is not None:
-        for each in _generate_session_summary(list(_transcript(given))):
-            memories.store(each, tags=["session"], priority="LOW", source="session_end")
+    if not settings.session_end or memories.project is None:
+        return ""
+    session = str(given.get("session_id") or given.get("transcript_path"))
+    size = _size(given)
+    # A session can end several times; what was forgotten since does not come again.
+    heard = memories.heard(session)
+    summary = _generate_session_summary(list(_transcript(given, heard if heard <= size else 0)))
+    for each in summary:
+        memories.store(each, tags=["session"], priority="LOW", source="session_end")
+    if summary:
+        memories.hear(session, size)
     return ""
 
 
@@ -248,17 +256,29 @@ class _Said(NamedTuple):
     files: tuple[str, ...] = ()
 
 
-def _transcript(given: Mapping[str, Any]) -> Iterator[_Said]:
-    """Read the end of a conversation, a line of JSON for each message."""
+def _size(given: Mapping[str, Any]) -> int:
+    """Return how long a conversation's transcript is, in bytes; 0 where there is none."""
+    path = Path(str(given.get("transcript_path") or ""))
+    return path.stat().st_size if path.is_file() else 0
+
+
+def _transcript(given: Mapping[str, Any], begin: int = 0) -> Iterator[_Said]:
+    """Read the end of a conversation, a line of JSON for each message.
+
+    Args:
+        given: what the host tells; `transcript_path` in it.
+        begin: the byte at which a line begins, and before which nothing is read.
+    """
     path = Path(str(given.get("transcript_path") or ""))
     if not path.is_file():
         return
     check_end(path)
     with path.open("rb") as stream:
         size = stream.seek(0, os.SEEK_END)
-        stream.seek(max(0, size - _MOST_TRANSCRIPT))
+        start = max(begin, size - _MOST_TRANSCRIPT)
+        stream.seek(start)
         lines = stream.read(_MOST_TRANSCRIPT).decode("utf-8", "replace").split("\n")
-    for line in lines[1:] if size > _MOST_TRANSCRIPT else lines:
+    for line in lines[1:] if start > begin else lines:
         with suppress(ValueError, RecursionError):
             value = json.loads(line)
             if isinstance(value, dict) and not (value.get("isMeta") or value.get("isSidechain")):

@@ -476,6 +476,20 @@ class Memories(Merging):
             found |= {row[0] for row in held}
         return found
 
+    def heard(self, session: str) -> int:
+        """Return how many bytes of a session's transcript left their memories in the project."""
+        database = self._database("project")
+        if not database.path.exists():
+            return 0
+        with database.reading() as sql:
+            return database.heard(sql, session)
+
+    def hear(self, session: str, size: int) -> None:
+        """Note how many did."""
+        database = self._database("project")
+        with database.writing() as sql:
+            database.hear(sql, session, size)
+
     def session_start(self, limit: int | None = None, words: str = "") -> Sequence[Memory]:
         """Return what a session should begin with: by priority, project and words; no model.
 
