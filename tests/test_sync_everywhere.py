@@ -477,7 +477,7 @@ def test_a_person_of_another_machine_is_told_what_of_theirs_has_it(
     as_person(bob.base, "stash", "--quiet")
     forget(ada, memory.id)
     named = "the branch mine and the stash"
-    assert named in aiaml(bob, "sync")
+    assert named in aiaml(bob, "sync", code=1)
     assert named in aiaml(bob, "status", code=1)
     assert json.loads(aiaml(bob, "status", "--json", code=1))["still_held_by"]
     assert named not in aiaml(ada, "status")
