@@ -142,7 +142,7 @@ def test_builds_are_reproducible_and_small(twice: tuple[Path, Path]) -> None:
     second.pop(".gitignore", None)
     assert sorted(name.rpartition(".")[2] for name in first) == ["gz", "whl"]
     assert first == second
-    limits = {"whl": 700_000, "gz": 1_500_000}
+    limits = {"whl": 700_000, "gz": 1_800_000}  # tests and pictures with it
     assert all(len(data) < limits[name.rpartition(".")[2]] for name, data in first.items())
 
 
