@@ -18,6 +18,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from aiaml_server import MemoryBank, Settings
 from aiaml_server.invisible import marked
+from aiaml_server.uses import Uses
 from browser import chromium, found_browser
 from test_cli_output import BELONGING, ELSEWHERE, is_visible
 from test_cli_output import HOSTILE as INVISIBLE
@@ -124,6 +125,21 @@ def test_a_memory_is_read_rendered_and_as_its_file(page: Page, files: Path) -> N
     page.get_by_role("button", name="File").click()
     text = (files / "20260415_183000_1b2c3d4e.md").read_text(encoding="utf-8")
     assert page.locator("pre.file").text_content() == text
+
+
+def test_how_often_a_memory_was_recalled_is_seen(page: Page, files: Path) -> None:
+    """In its row, and in full above its text."""
+    uses = Uses(files.parent)
+    with uses.kept():
+        uses.note("claude", "recall", [], ["3d4e5f6a"])
+    page.reload()
+    row = page.locator("#hits a", has_text="allergic")
+    expect(row.locator(".uses")).to_have_text("1\N{MULTIPLICATION SIGN} recalled")
+    expect(page.locator("#hits .uses")).to_have_count(1)
+    row.click()
+    expect(page.locator(".by")).to_contain_text("recalled 1 time, found 0 times, last now")
+    page.locator("#hits a", has_text="type hints for backend").click()
+    expect(page.locator(".by")).to_contain_text("never came up")
 
 
 def test_filters_can_be_chosen_and_cleared(page: Page) -> None:

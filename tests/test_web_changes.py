@@ -25,6 +25,7 @@ from aiaml_server.filters import Filter, words
 from aiaml_server.memory import Memory, parse
 from aiaml_server.moments import instant
 from aiaml_server.store import Store
+from aiaml_server.uses import Uses
 from aiaml_server.web.overview import overview
 from test_web import DOG, PYTHON, SAMPLES
 from web_process import HEADER, SECONDS, Answer, Web, one
@@ -196,6 +197,29 @@ def test_a_selection_is_exported_as_aiaml_export_writes_it(base: Path, tmp_path:
         env={**os.environ, "AIAML_MEMORY_DIR": str(base), "AIAML_ENABLE_SYNC": "false"},
     )
     assert lines in (tmp_path / "all.jsonl").read_text(encoding="utf-8")
+
+
+# --- what agents asked for, and what is new to the person -----------------------------------------
+
+
+def test_a_memory_is_told_with_its_uses(base: Path) -> None:
+    """How often it was recalled and found, and when last; in the list and alone, as it grows."""
+    with Web(base) as web:
+        assert {each["uses"] for each in web.get("/api/memories")["memories"]} == {None}
+        uses = Uses(base)
+        with uses.kept():
+            uses.note("claude", "think", ["dog"], ["3d4e5f6a"])
+            uses.note("claude", "recall", [], ["3d4e5f6a"])
+        last = list(uses.read())[-1].at
+        seen = {each["id"]: each["uses"] for each in web.get("/api/memories")["memories"]}
+        assert seen["3d4e5f6a"] == {"recalled": 1, "found": 1, "last": last}
+        assert seen["1b2c3d4e"] == {"recalled": 0, "found": 0, "last": None}
+        with uses.kept():
+            uses.note("codex", "recall", [], ["3d4e5f6a"])
+        assert web.get(one(DOG))["uses"]["recalled"] == 2
+        (base / ".index" / "uses.jsonl").unlink()
+        (base / ".index" / "uses.jsonl").mkdir()
+        assert web.get(one(DOG))["uses"] is None
 
 
 # --- told as it happens ---------------------------------------------------------------------------

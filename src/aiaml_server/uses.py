@@ -18,6 +18,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from io import FileIO
 from pathlib import Path
+from typing import Any
 
 from .errors import AiamlError
 from .files import Lock, check_own, open_own, read_own, remove_own, replace_atomic, take_name
@@ -77,6 +78,7 @@ class Uses:
         self._noted = threading.Event()
         self._ended = threading.Event()
         self._keeping = False
+        self._summed: tuple[object, Summary] | None = None
 
     @contextmanager
     def kept(self) -> Iterator[None]:
@@ -137,6 +139,17 @@ class Uses:
         for path in (self._older, self._file):
             yield from filter(None, map(Use.parsed, self._bytes(path).splitlines()))
 
+    def summary(self) -> Summary:
+        """Return all that was noted in sum; it is read again only where it has changed.
+
+        Raises:
+            OSError: it is there and cannot be read.
+        """
+        stamps = (_stamp(self._older), _stamp(self._file))
+        if not self._summed or self._summed[0] != stamps:
+            self._summed = stamps, Summary.of(self.read())
+        return self._summed[1]
+
     def _bytes(self, path: Path) -> bytes:
         with suppress(FileNotFoundError):
             if check_own(self._place, directory=True):
@@ -168,6 +181,14 @@ class Uses:
         """
         for path in (self._older, self._file):
             remove_own(path)
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    """Return what differs once a log has grown or was replaced."""
+    with suppress(OSError):
+        status = path.lstat()
+        return status.st_ino, status.st_size, status.st_mtime_ns
+    return None
 
 
 @dataclass
@@ -205,6 +226,14 @@ class Summary:
             if use.tool == "think" and not use.ids:
                 total.nothing[use.keywords] += 1
         return total
+
+    def uses_of(self, memory_id: str) -> dict[str, Any]:
+        """Return how often a memory was `recalled` and `found`, and when `last`; None for never."""
+        return {
+            "recalled": self.recalled[memory_id],
+            "found": self.found[memory_id],
+            "last": self.last.get(memory_id),
+        }
 
 
 def since(uses: Iterable[Use], moment: int | None) -> Iterator[Use]:

@@ -136,14 +136,8 @@ def _as_json(total: Summary, memories: Sequence[Memory], never: Sequence[Memory]
         "asked": dict(total.tools),
         "clients": dict(total.clients),
         "recalled": [
-            {
-                "id": each,
-                "recalled": count,
-                "found": total.found[each],
-                "last": total.last[each],
-                "forgotten": each not in kept,
-            }
-            for each, count in total.recalled.most_common()
+            {"id": each, **total.uses_of(each), "forgotten": each not in kept}
+            for each, _ in total.recalled.most_common()
         ],
         "never": [{"id": each.id, "timestamp": each.timestamp} for each in never],
         "nothing": [

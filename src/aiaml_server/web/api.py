@@ -12,7 +12,8 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from aiaml_server.bank import MemoryBank
-from aiaml_server.errors import MalformedFile
+from aiaml_server.errors import AiamlError, MalformedFile
+from aiaml_server.memory import Memory, parse
 from aiaml_server.scorer import Hit, explained
 from aiaml_server.settings import Settings
 from aiaml_server.sync import Status
@@ -81,7 +82,15 @@ class Api:
                 "score": hit.relevance_score if hit else None,
                 "keywords": list(keywords),
                 "why": [asdict(each) for each in explained(memory, keywords)],
+                "uses": self._uses_of(memory),
             }
+        return None
+
+    def _uses_of(self, memory: Memory) -> dict[str, Any] | None:
+        """Return what agents did with a memory; None where nothing is noted of any."""
+        with suppress(AiamlError, OSError):  # then nothing is told of its uses
+            noted = self._bank.uses.summary()
+            return noted.uses_of(memory.id) if noted.tools else None
         return None
 
     def _overview(self, request: Request) -> Response:
@@ -92,7 +101,8 @@ class Api:
 
     def _memory(self, request: Request) -> Response:
         name = name_in(request)
-        return Json(whole(name, self._bank.store.text(name)))
+        text = self._bank.store.text(name)
+        return Json({**whole(name, text), "uses": self._uses_of(parse(text))})
 
     # --- what was, and what happens -----------------------------------------------------------
 

@@ -134,6 +134,12 @@ export function day(timestamp) {
   return days > 1 && days < OLD ? WEEKDAY.format(found) : MONTH.format(found);
 }
 
+// What agents did with a memory.
+export function usesOf({ recalled, found, last }) {
+  if (!last) return "never came up";
+  return `recalled ${plural(recalled, "time")}, found ${plural(found, "time")}, last ${ago(last)}`;
+}
+
 // A line to copy, with a button that does.
 export function copyable(line) {
   const button = h("button", { type: "button", onclick: async () => {

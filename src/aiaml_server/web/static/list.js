@@ -1,6 +1,6 @@
 // The list: rows under their days, and those that are selected.
 
-import { ago, byId, day, exact, h, marked } from "./elements.js";
+import { ago, byId, day, exact, h, marked, usesOf } from "./elements.js";
 
 export const selected = new Set(); // files
 let last = ""; // the file that was selected last
@@ -24,7 +24,7 @@ export function fill(memories, { byDay, fresh = false, address, total, more }) {
 }
 
 function row(memory, address, fresh) {
-  const { file, timestamp, agent, user, topics, title, excerpt, score, keywords = [], why } = memory;
+  const { file, timestamp, agent, user, topics, title, excerpt, score, keywords = [], why, uses } = memory;
   return h("li", {}, h("a", { href: address, "data-file": file, class: fresh ? "fresh" : "" },
     h("span", { class: "line" },
       h("span", { class: "title" }, marked(title || "(empty)", keywords)),
@@ -32,6 +32,7 @@ function row(memory, address, fresh) {
       h("time", { title: exact(timestamp) }, ago(timestamp))),
     h("span", { class: "line second" },
       h("span", { class: "excerpt" }, marked([excerpt, topics.join(" ")].filter(Boolean).join(" — "), keywords)),
+      uses?.recalled ? h("span", { class: "uses", title: usesOf(uses) }, `${uses.recalled.toLocaleString()}× recalled`) : null,
       h("span", { class: "who", title: `${agent || "(nobody)"}, about ${user || "(nobody)"}` }, agent))));
 }
 
