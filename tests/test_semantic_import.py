@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -294,6 +294,30 @@ def test_an_import_that_is_broken_off_is_finished_by_the_next(memories: Memories
     assert memories.list().total == 3
     done = importing.run(memories)
     assert (len(done.ids), done.already, memories.list().total) == (5, 3, 8)
+
+
+def test_a_large_import_is_written_in_few_batches(memories: Memories) -> None:
+    """SQLite counts in its file how often that was changed; each time waits for the disk."""
+    assert memories.project
+    notes = "\n".join(f"- fact {number}" for number in range(1_000))
+    (memories.project / "NOTES.md").write_text(notes, encoding="utf-8")
+    memories.store("Fact  7")
+    path = memories.project / ".memory" / "db"
+
+    def changes() -> int:
+        return int.from_bytes(path.read_bytes()[24:28], "big")
+
+    def broken(items: Sequence[importing.Candidate]) -> Iterator[importing.Candidate]:
+        yield from items[:130]
+        raise KeyboardInterrupt
+
+    before = changes()
+    with pytest.raises(KeyboardInterrupt):
+        importing.run(memories, ["NOTES.md"], told=broken)
+    assert (memories.list().total, changes() - before) == (131, 2)
+    done = importing.run(memories, ["NOTES.md"])
+    assert (len(done.ids), done.already, memories.list().total) == (869, 131, 1_000)
+    assert changes() - before <= 12
 
 
 def test_what_was_imported_is_known_whatever_became_of_it(memories: Memories) -> None:

@@ -18,7 +18,7 @@ from aiaml_server.files import read_regular
 from .failures import InvalidInput, InvalidProject
 from .markdown import Piece, pieces
 from .memories import Memories
-from .memory import LONGEST, MOST_CONTENT, MOST_TAGS, folded
+from .memory import LONGEST, MOST_CONTENT, MOST_TAGS, Draft, folded
 from .priority import suggest
 
 NAMES = ("memory.md", "notes.md", "adr-*.md")
@@ -27,6 +27,7 @@ _OWN = ".claude"
 _MOST_BYTES = 1024 * 1024
 _MOST_FILES = 500
 _MOST_DIRECTORIES = 5000
+_AT_ONCE = 100  # memories that are written in one transaction
 _PASSED_OVER = {"node_modules", "__pycache__", "venv", "site-packages", "dist", "build", "target"}
 
 
@@ -184,7 +185,8 @@ def run(
 ) -> Imported:
     """Take over what `preview` shows as new, with the tags and priorities that it suggests.
 
-    Each memory is durable by itself: a run that is broken off is finished by the next one.
+    They are written by hundreds, each of which is durable: a run that is broken off is finished by
+    the next one.
 
     Args:
         memories: where they go.
@@ -196,19 +198,17 @@ def run(
         InvalidProject, InvalidInput: see `preview`; so for what storing raises.
     """
     shown = preview(memories, paths, roots)
-    ids = []
-    for each in told(shown.new):
-        stored = memories.store(
-            each.content,
-            tags=each.tags,
-            priority=each.priority,
-            category=each.category,
-            source="import",
-            path=each.path,
-            compared=False,
-        )
-        if stored.created:
-            ids.append(stored.memory.id)
+    ids: list[str] = []
+    batch: list[Draft] = []
+    try:
+        for one in told(shown.new):
+            draft = Draft(one.content, one.tags, one.priority, one.category, "import", one.path)
+            batch.append(draft)
+            if len(batch) == _AT_ONCE:
+                whole, batch = batch, []
+                ids += memories.store_all(whole)
+    finally:  # also where it was broken off, for it was shown as done
+        ids += memories.store_all(batch)
     return Imported(ids, len(shown.candidates) - len(shown.new), shown.skipped)
 
 

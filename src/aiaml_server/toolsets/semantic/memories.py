@@ -14,7 +14,7 @@ from . import cutting, memory, place, ranking
 from .database import Author, Database, author_of, rows
 from .failures import AlreadyThere, InvalidInput, NotFound
 from .filters import KEYS, Filters, behind, cursor_of
-from .memory import COLUMNS, LIMITS, MOST_LISTED, SORTS, Memory, of_row
+from .memory import COLUMNS, LIMITS, MOST_LISTED, SORTS, Draft, Memory, of_row
 from .merging import Merging, as_text, fields_of
 from .model import Provider
 from .opened import SELECT
@@ -119,8 +119,6 @@ class Memories(Merging):
         source: str = "manual",
         scope: str | None = None,
         path: str | None = None,
-        *,
-        compared: bool = True,
     ) -> Stored:
         """Store a memory; what is equal but for case and white space is merged into one.
 
@@ -134,46 +132,59 @@ class Memories(Merging):
             source: one of `SOURCES`.
             scope: `project` or `global`; the project where one is active.
             path: the file that it was imported from.
-            compared: whether to say what it resembles, by its first part if it has several.
         """
-        content = memory.check_content(content)
-        tags = memory.check_tags(tags)
-        source = memory.check_choice("source", source, memory.SOURCES)
-        if priority is not None:
-            priority = memory.check_choice("priority", priority, memory.PRIORITIES)
-        if category is not None:
-            category = memory.check_line("category", category)
+        new = Draft(content, tags, priority, category, source, path).checked()
         database = self._database(scope)
         embedder, warnings = self._embedder()
-        parts = cutting.parts(content)
-        behind = self._background and (len(parts) > 1 or not compared)
-        vectors, problem = self._vectors(embedder, parts[: int(compared)] if behind else parts)
-        warnings += [*problem, *memory.repaired(content, *tags, category or "")]
+        parts = cutting.parts(new.content)
+        behind = self._background and len(parts) > 1
+        vectors, problem = self._vectors(embedder, parts[:1] if behind else parts)
+        warnings += [*problem, *memory.repaired(new.content, *new.tags, new.category or "")]
         with database.writing() as sql:
-            there = self._equal(sql, database, content)
-            if there is None:
-                moment = memory.now()
-                number = database.add(
-                    sql,
-                    (content, memory.digest(content), memory.folded(content),
-                     priority or "NORMAL", category, as_text(tags), database.project_id(sql),
-                     source, moment, moment, 0, None, "[]", path, None),
-                )  # fmt: skip
-            else:
-                number = there.number
-                self._absorb(sql, database, there, content, tags, priority, category, source)
-            if source == "import":
-                digest = memory.folded(content)
-                sql.execute("INSERT OR IGNORE INTO imports VALUES (?, ?)", (digest, number))
+            number, created = self._put(sql, database, new)
             if not behind:
                 warnings += self._set_vectors(sql, database, number, embedder, vectors)
             kept = self._row(sql, database, number)
         similar: Sequence[Similar] = ()
-        if compared and self.config.check and vectors and embedder:
+        if self.config.check and vectors and embedder:
             similar = self._similar(kept, vectors[0], author_of(embedder), warnings)
         suggestion = suggest(kept.content, kept.tags, kept.priority, kept.scope)
         self._later(lacking=kept.embedding_model is None)
-        return Stored(kept, there is None, similar, suggestion, warnings)
+        return Stored(kept, created, similar, suggestion, warnings)
+
+    def store_all(self, drafts: Sequence[Draft]) -> builtins.list[str]:
+        """Store memories in one transaction, as `store` does; return the ids of what is new.
+
+        What they resemble is not said, and their vectors are made afterwards.
+        """
+        all_new = [each.checked() for each in drafts]
+        if not all_new:
+            return []
+        database = self._database(None)
+        with database.writing() as sql:
+            put = [self._put(sql, database, each) for each in all_new]
+        self._later(lacking=True)
+        return [f"{database.name}:{number}" for number, created in put if created]
+
+    def _put(self, sql: apsw.Connection, database: Database, new: Draft) -> tuple[int, bool]:
+        """Add a memory, or merge it into the one that is equal; return the number, and if added."""
+        there = self._equal(sql, database, new.content)
+        if there is None:
+            moment = memory.now()
+            number = database.add(
+                sql,
+                (new.content, memory.digest(new.content), memory.folded(new.content),
+                 new.priority or "NORMAL", new.category, as_text(new.tags),
+                 database.project_id(sql), new.source, moment, moment, 0, None, "[]", new.path,
+                 None),
+            )  # fmt: skip
+        else:
+            number = there.number
+            self._absorb(sql, database, there, new)
+        if new.source == "import":
+            digest = memory.folded(new.content)
+            sql.execute("INSERT OR IGNORE INTO imports VALUES (?, ?)", (digest, number))
+        return number, there is None
 
     def _equal(self, sql: apsw.Connection, database: Database, content: str) -> Memory | None:
         """Return the memory with this text; by its folded form, if that is asked for."""
@@ -187,13 +198,10 @@ class Memories(Merging):
         sql: apsw.Connection,
         database: Database,
         there: Memory,
-        content: str,
-        tags: Sequence[str],
-        priority: str | None,
-        category: str | None,
-        source: str,
+        draft: Draft,
     ) -> None:
         """Merge what is to be stored into the memory that is equal to it."""
+        content, tags, priority, category, source, _ = draft
         known = {each.casefold() for each in there.tags}
         more = tuple(each for each in tags if each.casefold() not in known)
         values: dict[str, Any] = {

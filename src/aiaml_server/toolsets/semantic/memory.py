@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import Any
+from typing import Any, NamedTuple
 
 from .failures import InvalidInput
 
@@ -147,6 +147,42 @@ def shown(kept: str | None) -> str | None:
 
 
 # --- what may be given ----------------------------------------------------------------------------
+
+
+class Draft(NamedTuple):
+    """What is to be stored.
+
+    Attributes:
+        content: the text.
+        tags: words to filter by.
+        priority: one of `PRIORITIES`; None for NORMAL, or what is there.
+        category: a word for its kind.
+        source: one of `SOURCES`.
+        path: the file that it was imported from.
+    """
+
+    content: str
+    tags: Sequence[str] = ()
+    priority: str | None = None
+    category: str | None = None
+    source: str = "manual"
+    path: str | None = None
+
+    def checked(self) -> Draft:
+        """Return it as it is kept.
+
+        Raises:
+            InvalidInput: a field is not what it must be.
+        """
+        priority, category = self.priority, self.category
+        return Draft(
+            check_content(self.content),
+            check_tags(self.tags),
+            None if priority is None else check_choice("priority", priority, PRIORITIES),
+            None if category is None else check_line("category", category),
+            check_choice("source", self.source, SOURCES),
+            self.path,
+        )
 
 
 def check_content(content: str) -> str:
