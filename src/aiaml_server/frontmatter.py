@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from .errors import MalformedFile
@@ -61,6 +62,37 @@ def entries(head: str) -> list[list[str]]:
         else:
             found[-1].append(line)
     return found
+
+
+def with_entries(text: str, values: Mapping[str, str | None]) -> str:
+    """Return a text with other entries in its head; every other byte stays.
+
+    Args:
+        text: the whole text.
+        values: by key, what is to stand behind the colon; None takes the entry out. Blank lines
+            behind an entry stay. One that is not there yet comes last.
+
+    Raises:
+        MalformedFile: it has no frontmatter.
+    """
+    head, _, line_end = divide(text)
+    lines, written, missing, at = head.split("\n"), [], dict(values), 0
+    for entry in entries(head):
+        own = lines[at : at + len(entry)]
+        at += len(entry)
+        key = entry[0].partition(":")[0].strip()
+        if key in values:
+            rest = len(own)
+            while rest > 1 and not own[rest - 1].strip():
+                rest -= 1
+            value = values[key]
+            new = [] if value is None else [f"{key}: {value}{chr(13) * own[0].endswith(chr(13))}"]
+            own = [*new, *own[rest:]]
+            missing.pop(key, None)
+        written += own
+    added = (f"{key}: {value}{line_end}" for key, value in missing.items() if value is not None)
+    start = text.index(line_end) + len(line_end)
+    return f"{text[:start]}{chr(10).join(written)}{''.join(added)}{text[start + len(head) :]}"
 
 
 # --- scalars, written -------------------------------------------------------------------------

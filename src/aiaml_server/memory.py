@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .errors import InvalidInput, MalformedFile
-from .frontmatter import MAX_HEAD, divide, entries, list_in, scalar, text_in
-from .moments import EPOCH, in_utc, instant, is_iso, now
+from .frontmatter import MAX_HEAD, divide, entries, list_in, scalar, text_in, with_entries
+from .moments import EPOCH, in_utc, instant, is_iso, last_moment, now
 
 MAX_NAME = 200  # characters of `agent` and of `user`
 MAX_TOPICS = 32
@@ -36,6 +36,9 @@ WANTED = {
     "content": "the text to remember, as markdown, at most 1 MiB of UTF-8",
 }
 """What is right for each parameter of `remember`: the sentence that follows "must be"."""
+
+ENDS = "a date such as 2027-01-31, the last day on which it holds, or a moment in ISO 8601"
+"""What is right for `until`: the words that follow "must be"."""
 
 _FIELDS = ("id", "timestamp", "agent", "user", "topics")
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -83,6 +86,30 @@ class Memory:
     def with_new_id(self) -> Memory:
         """Return the same memory under another random id."""
         return replace(self, id=draw_id())
+
+    @property
+    def until(self) -> str:
+        """Until when it holds, as its file says in the line `until`; empty where there is none."""
+        if not self.extra:
+            return ""
+        found = [each for each in entries("\n".join(self.extra)) if _key(each) == "until"]
+        if not found:
+            return ""
+        text = text_in(found[-1])
+        return "\n".join(found[-1]).partition(":")[2].strip() if text is None else text
+
+    @property
+    def ends(self) -> int | None:
+        """The last moment at which it holds, in microseconds since 1970; None where that is open.
+
+        So it is without a line `until`, and where that names no moment.
+        """
+        return last_moment(self.until)
+
+    def expired(self, at: int) -> bool:
+        """Say whether it no longer holds at a moment, in microseconds since 1970."""
+        ends = self.ends
+        return ends is not None and ends < at
 
     @property
     def file_name(self) -> str:
@@ -160,6 +187,22 @@ def format(memory: Memory) -> str:
     return "\n".join(["---", *head, *verbatim, *memory.extra, "---", "", memory.content, ""])
 
 
+def with_until(text: str, until: str) -> str:
+    """Return a memory's text with an end; every other byte stays.
+
+    Args:
+        text: of the file.
+        until: an ISO 8601 date or moment; empty for no end.
+
+    Raises:
+        InvalidInput: it names no moment.
+        MalformedFile: the text has no frontmatter.
+    """
+    if until and last_moment(until) is None:
+        raise InvalidInput("until", f"{until!r} is no time; it must be {ENDS}")
+    return with_entries(text, {"until": until.strip() or None})
+
+
 # --- text → value -----------------------------------------------------------------------------
 
 # What `format` writes for a memory of plain words: read by one pattern, five times as fast.
@@ -203,6 +246,10 @@ def _too_long(memory_id: str, timestamp: str) -> list[str]:
         for name, text, most in limits
         if len(text) > most
     ]
+
+
+def _key(entry: Sequence[str]) -> str:
+    return entry[0].partition(":")[0].strip()
 
 
 def _sorted(head: str) -> tuple[dict[str, list[str]], tuple[str, ...]]:

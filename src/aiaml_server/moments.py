@@ -26,6 +26,11 @@ def now() -> datetime:
     return datetime.now(timezone.utc)
 
 
+def present() -> int:
+    """Return the present moment."""
+    return (now() - EPOCH) // timedelta(microseconds=1)
+
+
 def is_iso(text: str) -> bool:
     """Say whether a text has the form of an ISO 8601 date or time."""
     return bool(_ISO.fullmatch(text))
@@ -83,6 +88,15 @@ def span(text: str) -> tuple[int, int] | None:
     time = f"{hour}:{minute or '00'}:{second or '00'}.{fraction or '0'}{offset or ''}"
     moment = instant(f"{day.isoformat()}T{time}")
     return None if moment is None else (moment, moment)
+
+
+def last_moment(text: str) -> int | None:
+    """Return the last moment of what an ISO 8601 date or time names: of a date, of its day.
+
+    It is None for what `instant` takes for none.
+    """
+    named = span(text) if is_iso(text.strip()) else None
+    return named[1] if named else None
 
 
 def _local(text: str) -> int | None:

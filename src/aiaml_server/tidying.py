@@ -38,7 +38,7 @@ class Proposal:
     """Something that could be tidied.
 
     Attributes:
-        kind: "duplicate", "similar", "differing", "topics", "long" or "unused".
+        kind: "expired", "duplicate", "similar", "differing", "topics", "long" or "unused".
         ids: the memories that it is about; the one to keep first, where one is to go.
         why: what was found, as a sentence.
         command: the words behind `aiaml` that would mend it.
@@ -82,6 +82,14 @@ def proposals(memories: Iterable[Memory], shown: Shown) -> Iterator[Proposal]:
                 "agent reads all of it. Several memories of one fact each are found better."
             )
             yield Proposal("long", (memory.id,), why, ("edit", memory.id))
+
+
+def expired(memories: Iterable[Memory], at: int) -> Iterator[Proposal]:
+    """Return the memories that no longer hold at a moment, in microseconds since 1970."""
+    for memory in memories:
+        if memory.expired(at):
+            why = f"It was to hold until {memory.until}; `aiaml edit --until DATE` has it go on."
+            yield Proposal("expired", (memory.id,), why, ("forget", memory.id))
 
 
 def unused(

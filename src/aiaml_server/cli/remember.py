@@ -13,7 +13,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from aiaml_server.cli.context import opened
 from aiaml_server.cli.filtering import filtered
 from aiaml_server.errors import InvalidInput, MalformedFile
 from aiaml_server.filters import Filter
-from aiaml_server.memory import Memory, must_be, parse
+from aiaml_server.memory import ENDS, Memory, format, must_be, parse, with_until  # noqa: A004
 from aiaml_server.moments import now
 from aiaml_server.programs import find
 from aiaml_server.rendering import visible
@@ -79,9 +79,15 @@ topics: [{topics}]
 @click.option(
     "--agent", "-a", metavar="NAME", default="human", help="Who says so; human if not said."
 )
+@click.option("--until", metavar="DATE", default="", help="The last day on which it holds.")
 @as_json
 def remember(
-    content: str | None, topics: Sequence[str], user: str | None, agent: str, json: bool
+    content: str | None,
+    topics: Sequence[str],
+    user: str | None,
+    agent: str,
+    until: str,
+    json: bool,
 ) -> None:
     """Store a memory of your own, for every agent to find.
 
@@ -91,6 +97,7 @@ def remember(
     Examples:
       aiaml remember "Marco's dog Max is allergic to chicken." -t dog -t health
       pbpaste | aiaml remember -t recipe -t bread
+      aiaml remember "Anna lends Marco her car." -t car --until 2027-01-31
       aiaml remember
     """
     with opened() as bank:
@@ -101,9 +108,11 @@ def remember(
         if content is not None and not topics:
             raise Ended("it needs a word to be found by: --topic WORD, as often as you like", USAGE)
         if content is None:
-            memory = _written(bank, _FORM.format(agent=agent, user=user, topics=", ".join(topics)))
+            form = _FORM.format(agent=agent, user=user, topics=", ".join(topics))
+            memory = _written(bank, with_until(form, until))
         else:
-            memory = bank.remember(agent, user, topics, content)
+            said = Memory.new(agent, user, topics, content)
+            memory = bank.add(parse(with_until(format(said), until)))
         if bank.inbox.kept:
             bank.inbox.see([memory])
     if json:
@@ -163,7 +172,15 @@ def _written(bank: MemoryBank, form: str) -> Memory:
             raise Ended("nothing was written, so nothing is stored")
         with draft.kept_unless_stored():
             stated = parse(text.replace("---\n", "---\nid: new\ntimestamp: now\n", 1))
-            return bank.remember(stated.agent, stated.user, stated.topics, stated.content)
+            said = Memory.new(stated.agent, stated.user, stated.topics, stated.content)
+            _tell_open_end(stated)
+            return bank.add(replace(said, extra=stated.extra))
+
+
+def _tell_open_end(memory: Memory) -> None:
+    """Say that what stands in the line `until` is no time."""
+    if memory.until and memory.ends is None:
+        note(f"until: {memory.until!r} is no time, so it holds without end; it must be {ENDS}.")
 
 
 # --- edit -----------------------------------------------------------------------------------------
@@ -171,35 +188,55 @@ def _written(bank: MemoryBank, form: str) -> Memory:
 
 @click.command("edit")
 @click.argument("memory_id", metavar="ID")
+@click.option(
+    "--until",
+    metavar="DATE",
+    help="Open no editor: set the last day on which it holds; `forever` takes it out.",
+)
 @as_json
-def edit(memory_id: str, json: bool) -> None:
+def edit(memory_id: str, until: str | None, json: bool) -> None:
     """Change a memory's file in your editor ($VISUAL, $EDITOR).
 
     What no longer is a memory is refused, and your text kept; so is an agent, a user, topics or a
     content that is empty.
 
     \b
-    Example:
+    Examples:
       EDITOR=nano aiaml edit 1b2c
+      aiaml edit 1b2c --until 2027-01-31
     """
     with opened() as bank:
         name, memory = _only(bank, memory_id)
         before = bank.store.text(name)
-        # Not the file's name, nor any other id: they may come from another machine.
-        title = memory.id if re.fullmatch(r"[0-9a-f]{8}", memory.id) else "memory"
-        with closing(Draft(title, before)) as draft:
-            after = draft.edited()
-            if after == before:
-                raise Ended("nothing was changed")
-            with draft.kept_unless_stored():
-                _check_filled(parse(after), memory)
-                changed = bank.edit(name, before, after)
+        if until is None:
+            changed = _edited(bank, name, memory, before)
+        else:
+            after = with_until(before, "" if until == "forever" else until)
+            changed = bank.edit(name, before, _changed(before, after))
         if bank.inbox.kept:
             bank.inbox.see([changed])
     if json:
         out_json(fields(changed, name))
     else:
         out(f"Changed {memory.id}.")
+
+
+def _edited(bank: MemoryBank, name: str, memory: Memory, before: str) -> Memory:
+    """Store what the person makes of a file in an editor."""
+    # Not the file's name, nor any other id: they may come from another machine.
+    title = memory.id if re.fullmatch(r"[0-9a-f]{8}", memory.id) else "memory"
+    with closing(Draft(title, before)) as draft:
+        after = _changed(before, draft.edited())
+        with draft.kept_unless_stored():
+            _check_filled(parse(after), memory)
+            _tell_open_end(parse(after))
+            return bank.edit(name, before, after)
+
+
+def _changed(before: str, after: str) -> str:
+    if after == before:
+        raise Ended("nothing was changed")
+    return after
 
 
 def _check_filled(after: Memory, before: Memory) -> None:

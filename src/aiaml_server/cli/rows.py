@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from aiaml_server.memory import Memory
-from aiaml_server.moments import age
+from aiaml_server.moments import age, present
 from aiaml_server.rendering import title, visible
 from aiaml_server.terminal import (
     bold,
@@ -73,10 +73,11 @@ class Layout:
         if not is_terminal():
             yield "\t".join(fields_of(memory, score))
             return
-        memory = visible(replace(memory, content=title(memory.content)))
+        over = "(expired) " if memory.expired(present()) else ""
+        memory = visible(replace(memory, content=over + title(memory.content)))
         head = f"{bold(f'{memory.id:8}')}  {dim(f'{age(memory.timestamp):>10}')}  {score}"
         room = max(width() - max(columns(memory.id), 8) - 14 - columns(score), 12)
-        topics = ", ".join(memory.topics)
+        topics = ("" if titled else over) + ", ".join(memory.topics)
         if width() < NARROW:
             people = one_line(f"{memory.agent}, {memory.user} · {topics}", room)
             yield f"{head}{mark(people)}"

@@ -17,7 +17,7 @@ from aiaml_server.errors import InvalidInput, MalformedFile
 from aiaml_server.filters import Filter
 from aiaml_server.invisible import marked_line
 from aiaml_server.memory import Memory
-from aiaml_server.moments import minute
+from aiaml_server.moments import minute, present
 from aiaml_server.rendering import visible
 from aiaml_server.scorer import Hit, Points, clean, explained
 from aiaml_server.terminal import (
@@ -111,7 +111,7 @@ def _noting_new(
 
 
 def fields(memory: Memory, name: str) -> dict[str, Any]:
-    """Return a memory as `recall` has it, and the file that it stands in."""
+    """Return a memory as `recall` has it, the file that it stands in, and until when it holds."""
     return {
         "id": memory.id,
         "timestamp": memory.timestamp,
@@ -120,6 +120,7 @@ def fields(memory: Memory, name: str) -> dict[str, Any]:
         "topics": list(memory.topics),
         "content": memory.content,
         "file": name,
+        **({"until": memory.until, "expired": memory.expired(present())} if memory.until else {}),
     }
 
 
@@ -185,8 +186,18 @@ def _render(name: str, memory: Memory, *, rule: bool) -> None:
     time = minute(memory.timestamp)
     out(f"{bold(memory.id)}  {time}  {memory.agent}, about {memory.user}")
     out(dim(f"{', '.join(memory.topics)}  ·  files/{marked_line(name)}"))
+    if memory.until:
+        out(dim(marked_line(_end(memory))))
     out()
     out(rendered(content))
+
+
+def _end(memory: Memory) -> str:
+    """Say until when a memory holds."""
+    if memory.ends is None:
+        return f"until {memory.until!r}, which is no time: it holds without end"
+    over = "expired: it was to hold " if memory.expired(present()) else ""
+    return f"{over}until {memory.until}"
 
 
 # --- search ---------------------------------------------------------------------------------------

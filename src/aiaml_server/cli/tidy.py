@@ -12,7 +12,7 @@ import click
 from aiaml_server.bank import MemoryBank
 from aiaml_server.cli.context import opened
 from aiaml_server.memory import Memory
-from aiaml_server.moments import instant, now
+from aiaml_server.moments import instant, present
 from aiaml_server.terminal import (
     Ended,
     as_json,
@@ -27,13 +27,13 @@ from aiaml_server.terminal import (
     progress,
     wrapped,
 )
-from aiaml_server.tidying import Proposal, proposals, unused
+from aiaml_server.tidying import Proposal, expired, proposals, unused
 from aiaml_server.uses import Summary
 
 from .app import aiaml
 from .rows import print_lines
 
-KINDS = ("duplicate", "similar", "differing", "topics", "long", "unused")
+KINDS = ("expired", "duplicate", "similar", "differing", "topics", "long", "unused")
 _UNUSED_DAYS = 30  # that the log of uses must go back
 
 
@@ -45,11 +45,12 @@ _UNUSED_DAYS = 30  # that the log of uses must go back
 def tidy(kinds: Sequence[str], json: bool) -> None:
     """Propose what could be tidied, and do it where you say so.
 
-    Memories that say the same or nearly so; that differ in a number, a date or a "not" alone, so
-    that one may no longer hold; topics spelled in several ways; texts too long to be found well;
-    and what no agent has been given in a month of `aiaml uses`. Each comes with the command that
-    would mend it. On a terminal you are asked for each; elsewhere they are listed. Nothing is
-    changed without your yes, and `aiaml restore` brings back what was forgotten.
+    Memories that were to hold until a day that is over; that say the same or nearly so; that differ
+    in a number, a date or a "not" alone, so that one may no longer hold; topics spelled in several
+    ways; texts too long to be found well; and what no agent has been given in a month of
+    `aiaml uses`. Each comes with the command that would mend it. On a terminal you are asked for
+    each; elsewhere they are listed. Nothing is changed without your yes, and `aiaml restore` brings
+    back what was forgotten.
 
     Words are compared, not their meaning: what is alike may still be meant so.
 
@@ -75,10 +76,11 @@ def tidy(kinds: Sequence[str], json: bool) -> None:
 
 
 def _all(bank: MemoryBank, memories: Mapping[str, Memory]) -> Iterator[Proposal]:
+    yield from expired(memories.values(), present())
     yield from proposals(memories.values(), progress)
     uses = Summary.of(bank.uses.read())
     begun = instant(uses.since)
-    if begun is not None and now().timestamp() - begun / 1e6 > _UNUSED_DAYS * 86400:
+    if begun is not None and present() - begun > _UNUSED_DAYS * 86400_000_000:
         yield from unused(memories.values(), uses.last, uses.since)
 
 

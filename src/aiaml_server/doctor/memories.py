@@ -13,7 +13,7 @@ from pathlib import Path
 
 from aiaml_server.errors import NotOurs
 from aiaml_server.files import check_own, is_temporary, remove_own
-from aiaml_server.memory import MAX_TOPICS
+from aiaml_server.memory import ENDS, MAX_TOPICS
 from aiaml_server.store import SUFFIX
 from aiaml_server.terminal import in_bytes, plural
 
@@ -55,6 +55,10 @@ def files(context: Context) -> Iterator[Finding]:
     for name, topics in found.crowded.items():
         told = f"{name} has {topics} topics, more than `remember` takes ({MAX_TOPICS})"
         remedy = "topics count most in a search, so it comes up in many; see that it is meant to"
+        yield Finding("files", "warning", told, remedy)
+    for name, until in found.endless.items():
+        told = f"{name} is to hold until {until!r}, which is no time: it holds without end"
+        remedy = f"`aiaml edit` changes it; it must be {ENDS}"
         yield Finding("files", "warning", told, remedy)
     for name in found.large:
         told = f"{name} is larger than a memory may be (1 MiB), though it is read"

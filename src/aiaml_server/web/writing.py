@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from aiaml_server.frontmatter import divide, entries, scalar
+from aiaml_server.frontmatter import divide, scalar, with_entries
 from aiaml_server.memory import Memory, parse
 
 _LINE_END = re.compile(r"(\r\n|\r|\n)")
@@ -81,32 +81,15 @@ def with_words(text: str, words: Words) -> str:
         **{"agent": "a", "user": "u", "topics": ["t"], **changed},  # type: ignore[arg-type]
         content=content if content != memory.content else "c",
     )
-    head, body, line_end = divide(text)
-    at = len(text) - len(body)
-    start = text.index(head, text.index(line_end)) if head else at
-    new_head = _head(head, {name: _written(getattr(checked, name)) for name in changed})
-    new_body = body if content == memory.content else _body(body, memory.content, content, line_end)
-    return f"{text[:start]}{new_head}{text[start + len(head) : at]}{new_body}"
+    text = with_entries(text, {name: _written(getattr(checked, name)) for name in changed})
+    _, body, line_end = divide(text)
+    if content == memory.content:
+        return text
+    return text.removesuffix(body) + _body(body, memory.content, content, line_end)
 
 
 def _written(value: str | Sequence[str]) -> str:
     return scalar(value) if isinstance(value, str) else f"[{', '.join(map(scalar, value))}]"
-
-
-def _head(head: str, changed: dict[str, str]) -> str:
-    """Write some entries anew; blank lines behind them stay."""
-    lines, written, at = head.split("\n"), [], 0
-    for entry in entries(head):
-        own = lines[at : at + len(entry)]
-        at += len(entry)
-        key = entry[0].partition(":")[0].strip()
-        if key in changed:
-            rest = len(own)
-            while rest > 1 and not own[rest - 1].strip():
-                rest -= 1
-            own = [f"{key}: {changed[key]}{chr(13) * own[0].endswith(chr(13))}", *own[rest:]]
-        written += own
-    return "\n".join(written)
 
 
 def _body(body: str, before: str, after: str, line_end: str) -> str:
