@@ -18,7 +18,7 @@ from aiaml_server import toolsets
 from aiaml_server.errors import InvalidSetting
 from aiaml_server.server import Server
 from aiaml_server.toolset import INSTRUCTIONS_LIMIT, Door, at
-from client import Client
+from client import SECONDS, Client
 from toolset_contract import Call, Contract
 
 TOY = (sys.executable, str(Path(__file__).with_name("toy_toolset.py")))
@@ -150,6 +150,24 @@ class TestToy(Contract):
                         await client.call_tool("note", {"text": "tea"})
                         event = await anext(aiter(stream))
                 assert "toy://notes" in str(event)
+
+
+def test_a_call_that_never_returns_does_not_keep_the_process(tmp_path: Path) -> None:
+    """As on a network file system that hangs: neither after the end of input nor after a signal."""
+    environ = {"TOY_FILE": str(tmp_path / "notes" / "notes.json")}
+    command = (*TOY, "--toolset", "toy")
+    with (
+        Client(tmp_path, command=command, environ=environ) as left,
+        Client(tmp_path, command=command, environ=environ) as ended,
+    ):
+        for client in (left, ended):
+            client.start("note", text="hang")
+            client.call("notes")
+        ended.process.terminate()
+        assert left.close() == 1
+        ended.process.wait(SECONDS)
+    logs = [left.log()] if sys.platform == "win32" else [left.log(), ended.log()]
+    assert all("A call has not returned; the process ends without it" in log for log in logs)
 
 
 # --- what is served -------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 import types
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -72,6 +73,8 @@ class Notes:
             raise InvalidInput("text", "must not be empty")
         if text == "crash":
             raise RuntimeError("a crash with a private detail")
+        if text == "hang":
+            threading.Event().wait()
         self.path.parent.mkdir(exist_ok=True)
         with Lock(self.path.with_suffix(".lock")).held(10):
             notes = [*self.read(), text]

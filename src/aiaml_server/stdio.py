@@ -14,10 +14,11 @@ import logging
 import math
 import re
 import signal
+import threading
 import time
 from collections import Counter
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from types import TracebackType
 from typing import Any
@@ -38,10 +39,11 @@ from mcp.types import jsonrpc_message_adapter as messages
 
 from .greeting import Greeting
 from .toolset import repair_surrogates
-from .wire import CUT, Wire
+from .wire import CUT, Wire, abandon
 
 DRAIN_SECONDS = 10.0  # how long answers are made and written for after the end of input
 FLUSH_SECONDS = 1.0  # and how long a client has at least to read what was written
+HUNG_SECONDS = 20.0  # after which a call that does not return is left to itself
 NO_MEMORY = "Internal error: there is not enough memory on this computer now"
 _DISCOVER = "server/discover"
 _NEAR = 200  # bytes
@@ -265,19 +267,26 @@ def _error(request_id: int | str | None, code: int, message: str) -> bytes:
 async def serve(server: Server[Any], wire: Wire, greeting: Greeting | None = None) -> int:
     """Serve one client until it leaves or a signal asks to end; return the exit code.
 
-    The end of input, SIGTERM, Ctrl-C and a client that stops reading all take the same way out.
+    The end of input, SIGTERM, Ctrl-C and a client that stops reading all take the same way out. A
+    call that hangs in the system does not hold it up for longer than `HUNG_SECONDS`.
     """
     incoming = Incoming(wire, greeting)
     outgoing = Outgoing(wire, incoming.answered, greeting)
     loop = asyncio.get_running_loop()
 
     def cancel() -> None:
+        leaving()
         with suppress(RuntimeError):  # the loop is gone already
             loop.call_soon_threadsafe(scope.cancel)
 
-    with anyio.CancelScope() as scope:
+    def received(lines: list[bytes] | None) -> None:
+        if lines is None:
+            leaving()
+        incoming.feed(lines)
+
+    with _bounded(HUNG_SECONDS) as leaving, anyio.CancelScope() as scope:
         signals = _cancel_on_signals(cancel)
-        wire.open(incoming.feed, scope.cancel)
+        wire.open(received, cancel)
         async with server.lifespan(server) as state:
             options = server.create_initialization_options()
             serving = partial(
@@ -291,6 +300,22 @@ async def serve(server: Server[Any], wire: Wire, greeting: Greeting | None = Non
         greeting.close(FLUSH_SECONDS)
     wire.close(FLUSH_SECONDS if scope.cancel_called else incoming.left())
     return 130 if signal.SIGINT in signals else 0
+
+
+@contextmanager
+def _bounded(seconds: float) -> Iterator[Callable[[], None]]:
+    """Give what says that the client is leaving: the `with` then has so much time to be left."""
+    hung = threading.Timer(seconds, abandon)
+    hung.daemon = True
+
+    def leaving() -> None:
+        with suppress(RuntimeError):  # it was said before
+            hung.start()
+
+    try:
+        yield leaving
+    finally:
+        hung.cancel()
 
 
 def _cancel_on_signals(cancel: Callable[[], None]) -> list[int]:

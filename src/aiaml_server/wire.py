@@ -13,6 +13,7 @@ thread for it would take a tenth of the time of a short answer.
 
 from __future__ import annotations
 
+import logging
 import os
 import queue
 import select
@@ -27,6 +28,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     import asyncio
+
+log = logging.getLogger(__name__)
 
 _CHUNK = 1 << 16
 _AT_ONCE = 1 << 18  # bytes; the loop has other things to do
@@ -239,6 +242,13 @@ class Wire:
             self._written += len(line)
             if not self._open.is_set() and self._queued - self._written <= _HALF:
                 self._drained()
+
+
+def abandon() -> None:
+    """End a process that cannot end by itself: a call hangs, and nobody waits for its answer."""
+    log.error("A call has not returned; the process ends without it")
+    logging.shutdown()
+    os._exit(1)
 
 
 def _writing(descriptor: int) -> Callable[[memoryview], int]:
