@@ -6,24 +6,43 @@ rem Earlier versions kept memories in the checkout, where `git clean -xfd` delet
 if not defined AIAML_MEMORY_DIR if exist "%HERE%memory\files" set "AIAML_MEMORY_DIR=%HERE%memory"
 set "AIAML_LAUNCHER=%HERE%run_server.cmd"
 set "VENV=%HERE%.venv"
+set "PYTHON=%VENV%\Scripts\python.exe"
+rem Programs and modules are looked for where one is, first; that may be anybody's directory.
+pushd "%HERE%"
+rem All is installed, from this very place, and pyproject.toml has not changed since.
 if not exist "%VENV%\.ready" goto set_up
-"%VENV%\Scripts\python.exe" -c "import aiaml_server" >nul 2>nul && goto serve
+set "WORKS=import os, sys, aiaml_server as a; from os.path import getmtime as t"
+set "WORKS=%WORKS%; here = os.path.samefile(os.path.dirname(a.__file__), 'src/aiaml_server')"
+set "WORKS=%WORKS%; sys.exit(not here or t('pyproject.toml') > t('.venv/.ready'))"
+"%PYTHON%" -c "%WORKS%" >nul 2>nul && goto serve
 
 :set_up
 echo Setting up the server in %VENV%; this is done once. 1>&2
+rem Its Python may be gone.
+if exist "%VENV%" "%PYTHON%" -c "" >nul 2>nul || rmdir /s /q "%VENV%" >nul 2>nul
 where uv >nul 2>nul
 if errorlevel 1 goto with_pip
-if not exist "%VENV%\Scripts\python.exe" uv venv --quiet --python ">=3.10" "%VENV%" 1>&2 || goto with_pip
-uv pip install --quiet --compile-bytecode --python "%VENV%\Scripts\python.exe" --editable "%HERE%." 1>&2 || goto with_pip
+if not exist "%PYTHON%" uv venv --quiet --python ">=3.10" "%VENV%" 1>&2 || goto with_pip
+uv pip install --quiet --compile-bytecode --python "%PYTHON%" --editable "%HERE%." 1>&2 || goto with_pip
 goto ready
 
 :with_pip
 rem It may know a package index or certificates that uv does not.
-py -3 -m venv --clear "%VENV%" 1>&2 || python -m venv --clear "%VENV%" 1>&2 || exit /b 1
-"%VENV%\Scripts\python.exe" -m pip install --quiet --disable-pip-version-check --editable "%HERE%." 1>&2 || exit /b 1
+set "NEW=import sys; sys.exit(sys.version_info < (3, 10))"
+set "FOUND=py -3"
+%FOUND% -c "%NEW%" >nul 2>nul && goto found
+set "FOUND=python"
+%FOUND% -c "%NEW%" >nul 2>nul && goto found
+echo run_server.cmd: Python 3.10 or newer is needed, or uv, and neither is on the PATH 1>&2
+exit /b 1
+
+:found
+%FOUND% -m venv --clear "%VENV%" 1>&2 || exit /b 1
+"%PYTHON%" -m pip install --quiet --disable-pip-version-check --editable "%HERE%." 1>&2 || exit /b 1
 
 :ready
 type nul > "%VENV%\.ready"
 
 :serve
-"%VENV%\Scripts\python.exe" -m aiaml_server %*
+popd
+"%VENV%\Scripts\aiaml-server.exe" %*

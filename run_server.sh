@@ -59,5 +59,6 @@ set_up() {
     echo "$here" >"$ready"
 }
 
-works || set_up
-exec "$venv/bin/python" -m aiaml_server "$@"
+# Python imports what lies where it is started, also for -c and -m; that may be anybody's directory.
+(cd "$here" && { works || set_up; })
+exec "$venv/bin/aiaml-server" "$@"

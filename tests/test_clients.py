@@ -729,6 +729,11 @@ def test_connections_say_what_is_wrong(home: Machine, tmp_path: Path) -> None:
             f"starts {gone}, which is not there",
             again,
         ),
+        (
+            {"command": sys.executable, "args": ["/c", "call", gone]},
+            f"starts {gone}, which is not there",
+            again,
+        ),
         ({"url": "http://x"}, "has no command", again),
         ([], "has no command", again),
         (
@@ -833,6 +838,7 @@ def test_a_checkout_is_started_by_its_script() -> None:
     assert launch.command_of(windows, "x", "/p", "/py") == [
         "C:\\W\\cmd.exe",
         "/c",
+        "call",
         windows["AIAML_LAUNCHER"],
     ]
 

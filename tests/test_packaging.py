@@ -18,7 +18,7 @@ from pathlib import Path
 import click
 import pytest
 
-from aiaml_server import __version__, settings, toolsets
+from aiaml_server import __version__, launch, settings, toolsets
 from aiaml_server.cli.app import VERBS, aiaml
 from client import Client
 
@@ -345,13 +345,33 @@ def test_every_verb_is_in_a_transcript() -> None:
     assert set(VERBS) - shown == {"serve", "demo"}
 
 
-@pytest.mark.skipif(os.name != "posix", reason="run_server.cmd is its twin on Windows")
 def test_the_script_serves_the_checkout(tmp_path: Path) -> None:
-    """`./run_server.sh` works from any directory, with nothing but the protocol on stdout."""
-    script = ROOT / "run_server.sh"
-    with Client(tmp_path, command=[str(script)]) as client:
+    """`./run_server.sh` works from any directory, with nothing but the protocol on stdout.
+
+    On Windows `run_server.cmd`, in the words that `aiaml install` has for it.
+    """
+    script = ROOT / f"run_server.{'cmd' if os.name == 'nt' else 'sh'}"
+    command = launch.command_of({**os.environ, "AIAML_LAUNCHER": str(script)}, "", "", "")
+    with Client(tmp_path, command=command) as client:
         assert client.call("think", keywords=["x"]) == []
         assert client.close() == 0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="run_server.cmd is its twin on Windows")
+def test_the_script_runs_nothing_of_the_directory_it_is_started_in(tmp_path: Path) -> None:
+    """Clients start it in a workspace, which may hold modules with the names of ours."""
+    for name in ("aiaml_server", "click", "encodings", "importlib", "json", "pip", "venv"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    done = subprocess.run(
+        [ROOT / "run_server.sh", "--version"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert __version__ in done.stdout, done.stderr
+    assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="run_server.cmd is its twin on Windows")
@@ -384,7 +404,11 @@ def test_the_script_repairs_an_environment_that_no_longer_works(tmp_path: Path) 
     code, said, _ = start()
     assert code == 1
     assert "apt install python3-venv" in said
-    makes = f'[ "$1" = pip ] && exit; for v; do :; done; mkdir -p "$v/bin"; ln -s {sys.executable} "$v/bin/python"'  # noqa: E501
+    program("aiaml-server", f'exec {sys.executable} -m aiaml_server "$@"')
+    makes = (
+        '[ "$1" = pip ] && exit; for v; do :; done; mkdir -p "$v/bin"; '
+        f'ln -s {sys.executable} "$v/bin/python"; ln -s {programs}/aiaml-server "$v/bin/"'
+    )
     program("uv", makes)
     usual = str(tmp_path / ".aiaml")
     assert start() == (0, usual, True)

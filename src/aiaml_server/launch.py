@@ -35,7 +35,8 @@ def command_of(
     """
     if launcher := environ.get("AIAML_LAUNCHER"):
         if launcher.lower().endswith((".cmd", ".bat")):  # Node.js, for one, does not start these
-            return [environ.get("COMSPEC") or find("cmd") or "cmd.exe", "/c", launcher]
+            shell = environ.get("COMSPEC") or find("cmd") or "cmd.exe"
+            return [shell, "/c", "call", launcher]  # `call`: else "C:\\a (b)\\x.cmd" is cut there
         return [launcher]
     path = environ.get("PATH")
     cached = any(re.fullmatch(r"(archive|builds|environments)-v\d+", p) for p in _parts(prefix))

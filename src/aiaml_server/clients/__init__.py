@@ -444,7 +444,8 @@ def _problems(entry: Any, command: Sequence[str], again: str) -> list[tuple[str,
     if not command:
         return [("has no command", again)]
     found = []
-    program = Path(command[2] if command[1:2] == ("/c",) else command[0])
+    batch = [word for word in command[2:4] if word != "call"] if command[1:2] == ("/c",) else []
+    program = Path((batch or command)[0])
     with suppress(RuntimeError):  # ~ without a home
         program = program.expanduser()
     if not program.is_absolute():
