@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -21,7 +21,9 @@ sys.path.insert(0, str(HERE.parent / "tests"))
 
 from playwright.sync_api import Browser, Page  # noqa: E402
 
+from aiaml_server.inbox import Inbox  # noqa: E402
 from aiaml_server.memory import Memory, format  # noqa: A004, E402
+from aiaml_server.uses import Use  # noqa: E402
 from browser import chromium, found_browser  # noqa: E402
 from web_process import Web  # noqa: E402
 
@@ -91,9 +93,27 @@ def sample_store() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="aiaml-samples-") as base:
         files = Path(base, "files")
         files.mkdir()
-        for memory in samples():
+        memories = list(samples())
+        for memory in memories:
             (files / memory.file_name).write_text(format(memory), encoding="utf-8")
+        newest = sorted(memories, key=lambda each: each.timestamp, reverse=True)
+        Inbox(Path(base)).see(newest[2:])
+        log = Path(base, ".index", "uses.jsonl")
+        log.write_bytes(b"".join(use.line() for use in _uses(newest)))
         yield Path(base)
+
+
+def _uses(memories: Sequence[Memory]) -> Iterator[Use]:
+    """Return what agents recalled: some memories, again and again."""
+    draw = random.Random(5)  # noqa: S311
+    for hours in range(200, 0, -3):
+        at = (LAST - timedelta(hours=hours)).isoformat()
+        yield Use(at, "claude", "recall", (), (memories[int(44 * draw.random() ** 2)].id,))
+
+
+def served(base: Path) -> Web:
+    """Serve the samples: in the zone of the browser, and with an inbox."""
+    return Web(base, TZ="UTC", AIAML_INBOX="true")
 
 
 def open_page(browser: Browser, web: Web, scheme: str = "light") -> Page:
@@ -169,6 +189,18 @@ def _many_memories(page: Page) -> Iterator[str]:
     yield "forget"
     page.keyboard.press("Escape")
     page.locator("#search").fill("")
+    page.get_by_text("13 memories, newest first").wait_for()
+    page.get_by_role("button", name="Select all").click()
+    page.get_by_text("All 13 selected").wait_for()
+    page.keyboard.press("d")
+    page.get_by_role("dialog").get_by_text("and 5 more").wait_for()
+    yield "forget-all"
+    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="New to you").click()
+    page.get_by_text("2 memories, newest first").wait_for()
+    yield "new-to-you"
     page.get_by_role("button", name="Forgotten ones").click()
     page.get_by_text("Git knows of no forgotten memory").wait_for()
     yield "forgotten"
@@ -176,7 +208,7 @@ def _many_memories(page: Page) -> Iterator[str]:
 
 def main(directory: Path | None = None) -> None:
     """Write the pictures of the documents; into another directory, those of all views."""
-    with sample_store() as base, Web(base, TZ="UTC") as web, chromium() as browser:
+    with sample_store() as base, served(base) as web, chromium() as browser:
         page = open_page(browser, web)
         for name in views(page, web):
             if directory:

@@ -10,11 +10,13 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from io import BytesIO
 from pathlib import Path
 
 import pytest
 import screenshots
 from playwright.sync_api import Browser, BrowserContext, Page, expect
+from pypdf import PdfReader
 
 from aiaml_server import MemoryBank, Settings
 from aiaml_server.invisible import marked
@@ -417,6 +419,121 @@ def test_several_are_selected_exported_and_forgotten(page: Page, files: Path) ->
     assert len(list(files.glob("*.md"))) == 5
 
 
+def test_a_whole_result_is_exported_forgotten_and_undone(page: Page, files: Path) -> None:
+    """Also what is not on the screen: by one key, after its number and its first ones are shown."""
+    bank = MemoryBank(Settings(files.parent, sync=False))
+    for number in range(60):
+        bank.remember("codex", "marco", ["many"], f"Number {number}")
+    bank.close()
+    expect(page.locator("#count")).to_have_text("50 of 65 memories, newest first")
+    page.get_by_label("Search memories").fill("topic:many ")
+    expect(page.locator("#count")).to_have_text("50 of 60 memories, newest first")
+    page.get_by_role("button", name="Select all").click()
+    expect(page.get_by_role("toolbar")).to_contain_text("All 60 selected")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Export").click()
+    lines = Path(download.value.path()).read_text(encoding="utf-8").splitlines()
+    assert len({json.loads(line)["id"] for line in lines}) == 60
+    page.keyboard.press("d")
+    asked = page.get_by_role("dialog", name="Forget 60 memories?")
+    expect(asked).to_contain_text("Number 59")
+    expect(asked).to_contain_text("and 52 more")
+    asked.get_by_role("button", name="Forget").click()
+    expect(page.locator("#toast")).to_contain_text("60 memories forgotten")
+    expect(page.locator("#count")).to_have_text("No memory is like that")
+    assert len(list(files.glob("*.md"))) == 5
+    page.keyboard.press("u")
+    expect(page.locator("#count")).to_have_text("50 of 60 memories, newest first")
+    assert len(list(files.glob("*.md"))) == 65
+    page.locator("#hits a").first.focus()
+    page.keyboard.press("a")
+    page.get_by_label("Search memories").fill("59")
+    expect(page.get_by_role("toolbar")).to_be_hidden()
+
+
+def test_what_is_new_is_seen_and_marked_as_seen(browser: Browser, tmp_path: Path) -> None:
+    """In the list, by a filter of its own, and one by one or together no more."""
+    shutil.copytree(SAMPLES, tmp_path / "store")
+    with Web(tmp_path / "store", AIAML_INBOX="true") as web:
+        page = browser.new_page()
+        page.goto(web.address)
+        expect(page.locator("#hits .unread")).to_have_count(5)
+        hit(page, "allergic")
+        page.get_by_role("button", name="Seen").click()
+        expect(page.locator("#hits .unread")).to_have_count(4)
+        expect(page.get_by_role("button", name="Seen")).to_have_count(0)
+        page.keyboard.press("f")
+        page.get_by_role("button", name="New to you").click()
+        expect(page.locator("#count")).to_have_text("4 memories, newest first")
+        page.reload()
+        expect(page.locator("#count")).to_have_text("4 memories, newest first")
+        page.locator("#hits a").first.focus()
+        page.keyboard.press("s")
+        expect(page.locator("#count")).to_have_text("3 memories, newest first")
+        page.keyboard.press("a")
+        page.keyboard.press("s")
+        expect(page.locator("#count")).to_have_text("None of these is new to you")
+        page.keyboard.press("Escape")
+        expect(page.locator("#hits a")).to_have_count(5)
+        page.close()
+
+
+def test_a_memory_is_copied_as_it_is_written(
+    context: BrowserContext, page: Page, files: Path
+) -> None:
+    """Its markdown and nothing of the page, by the button and by the key."""
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
+    hit(page, "type hints for backend")
+    content = MemoryBank(Settings(files.parent, sync=False)).find("1b2c3d4e")[0][1].content
+    for by_key in (False, True):
+        page.evaluate("navigator.clipboard.writeText('before')")
+        if by_key:
+            page.keyboard.press("c")
+        else:
+            page.get_by_role("button", name="Copy").click()
+        expect(page.locator("#toast")).to_contain_text("Copied")
+        assert page.evaluate("navigator.clipboard.readText()") == content
+
+
+def test_a_printed_memory_is_its_text_alone(page: Page) -> None:
+    """All of it, over several sheets, dark ink on white also in the dark; no button, no list."""
+    page.emulate_media(color_scheme="dark")
+    page.get_by_role("button", name="New", exact=True).click()
+    page.get_by_label("Topics").fill("quince")
+    page.get_by_label("About", exact=True).last.fill("marco")
+    long = "\n\n".join(f"Paragraph {number} of the quince." for number in range(120))
+    page.get_by_label("What to remember").fill(f"# Quince\n\n{long}")
+    page.keyboard.press("Control+s")
+    expect(page.locator(".rendered")).to_contain_text("Paragraph 119")
+    pages = [each.extract_text() for each in PdfReader(BytesIO(page.pdf())).pages]
+    text = " ".join(" ".join(pages).split())
+    assert len(pages) > 2
+    assert text.startswith("Quince")
+    assert [int(number) for number in re.findall(r"Paragraph (\d+)", text)] == list(range(120))
+    for chrome in ("Forget", "Filters", "allergic", "Search", "Saved", "files/"):
+        assert chrome not in text
+    page.emulate_media(media="print", color_scheme="dark")
+    ink = page.locator(".rendered p").first.evaluate("(each) => getComputedStyle(each).color")
+    ground = page.locator("body").evaluate("(each) => getComputedStyle(each).backgroundColor")
+    assert (ink, ground) == ("rgb(0, 0, 0)", "rgba(0, 0, 0, 0)")
+
+
+def test_a_theme_lasts(context: BrowserContext, page: Page) -> None:
+    """After a reload, in a new tab, and in those that are open."""
+    other = context.new_page()
+    other.goto(page.url)
+    page.bring_to_front()
+    page.keyboard.press("t")
+    page.keyboard.press("t")
+    for tab in (page, other):
+        expect(tab.locator("html")).to_have_attribute("data-theme", "dark")
+    page.reload()
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    third = context.new_page()
+    third.goto(page.url)
+    expect(third.locator("html")).to_have_attribute("data-theme", "dark")
+
+
 # --- what others may have written -----------------------------------------------------------------
 
 HOSTILE = """\
@@ -652,7 +769,7 @@ STRUCTURE = """() => [...document.querySelectorAll("h1, h2, button, label, summa
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_everybody_can_use_every_view(browser: Browser, axe: str, scheme: str) -> None:
     """In both schemes no rule of axe is broken: names, contrast, landmarks, headings."""
-    with screenshots.sample_store() as base, Web(base, TZ="UTC") as web:
+    with screenshots.sample_store() as base, screenshots.served(base) as web:
         page = screenshots.open_page(browser, web, scheme)
         for name in screenshots.views(page, web):
             page.evaluate(f"{axe}; 0")
@@ -663,7 +780,7 @@ def test_everybody_can_use_every_view(browser: Browser, axe: str, scheme: str) -
 def test_the_pictures_in_the_documents_can_be_made(browser: Browser, tmp_path: Path) -> None:
     """By their script, from the real program; what each view offers is as it is written down."""
     lines = []
-    with screenshots.sample_store() as base, Web(base, TZ="UTC") as web:
+    with screenshots.sample_store() as base, screenshots.served(base) as web:
         page = screenshots.open_page(browser, web)
         for name in screenshots.views(page, web):
             picture = page.screenshot(path=tmp_path / f"{name}.png")
@@ -678,7 +795,7 @@ def test_the_pictures_in_the_documents_can_be_made(browser: Browser, tmp_path: P
 
 def test_a_screen_holds_eighteen_memories(browser: Browser) -> None:
     """At 1280 by 800, under their days."""
-    with screenshots.sample_store() as base, Web(base, TZ="UTC") as web:
+    with screenshots.sample_store() as base, screenshots.served(base) as web:
         page = screenshots.open_page(browser, web)
         next(screenshots.views(page, web))
         seen = page.evaluate(

@@ -22,11 +22,13 @@ import pytest
 
 from aiaml_server import MemoryBank, Settings
 from aiaml_server.filters import Filter, words
+from aiaml_server.inbox import Inbox
 from aiaml_server.memory import Memory, parse
 from aiaml_server.moments import instant
 from aiaml_server.store import Store
 from aiaml_server.uses import Uses
 from aiaml_server.web.overview import overview
+from client import NOTE
 from test_web import DOG, PYTHON, SAMPLES
 from web_process import HEADER, SECONDS, Answer, Web, one
 
@@ -220,6 +222,99 @@ def test_a_memory_is_told_with_its_uses(base: Path) -> None:
         (base / ".index" / "uses.jsonl").unlink()
         (base / ".index" / "uses.jsonl").mkdir()
         assert web.get(one(DOG))["uses"] is None
+
+
+def seen_in(base: Path) -> Inbox:
+    """Return an inbox with everything in a base seen."""
+    inbox = Inbox(base)
+    inbox.see(memory for _, memory in Store(base).scan())
+    return inbox
+
+
+def test_what_is_new_is_marked_until_it_was_seen(base: Path) -> None:
+    """With the setting alone; by agents, not by the page; and in the version that was looked at."""
+    seen_in(base)
+    with Web(base) as web:
+        assert not any(each["new"] for each in web.get("/api/memories")["memories"])
+    bank = MemoryBank(Settings(base, sync=False))
+    poisoned = bank.remember("codex", "marco", ["dog"], "Max eats everything").file_name
+    with Web(base, AIAML_INBOX="true") as web:
+        assert web.get("/api/status")["inbox"] is True
+        post(web, "/api/memories", {**NOTE, "content": "A word of my own about a dog"})
+        mine = web.get(one(PYTHON))
+        put(web, PYTHON, mine["text"] + "\nMine")
+        for question in ("", "q=dog", "q=agent:codex"):
+            found = web.get(f"/api/memories?new&{question}")
+            assert [each["file"] for each in found["memories"]] == [poisoned]
+            assert (found["total"], found["memories"][0]["new"]) == (1, True)
+        shown = web.get(one(poisoned))
+        text = bank.store.text(poisoned)
+        bank.edit(poisoned, text, text.replace("everything", "poison"))
+        assert post(web, "/api/seen", {poisoned: shown["version"]}).status == 412
+        assert post(web, "/api/seen", {poisoned: ""}).status == 428
+        now = web.get(one(poisoned))
+        assert now["new"]
+        assert post(web, "/api/seen", {poisoned: now["version"]}).json() == {"seen": 1}
+        assert not web.get(one(poisoned))["new"]
+        assert web.get("/api/memories?new")["total"] == 0
+        other = bank.remember("codex", "marco", ["dog"], "Another").file_name
+        told = web.get("/api/chosen?new")
+        text = bank.store.text(other)
+        bank.edit(other, text, text.replace("Another", "Worse"))
+        version = {"If-Match": told["version"]}
+        assert web.ask("/api/seen?new", "POST", b"", version).status == 412
+        version = {"If-Match": web.get("/api/chosen?new")["version"]}
+        assert web.ask("/api/seen?new", "POST", b"", version).json() == {"seen": 1}
+        third = bank.remember("codex", "marco", ["dog"], "A third")
+        assert web.get("/api/memories?new")["total"] == 1
+        Inbox(base).see([third])
+        assert web.get("/api/memories?new")["total"] == 0
+    bank.close()
+
+
+# --- all that a question means --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("environ", [{}, GIT])
+def test_all_that_a_question_means_goes_and_comes_back(base: Path, environ: dict[str, str]) -> None:
+    """Also what no page showed; after it was told how many, and only these; undone as a whole."""
+    bank = MemoryBank(Settings(base, sync=False))
+    for number in range(70):
+        bank.remember("codex", "marco", ["many"], f"Number {number}")
+    before = {path.name: path.read_bytes() for path in (base / "files").glob("*.md")}
+    with Web(base, **environ) as web:
+        told = web.get("/api/chosen?q=topic:many")
+        assert (told["count"], len(told["titles"]), told["titles"][0]) == (70, 8, "Number 69")
+        assert web.get("/api/chosen?q=topic:many+number")["count"] == 70
+        version = {"If-Match": told["version"]}
+        lines = web.ask("/api/export?q=topic:many", "POST", b"", version).json()["lines"]
+        assert len(lines.splitlines()) == 70
+        for headers in ({}, {"If-Match": "other"}):
+            refused = web.ask("/api/forget?q=topic:many", "POST", b"", headers)
+            assert refused.status == (412 if headers else 428)
+        bank.remember("codex", "marco", ["many"], "One that nobody was told of")
+        assert web.ask("/api/forget?q=topic:many", "POST", b"", version).status == 412
+        other = web.get("/api/chosen?q=topic:many+number")["version"]
+        version = {"If-Match": other}
+        gone = web.ask("/api/forget?q=topic:many+number", "POST", b"", version).json()
+        assert (gone["count"], gone["kept"], gone["problem"]) == (70, bool(environ), "")
+        assert len(list((base / "files").glob("*.md"))) == len(before) - 70 + 1
+        assert post(web, "/api/undo", gone["undo"]).json() == {"restored": 70}
+        assert post(web, "/api/undo", gone["undo"]).status == 410
+        assert post(web, "/api/undo", [1]).status == 400
+    after = {path.name: path.read_bytes() for path in (base / "files").glob("*.md")}
+    assert {name: after.get(name) for name in before} == before
+    bank.close()
+
+
+def test_an_undo_replaces_nothing(base: Path) -> None:
+    """What came back under a name by other ways stays."""
+    with Web(base) as web:
+        gone = post(web, "/api/forget", [DOG, PYTHON]).json()
+        (base / "files" / DOG).write_text(gone["forgotten"][DOG] + "and more\n")
+        assert post(web, "/api/undo", gone["undo"]).json() == {"restored": 1}
+    assert "and more" in (base / "files" / DOG).read_text()
+    assert (base / "files" / PYTHON).exists()
 
 
 # --- told as it happens ---------------------------------------------------------------------------

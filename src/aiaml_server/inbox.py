@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from contextlib import suppress
-from functools import cached_property
 from io import FileIO
 from pathlib import Path
 
@@ -28,12 +27,17 @@ class Inbox:
         self.kept = kept
         self._place = base / ".index"
         self._file = self._place / "inbox"
+        self._known: tuple[os.stat_result, set[bytes]] | None = None
 
-    @cached_property
+    @property
     def _seen(self) -> set[bytes]:
+        """What is noted, read again where it has changed: other processes note as well."""
         with suppress(FileNotFoundError):
             if check_own(self._place, directory=True):
-                return set(read_own(self._file, _MOST).split())
+                status = self._file.lstat()
+                if not self._known or _differs(self._known[0], status):
+                    self._known = status, set(read_own(self._file, _MOST).split())
+                return self._known[1]
         return set()
 
     def is_new(self, memory: Memory) -> bool:
@@ -42,7 +46,15 @@ class Inbox:
         Raises:
             OSError: what was noted cannot be read.
         """
-        return _digest(memory) not in self._seen
+        return not self.has(digest(memory))
+
+    def has(self, known: bytes) -> bool:
+        """Say whether the person has seen the memory of this digest.
+
+        Raises:
+            OSError: what was noted cannot be read.
+        """
+        return known in self._seen
 
     def see(self, memories: Iterable[Memory]) -> int:
         """Note that the person has seen these memories; return how many were new.
@@ -50,17 +62,22 @@ class Inbox:
         Raises:
             OSError: the disk refused.
         """
-        new = {digest for memory in memories if (digest := _digest(memory)) not in self._seen}
+        seen = self._seen
+        new = {each for memory in memories if (each := digest(memory)) not in seen}
         if new:
             own_directory(self._place)
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
             with FileIO(open_own(self._file, flags), "a") as file:
                 file.write(b"\n" + b"\n".join(sorted(new)) + b"\n")  # a torn line ends here
-            self._seen.update(new)
         return len(new)
 
 
-def _digest(memory: Memory) -> bytes:
+def _differs(one: os.stat_result, other: os.stat_result) -> bool:
+    return (one.st_ino, one.st_size) != (other.st_ino, other.st_size)  # it only grows
+
+
+def digest(memory: Memory) -> bytes:
+    """Return by what a memory is known, which all that it says makes."""
     import hashlib  # noqa: PLC0415 (OpenSSL, which only who asks for what is new needs)
 
     text = form.format(memory).encode("utf-8", "surrogatepass")

@@ -194,7 +194,7 @@ VARIABLES = (
         "AIAML_INBOX",
         "false",
         _switch,
-        "true: `aiaml list` tells which memories you have not seen yet",
+        "true: `aiaml list` and the page tell which memories you have not seen yet",
     ),
     LOG_LEVEL,
 )

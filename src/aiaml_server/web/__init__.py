@@ -3,8 +3,9 @@
     service    the socket, uvicorn, and how it ends
     guard      who may ask: this machine, this page, whoever has the token
     pages      the fixed files in static/, and what is answered when something goes wrong
+    choice     which memories a request means
     api        what the page asks for, as JSON
-    library    every memory, for filters and pictures
+    edits      what it changes
 
 What a memory says reaches the page as JSON and enters it as text; only what `safe_html` made enters
 as HTML. Nothing here is imported before the verb is used, and nothing of it by the MCP server.

@@ -20,20 +20,25 @@ from aiaml_server.sync import Status
 
 from .asked import name_in, number, question
 from .changes import MOST_STREAMS, Changes
+from .choice import Choice
 from .overview import overview
 from .pages import Json
 from .past import Past
-from .shown import excerpt, head, whole
+from .shown import excerpt, head, title, version_of, whole
 
 PAGE = 50  # memories
+TITLES = 8  # of what is chosen as a whole
 _PATIENCE_SECONDS = 2.0  # for another process that synchronises
 
 
 class Api:
     """The page's questions, answered from one bank."""
 
-    def __init__(self, bank: MemoryBank, settings: Settings, changes: Changes) -> None:
+    def __init__(
+        self, bank: MemoryBank, settings: Settings, changes: Changes, choice: Choice
+    ) -> None:
         self._bank = bank
+        self._choice = choice
         self._settings = settings
         self._changes = changes
         self._past = Past(bank.store)
@@ -44,6 +49,7 @@ class Api:
             Route("/api/memories", self._memories, methods=["GET"]),
             Route("/api/memories/{name}", self._memory, methods=["GET"]),
             Route("/api/memories/{name}/history", self._versions, methods=["GET"]),
+            Route("/api/chosen", self._chosen, methods=["GET"]),
             Route("/api/overview", self._overview, methods=["GET"]),
             Route("/api/lately", self._lately, methods=["GET"]),
             Route("/api/forgotten", self._forgotten, methods=["GET"]),
@@ -55,17 +61,13 @@ class Api:
 
     def _memories(self, request: Request) -> Response:
         """Answer `think` when there are words; otherwise the newest; by the page."""
-        (wanted, keywords), first = question(request), number(request, "from")
-        if keywords:
-            found = self._bank.search(keywords, wanted, first, first + PAGE)
-            total, some = found.total, [self._found(hit.file_name, hit) for hit in found.hits]
-        else:
-            names = self._bank.index.newest(wanted)
-            total, some = len(names), [self._found(name) for name in names[first : first + PAGE]]
+        first = number(request, "from")
+        total, some = self._choice.part(request, first, first + PAGE)
+        told = [self._found(name, hit) for name, hit in some]
         following = first + PAGE
         return Json(
             {
-                "memories": [each for each in some if each],
+                "memories": [each for each in told if each],
                 "total": total,
                 "next": following if following < total else None,
             }
@@ -74,17 +76,31 @@ class Api:
     def _found(self, name: str, hit: Hit | None = None) -> dict[str, Any] | None:
         """Return what a list shows of a memory; None when it went away in this moment."""
         with suppress(FileNotFoundError, MalformedFile):
-            memory = self._bank.store.read(name)
+            text = self._bank.store.text(name)
+            memory = parse(text)
             keywords = hit.matching_keywords if hit else ()
             return {
                 **head(name, memory),
+                **self._known(name, memory),
+                "version": version_of(text),
                 "excerpt": excerpt(memory.content, keywords),
                 "score": hit.relevance_score if hit else None,
                 "keywords": list(keywords),
                 "why": [asdict(each) for each in explained(memory, keywords)],
-                "uses": self._uses_of(memory),
             }
         return None
+
+    def _chosen(self, request: Request) -> Response:
+        """Tell of all that a question means: how many, the first titles, and a version."""
+        names = self._choice.names(request)
+        titles = [title(memory.content) for _, memory in self._bank.read(names[:TITLES])]
+        version = self._choice.version(request, names)
+        return Json({"count": len(names), "titles": titles, "version": version})
+
+    def _known(self, name: str, memory: Memory) -> dict[str, Any]:
+        """Return what is noted of a memory beside it: its uses, and whether the person saw it."""
+        new = self._bank.inbox.kept and self._choice.is_new(name)
+        return {"uses": self._uses_of(memory), "new": new}
 
     def _uses_of(self, memory: Memory) -> dict[str, Any] | None:
         """Return what agents did with a memory; None where nothing is noted of any."""
@@ -102,7 +118,7 @@ class Api:
     def _memory(self, request: Request) -> Response:
         name = name_in(request)
         text = self._bank.store.text(name)
-        return Json({**whole(name, text), "uses": self._uses_of(parse(text))})
+        return Json({**whole(name, text), **self._known(name, parse(text))})
 
     # --- what was, and what happens -----------------------------------------------------------
 
@@ -123,7 +139,8 @@ class Api:
         status = Status.read(base)
         held_back = {path: why.sentence for path, why in status.kept_out.items()}
         told = {**asdict(status), "held_back": held_back}
-        return Json({"sync": self._settings.sync, "base": str(base), **told})
+        kept = {"sync": self._settings.sync, "inbox": self._settings.inbox}
+        return Json({**kept, "base": str(base), **told})
 
     async def _events(self, _: Request) -> Response:
         if self._changes.streams >= MOST_STREAMS:

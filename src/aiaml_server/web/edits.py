@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from aiaml_server.bank import MemoryBank
-from aiaml_server.errors import InvalidInput, MalformedFile
+from aiaml_server.errors import ChangedMeanwhile, InvalidInput, MalformedFile, StoreError
 from aiaml_server.exchange.jsonl import line_of
-from aiaml_server.memory import must_be, parse
+from aiaml_server.memory import Memory, must_be, parse
 from aiaml_server.rendering.html import safe_html
 from aiaml_server.store import MAX_FILE
 
 from .asked import MAX_BODY, body, current, json_in, name_in, name_of
+from .choice import Choice
 from .pages import Json
 from .past import Past
 from .shown import whole
 from .writing import Words, with_line_ends, with_words
+
+_UNDONE = 4  # that can be undone, each as a whole
 
 Work = Callable[[Request, str], Response]
 
@@ -29,8 +35,10 @@ Work = Callable[[Request, str], Response]
 class Edits:
     """The page's changes, made in one bank."""
 
-    def __init__(self, bank: MemoryBank) -> None:
+    def __init__(self, bank: MemoryBank, choice: Choice) -> None:
         self._bank = bank
+        self._choice = choice
+        self._undone: dict[str, dict[str, str]] = {}  # what each of the last ones deleted
         self._past = Past(bank.store)
 
     def routes(self) -> list[Route]:
@@ -42,14 +50,22 @@ class Edits:
             Route(one, self._forget, methods=["DELETE"]),
             _route("/api/forget", "POST", self._forget_all, MAX_BODY),
             _route("/api/restore", "POST", self._restore, MAX_BODY),
-            _route("/api/export", "POST", self._export),
+            _route("/api/undo", "POST", self._undo),
+            _route("/api/seen", "POST", self._see, MAX_BODY),
+            _route("/api/export", "POST", self._export, MAX_BODY),
             _route("/api/preview", "POST", self._preview),
         ]
 
     def _store(self, _: Request, text: str) -> Response:
         memory = self._bank.remember(**_words(json_in(text, dict))._asdict())
+        self._own(memory)
         secret = self._bank.secret_in(memory)
         return Json({**whole(*self._stored(memory.id)), "secret": secret}, 201)
+
+    def _own(self, memory: Memory) -> None:
+        """Take what the person wrote for seen."""
+        if self._bank.inbox.kept:
+            self._bank.inbox.see([memory])
 
     def _stored(self, memory_id: str) -> tuple[str, str]:
         ((name, _), *_) = self._bank.find(memory_id)
@@ -64,7 +80,7 @@ class Edits:
         else:
             after = with_line_ends(before, text)
         if after != before:
-            self._bank.edit(name, before, after)
+            self._own(self._bank.edit(name, before, after))
         return Json(whole(name, after))
 
     def _forget(self, request: Request) -> Response:
@@ -74,12 +90,58 @@ class Edits:
         kept = self._bank.forget({name: text})
         return Json({"forgotten": name, "kept": name in (kept or ())})
 
-    def _forget_all(self, _: Request, text: str) -> Response:
-        """Delete the files that a list names; return what they held."""
-        names = [name_of(each) for each in json_in(text, list)]
-        texts = {name: self._bank.store.text(name) for name in names}
-        kept = self._bank.forget(texts)
-        return Json({"forgotten": texts, "kept": kept is not None and kept >= set(texts)})
+    def _forget_all(self, request: Request, text: str) -> Response:
+        """Delete the files that are listed, or meant; what they held is kept for an undo."""
+        names = self._choice.said(request, text)
+        if text:
+            texts = {name: self._bank.store.text(name) for name in names}
+        else:
+            texts = {name: each for name in names if (each := self._present(name)) is not None}
+        problem = ""
+        kept: set[str] | None = None
+        try:
+            kept = self._bank.forget(texts)
+        except (ChangedMeanwhile, StoreError) as error:
+            if all(map(self._bank.store.stamp, texts)):
+                raise
+            problem = str(error)  # and what is gone by then can be undone
+        gone = {name: each for name, each in texts.items() if not self._bank.store.stamp(name)}
+        undo = secrets.token_urlsafe(8)
+        self._undone = dict([*self._undone.items(), (undo, gone)][-_UNDONE:])
+        return Json(
+            {
+                "count": len(gone),
+                "forgotten": gone if text else None,  # all of a filter's would be too much
+                "kept": kept is not None and kept >= set(gone),
+                "undo": undo,
+                "problem": problem,
+            }
+        )
+
+    def _undo(self, _: Request, text: str) -> Response:
+        """Bring back all that was forgotten together; what stands there by now is not replaced."""
+        undo = json_in(text, str)
+        if undo not in self._undone:
+            raise HTTPException(410, "that was too long ago; `aiaml restore` brings back more")
+        back = 0
+        for name, before in self._undone[undo].items():
+            with suppress(ChangedMeanwhile):
+                self._bank.restore(name, None, before)
+                back += 1
+        del self._undone[undo]
+        return Json({"restored": back})
+
+    def _see(self, request: Request, text: str) -> Response:
+        """Note that the person has seen memories in the versions that were shown; or all meant."""
+        if text:
+            shown = json_in(text, dict)
+            pairs = [(name_of(name), version) for name, version in shown.items()]
+            texts = [current(self._bank.store, name, version) for name, version in pairs]
+            memories = [parse(each) for each in texts]
+        else:
+            names = self._choice.said(request, text)
+            memories = [memory for _, memory in self._bank.read(names)]
+        return Json({"seen": self._bank.inbox.see(memories)})
 
     def _restore(self, _: Request, text: str) -> Response:
         """Give files texts that they once had: those that are gone, or an earlier version."""
@@ -106,10 +168,10 @@ class Edits:
         except FileNotFoundError:
             return None
 
-    def _export(self, _: Request, text: str) -> Response:
+    def _export(self, request: Request, text: str) -> Response:
         """Return memories as lines of JSON, as `aiaml export` writes them."""
-        names = [name_of(each) for each in json_in(text, list)]
-        return Json({"lines": "".join(line_of(self._bank.store.read(name)) for name in names)})
+        names = self._choice.said(request, text)
+        return Json({"lines": "".join(line_of(each) for _, each in self._bank.read(names))})
 
     def _preview(self, _: Request, text: str) -> Response:
         return Json({"html": safe_html(text)})

@@ -22,6 +22,7 @@ from aiaml_server.terminal import DONE, REFUSED, Ended, note, out
 from . import pages
 from .api import Api
 from .changes import Changes
+from .choice import Choice
 from .edits import Edits
 from .guard import Guard
 
@@ -57,7 +58,9 @@ def _end_in_order() -> None:
 
 def _page(bank: MemoryBank, settings: Settings, changes: Changes, port: int, token: str) -> Guard:
     public = pages.routes()
-    private = [*Api(bank, settings, changes).routes(), *Edits(bank).routes()]
+    choice = Choice(bank)
+    api, edits = Api(bank, settings, changes, choice), Edits(bank, choice)
+    private = [*api.routes(), *edits.routes()]
     app = Starlette(routes=[*public, *private], exception_handlers=pages.PROBLEMS)
     app.router.redirect_slashes = False
     return Guard(app, port, token, {route.path for route in public})

@@ -71,9 +71,16 @@ export const versions = (file, signal) => ask("GET", `${one(file)}/history`, { s
 export const edit = (file, version, text) => ask("PUT", one(file), { version, text });
 export const editWords = (file, version, json) => ask("PUT", one(file), { version, json });
 export const store = (json) => ask("POST", "/api/memories", { json });
-export const forget = (files) => ask("POST", "/api/forget", { json: files });
+
+// What is done to several: to `files`, or to all that `words` mean, in the `version` that was told of.
+const several = (path, { files, words = "", version }) => ask("POST", `${path}?${words}`, { json: files, version });
+
+export const chosen = (words) => ask("GET", `/api/chosen?${words}`);
+export const forget = (some) => several("/api/forget", some);
+export const exported = (some) => several("/api/export", some);
+export const see = (some) => several("/api/seen", some);
+export const undo = (key) => ask("POST", "/api/undo", { json: key });
 export const restore = (texts) => ask("POST", "/api/restore", { json: texts });
-export const exported = (files) => ask("POST", "/api/export", { json: files });
 export const preview = (text, signal) => ask("POST", "/api/preview", { text, signal });
 
 // Call `told(memories, status)` with two numbers, now and whenever one has changed, until aborted.

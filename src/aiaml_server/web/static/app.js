@@ -15,8 +15,11 @@ const TYPING = 90; // milliseconds without a key before a search is asked
 const AGAIN = 20_000; // milliseconds before a broken connection is tried again
 const CALM = 300; // milliseconds in which what happens is shown as one
 
-const state = { words: "", chips: [], open: "", forgotten: false };
+const THEME = "aiaml-theme";
+
+const state = { words: "", chips: [], open: "", forgotten: false, unread: false };
 let rows = []; // what is listed
+let inAll = 0; // how many there are, also of those that are not listed
 let following = null; // where the next page of the list begins
 let counts = null; // the overview
 let lately = [];
@@ -31,7 +34,7 @@ const question = () => [...state.chips, state.words.trim()].filter(Boolean).join
 function fromAddress() {
   const words = new URLSearchParams(location.hash.slice(1));
   const { chips, rest } = divided(words.get("q") ?? "");
-  Object.assign(state, { chips, words: rest, open: words.get("open") ?? "", forgotten: words.has("forgotten") });
+  Object.assign(state, { chips, words: rest, open: words.get("open") ?? "", forgotten: words.has("forgotten"), unread: words.has("new") });
 }
 
 function address(open) {
@@ -39,6 +42,7 @@ function address(open) {
   if (question()) words.set("q", question());
   if (open) words.set("open", open);
   if (state.forgotten) words.set("forgotten", "");
+  if (state.unread) words.set("new", "");
   return `#${words}`;
 }
 
@@ -57,11 +61,13 @@ async function listed({ fresh = false } = {}) {
   }, asking);
 }
 
-const page = (from, signal) => api.memories(new URLSearchParams({ q: question(), from }), signal);
+const asked = (more = {}) => new URLSearchParams({ q: question(), ...(state.unread ? { new: "" } : {}), ...more });
+const page = (from, signal) => api.memories(asked({ from }), signal);
 
 function show(memories, { next, total }, fresh = false) {
   const keep = document.activeElement?.closest?.("#hits a")?.dataset.file;
   rows = memories;
+  inAll = total;
   following = next;
   list.fill(rows, { byDay: !state.words.trim(), fresh, address, total: inWords(rows.length, total), more: next != null });
   list.mark(state.open, address);
@@ -80,6 +86,7 @@ async function more() {
 function inWords(shown, total) {
   const order = state.words.trim() ? "best first" : "newest first";
   if (total) return total > shown ? `${shown.toLocaleString()} of ${plural(total, "memory")}, ${order}` : `${plural(total, "memory")}${state.words.trim() ? " found" : ""}, ${order}`;
+  if (state.unread) return "None of these is new to you";
   if (state.words.trim()) return "No memory holds any of these words";
   return state.chips.length ? "No memory is like that" : "No memories yet";
 }
@@ -89,7 +96,7 @@ async function listForgotten() {
     const gone = await api.forgotten(signal);
     rows = gone.map((each) => ({ ...each, timestamp: each.time ?? "", agent: each.agent ?? "", user: "", topics: [], excerpt: each.file }));
     following = null;
-    list.fill(rows, { byDay: true, address, total: gone.length ? `${plural(gone.length, "forgotten memory")}` : "Git knows of no forgotten memory", more: false });
+    list.fill(rows, { byDay: true, address, total: gone.length ? `${plural(gone.length, "forgotten memory")}` : "Git knows of no forgotten memory", more: false, choice: false });
   }, asking);
 }
 
@@ -120,7 +127,12 @@ function choices() {
   fill(byId("topic"), counts.topics, "");
   byId("since").value = dated(valueOf(state.chips, "since"));
   byId("until").value = shifted(dated(valueOf(state.chips, "until")), -1);
+  pressed();
+}
+
+function pressed() {
   byId("forgotten").setAttribute("aria-pressed", String(state.forgotten));
+  byId("unread").setAttribute("aria-pressed", String(state.unread));
 }
 
 function chips() {
@@ -157,10 +169,20 @@ function time(since, until) {
 function filter(changed) {
   state.chips = changed;
   state.forgotten = false;
+  list.askedAnew();
   history.pushState(null, "", address(state.open));
   chips();
   listed();
   count();
+}
+
+// List only what is forgotten, or new to the person; or all again.
+async function only(changed) {
+  Object.assign(state, changed);
+  list.clear();
+  pressed();
+  await go("");
+  listed();
 }
 
 // --- the pane -------------------------------------------------------------------------------------
@@ -260,7 +282,9 @@ async function again() {
 
 async function sync() {
   try {
-    showSync(await api.status());
+    const status = await api.status();
+    showSync(status);
+    byId("unread").hidden = byId("see").hidden = !status.inbox;
   } catch (error) {
     fail(error);
   }
@@ -332,6 +356,8 @@ const KEYS = [
   ["d", "forget it, or what is selected", () => forget()],
   ["u", "undo", undoLast],
   ["x", "select, or not", () => { const file = here()?.dataset.file; if (file) list.toggle(file); }],
+  ["a", "select all that is found", () => state.forgotten || list.selectAll(inAll)],
+  ["s", "seen: no longer new to you", () => see()],
   ["f", "filters", () => filters()],
   ["t", "theme: light, dark, as the system", () => theme()],
   ["p", "print what is open", () => print()],
@@ -356,24 +382,53 @@ function step(by) {
 
 function back() {
   if (document.querySelector(".editor")) return editor.leave();
-  if (list.selected.size) return list.clear();
+  if (list.selection().count) return list.clear();
   if (state.open) return close();
   byId("search").value = "";
   state.chips = [];
-  state.forgotten = false;
+  state.forgotten = state.unread = false;
   chips();
   search();
   count();
 }
 
-function forget() {
+// What a key or a button is about: all that is found, what is selected, or what is open or has the focus.
+async function some() {
+  if (list.selection().whole) {
+    const words = asked();
+    return { words, ...await api.chosen(words) };
+  }
   const open = reader.current();
-  const focused = document.activeElement?.closest?.("#hits a")?.dataset.file;
-  const files = list.selected.size ? [...list.selected] : [open?.file ?? focused].filter(Boolean);
-  if (files.length && !state.forgotten) reader.forget(files, rows.filter(({ file }) => files.includes(file)).map(({ title }) => title));
+  const one = open?.file ?? document.activeElement?.closest?.("#hits a")?.dataset.file;
+  const files = list.selected.size ? [...list.selected] : [one].filter(Boolean);
+  const known = [...rows, ...(open ? [open] : [])];
+  const its = files.map((file) => known.find((each) => each.file === file));
+  return { files, count: files.length, titles: its.map(({ title }) => title), versions: Object.fromEntries(its.map(({ file, version }) => [file, version])) };
 }
 
-function pressed(event) {
+async function forget() {
+  if (state.forgotten) return;
+  if (!list.selection().count && reader.current()) return reader.forgetOpen();
+  await guarded(async () => {
+    const { versions, ...those } = await some();
+    if (those.count) await reader.forget(those);
+  }, new AbortController());
+}
+
+async function see() {
+  if (state.forgotten || byId("unread").hidden) return;
+  await guarded(async () => {
+    const { versions, words, version, count } = await some();
+    if (count) await reader.see(words ? { words, version } : { files: versions });
+    list.clear();
+  }, new AbortController());
+}
+
+async function exported() {
+  await guarded(async () => download("memories.jsonl", (await api.exported(await some())).lines), new AbortController());
+}
+
+function typedKey(event) {
   if (document.querySelector("dialog[open]") || document.body.className === "closed") return;
   if ((event.ctrlKey || event.metaKey) && event.key === "s" && document.querySelector(".editor")) {
     event.preventDefault();
@@ -398,8 +453,12 @@ function filters(open = byId("filters").hidden) {
 
 function theme() {
   const next = { "": "light", light: "dark", dark: "" }[document.documentElement.dataset.theme ?? ""];
-  document.documentElement.dataset.theme = next;
-  sessionStorage.setItem("aiaml-theme", next);
+  localStorage.setItem(THEME, next);
+  showTheme();
+}
+
+function showTheme() {
+  document.documentElement.dataset.theme = localStorage.getItem(THEME) ?? "";
 }
 
 // --- start ----------------------------------------------------------------------------------------
@@ -416,6 +475,7 @@ function search() {
     return filter([...state.chips, ...found.chips]);
   }
   state.words = field.value;
+  list.askedAnew();
   history.replaceState(null, "", address(state.open));
   listed();
   if (!document.querySelector(".list").offsetParent) uncover();
@@ -448,18 +508,11 @@ async function moved() {
   await shown();
 }
 
-async function exported() {
-  try {
-    download("memories.jsonl", (await api.exported([...list.selected])).lines);
-  } catch (error) {
-    fail(error);
-  }
-}
-
 function furnish() {
   byId("keys-list").replaceChildren(...KEYS.map(([key, words]) => h("div", {}, h("dt", {}, key.split(" ").map((each) => h("kbd", {}, each))), h("dd", {}, words))));
   byId("selection").replaceChildren(h("span", {}),
     h("button", { type: "button", onclick: exported }, "Export"),
+    h("button", { type: "button", id: "see", hidden: true, onclick: see }, "Seen"),
     h("button", { type: "button", class: "danger", onclick: () => forget() }, "Forget…"),
     h("button", { type: "button", onclick: list.clear }, "Clear"));
 }
@@ -487,12 +540,13 @@ function listenTo() {
   reader.start({
     changed, close, fail, topic,
     saved: (memory) => { toast("Saved"); state.open = memory.file; history.replaceState(null, "", address(state.open)); reader.read(memory); byId("pane").focus({ preventScroll: true }); listed({ fresh: true }); count(); },
-    forgotten: (files) => { list.clear(); if (files.includes(state.open)) { reader.closed(); go("", { replace: true }); } listed({ fresh: true }); count(); remembered(); },
+    forgotten: (files) => { list.clear(); if (!files || files.includes(state.open)) { reader.closed(); go("", { replace: true }); } listed({ fresh: true }); count(); remembered(); },
   });
   byId("search").addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(search, TYPING); });
   byId("search").addEventListener("keydown", (event) => { if (event.key === "Enter") entered(); });
   byId("hits").addEventListener("click", clicked);
   byId("more").addEventListener("click", more);
+  byId("all").addEventListener("click", () => list.selectAll(inAll));
   byId("home").addEventListener("click", () => go(""));
   byId("new").addEventListener("click", create);
   byId("theme").addEventListener("click", theme);
@@ -502,7 +556,8 @@ function listenTo() {
   byId("topic").addEventListener("change", (event) => event.target.value && topic(event.target.value));
   byId("since").addEventListener("change", (event) => filter(withField(state.chips, "since", event.target.value)));
   byId("until").addEventListener("change", (event) => filter(withField(state.chips, "until", event.target.value && shifted(event.target.value, 1))));
-  byId("forgotten").addEventListener("click", async () => { state.forgotten = !state.forgotten; await go(""); listed(); choices(); });
+  byId("forgotten").addEventListener("click", () => only({ forgotten: !state.forgotten, unread: false }));
+  byId("unread").addEventListener("click", () => only({ unread: !state.unread, forgotten: false }));
   byId("filters-toggle").addEventListener("click", () => filters());
   byId("overview-toggle").addEventListener("click", async () => {
     const there = Boolean(document.body.classList.contains("open") && !state.open);
@@ -512,9 +567,10 @@ function listenTo() {
   });
   byId("keys-open").addEventListener("click", () => byId("keys").showModal());
   byId("sync").addEventListener("click", () => { sync(); byId("sync-dialog").showModal(); });
-  document.addEventListener("keydown", pressed);
+  document.addEventListener("keydown", typedKey);
   document.addEventListener("visibilitychange", looked);
   addEventListener("popstate", moved);
+  addEventListener("storage", showTheme); // chosen in another tab
   addEventListener("beforeunload", (event) => { if (editor.dirty()) event.preventDefault(); });
   let width = innerWidth;
   addEventListener("resize", () => {
@@ -523,7 +579,7 @@ function listenTo() {
   });
 }
 
-document.documentElement.dataset.theme = sessionStorage.getItem("aiaml-theme") ?? "";
+showTheme();
 furnish();
 listenTo();
 if (await api.hasToken()) {

@@ -3,11 +3,12 @@
 import { ago, byId, day, exact, h, marked, usesOf } from "./elements.js";
 
 export const selected = new Set(); // files
+let all = 0; // how many are meant, where all are selected, also those that are not listed
 let last = ""; // the file that was selected last
 let known = new Set(); // files of the rows that were there
 
 // Show memories; with `fresh`, those that were not there before stand out.
-export function fill(memories, { byDay, fresh = false, address, total, more }) {
+export function fill(memories, { byDay, fresh = false, address, total, more, choice = true }) {
   const groups = [];
   for (const each of memories) {
     const name = byDay ? day(each.timestamp) : "";
@@ -19,15 +20,16 @@ export function fill(memories, { byDay, fresh = false, address, total, more }) {
   known = new Set(memories.map(({ file }) => file));
   for (const file of selected) if (!known.has(file)) selected.delete(file);
   byId("count").textContent = total;
+  byId("all").hidden = !memories.length || !choice;
   byId("more").hidden = !more;
   tick();
 }
 
 function row(memory, address, fresh) {
-  const { file, timestamp, agent, user, topics, title, excerpt, score, keywords = [], why, uses } = memory;
+  const { file, timestamp, agent, user, topics, title, excerpt, score, keywords = [], why, uses, new: unread } = memory;
   return h("li", {}, h("a", { href: address, "data-file": file, class: fresh ? "fresh" : "" },
     h("span", { class: "line" },
-      h("span", { class: "title" }, marked(title || "(empty)", keywords)),
+      h("span", { class: "title" }, unread ? h("span", { class: "unread" }, "New ") : null, marked(title || "(empty)", keywords)),
       score ? h("span", { class: "score", title: reason(score, why) }, String(score)) : null,
       h("time", { title: exact(timestamp) }, ago(timestamp))),
     h("span", { class: "line second" },
@@ -57,7 +59,22 @@ export function mark(open, address) {
 
 // --- selected -------------------------------------------------------------------------------------
 
+// How many are selected; with `whole`, all that the question means.
+export const selection = () => ({ count: all || selected.size, whole: all > 0 });
+
+export function selectAll(number) {
+  all = number;
+  selected.clear();
+  tick();
+}
+
+// Another question: what the last one meant is selected no more.
+export function askedAnew() {
+  if (all) clear();
+}
+
 export function toggle(file) {
+  all = 0;
   if (!selected.delete(file)) selected.add(file);
   last = file;
   tick();
@@ -65,6 +82,7 @@ export function toggle(file) {
 
 // Select all from the last one to this.
 export function extend(file) {
+  all = 0;
   const files = links().map((each) => each.dataset.file);
   const [from, to] = [Math.max(files.indexOf(last), 0), files.indexOf(file)].sort((a, b) => a - b);
   for (const each of files.slice(from, to + 1)) selected.add(each);
@@ -73,13 +91,14 @@ export function extend(file) {
 }
 
 export function clear() {
+  all = 0;
   selected.clear();
   tick();
 }
 
 function tick() {
-  for (const each of links()) each.classList.toggle("selected", selected.has(each.dataset.file));
-  byId("selection").hidden = !selected.size;
+  for (const each of links()) each.classList.toggle("selected", all > 0 || selected.has(each.dataset.file));
+  byId("selection").hidden = !selection().count;
   const words = byId("selection").querySelector("span");
-  if (words) words.textContent = `${selected.size.toLocaleString()} selected`;
+  if (words) words.textContent = all ? `All ${all.toLocaleString()} selected` : `${selected.size.toLocaleString()} selected`;
 }

@@ -7,6 +7,7 @@ import { ago, byId, exact, h, plural, rendered, usesOf } from "./elements.js";
 import { standing } from "./sync.js";
 
 const MOST_TITLES = 8; // that are shown before several are forgotten
+const SLOW = 100; // memories that are not forgotten at once
 
 let open = null; // the memory that is shown, as the server gave it
 let view = "read"; // or "file", "history"
@@ -27,11 +28,12 @@ export function read(memory) {
     h("div", { class: "tools" },
       h("button", { type: "button", class: "back", onclick: () => calls.close() }, "Close"),
       h("span", { class: "gap" }),
+      memory.new ? h("button", { type: "button", class: "set", onclick: () => see({ files: { [memory.file]: memory.version } }) }, "Seen") : null,
       tab("file", "File"), tab("history", "History"),
       h("button", { type: "button", onclick: copy }, "Copy"),
       h("button", { type: "button", class: "roomy", onclick: () => print() }, "Print"),
       h("button", { type: "button", onclick: () => editor.edit(open) }, "Edit"),
-      h("button", { type: "button", class: "danger", onclick: () => forget([open.file]) }, "Forget…")),
+      h("button", { type: "button", class: "danger", onclick: () => forgetOpen() }, "Forget…")),
     h("h1", {}, memory.title || "(empty)"),
     h("p", { class: "by" }, h("time", { title: exact(memory.timestamp) }, ago(memory.timestamp)),
       " · ", memory.agent || "(nobody)", " about ", memory.user || "(nobody)",
@@ -122,24 +124,46 @@ export async function bringBack(texts) {
   }
 }
 
-// --- forget ---------------------------------------------------------------------------------------
+// --- what is done to several ------------------------------------------------------------------------
 
-// Ask, and forget memories, which are shown by their titles.
-export async function forget(files, titles = []) {
-  const whole = files.length === 1 && open?.file === files[0];
-  const what = whole ? [shortened(open.content)] : titles.slice(0, MOST_TITLES);
-  const sure = await confirm(files.length === 1 ? "Forget this memory?" : `Forget ${plural(files.length, "memory")}?`, [
-    h("blockquote", {}, what.map((each) => h("p", {}, each)), titles.length > MOST_TITLES ? h("p", {}, `… and ${titles.length - MOST_TITLES} more`) : null),
-    h("p", {}, "No agent finds it any more, on none of your machines."),
+export const forgetOpen = () => forget({ files: [open.file], titles: [shortened(open.content)], count: 1 });
+
+// Ask, and forget memories, of which the first are shown by their titles.
+export async function forget({ count, titles, ...some }) {
+  const shown = titles.slice(0, MOST_TITLES);
+  const sure = await confirm(count === 1 ? "Forget this memory?" : `Forget ${plural(count, "memory")}?`, [
+    h("blockquote", {}, shown.map((each) => h("p", {}, each || "(empty)")), count > shown.length ? h("p", {}, `… and ${(count - shown.length).toLocaleString()} more`) : null),
+    h("p", {}, `No agent finds ${count === 1 ? "it" : "them"} any more, on none of your machines.`),
     h("p", {}, standing?.sync
       ? "Git's history, here and in your remote, still has it, and whoever has the repository can read it."
       : "Sync is off: what git does not have from before is gone for good once this page is closed."),
   ], "Forget");
   if (!sure) return;
   try {
-    const { forgotten } = await api.forget(files);
-    toast(files.length === 1 ? "Forgotten" : `${plural(files.length, "memory")} forgotten`, () => bringBack(forgotten));
-    calls.forgotten(files);
+    if (count > SLOW) toast("Forgetting…");
+    const { count: gone, undo, problem } = await api.forget(some);
+    toast(problem || (count === 1 ? "Forgotten" : `${plural(gone, "memory")} forgotten`), () => takeBack(undo));
+    calls.forgotten(some.files);
+  } catch (error) {
+    calls.fail(error);
+  }
+}
+
+async function takeBack(undo) {
+  try {
+    const { restored } = await api.undo(undo);
+    toast(restored === 1 ? "Brought back" : `${plural(restored, "memory")} brought back`);
+    calls.changed();
+  } catch (error) {
+    calls.fail(error);
+  }
+}
+
+// Note that the person has seen memories.
+export async function see(some) {
+  try {
+    toast(`${plural((await api.see(some)).seen, "memory")} marked as seen`);
+    calls.changed();
   } catch (error) {
     calls.fail(error);
   }
