@@ -194,9 +194,11 @@ def test_what_stands_nearly_everywhere_is_counted_in_the_texts(
 ) -> None:
     """Once, not word by word, and only few of them are then scored one by one."""
     monkeypatch.setattr(tuning, "WIDE", 200)
+    monkeypatch.setattr(tuning, "WIDE_PHRASE", 200)
     monkeypatch.setattr(tuning, "SCANNED", 300)
     for number in range(900):
         some = "of the " * (number % 40 == 0) + "of them, the proof of a word " * (number % 7)
+        some += "c++ " * (number % 3 == 0)
         memory = replace(NOTE, id=f"{number:08x}", content=f"{some}the end of e{number}e")
         write(tmp_path, f"{number}.md", format(memory))
     tested, scored, summed = Index(Store(tmp_path)), [0], [0]
@@ -213,8 +215,21 @@ def test_what_stands_nearly_everywhere_is_counted_in_the_texts(
         summed[0] += len(terms)
         return find(self, terms)
 
+    encoded, passes = Database.encoded, [0]
+
+    def passed(self: Database) -> Iterator[tuple[int, bytes]]:
+        passes[0] += 1
+        return encoded(self)
+
     monkeypatch.setattr(Database, "texts", counted)
+    monkeypatch.setattr(Database, "encoded", passed)
     monkeypatch.setattr(Postings, "find", found)
+    monkeypatch.setattr(tuning, "FIRST", 301)
+    for asked, most in ((["e"], 1), (["of the"], 1), (["e the"], 1), (["c++"], 0)):
+        passes[0] = 0
+        assert tested.think(asked) == scan(tmp_path, asked)
+        assert passes[0] == most, asked
+    monkeypatch.setattr(tuning, "FIRST", 100)
     for asked in (["e"], ["of the"], ["e", "the", "of the", "of e"], ["e", "f", "."]):
         scored[0] = summed[0] = 0
         assert tested.think(asked) == scan(tmp_path, asked)

@@ -76,10 +76,10 @@ _TEXT_SUM = """
 , text_sum, CAST(topics || char(0) || user || char(0) || agent || char(0) || content AS BLOB)
 """
 _ENCODED = """
-SELECT id, CAST(topics || char(0) || user || char(0) || agent AS BLOB),
-    length(CAST(topics AS BLOB)), CAST(content AS BLOB), text_sum
-FROM texts
+SELECT id, CAST(topics || char(0) || topics || char(0) || user || char(0) || agent || char(0)
+    || content AS BLOB){} FROM texts
 """
+_ENCODED_SUM = ", length(CAST(topics AS BLOB)) + 1, text_sum"
 _TEXT_SUMS = "SELECT text_sum FROM texts WHERE id IN ({})"
 _SUMS = f", age_sum, sum{_TEXT_SUM}"
 _RECORDED = """
@@ -109,11 +109,6 @@ class Known(NamedTuple):
     id: int
     name: str
     stamp: Stamp
-
-
-Encoded: TypeAlias = tuple[int, bytes, int, bytes]
-"""A memory's number, its topics, user and agent as UTF-8 with zeros between them, how many bytes of
-these the topics are, and its content."""
 
 
 Facts: TypeAlias = "tuple[str | None, str | None, int, str | None]"
@@ -217,6 +212,7 @@ class Database(SharedFile):
         self.labels = Labels(self)
         self._agreed = bytearray()  # of each number, what agreed with its checksums
         self._agreed_at: tuple[int, ...] = ()
+        self._all_agree = False  # all texts, and none is missing
         self._unindexed: list[int] = []
         self._read_at = -1  # what `changed_by_others` said then; never read
         super().__init__(path, _TABLES, SCHEMA, hurried=hurried, local=local)
@@ -244,6 +240,7 @@ class Database(SharedFile):
         """Write all or nothing, alone among the processes."""
         with super().transaction():
             others = self._believe()
+            self._all_agree = False
             room = self._last_id() + 1 + SEGMENT  # with what one step adds
             self._agreed.extend(bytes(max(0, room - len(self._agreed))))
             yield
@@ -257,6 +254,7 @@ class Database(SharedFile):
         others = self.changed_by_others()
         if self._agreed_at != (others, *self._written()):
             self._agreed = bytearray(self._last_id() + 1)
+            self._all_agree = False
             self.postings.doubt()
             self.labels.doubt()
             self._agreed_at = (others, *self._written())
@@ -372,20 +370,31 @@ class Database(SharedFile):
         if found != len(wanted):
             raise Damaged
 
-    def encoded(self) -> Iterator[Encoded]:
-        """Return what is searched in all memories that have postings, one at a time."""
-        unindexed, agreed = set(self.unindexed()), self._agreed
-        total = 0
-        for number, head, topics, content, text_sum in self.sql.execute(_ENCODED):
+    def end(self) -> int:
+        """Return a number that all files are below."""
+        return self._last_id() + 1
+
+    def encoded(self) -> Iterator[tuple[int, bytes]]:
+        """Return what is searched in all memories as UTF-8, one at a time, with their numbers.
+
+        There are zeros between the fields, and the topics stand there twice.
+        """
+        if self._all_agree:
+            return self.sql.execute(_ENCODED.format(""))
+        return self._encoded_agreeing()
+
+    def _encoded_agreeing(self) -> Iterator[tuple[int, bytes]]:
+        agreed, total = self._agreed, 0
+        for number, text, once, text_sum in self.sql.execute(_ENCODED.format(_ENCODED_SUM)):
             total += text_sum
             if not agreed[number] & _TEXT:
-                if text_sum != crc32(content, crc32(head + b"\0", number)):
+                if text_sum != crc32(memoryview(text)[once:], number):
                     raise Damaged
                 agreed[number] |= _TEXT
-            if number not in unindexed:
-                yield number, head, topics, content
+            yield number, text
         if total & MASK != self.read("SELECT sum FROM texts_sum")[0][0]:
             raise Damaged
+        self._all_agree = True
 
     def _agreeing(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
         for row in rows:

@@ -8,6 +8,8 @@ selected so, `scorer` itself turns into hits; there is no second formula.
 
 from __future__ import annotations
 
+import math
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -18,10 +20,21 @@ from typing import TypeAlias
 from . import tuning
 from .database import Database, Row
 from .scorer import MAX_HITS, Hit, clean, hit, score
-from .tokens import Accumulator, Scores, at_least, histogram, is_word, matching, terms_of
+from .tokens import (
+    Accumulator,
+    Scores,
+    at_least,
+    histogram,
+    is_word,
+    least,
+    matching,
+    number_of,
+    planes,
+    terms_of,
+)
 from .tuning import SEGMENT
 
-Counts: TypeAlias = Mapping[int, Counter[int]]  # by segment and local id
+BySegment: TypeAlias = Mapping[int, Scores]
 
 
 @dataclass(frozen=True)
@@ -63,15 +76,12 @@ def can_occur(text: str) -> bool:
 def best(database: Database, question: Question) -> list[int]:
     """Return the numbers of the memories that belong into the answer, in no order."""
     accumulators = _accumulated(database, question.words)
-    scores: list[tuple[int, Scores]]
+    scores: BySegment = {segment: each.scores() for segment, each in accumulators.items()}
     if question.others:
         bounds = [_bounds(database, keyword) for keyword in question.others]
-        counts = {segment: each.counts() for segment, each in accumulators.items()}
-        scores = [*_counted(database, counts, bounds, question.others).items()]
-    else:
-        scores = [(segment, each.scores()) for segment, each in accumulators.items()]
+        scores = _counted(database, scores, bounds, question.others)
     unindexed = _in_texts(database, database.unindexed(), question.keywords)
-    return _top(database, [*scores, (0, +Counter(dict(unindexed)))])
+    return _top(database, [*scores.items(), (0, +Counter(dict(unindexed)))])
 
 
 def every(
@@ -91,8 +101,8 @@ def every(
     candidates = {
         segment * SEGMENT + local_id
         for keyword in question.others
-        for segment, bound in _bounds(database, keyword).items()
-        for local_id in bound
+        for segment, bound in _bounds(database, keyword)[0].items()
+        for local_id, _ in at_least(bound, 1)
     }
     if among is not None:
         candidates &= among
@@ -122,9 +132,11 @@ def _accumulated(database: Database, words: Iterable[str]) -> dict[int, Accumula
     wide = []
     for number, keyword in enumerate(words, 1):
         times, whole = _times(database, keyword)
-        if len(times) >= tuning.WIDE:
-            wide.append(keyword.encode())
-            times = {} if whole is None else {whole: 0}
+        if len(times) == tuning.WIDE:
+            wide.append(keyword)
+            vocabulary = database.postings.vocabulary()
+            times = {term: 0 for term, _ in matching(vocabulary, keyword, begins=True, ends=True)}
+            whole = next(iter(times), None)
         for segment, term, totals, topics in database.postings.find(times):
             accumulators[segment].add(totals, times[term] + (term == whole))
             if topics:
@@ -132,118 +144,119 @@ def _accumulated(database: Database, words: Iterable[str]) -> dict[int, Accumula
         if number % tuning.KEYWORDS == 0:
             for each in accumulators.values():
                 each.counts()
-    for segment, counted in _in_all_texts(database, wide).items():
-        accumulators[segment].add_counts(counted)
+    for segment, counted in _in_all_texts(database, wide):
+        accumulators[segment].add(counted, 1)
     return accumulators
 
 
 def _times(database: Database, keyword: str) -> tuple[dict[int, int], int | None]:
-    """Return how often a word occurs in each term that contains it, and the term that it is."""
+    """Return how often a word occurs in each term that contains it, and the term that it is.
+
+    There are `WIDE` at most, of more than which it makes no difference what they are.
+    """
     part, times, whole = keyword.encode(), {}, None
-    for term, text in matching(database.postings.vocabulary(), keyword):
+    for term, text in islice(matching(database.postings.vocabulary(), keyword), tuning.WIDE):
         times[term] = text.count(part)
         if text == part:
             whole = term
     return times, whole
 
 
-def _in_all_texts(database: Database, parts: Sequence[bytes]) -> Counts:
-    """Return the scores of some words in all indexed texts, but for whole words."""
-    found: defaultdict[int, Counter[int]] = defaultdict(Counter)
-    for number, head, topics, content in database.encoded() if parts else ():
-        value = 0
-        for part in parts:
-            value += content.count(part)
-            if few := head.count(part):
-                value += few + head.count(part, 0, topics)
-        if value:
-            found[number // SEGMENT][number % SEGMENT] = value
-    return found
+def _in_all_texts(database: Database, keywords: Sequence[str]) -> Iterator[tuple[int, bytes]]:
+    """Return how often keywords occur in all indexed texts, twice in the topics.
 
-
-def _most_in_all_texts(database: Database, keywords: Sequence[str]) -> Counts:
-    """Return the most that keywords can score in all indexed texts: were each a whole word."""
-    found: defaultdict[int, Counter[int]] = defaultdict(Counter)
+    They are packed as postings are, by segment.
+    """
+    if not keywords:
+        return
     parts = [keyword.encode() for keyword in keywords]
-    for number, head, _, content in database.encoded():
-        value = 0
+    values = array("I", bytes(4 * SEGMENT * -(-database.end() // SEGMENT)))
+    for number, text in database.encoded():
         for part in parts:
-            value += 2 * content.count(part) + 3 * head.count(part)
-        if value:
-            found[number // SEGMENT][number % SEGMENT] = value
-    return found
+            values[number] += text.count(part)
+    for number in database.unindexed():
+        values[number] = 0
+    for first in range(0, len(values), SEGMENT):
+        yield first // SEGMENT, planes(values[first : first + SEGMENT])
 
 
-def _bounds(database: Database, keyword: str) -> Counts:
+def _most_in_all_texts(database: Database, keywords: Sequence[str]) -> BySegment:
+    """Return the most that keywords can score in all indexed texts: were each a whole word."""
+    found: defaultdict[int, Accumulator] = defaultdict(Accumulator)
+    for segment, counted in _in_all_texts(database, keywords):
+        found[segment].add(counted, 2)
+    return {segment: each.scores() for segment, each in found.items()}
+
+
+def _bounds(database: Database, keyword: str) -> tuple[BySegment, bool]:
     """Return the memories in which a keyword of any other kind may occur.
 
     Its score is at most what is returned: it occurs not more often than the rarest of its terms.
+    Say also whether counting it in the texts would tell more.
     """
     vocabulary = database.postings.vocabulary()
     parts = terms_of(keyword)
     last = len(parts) - 1
-    found: Counts | None = None
+    found: BySegment | None = None
     for position, part in sorted(enumerate(parts), key=lambda each: -len(each[1])):
+        first = tuning.WIDE_PHRASE if last else tuning.WIDE
+        most = first if found is None else tuning.COMMON_PART + 1
+        terms = matching(vocabulary, part, begins=position > 0, ends=position < last)
         times = {
-            number: 1 if last else term.count(part.encode())
-            for number, term in matching(
-                vocabulary, part, begins=position > 0, ends=position < last
-            )
+            number: 1 if last else term.count(part.encode()) for number, term in islice(terms, most)
         }
-        if found is None and len(times) >= tuning.WIDE:
-            return _most_in_all_texts(database, [keyword])
-        if found is None:
-            found = _most(database, times)
-        elif len(times) <= tuning.COMMON_PART:
-            most = _most(database, times)
-            found = {
-                segment: _least(held, most[segment])
-                for segment, held in found.items()
-                if segment in most
-            }
-        if sum(map(len, found.values())) <= tuning.FEW:
+        if len(times) < most:
+            its = _most(database, times)
+            found = its if found is None else _both(found, its)
+        elif found is None:
+            return _most_in_all_texts(database, [keyword]), False
+        if sum(map(number_of, found.values())) <= tuning.FEW:
             break
-    return found or {}
+    return found or {}, last > 0
 
 
-def _most(database: Database, times: Mapping[int, int]) -> Counts:
+def _most(database: Database, times: Mapping[int, int]) -> BySegment:
     """Return the most that terms can score, each so many times: were all of it whole words."""
     accumulators: defaultdict[int, Accumulator] = defaultdict(Accumulator)
     for segment, term, totals, topics in database.postings.find(times):
         accumulators[segment].add(totals, 2 * times[term])
         if topics:
             accumulators[segment].add(topics, times[term])
-    return {segment: each.counts() for segment, each in accumulators.items()}
+    return {segment: each.scores() for segment, each in accumulators.items()}
 
 
-def _least(ones: Counter[int], others: Counter[int]) -> Counter[int]:
-    return Counter(
-        {each: min(count, others[each]) for each, count in ones.items() if each in others}
-    )
+def _both(ones: BySegment, others: BySegment) -> BySegment:
+    """Return the lower of two bounds for each memory."""
+    return {segment: least(ones[segment], others[segment]) for segment in ones if segment in others}
 
 
 def _counted(
-    database: Database, counts: Counts, bounds: Sequence[Counts], keywords: Sequence[str]
-) -> Counts:
+    database: Database,
+    counts: BySegment,
+    bounds: Sequence[tuple[BySegment, bool]],
+    keywords: Sequence[str],
+) -> BySegment:
     """Return the scores of all that can be among the best, counted in their texts.
 
     Args:
         database: where the texts are.
         counts: the scores for all other keywords.
-        bounds: the most that each of the keywords can add.
+        bounds: the most that each of the keywords can add, and whether it is less by its count.
         keywords: what is to be counted.
     """
     scored: defaultdict[int, Counter[int]] = defaultdict(Counter)
     top: list[int] = []
-    ranked = _ranked([counts, *bounds])
-    size, done, closer = tuning.FIRST, set[int](), not any(map(_is_phrase, keywords))
+    sums = _added_up([counts, *(most for most, _ in bounds)])
+    ranked, size, done = _falling(sums), tuning.FIRST, set[int]()
+    many = sum(number_of(each) for _, each in sums) * tuning.DEARER > database.end()
+    most_scored = tuning.SCANNED if many and any(less for _, less in bounds) else math.inf
     while some := list(islice(ranked, size)):
         if len(top) == MAX_HITS and some[0][0] < top[-1]:
             break
-        if len(done) + len(some) > tuning.SCANNED and not closer:
-            most = _ranked([counts, _most_in_all_texts(database, keywords)])
-            ranked = iter([each for each in most if each[1] not in done])
-            size, closer = tuning.FIRST, True
+        if len(done) + len(some) > most_scored:
+            sums = _added_up([counts, _most_in_all_texts(database, keywords)])
+            ranked = (each for each in _falling(sums) if each[1] not in done)
+            size, most_scored = tuning.FIRST, math.inf
             continue
         done.update([number for _, number in some])
         values = {number: _value(counts, number) for _, number in some}
@@ -257,45 +270,51 @@ def _counted(
     return scored
 
 
-def _is_phrase(keyword: str) -> bool:
-    """Say whether counting a keyword says more than counting its terms."""
-    return len(terms_of(keyword)) > 1
-
-
-def _value(counts: Counts, number: int) -> int:
+def _value(counts: BySegment, number: int) -> int:
     segment, local_id = divmod(number, SEGMENT)
     return counts[segment][local_id] if segment in counts else 0
 
 
-def _ranked(addends: Iterable[Counts]) -> Iterator[tuple[int, int]]:
-    """Add up; return the sums with the numbers of the memories, falling."""
-    sums: defaultdict[int, Counter[int]] = defaultdict(Counter)
+def _added_up(addends: Iterable[BySegment]) -> list[tuple[int, Scores]]:
+    accumulators: defaultdict[int, Accumulator] = defaultdict(Accumulator)
     for each in addends:
-        for segment, counted in each.items():
-            sums[segment].update(counted)
-    ranked = [
-        (value, segment * SEGMENT + local_id)
-        for segment, counted in sums.items()
-        for local_id, value in counted.items()
-    ]
-    return iter(sorted(ranked, reverse=True))
+        for segment, scores in each.items():
+            accumulators[segment].add_scores(scores)
+    return [(segment, each.scores()) for segment, each in accumulators.items()]
+
+
+def _falling(scores: Sequence[tuple[int, Scores]]) -> Iterator[tuple[int, int]]:
+    """Return falling scores with the numbers of the memories.
+
+    Seldom are more than `SCANNED` looked at, so only about as many are sorted at first.
+    """
+    lowest, found = 1, 0
+    for value, number in histogram([each for _, each in scores], tuning.SCANNED):
+        lowest, found = value, found + number
+        if found >= tuning.SCANNED:
+            break
+    yield from sorted(_from(scores, lowest), reverse=True)
+    yield from sorted((each for each in _from(scores, 1) if each[0] < lowest), reverse=True)
+
+
+def _from(scores: Iterable[tuple[int, Scores]], lowest: int) -> Iterator[tuple[int, int]]:
+    """Return the scores that are not below, with the numbers of the memories."""
+    for segment, each in scores:
+        for local_id, value in at_least(each, lowest):
+            yield value, segment * SEGMENT + local_id
 
 
 def _top(database: Database, scores: Sequence[tuple[int, Scores]]) -> list[int]:
     """Return the numbers with the highest scores; of equal ones, the newest."""
-    room, least = MAX_HITS, 0
+    room, lowest = MAX_HITS, 0
     for value, number in histogram([each for _, each in scores], MAX_HITS):
         if number >= room:
-            least = value
+            lowest = value
             break
         room -= number
-    found = [
-        (value, segment * SEGMENT + local_id)
-        for segment, each in scores
-        for local_id, value in at_least(each, max(least, 1))
-    ]
-    above = [number for value, number in found if value > least]
-    ties = {number for value, number in found if value == least}
+    found = list(_from(scores, max(lowest, 1)))
+    above = [number for value, number in found if value > lowest]
+    ties = {number for value, number in found if value == lowest}
     return above + _newest(database, ties, room)
 
 

@@ -22,10 +22,11 @@ from __future__ import annotations
 
 import re
 import struct
+import sys
 import zlib
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from itertools import accumulate, repeat
@@ -157,6 +158,15 @@ def pack(ids: LocalIds) -> bytes:
     return b"".join(bytes([count >> 8 * plane & 0xFF for count in every]) for plane in range(width))
 
 
+def planes(counts: array[int]) -> bytes:
+    """Pack counts, four bytes for every document of the segment."""
+    if sys.byteorder == "big":
+        counts.byteswap()
+    lanes = counts.tobytes()
+    width = max([at + 1 for at in range(4) if lanes[at::4].count(0) < SEGMENT], default=0)
+    return b"".join(lanes[at::4] for at in range(width))
+
+
 def unpack(packed: bytes) -> LocalIds:
     """Undo `pack`, but for the order."""
     if len(packed) < SEGMENT:
@@ -211,12 +221,12 @@ class Accumulator:
             lanes[plane::4] = packed[plane * SEGMENT : (plane + 1) * SEGMENT]
         self._many += times * int.from_bytes(lanes, "little")
 
-    def add_counts(self, counts: Mapping[int, int]) -> None:
-        """Add counts, by local id."""
-        lanes = array("I", bytes(4 * SEGMENT))
-        for local_id, count in counts.items():
-            lanes[local_id] = count
-        self._many += int.from_bytes(struct.pack(f"<{SEGMENT}I", *lanes), "little")
+    def add_scores(self, scores: Scores) -> None:
+        """Add what another one has added up."""
+        if isinstance(scores, bytes):
+            self.add(scores, 1)
+        else:
+            self._counts.update(scores)
 
     def _add_few(self) -> None:
         self._counts.update(array("H", b"".join(self._few)))
@@ -244,6 +254,19 @@ class Accumulator:
             if all(lanes[at::4].count(0) == SEGMENT for at in (1, 2, 3)):
                 return bytes(plane)
         return self.counts()
+
+
+def least(ones: Scores, others: Scores) -> Scores:
+    """Return the lower of two scores for each document."""
+    if isinstance(ones, bytes) and isinstance(others, bytes):
+        return bytes(map(min, ones, others))
+    few, many = (ones, others) if isinstance(ones, Counter) else (others, ones)
+    return Counter({each: min(few[each], many[each]) for each in few if many[each]})
+
+
+def number_of(scores: Scores) -> int:
+    """Return how many documents have a score."""
+    return len(scores) - (scores.count(0) if isinstance(scores, bytes) else 0)
 
 
 def histogram(scores: Sequence[Scores], most: int) -> Iterator[tuple[int, int]]:

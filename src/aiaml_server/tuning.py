@@ -86,9 +86,17 @@ WIDE = 7_500
 """Terms that contain a keyword, from which it is sooner counted in all texts (3 µs each) than added
 up from their postings (1.6 µs for each term and segment, of 4,096 texts)."""
 
+WIDE_PHRASE = 1_000
+"""The same for terms that contain a part of a phrase: what so many terms contain stands in nearly
+every text, so that it would be counted in all texts afterwards."""
+
 SCANNED = 3_000
 """Texts that were scored without end in sight, after which the keywords are first counted in all
 that are left: 3 µs each, where scoring takes 8."""
+
+DEARER = 3
+"""How many texts a keyword is counted in while one is scored: with fewer candidates, all of these
+are scored sooner."""
 
 COMMON_PART = 300
 """Terms that contain a part of a keyword, beyond which it does not narrow the choice.
