@@ -6,7 +6,7 @@ import pytest
 
 from aiaml_server.errors import InvalidInput
 from aiaml_server.filters import Filter, words
-from aiaml_server.moments import instant
+from aiaml_server.moments import instant, present
 
 DIVIDED = {
     'dinner "san francisco" café': ["dinner", "san francisco", "café"],
@@ -43,7 +43,17 @@ def test_fields_go_with_options() -> None:
     assert wanted == Filter("claude", topics=("food", "dog"))
 
 
+def test_what_is_over_is_meant_as_of_the_question() -> None:
+    """Saying it twice says it once."""
+    wanted, rest = Filter().and_said(["is:expired", "IS:Expired", "is", "dog"])
+    assert rest == ["is", "dog"]
+    assert wanted.expired is not None
+    assert wanted.expired <= present()
+    assert wanted and not Filter.of(None, None, None)
+
+
 WRONG = {
+    "is:new": "is: 'new' is nothing that can be asked for; there is is:expired",
     "agent:": "agent: must have a value behind the colon, such as agent:claude",
     "since:yesterday": "since: 'yesterday' is no time; it must be a date such as 2026-11-21",
     "until:": "until: must have a value behind the colon, such as until:2w",

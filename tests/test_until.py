@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import random
+import sqlite3
+import time
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,11 +13,12 @@ import pytest
 
 from aiaml_server import MemoryBank, Settings
 from aiaml_server.errors import InvalidInput
+from aiaml_server.filters import Filter
 from aiaml_server.memory import Memory, format, parse, with_until  # noqa: A004
-from aiaml_server.moments import instant
+from aiaml_server.moments import instant, present, timestamp
 
 CAR = Memory.new("claude", "marco", ["car"], "Anna lends Marco her car.")
-OVER, NOT_YET = "2026-01-31", "2998-01-31"
+OVER, NOT_YET = "2020-01-31", "2998-01-31"
 
 
 def ending(until: str, content: str = CAR.content) -> Memory:
@@ -68,4 +73,80 @@ def test_agents_cannot_set_it_and_still_recall_it(tmp_path: Path) -> None:
     assert not bank.find(stored.id)[0][1].until
     over = bank.add(ending(OVER))
     assert bank.recall([over.id]) == {over.id: [over]}
+    bank.close()
+
+
+# --- found or not ---------------------------------------------------------------------------------
+
+
+def test_what_is_over_is_found_unless_the_settings_say_otherwise(tmp_path: Path) -> None:
+    """By `think` alone: a person, who may ask for just these, finds them always."""
+    usual = MemoryBank(Settings(tmp_path, sync=False, check_index=True))
+    hiding = MemoryBank(Settings(tmp_path, sync=False, check_index=True, hide_expired=True))
+    over, later, open_end = (usual.add(each) for each in (ending(OVER), ending(NOT_YET), CAR))
+    both = {later.id, open_end.id}
+    assert {hit.id for hit in usual.think(["car"])} == {over.id, *both}
+    for question in (["car"], ["her car"], ["ca"]):
+        assert {hit.id for hit in hiding.think(question)} == both
+        assert hiding.search(question).total == 3
+        only = hiding.search(question, Filter.of(None, None, None, expired=True))
+        assert [hit.id for hit in only.hits] == [over.id]
+    assert [memory for _, memory in usual.newest(Filter.of(None, None, None, expired=True))] == [
+        over
+    ]
+    assert hiding.recall([over.id]) == {over.id: [over]}
+    usual.close()
+    hiding.close()
+
+
+def test_it_is_over_at_the_moment_of_the_question_not_of_the_indexing(tmp_path: Path) -> None:
+    """No file changes meanwhile; and a change of the line alone, in a file, is seen."""
+    bank = MemoryBank(Settings(tmp_path, sync=False, check_index=True, hide_expired=True))
+    soon = bank.add(ending(timestamp(present() + 1_500_000)))
+    assert [hit.id for hit in bank.think(["car"])] == [soon.id]
+    time.sleep(1.6)
+    assert bank.think(["car"]) == []
+    ((name, _),) = bank.find(soon.id)
+    text = bank.store.text(name)
+    bank.edit(name, text, with_until(text, NOT_YET))
+    assert [hit.id for hit in bank.think(["car"])] == [soon.id]
+    later = MemoryBank(Settings(tmp_path, sync=False, check_index=True, hide_expired=True))
+    path = tmp_path / "files" / name
+    path.write_bytes(with_until(bank.store.text(name), OVER).encode())
+    assert later.think(["car"]) == []
+    for each in (bank, later):
+        each.close()
+
+
+def test_the_best_of_the_others_are_found_whatever_is_over(tmp_path: Path) -> None:
+    """Compared with the files: words, phrases, parts of words, among many, new and old."""
+    drawn = random.Random(3)
+    bank = MemoryBank(Settings(tmp_path, sync=False, check_index=True, hide_expired=True))
+    words = ["car", "carpet", "scar", "her car", "a-b", "lends", "e"]
+    for number in range(150):
+        content = " ".join(drawn.choices(words, k=drawn.randrange(1, 9)))
+        until = drawn.choice((OVER, OVER, NOT_YET, ""))
+        bank.add(ending(until, f"{content} {number}"))
+        if number % 30 == 0:
+            bank.think(["car"])
+    for _ in range(40):
+        bank.think(drawn.sample(words, 3))
+    bank.close()
+
+
+def test_a_damaged_list_of_ends_hides_nothing_and_shows_nothing_wrong(tmp_path: Path) -> None:
+    """The index is made anew."""
+    settings = Settings(tmp_path, sync=False, hide_expired=True)
+    bank = MemoryBank(settings)
+    over, other = bank.add(ending(OVER)), bank.add(CAR)
+    assert [hit.id for hit in bank.think(["car"])] == [other.id]
+    bank.close()
+    (file,) = (tmp_path / ".index").glob("*.sqlite")
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("UPDATE ends SET moment = moment + 1 << 60")
+        database.commit()
+    bank = MemoryBank(settings)
+    assert [hit.id for hit in bank.think(["car"])] == [other.id]
+    assert bank.index.repaired
+    assert bank.recall([over.id])[over.id]
     bank.close()

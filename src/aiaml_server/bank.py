@@ -119,10 +119,12 @@ class MemoryBank:
     def think(self, keywords: Iterable[str]) -> list[Hit]:
         """Return the at most 25 memories that match best; `scorer` defines the order.
 
+        Those that have expired are left out only where the settings say so.
+
         Raises:
             StoreError: the directory cannot be read.
         """
-        return self.index.think(keywords)
+        return self.index.think(keywords, expired=not self._settings.hide_expired)
 
     def search(
         self,

@@ -39,7 +39,7 @@ from .store import Stamp
 from .tokens import Batch, tokenize
 from .tuning import SEGMENT
 
-SCHEMA = 7
+SCHEMA = 8
 _NO_INSTANT = -(1 << 63)
 _SUFFIX = ".sqlite"
 _NAME = re.compile(r"[0-9]+-[0-9a-f]{8}(?:-[0-9a-f]{8})?\.sqlite")

@@ -1,4 +1,4 @@
-"""Which memories are meant: by agent, user, topic and time; and the language that says so.
+"""Which memories are meant: by agent, user, topic, time and end; and the language that says so.
 
 A question such as `dinner agent:claude since:7d "san francisco"` holds words to look for and
 fields that a memory must have. `words` divides it, `Filter.and_said` takes the fields out.
@@ -13,15 +13,22 @@ from typing import Any
 
 from .errors import InvalidInput
 from .memory import Memory
-from .moments import instant, instant_or_ago
+from .moments import instant, instant_or_ago, present
 
 WHEN = "a date such as 2026-11-21, a moment, or how long ago: 90m, 12h, 7d, 2w"
 """What a time must be."""
 
 _WORD = re.compile(r'([^\s":]+:)?"([^"]*)"?|\S+')
-_SAID = re.compile("(agent|user|topic|since|until):(.*)", re.IGNORECASE | re.DOTALL)
+_SAID = re.compile("(agent|user|topic|since|until|is):(.*)", re.IGNORECASE | re.DOTALL)
 _QUOTED = re.compile(f'"{_SAID.pattern}"', _SAID.flags)  # a word that only looks like a field
-_EXAMPLES = {"agent": "claude", "user": "ann", "topic": "food", "since": "7d", "until": "2w"}
+_EXAMPLES = {
+    "agent": "claude",
+    "user": "ann",
+    "topic": "food",
+    "since": "7d",
+    "until": "2w",
+    "is": "expired",
+}
 
 
 def words(question: str) -> list[str]:
@@ -50,6 +57,7 @@ class Filter:
         topics: all of these are among its topics, in any case.
         since: microseconds since 1970; made then or later.
         until: made before then.
+        expired: microseconds since 1970; it no longer holds then.
     """
 
     agent: str = ""
@@ -57,6 +65,7 @@ class Filter:
     topics: tuple[str, ...] = ()
     since: int | None = None
     until: int | None = None
+    expired: int | None = None
 
     @classmethod
     def of(
@@ -66,6 +75,7 @@ class Filter:
         topic: Iterable[str] | None,
         since: str | None = None,
         until: str | None = None,
+        expired: bool = False,
     ) -> Filter:
         """Make a filter of a verb's options.
 
@@ -79,6 +89,7 @@ class Filter:
             topics,
             _moment("--since", since),
             _moment("--until", until),
+            present() if expired else None,
         )
 
     def and_said(self, words: Iterable[str]) -> tuple[Filter, list[str]]:
@@ -107,6 +118,12 @@ class Filter:
         if not value:
             example = f"{field}:{_EXAMPLES[field]}"
             raise InvalidInput(field, f"must have a value behind the colon, such as {example}")
+        if field == "is":
+            if value.lower() != "expired":
+                raise InvalidInput(
+                    field, f"{value!r} is nothing that can be asked for; there is is:expired"
+                )
+            return self if self.expired is not None else replace(self, expired=present())
         if field == "topic":
             return replace(self, topics=(*self.topics, value.casefold()))
         said: Any = value.casefold() if field in ("agent", "user") else _moment(field, value)
@@ -125,6 +142,8 @@ class Filter:
         if self.user and memory.user.casefold() != self.user:
             return False
         if self.topics and not {each.casefold() for each in memory.topics}.issuperset(self.topics):
+            return False
+        if self.expired is not None and not memory.expired(self.expired):
             return False
         return (self.since is None and self.until is None) or self._in_time(memory)
 

@@ -28,6 +28,7 @@ from .filters import Filter
 from .freshness import Closed, Freshness
 from .labels import Counts, Spans
 from .memory import Memory
+from .moments import present
 from .scorer import MAX_HITS, Found, Hit, every_hit, newest_first, ordered, rank
 from .selection import Question, best, can_occur, every
 from .sqlite import Busy
@@ -76,8 +77,12 @@ class Index:
         self._urgent = True  # somebody waits for an answer
         self._verified: set[str] = set()  # names that this answer has looked at
 
-    def think(self, keywords: Iterable[str]) -> list[Hit]:
+    def think(self, keywords: Iterable[str], *, expired: bool = True) -> list[Hit]:
         """Return the best hits, in the order that `scorer.rank` defines.
+
+        Args:
+            keywords: what to look for.
+            expired: whether memories that no longer hold are among them.
 
         Raises:
             InvalidInput: the keywords are too many, or too long.
@@ -85,9 +90,12 @@ class Index:
             Mismatch: the answer was checked, and is wrong.
         """
         question = Question.of(keywords)
-        hits = self._ask(lambda database: self._think(database, question)) or []
-        if self._check and hits != (expected := rank(self._store.scan(), question.keywords)):
-            raise Mismatch(f"the index answered {hits}, the files say {expected}")
+        at = None if expired else present()
+        hits = self._ask(lambda database: self._think(database, question, at)) or []
+        if self._check:
+            pairs = (each for each in self._store.scan() if at is None or not each[1].expired(at))
+            if hits != (expected := rank(pairs, question.keywords)):
+                raise Mismatch(f"the index answered {hits}, the files say {expected}")
         return hits
 
     def search(
@@ -432,10 +440,11 @@ class Index:
 
     # --- answering ------------------------------------------------------------------------------
 
-    def _think(self, database: Database, question: Question) -> list[Hit]:
+    def _think(self, database: Database, question: Question, at: int | None) -> list[Hit]:
         while True:
             with database.snapshot():
-                rows = database.rows(best(database, question))
+                without = set() if at is None else database.labels.expired(at)
+                rows = database.rows(best(database, question, without))
             changed = [row.name for row in rows if self._differs(row)]
             if not changed:
                 return ordered(filter(None, map(question.hit, rows)))

@@ -1,4 +1,4 @@
-"""The tables of labels: the agent, user, topics and moment of each memory, for filters and counts.
+"""The tables of labels: agent, user, topics, moment and end of each memory, for filters and counts.
 
 A memory's row holds the numbers of names, a few bytes, so that one pass over all of 100,000 takes
 some ten milliseconds. Names stand as they are written, once each; what is the same in any case has
@@ -25,9 +25,13 @@ TABLES = """
 CREATE TABLE names (id INTEGER PRIMARY KEY, field, name, folded, uses, UNIQUE (field, name));
 CREATE TABLE labels (id INTEGER PRIMARY KEY, agent, user, topics, instant);
 CREATE TABLE labels_sum (sum);
-INSERT INTO labels_sum VALUES (0)
+INSERT INTO labels_sum VALUES (0);
+CREATE TABLE ends (id INTEGER PRIMARY KEY, moment);
+CREATE TABLE ends_sum (sum);
+INSERT INTO ends_sum VALUES (0)
 """
-"""`uses`: how many memories have a name. `topics`: the numbers of these, a comma around each."""
+"""`uses`: how many memories have a name. `topics`: the numbers of these, a comma around each.
+`ends`: only of the memories that have one, so that it is read at once and compared by itself."""
 
 _ROWS = "SELECT id, agent, user, topics, instant FROM labels"
 _NAMES = "SELECT id, field, name, folded FROM names"
@@ -56,16 +60,18 @@ Spans: TypeAlias = Callable[[int, int], Sequence[int]]
 
 
 class Label(NamedTuple):
-    """What is recorded of a memory: its agent, user and topics, each once, and its moment."""
+    """What is recorded of a memory: agent, user and topics, each once, its moment and its end."""
 
     names: tuple[Name, ...]
     instant: int
+    ends: int | None
 
     @classmethod
     def of(cls, memory: Memory, instant: int) -> Label:
         """Return the label of a memory, of which `instant` is the moment as it is recorded."""
         topics = (("topic", each) for each in dict.fromkeys(memory.topics))
-        return cls((("agent", memory.agent), ("user", memory.user), *topics), instant)
+        names = (("agent", memory.agent), ("user", memory.user), *topics)
+        return cls(names, instant, memory.ends)
 
 
 class Counts(NamedTuple):
@@ -96,10 +102,12 @@ class Labels:
     def __init__(self, file: SharedFile) -> None:
         self._file = file
         self._agreed = False
+        self._ends: dict[int, int] | None = None
 
     def doubt(self) -> None:
-        """Compare the checksum anew: somebody else has written."""
+        """Compare the checksums anew: somebody else has written."""
         self._agreed = False
+        self._ends = None
 
     def meant(self, wanted: Filter) -> set[int]:
         """Return the numbers of the memories that a filter lets through: those it `matches`."""
@@ -107,8 +115,23 @@ class Labels:
         found = self._file.sql.execute(f"SELECT id FROM labels WHERE {self._where(wanted)}")  # noqa: S608 (numbers)
         return {number for (number,) in found}
 
+    def expired(self, at: int) -> set[int]:
+        """Return the numbers of the memories that no longer hold at a moment."""
+        return {number for number, moment in self._checked_ends().items() if moment < at}
+
+    def _checked_ends(self) -> dict[int, int]:
+        if self._ends is None:
+            rows = self._file.read("SELECT id, moment FROM ends")
+            if _sum(rows) & MASK != self._file.read("SELECT sum FROM ends_sum")[0][0]:
+                raise Damaged
+            self._ends = dict(rows)
+        return self._ends
+
     def _where(self, wanted: Filter) -> str:
         conditions = ["1"]
+        if wanted.expired is not None:
+            self._checked_ends()
+            conditions.append(f"id IN (SELECT id FROM ends WHERE moment < {wanted.expired})")  # noqa: S608 (a number)
         for field, name in (("agent", wanted.agent), ("user", wanted.user)):
             if name:
                 numbers = ", ".join(map(str, self._folded(field, name)))
@@ -242,7 +265,9 @@ class Labels:
     def agree(self, number: int, label: Label) -> bool:
         """Say whether this is what is recorded of a memory."""
         row = _row(number, label, self._numbers(label.names))
-        return self._file.read(f"{_ROWS} WHERE id = ?", (number,)) == [row]
+        ends = self._file.read("SELECT moment FROM ends WHERE id = ?", (number,))
+        same = self._file.read(f"{_ROWS} WHERE id = ?", (number,)) == [row]
+        return same and ends == ([] if label.ends is None else [(label.ends,)])
 
     def add(self, labels: Mapping[int, Label]) -> None:
         """Record the labels of memories, by their numbers."""
@@ -256,8 +281,11 @@ class Labels:
         added = [_row(number, label, numbers) for number, label in labels.items()]
         self._file.sql.executemany("INSERT INTO labels VALUES (?, ?, ?, ?, ?)", added)
         self._change_sum(_sum(new) + _sum(added))
+        ends = [(number, each.ends) for number, each in labels.items() if each.ends is not None]
+        self._file.sql.executemany("INSERT INTO ends VALUES (?, ?)", ends)
+        self._change_ends(_sum(ends))
 
-    def remove(self, numbers: Iterable[int]) -> None:
+    def remove(self, numbers: Sequence[int]) -> None:
         """Remove the labels of memories, and the names that no other has."""
         rows = list(self._file.read_some(f"{_ROWS} WHERE id IN ({{}})", numbers))
         uses = Counter(number for row in rows for number in _numbers_in(row))
@@ -269,6 +297,9 @@ class Labels:
         self._file.sql.executemany("DELETE FROM names WHERE id = ?", [row[:1] for row in gone])
         self._file.sql.executemany("DELETE FROM labels WHERE id = ?", [row[:1] for row in rows])
         self._change_sum(-_sum(gone) - _sum(rows))
+        ends = self._file.read_some("SELECT id, moment FROM ends WHERE id IN ({})", numbers)
+        self._change_ends(-_sum(rows := list(ends)))
+        self._file.sql.executemany("DELETE FROM ends WHERE id = ?", [row[:1] for row in rows])
 
     def _numbers(self, names: Iterable[Name]) -> dict[Name, int]:
         by_field: defaultdict[str, list[str]] = defaultdict(list)
@@ -282,6 +313,11 @@ class Labels:
 
     def _change_sum(self, change: int) -> None:
         self._file.sql.execute("UPDATE labels_sum SET sum = sum + ? & ?", (change, MASK))
+
+    def _change_ends(self, change: int) -> None:
+        if change:
+            self._file.sql.execute("UPDATE ends_sum SET sum = sum + ? & ?", (change, MASK))
+            self._ends = None
 
 
 def _row(number: int, label: Label, numbers: Mapping[Name, int]) -> Row:

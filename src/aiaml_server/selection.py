@@ -24,6 +24,7 @@ from .tokens import (
     Accumulator,
     Scores,
     at_least,
+    drop,
     histogram,
     is_word,
     least,
@@ -73,15 +74,40 @@ def can_occur(text: str) -> bool:
     return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def best(database: Database, question: Question) -> list[int]:
-    """Return the numbers of the memories that belong into the answer, in no order."""
+def best(
+    database: Database, question: Question, without: AbstractSet[int] = frozenset()
+) -> list[int]:
+    """Return the numbers of the memories that belong into the answer, in no order.
+
+    Args:
+        database: where to look.
+        question: the keywords.
+        without: the numbers of memories that do not belong into any.
+    """
     accumulators = _accumulated(database, question.words)
     scores: BySegment = {segment: each.scores() for segment, each in accumulators.items()}
     if question.others:
         bounds = [_bounds(database, keyword) for keyword in question.others]
-        scores = _counted(database, scores, bounds, question.others)
-    unindexed = _in_texts(database, database.unindexed(), question.keywords)
-    return _top(database, [*scores.items(), (0, +Counter(dict(unindexed)))])
+        scores = _counted(database, scores, bounds, question.others, without)
+    recent = [number for number in database.unindexed() if number not in without]
+    unindexed = _in_texts(database, recent, question.keywords)
+    some = _without([*scores.items()], without)
+    return _top(database, [*some, (0, +Counter(dict(unindexed)))])
+
+
+def _without(
+    scores: list[tuple[int, Scores]], numbers: AbstractSet[int]
+) -> list[tuple[int, Scores]]:
+    """Take some memories out of scores, by segment."""
+    if not numbers:
+        return scores
+    gone: defaultdict[int, set[int]] = defaultdict(set)
+    for number in numbers:
+        gone[number // SEGMENT].add(number % SEGMENT)
+    return [
+        (segment, drop(each, gone[segment]) if segment in gone else each)
+        for segment, each in scores
+    ]
 
 
 def every(
@@ -235,6 +261,7 @@ def _counted(
     counts: BySegment,
     bounds: Sequence[tuple[BySegment, bool]],
     keywords: Sequence[str],
+    without: AbstractSet[int],
 ) -> BySegment:
     """Return the scores of all that can be among the best, counted in their texts.
 
@@ -243,10 +270,11 @@ def _counted(
         counts: the scores for all other keywords.
         bounds: the most that each of the keywords can add, and whether it is less by its count.
         keywords: what is to be counted.
+        without: the numbers of memories that are left out.
     """
     scored: defaultdict[int, Counter[int]] = defaultdict(Counter)
     top: list[int] = []
-    sums = _added_up([counts, *(most for most, _ in bounds)])
+    sums = _without(_added_up([counts, *(most for most, _ in bounds)]), without)
     ranked, size, done = _falling(sums), tuning.FIRST, set[int]()
     many = sum(number_of(each) for _, each in sums) * tuning.DEARER > database.end()
     most_scored = tuning.SCANNED if many and any(less for _, less in bounds) else math.inf
@@ -254,7 +282,8 @@ def _counted(
         if len(top) == MAX_HITS and some[0][0] < top[-1]:
             break
         if len(done) + len(some) > most_scored:
-            sums = _added_up([counts, _most_in_all_texts(database, keywords)])
+            most = _added_up([counts, _most_in_all_texts(database, keywords)])
+            sums = _without(most, without)
             ranked = (each for each in _falling(sums) if each[1] not in done)
             size, most_scored = tuning.FIRST, math.inf
             continue

@@ -31,6 +31,8 @@ class Settings:
         check_secrets: whether a memory that holds a known form of key or password is kept out of
             git (`AIAML_CHECK_SECRETS`).
         log_uses: whether servers note what was asked for, for `aiaml uses` (`AIAML_LOG_USES`).
+        hide_expired: whether `think` leaves out memories whose `until` is over
+            (`AIAML_HIDE_EXPIRED`).
         inbox: whether `aiaml list` tells what the person has not seen yet (`AIAML_INBOX`).
     """
 
@@ -42,6 +44,7 @@ class Settings:
     sync_interval: float = 60.0
     check_secrets: bool = True
     log_uses: bool = True
+    hide_expired: bool = False
     inbox: bool = False
 
     @property
@@ -191,6 +194,12 @@ VARIABLES = (
         "true notes beside the index what agents ask for; `aiaml uses` tells it",
     ),
     Variable(
+        "AIAML_HIDE_EXPIRED",
+        "false",
+        _switch,
+        "true: agents do not find memories whose `until` is over",
+    ),
+    Variable(
         "AIAML_INBOX",
         "false",
         _switch,
@@ -208,6 +217,7 @@ _FIELDS = {
     "AIAML_CHECK_SECRETS": "check_secrets",
     "AIAML_CHECK_INDEX": "check_index",
     "AIAML_LOG_USES": "log_uses",
+    "AIAML_HIDE_EXPIRED": "hide_expired",
     "AIAML_INBOX": "inbox",
     "AIAML_LOG_LEVEL": "log_level",
 }

@@ -293,6 +293,16 @@ def at_least(scores: Scores, least: int) -> Iterator[tuple[int, int]]:
             yield found.start(), scores[found.start()]
 
 
+def drop(scores: Scores, gone: set[int]) -> Scores:
+    """Return scores without some local ids."""
+    if isinstance(scores, Counter):
+        return Counter({each: value for each, value in scores.items() if each not in gone})
+    plane = bytearray(scores)
+    for each in gone:
+        plane[each] = 0
+    return bytes(plane)
+
+
 # --- the vocabulary ------------------------------------------------------------------------------
 
 

@@ -15,7 +15,7 @@ Verb = TypeVar("Verb", bound=Callable[..., Any])
 
 
 def filtered(verb: Verb) -> Verb:
-    """Give a verb the options `agent user topic since until`, for `Filter.of`."""
+    """Give a verb the options `agent user topic since until expired`, for `Filter.of`."""
     for option in reversed(_OPTIONS):
         verb = option(verb)
     return verb
@@ -83,4 +83,5 @@ _OPTIONS = (
         help=f"Only from then on. {WHEN[0].upper()}{WHEN[1:]}.",
     ),
     click.option("--until", metavar="TIME", help="Only before then, likewise."),
+    click.option("--expired", is_flag=True, help="Only what was to hold until a day that is over."),
 )
