@@ -478,6 +478,17 @@ def test_what_is_new_is_seen_and_marked_as_seen(browser: Browser, tmp_path: Path
         page.close()
 
 
+def test_what_has_expired_is_marked_and_asked_for(page: Page, files: Path) -> None:
+    """In the list and in the reader; the question is a chip."""
+    text = (files / DOG).read_text()
+    (files / DOG).write_text(text.replace("]\n---", "]\nuntil: 2020-01-31\n---", 1))
+    page.get_by_label("Search memories").fill("is:expired ")
+    expect(page.locator("#chips")).to_contain_text("is:expired")
+    expect(page.locator("#hits .over")).to_have_text("Expired ")
+    page.locator("#hits a").first.click()
+    expect(page.locator(".by")).to_contain_text("expired, until 2020-01-31")
+
+
 def test_a_memory_is_copied_as_it_is_written(
     context: BrowserContext, page: Page, files: Path
 ) -> None:

@@ -231,6 +231,23 @@ def seen_in(base: Path) -> Inbox:
     return inbox
 
 
+def test_the_page_tells_what_has_expired_and_keeps_the_line(base: Path) -> None:
+    """Other words in a field change nothing of it; the whole file may."""
+    with Web(base) as web:
+        before = web.get(one(PYTHON))
+        assert "until" not in before
+        text = before["text"].replace("]\n---", "]\nuntil: 2020-01-31\n---", 1)
+        put(web, PYTHON, text)
+        shown = web.get(one(PYTHON))
+        assert (shown["until"], shown["expired"]) == ("2020-01-31", True)
+        found = web.get("/api/memories?q=is:expired")
+        assert [each["file"] for each in found["memories"]] == [PYTHON]
+        assert found["memories"][0]["expired"] is True
+        words = {name: shown[name] for name in ("agent", "user", "topics")}
+        assert put(web, PYTHON, {**words, "content": "Something else."}).status == 200
+        assert "\nuntil: 2020-01-31\n" in web.get(one(PYTHON))["text"]
+
+
 def test_what_is_new_is_marked_until_it_was_seen(base: Path) -> None:
     """With the setting alone; by agents, not by the page; and in the version that was looked at."""
     seen_in(base)

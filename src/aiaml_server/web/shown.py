@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from aiaml_server.memory import Memory, parse
+from aiaml_server.moments import present
 from aiaml_server.rendering.html import safe_html
 
 TITLE = 120  # characters
@@ -31,6 +32,7 @@ def head(name: str, memory: Memory) -> dict[str, Any]:
         "user": memory.user,
         "topics": list(memory.topics),
         "title": title(memory.content),
+        **({"until": memory.until, "expired": memory.expired(present())} if memory.until else {}),
     }
 
 

@@ -26,10 +26,10 @@ export function fill(memories, { byDay, fresh = false, address, total, more, cho
 }
 
 function row(memory, address, fresh) {
-  const { file, timestamp, agent, user, topics, title, excerpt, score, keywords = [], why, uses, new: unread } = memory;
+  const { file, timestamp, agent, user, topics, title, excerpt, score, keywords = [], why, uses, new: unread, expired } = memory;
   return h("li", {}, h("a", { href: address, "data-file": file, class: fresh ? "fresh" : "" },
     h("span", { class: "line" },
-      h("span", { class: "title" }, unread ? h("span", { class: "unread" }, "New ") : null, marked(title || "(empty)", keywords)),
+      h("span", { class: "title" }, unread ? h("span", { class: "unread" }, "New ") : null, expired ? h("span", { class: "over" }, "Expired ") : null, marked(title || "(empty)", keywords)),
       score ? h("span", { class: "score", title: reason(score, why) }, String(score)) : null,
       h("time", { title: exact(timestamp) }, ago(timestamp))),
     h("span", { class: "line second" },

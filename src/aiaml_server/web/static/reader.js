@@ -37,6 +37,7 @@ export function read(memory) {
     h("h1", {}, memory.title || "(empty)"),
     h("p", { class: "by" }, h("time", { title: exact(memory.timestamp) }, ago(memory.timestamp)),
       " · ", memory.agent || "(nobody)", " about ", memory.user || "(nobody)",
+      memory.until ? h("span", { class: memory.expired ? "over" : "" }, ` · ${memory.expired ? "expired, " : ""}until ${memory.until}`) : null,
       memory.uses ? h("span", { class: "uses" }, ` · ${usesOf(memory.uses)}`) : null),
     h("p", { class: "tags" }, memory.topics.map((topic) => h("button", { type: "button", class: "tag", title: "Filter by this topic", onclick: () => calls.topic(topic) }, topic))),
     h("div", { id: "view" }, body(memory)),
