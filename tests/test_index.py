@@ -12,7 +12,7 @@ import threading
 import time
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, closing, suppress
 from dataclasses import replace
@@ -225,11 +225,13 @@ def test_what_stands_nearly_everywhere_is_counted_in_the_texts(
     monkeypatch.setattr(Database, "encoded", passed)
     monkeypatch.setattr(Postings, "find", found)
     monkeypatch.setattr(tuning, "FIRST", 301)
+    monkeypatch.setattr(tuning, "SCANNED", 250)
     for asked, most in ((["e"], 1), (["of the"], 1), (["e the"], 1), (["c++"], 0)):
         passes[0] = 0
         assert tested.think(asked) == scan(tmp_path, asked)
         assert passes[0] == most, asked
     monkeypatch.setattr(tuning, "FIRST", 100)
+    monkeypatch.setattr(tuning, "SCANNED", 300)
     for asked in (["e"], ["of the"], ["e", "the", "of the", "of e"], ["e", "f", "."]):
         scored[0] = summed[0] = 0
         assert tested.think(asked) == scan(tmp_path, asked)
@@ -1080,6 +1082,23 @@ def test_a_process_that_holds_the_index_forever_is_not_waited_for(
     assert "made anew: another process holds it" in record.getMessage()
     assert file_of(base / ".index").exists()
     holder.close()
+
+
+@pytest.mark.parametrize("read", [lambda d: d.find(["first.md"]), lambda d: d.changed_by_others()])
+def test_a_reader_waits_for_what_another_process_is_just_writing(
+    bank: MemoryBank, base: Path, read: Callable[[Database], object]
+) -> None:
+    """While what was recorded goes to a slow disk, nobody can read, and nothing is wrong."""
+    assert found(bank, "needle") == ["first.md"]
+    file = file_of(base / ".index")
+    with closing(Database(file)) as reader, ThreadPoolExecutor() as threads:
+        expected = read(reader)
+        holder = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
+        holder.execute("BEGIN EXCLUSIVE")
+        answer = threads.submit(read, reader)
+        time.sleep(4 * tuning.TRY)
+        holder.close()
+        assert answer.result() == expected
 
 
 def test_processes_that_index_at_once_all_answer_completely(tmp_path: Path) -> None:

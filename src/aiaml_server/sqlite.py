@@ -198,7 +198,7 @@ class SharedFile:
 
     def changed_by_others(self) -> int:
         """Return a number that another process's writing changes."""
-        return int(self.sql.execute("PRAGMA data_version").fetchone()[0])
+        return int(self.read("PRAGMA data_version")[0][0])
 
     def read(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Return all rows of a query, so that nothing is held up by one that was half read."""
@@ -224,7 +224,7 @@ class SharedFile:
             size = next(size for size in tuning.VALUES if size >= len(some))
             marks = ", ".join([mark] * size)
             filled = (*before, *some, *repeat(None, size - len(some)))
-            yield from self.sql.execute(statement.format(marks), filled).fetchall()
+            yield from self.read(statement.format(marks), filled)
 
     def patiently(self, statement: str, values: Sequence[object] = ()) -> sqlite3.Cursor:
         """Execute what another process may hinder, as soon as it does not.
