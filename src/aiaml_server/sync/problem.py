@@ -333,7 +333,7 @@ _CAUSES = (
     Cause(
         "address",
         r"transport .{0,99} not allowed|unable to find remote helper|malformed|bad port"
-        r"|illegal format|no such remote",
+        r"|url rejected|illegal format|no such remote",
         "git cannot use the remote's address",
         "AIAML_GITHUB_REMOTE must be a git URL (https, http, ssh, git, file), host:path or a path.",
         REMOTE_VERBS,

@@ -188,7 +188,8 @@ class Model:
 
     def _begin(self, download: bool) -> None:
         with self._lock:
-            running = self._thread is not None and self._thread.is_alive()
+            thread = self._thread  # which lives on for a moment after it is done
+            running = thread is not None and thread.is_alive() and not self._done.is_set()
             if running or self._embedder is not None or not self._due():
                 return
             self._state = self._before(download)
