@@ -7,7 +7,7 @@ RUN apt-get update \
 WORKDIR /source
 COPY pyproject.toml README.md LICENSE ./
 COPY src src
-RUN pip install --no-cache-dir --no-compile .
+RUN pip install --no-cache-dir .
 LABEL io.modelcontextprotocol.server.name="io.github.aiaml/aiaml"
 ENV AIAML_MEMORY_DIR=/memory
 USER aiaml

@@ -336,7 +336,7 @@ RUN apt-get update \\
 WORKDIR /source
 COPY pyproject.toml README.md LICENSE ./
 COPY src src
-RUN pip install --no-cache-dir --no-compile .
+RUN pip install --no-cache-dir .
 LABEL io.modelcontextprotocol.server.name="{REGISTRY_NAME}"
 ENV AIAML_MEMORY_DIR=/memory
 USER aiaml

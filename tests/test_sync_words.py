@@ -72,8 +72,8 @@ SAID = [
      "unreachable", "the port"),
     ("ls-remote", "fatal: unable to access 'https://x/': SSL certificate problem: expired",
      "certificate", "clock"),
-    ("ls-remote", "fatal: unable to access 'https://x:y/': URL rejected: Port number was not a "
-     "decimal number between 0 and 65535", "address", "host:path"),
+    ("ls-remote", "fatal: unable to access 'https://x:y/': URL rejected: Bad hostname",
+     "address", "host:path"),
     ("update-ref", "fatal: Unable to create '/x/.git/refs/heads/main.lock': File exists.",
      "locked", "delete the file"),
 ]  # fmt: skip
