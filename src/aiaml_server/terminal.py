@@ -20,6 +20,7 @@ import time
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from typing import IO, Any, TextIO, TypeVar
 
 import click
@@ -360,9 +361,10 @@ def columns(text: str) -> int:
     """Return how many columns a text takes: two for a wide character, none for a mark on one."""
     if text.isascii():
         return len(text)
-    return sum(_columns(character) for character in text)
+    return sum(map(_columns, text))
 
 
+@lru_cache(1 << 12)
 def _columns(character: str) -> int:
     if unicodedata.category(character) in ("Mn", "Me", "Cf"):
         return 0
