@@ -21,11 +21,9 @@ from aiaml_server.toolsets.citations.chroma import ChromaIndex
 from aiaml_server.toolsets.citations.failures import InvalidConfig, Unavailable
 from aiaml_server.toolsets.citations.forgetful import ForgetfulIndex
 from aiaml_server.toolsets.citations.indexes import Synced
+from environments import ROOT, environment
 from machine import git
 from semantic_model import DIMENSION, NAME, model_folder
-
-ROOT = Path(__file__).parent.parent
-UV = str(Path(sys.executable).with_name("uv" + (".exe" if os.name == "nt" else "")))
 
 
 @pytest.fixture
@@ -340,14 +338,8 @@ chroma_is_there = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a Python that has Chroma, and what the toolset `semantic` needs."""
-    environment = tmp_path_factory.mktemp("chroma") / "environment"
-    found = environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    for words in (
-        ["venv", "--quiet", "--python", sys.executable, str(environment)],
-        ["pip", "install", "--quiet", "--python", str(found), f"{ROOT}[chroma,semantic]"],
-    ):
-        subprocess.run([UV, *words], check=True, timeout=800)
-    return found
+    place = tmp_path_factory.mktemp("chroma") / "environment"
+    return environment(place, f"{ROOT}[chroma,semantic]")
 
 
 def story(python: Path, home: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:

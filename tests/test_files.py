@@ -241,6 +241,40 @@ def test_sync_reaches_nothing_through_what_is_beside_git(
 
 @posix
 @pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "place",
+    [
+        *("HEAD", "commondir", "config", "config.worktree", "index", "packed-refs", "shallow"),
+        *("refs/heads/main", "refs/remotes/origin/main", "refs/tags/deep/er", "logs/HEAD"),
+        *("info/attributes", "info/exclude", "info/grafts", "info/sparse-checkout"),
+        *("objects/info/alternates", "objects/info/commit-graph", "objects/pack/multi-pack-index"),
+        *("objects/pack/pack-1.idx", "hooks/reference-transaction", "index.lock", "FETCH_HEAD"),
+    ],
+)
+def test_sync_waits_for_no_pipe_in_the_place_of_gits_own_file(
+    base: Path, remote: Path, place: str
+) -> None:
+    """Git would, for ever: memory works meanwhile, and what is in the way is named."""
+    first = Machine(base, remote)
+    first.synced()
+    path = base / ".git" / place
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    machine = Machine(base, remote)
+    memory = machine.remember("new")
+    started = time.monotonic()
+    machine.sync()
+    assert time.monotonic() - started < SECONDS
+    assert machine.bank.recall([memory.id]) == {memory.id: [memory]}
+    if problem := machine.rounds.problem:
+        assert f"{path} is a pipe; move it away" in problem.sentence
+    else:
+        assert f"files/{memory.file_name}" in git(remote, "ls-tree", "-r", "--name-only", "main")
+
+
+@posix
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("place", [".git.new", ".gitignore", ".gitattributes"])
 @kinds
 def test_a_repository_is_made_here_and_not_elsewhere(

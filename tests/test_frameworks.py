@@ -10,15 +10,14 @@ import json
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from environments import ROOT, environment
+
 PAGE = ROOT / "docs" / "toolsets" / "compartments.md"
 STORIES = Path(__file__).with_name("frameworks")
-UV = str(Path(sys.executable).with_name("uv" + (".exe" if os.name == "nt" else "")))
 FRAMEWORKS = {"pydantic-ai": "pydantic_ai", "smolagents": "smolagents"}
 Seen = list[dict[str, str]]
 
@@ -26,15 +25,9 @@ Seen = list[dict[str, str]]
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Install the frameworks and this package; return the interpreter."""
-    environment = tmp_path_factory.mktemp("frameworks") / "environment"
-    python = environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     group = f"{ROOT / 'pyproject.toml'}:frameworks"
-    for words in (
-        ["venv", "--quiet", "--python", sys.executable, str(environment)],
-        ["pip", "install", "--quiet", "--python", str(python), str(ROOT), "--group", group],
-    ):
-        subprocess.run([UV, *words], check=True, timeout=300)
-    return python
+    place = tmp_path_factory.mktemp("frameworks") / "environment"
+    return environment(place, str(ROOT), "--group", group)
 
 
 @pytest.fixture(scope="module", params=FRAMEWORKS)

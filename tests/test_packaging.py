@@ -21,9 +21,8 @@ import pytest
 from aiaml_server import __version__, launch, settings, toolsets
 from aiaml_server.cli.app import VERBS, aiaml
 from client import Client
+from environments import ROOT, UV, environment
 
-ROOT = Path(__file__).parent.parent
-UV = str(Path(sys.executable).with_name("uv" + (".exe" if os.name == "nt" else "")))
 TOP_LEVEL = {
     "pyproject.toml",
     "README.md",
@@ -263,16 +262,10 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     `TEST_RESOLUTION=lowest-direct` takes the oldest packages that it allows.
     """
-    environment = tmp_path_factory.mktemp("installed") / "environment"
-    make = [UV, "venv", "--quiet", "--python", sys.executable, str(environment)]
-    subprocess.run(make, check=True, timeout=300)
-    scripts = environment / ("Scripts" if os.name == "nt" else "bin")
+    place = tmp_path_factory.mktemp("installed") / "environment"
     resolution = os.environ.get("TEST_RESOLUTION", "highest")
-    install = [UV, "pip", "install", "--quiet", "--compile-bytecode", "--resolution", resolution]
-    python = str(scripts / "python")
     wanted = f"aiaml-server[semantic] @ {wheel.as_uri()}"
-    subprocess.run([*install, "--python", python, wanted], check=True, timeout=900)
-    return scripts
+    return environment(place, "--compile-bytecode", "--resolution", resolution, wanted).parent
 
 
 def outside(place: Path) -> dict[str, str]:

@@ -12,10 +12,9 @@ import pytest
 
 from aiaml_server.toolsets.citations import Citation, Memories
 from aiaml_server.toolsets.sessions.memory import AgentMemory
+from environments import ROOT, UV
 from machine import git
 
-ROOT = Path(__file__).parent.parent
-UV = str(Path(sys.executable).with_name("uv" + (".exe" if os.name == "nt" else "")))
 PUBLISHED = (".pre-commit-hooks.yaml", "pyproject.toml", "README.md", "LICENSE", "src", "scripts")
 WHO = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
 DAY = "2025-01-20"

@@ -5,10 +5,8 @@ from __future__ import annotations
 import html
 import importlib.util
 import json
-import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -17,9 +15,7 @@ import pytest
 
 from aiaml_server import settings, toolsets
 from aiaml_server.clients import CLIENTS
-
-ROOT = Path(__file__).parent.parent
-UV = str(Path(sys.executable).with_name("uv" + (".exe" if os.name == "nt" else "")))
+from environments import ROOT, environment
 
 
 def script() -> ModuleType:
@@ -37,15 +33,9 @@ SITE = script()
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Install the generator and this package; return the interpreter."""
-    environment = tmp_path_factory.mktemp("site") / "environment"
-    python = environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     group = f"{ROOT / 'pyproject.toml'}:site"
-    for words in (
-        ["venv", "--quiet", "--python", sys.executable, str(environment)],
-        ["pip", "install", "--quiet", "--python", str(python), str(ROOT), "--group", group],
-    ):
-        subprocess.run([UV, *words], check=True, timeout=300)
-    return python
+    place = tmp_path_factory.mktemp("site") / "environment"
+    return environment(place, str(ROOT), "--group", group)
 
 
 @pytest.fixture(scope="module")

@@ -80,8 +80,9 @@ _OWN_FILES = {".gitignore": _IGNORED, ".gitattributes": _EXACT}
 # What git reads unasked, and waits for.
 _READ_HERE = (".gitattributes", ".gitignore", "files/.gitattributes", "files/.gitignore")
 _READ_THERE = (
-    *("HEAD", "config", "config.worktree", "index", "packed-refs", "shallow"),
+    *("HEAD", "commondir", "config", "config.worktree", "index", "packed-refs", "shallow"),
     *("info/attributes", "info/exclude", "info/grafts", "logs/HEAD", "aiaml/moves"),
+    *("objects/info/alternates", "objects/info/commit-graph", "objects/pack/multi-pack-index"),
 )
 __all__ = ["BRANCH", "IMPORT_FROM", "MAIN", "REMOTE", "Busy", "Repository"]
 
@@ -232,6 +233,9 @@ class Repository:
         for directory, names in places.items():
             for name in names:
                 check_end(directory / name)
+        for place, _, refs in os.walk(self.common / "refs"):
+            for name in refs:
+                check_end(Path(place, name))
         if check_own(self.common / "aiaml", directory=True):
             for name in ("HEAD", "config"):
                 check_own(self.common / "aiaml" / name)
