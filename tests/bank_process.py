@@ -16,13 +16,12 @@ import os
 import random
 import sys
 import threading
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 
 import portalocker  # noqa: F401 (imported here, so that no fault can hit its import)
 
-from aiaml_server import MemoryBank, Settings, StoreError
+from aiaml_server import MemoryBank, Settings, StoreError, memory
 
 _PR_SET_PTRACER = 0x59616D61
 _ANYONE = 2**64 - 1
@@ -38,7 +37,7 @@ def main(words: list[str]) -> None:
         return
     base, threads, count, *pool = words
     for size in pool:
-        uuid.uuid4 = _drawing_from(int(size))
+        memory.draw_id = _drawing_from(int(size))
     sys.stdin.readline()
     bank = MemoryBank(Settings(Path(base)))
     for _ in range(int(threads)):
@@ -67,8 +66,8 @@ def _say(line: str) -> None:
     os.write(1, line.encode() + b"\n")  # one call: it is out whole, or not at all
 
 
-def _drawing_from(pool: int) -> Callable[[], uuid.UUID]:
-    return lambda: uuid.UUID(int=(0xABCDEF00 + random.randrange(pool)) << 96)
+def _drawing_from(pool: int) -> Callable[[], str]:
+    return lambda: f"{0xABCDEF00 + random.randrange(pool):08x}"
 
 
 if __name__ == "__main__":

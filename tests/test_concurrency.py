@@ -76,10 +76,8 @@ def test_an_id_that_a_neighbour_took_in_the_same_clock_tick_is_not_given_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The directory's own time does not tell of a second change within one tick."""
-    from uuid import UUID
-
-    draws = iter([0xABCDEF01, 0xABCDEF02, 0xABCDEF02, 0xABCDEF03])
-    monkeypatch.setattr("uuid.uuid4", lambda: UUID(int=next(draws) << 96))
+    draws = iter(["abcdef01", "abcdef02", "abcdef02", "abcdef03"])
+    monkeypatch.setattr("aiaml_server.memory.draw_id", lambda: next(draws))
     ours, theirs = (MemoryBank(Settings(tmp_path)) for _ in range(2))
     ours.remember("claude", "marco", ["tests"], "ours")
     tick = (tmp_path / "files").stat().st_mtime_ns

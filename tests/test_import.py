@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from aiaml_server import store, terminal
 from aiaml_server.cli import main
-from aiaml_server.cli.import_export import FORMATS
+from aiaml_server.cli.export import FORMATS
 from aiaml_server.exchange.found import Found, Kept, Note
 from aiaml_server.exchange.kinds import KINDS, READERS, Reading
 from aiaml_server.exchange.plan import Planner

@@ -9,8 +9,8 @@ file, the key-value reading decides.
 
 from __future__ import annotations
 
+import os
 import re
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -124,7 +124,7 @@ def draw_id() -> str:
     `12345678` and `123e4567` are numbers to YAML 1.2, `0b101010` is one to YAML 1.1.
     """
     while True:
-        drawn = uuid.uuid4().hex[:8]
+        drawn = os.urandom(4).hex()
         if not _NUMBER.fullmatch(drawn):
             return drawn
 

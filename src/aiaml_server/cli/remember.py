@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -142,6 +139,8 @@ def usual_user(memories: Iterable[Memory]) -> str:
     for user, _ in Counter(memory.user for memory in memories).most_common():
         with suppress(InvalidInput):  # in a file that others wrote a name may be any text
             return checked_user(user)
+    import getpass  # noqa: PLC0415 (for the first memory alone)
+
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):  # no name for this user's number
@@ -262,6 +261,8 @@ class Draft:
     """A text in a temporary file that nobody else can read, for an editor to change."""
 
     def __init__(self, name: str, text: str) -> None:
+        import tempfile  # noqa: PLC0415 (for an editor alone)
+
         self._directory = Path(tempfile.mkdtemp(prefix="aiaml-"))
         self._path = self._directory / f"{name}.md"
         self._path.write_bytes(text.encode())
@@ -325,6 +326,8 @@ def _edit(path: Path) -> None:
         OSError: there is none, or it failed.
         ValueError: what they say it is cannot be read.
     """
+    import subprocess  # noqa: PLC0415 (for an editor alone)
+
     program, *words = _editor()
     if not (found := find(program)):
         raise OSError(f"there is no editor {program!r} on the PATH")
@@ -402,7 +405,7 @@ def forget(
         if not yes:
             confirm(f"Forget {plural(len(found), 'memory')}?")
         if target:
-            from .import_export import write_before  # noqa: PLC0415
+            from .export import write_before  # noqa: PLC0415
 
             write_before(target, bank, list(found.items()))
         began = now().replace(microsecond=0)

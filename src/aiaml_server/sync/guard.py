@@ -11,7 +11,6 @@ import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from aiaml_server.errors import AiamlError, MalformedFile
 from aiaml_server.files import make_directory, read_regular, replace_atomic
@@ -179,6 +178,8 @@ def _ignored(
     It is asked in a repository that has nothing but these rules: the real one hides memories by a
     line of ours, and `files` may be a link there, through which git does not look.
     """
+    from tempfile import TemporaryDirectory  # noqa: PLC0415 (only where there are such lines)
+
     with TemporaryDirectory(prefix="aiaml-rules-") as name:
         place = Path(name)
         config = str(common / "config").replace("\\", "/").replace('"', '\\"')

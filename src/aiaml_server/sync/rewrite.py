@@ -11,7 +11,6 @@ nothing else disappears.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -38,6 +37,8 @@ Marks = frozenset[bytes]
 
 def mark(name: bytes) -> bytes:
     """Return the mark of a path, or of an object's name."""
+    import hashlib  # noqa: PLC0415 (OpenSSL, which reading a repository does not need)
+
     return hashlib.sha256(name).hexdigest().encode()
 
 

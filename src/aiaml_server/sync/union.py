@@ -6,7 +6,6 @@ parted: a mapping of each changed path to its entry now, or to None where it was
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Mapping
@@ -63,6 +62,8 @@ def renamed(copy: Copy, data: bytes) -> tuple[Path, bytes]:
     The id comes from what is copied, so that it is the same on every machine. One of its digits is
     a letter that no notation for numbers has, so that YAML takes it for text.
     """
+    import hashlib  # noqa: PLC0415 (OpenSSL, which reading a repository does not need)
+
     seeds = (b"%s\0%s\0%d" % (copy.path, copy.entry.oid, attempt) for attempt in count())
     ids = (hashlib.sha256(seed).hexdigest()[:8].encode() for seed in seeds)
     identity = next(each for each in ids if set(each) & set(b"acdf"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 from collections.abc import Sequence
 from contextlib import suppress
@@ -72,6 +71,8 @@ def read(path: Path) -> bytes | None:
 
 def object_name(data: bytes, like: bytes) -> bytes:
     """Return the name that git gives to a file's bytes; SHA-256 where `like` is that long."""
+    import hashlib  # noqa: PLC0415 (OpenSSL, which reading a repository does not need)
+
     algorithm = hashlib.sha256 if len(like) > 40 else hashlib.sha1
     return algorithm(b"blob %d\0%s" % (len(data), data)).hexdigest().encode()
 

@@ -1,0 +1,141 @@
+"""`export`: memories in one file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from aiaml_server.bank import MemoryBank
+from aiaml_server.cli.context import opened
+from aiaml_server.cli.filtering import filtered
+from aiaml_server.errors import MalformedFile, StoreError
+from aiaml_server.files import write_atomic
+from aiaml_server.filters import Filter
+from aiaml_server.memory import Memory
+from aiaml_server.terminal import REFUSED, USAGE, Ended, as_json, note, out_bytes, out_json, plural
+
+FORMATS = {"jsonl": ".jsonl", "zip": ".zip", "book": ".md", "site": ".html"}
+"""Each format, and the ending that stands for it."""
+
+
+@click.command("export")
+@click.option("--to", "target", required=True, metavar="FILE", help="Where to; `-` is the output.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(list(FORMATS)),
+    help="Else by FILE's ending: .jsonl, .zip, .md (a book) or .html (a page).",
+)
+@click.option(
+    "--by",
+    type=click.Choice(["month", "topic"]),
+    default="month",
+    show_default=True,
+    help="The chapters of a book.",
+)
+@click.option("--force", "-f", is_flag=True, help="Replace FILE if it exists.")
+@filtered
+@as_json
+def export(target: str, form: str | None, by: str, force: bool, json: bool, **options: Any) -> None:
+    """Write memories to one file, to keep, to read or to take along.
+
+    jsonl is what `aiaml import` takes back exactly; zip holds the files byte for byte; book is one
+    markdown document; site is one web page with a search, which needs nothing else.
+
+    \b
+    Examples:
+      aiaml export --to memories.jsonl
+      aiaml export --to food.html --topic food --since 2026-01-01
+      aiaml export --to - --format book --by topic
+    """
+    form = form or _format(target)
+    if json and target == "-":
+        raise Ended("--json tells of a file; `--to -` writes the memories themselves", USAGE)
+    path = None if target == "-" else Path(target).resolve()
+    wanted = Filter.of(**options)
+    with opened() as bank:
+        _check_target(path, form, bank, force=force)
+        found = list(wanted.among(bank.newest()))
+        if not found:
+            raise Ended(
+                "no memory is like that; nothing was written"
+                if wanted
+                else "there are no memories yet; nothing was written"
+            )
+        data = _data(form, bank, found, by_topic=by == "topic")
+        _write(path, data)
+    if json:
+        out_json({"memories": len(found), "format": form, "file": str(path)})
+    elif path:
+        note(f"Wrote {plural(len(found), 'memory')} to {target}.")
+
+
+def write_before(target: str, bank: MemoryBank, found: Sequence[tuple[str, Memory]]) -> None:
+    """Write memories to a file that `import` takes back, before they are forgotten.
+
+    Raises:
+        Ended: the file is there already, or of another format; nothing was written.
+        StoreError: it cannot be written.
+    """
+    form = Path(target).suffix.lower().removeprefix(".")
+    if form not in ("jsonl", "zip"):
+        raise Ended(f"{target} must be a file that ends in .jsonl or .zip", USAGE)
+    path = Path(target).resolve()
+    _check_target(path, form, bank, force=False)
+    _write(path, _data(form, bank, found, by_topic=False))
+
+
+def _format(target: str) -> str:
+    if target == "-":
+        return "jsonl"
+    ending = Path(target).suffix.lower()
+    for form, its_ending in FORMATS.items():
+        if ending == its_ending:
+            return form
+    endings = ", ".join(FORMATS.values())
+    raise Ended(f"{target} ends in none of {endings}; `--format` says what it is to be", USAGE)
+
+
+def _check_target(path: Path | None, form: str, bank: MemoryBank, *, force: bool) -> None:
+    own = bank.store.base.resolve()
+    if path is None:
+        if form == "zip" and sys.stdout.isatty():
+            raise Ended("a zip is nothing for a terminal; `--to FILE` names a file", USAGE)
+    elif own in path.parents:
+        raise Ended(f"{path} lies in your memory directory; name a file elsewhere", USAGE)
+    elif path.exists() and not path.is_file():
+        raise Ended(f"{path} is there and is no file; name another", REFUSED)
+    elif path.exists() and not force:
+        raise Ended(f"{path} is there already; `--force` replaces it", REFUSED)
+
+
+def _data(
+    form: str, bank: MemoryBank, found: Sequence[tuple[str, Memory]], *, by_topic: bool
+) -> Iterable[bytes]:
+    from aiaml_server.exchange import page, shapes  # noqa: PLC0415 (only this verb's)
+
+    newest = [memory for _, memory in found]
+    if form == "zip":
+        try:
+            return [shapes.archive(bank.store.directory, [name for name, _ in found])]
+        except (OSError, MalformedFile) as error:
+            raise Ended(f"a memory changed meanwhile ({error}); try again", REFUSED) from error
+    if form == "site":
+        return page.page(newest)
+    if form == "book":
+        return shapes.book(newest[::-1], by_topic=by_topic)
+    return shapes.lines(newest[::-1])
+
+
+def _write(path: Path | None, data: Iterable[bytes]) -> None:
+    if path is None:
+        out_bytes(data)
+        return
+    try:
+        write_atomic(path, b"".join(data))
+    except OSError as error:
+        raise StoreError("write", path, error) from error
