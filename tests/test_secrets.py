@@ -148,6 +148,21 @@ def test_what_a_person_commits_is_looked_at_as_well(ada: Machine, remote: Path) 
     assert TOKEN in git(remote, "show", "main:notes.txt")
 
 
+def test_a_large_file_is_looked_at_to_its_end(ada: Machine, remote: Path) -> None:
+    """Also where a secret lies across two of the pieces in which it is read."""
+    ada.remember("hello")
+    ada.synced()
+    piece, prose = 16 * 1024 * 1024, b"some words " * 1_600_000
+    secret = prose[: piece - 20] + b" " + TOKEN.encode() + prose[piece:]
+    for name, data in (("fine.txt", prose), ("secret.txt", secret)):
+        (ada.base / name).write_bytes(data)
+        ada.git("add", "-f", name)
+    as_person(ada.base, "commit", "-qm", "large")
+    assert set(ada.synced().held_back) == {"secret.txt"}
+    assert git(remote, "cat-file", "-s", "main:fine.txt") == str(len(prose))
+    assert not in_any_object(remote, TOKEN)
+
+
 def test_machines_go_on_exchanging_while_a_commit_is_held(ada: Machine, bob: Machine) -> None:
     """Edits, deletions and new memories of both sides arrive; the one held stays where it is."""
     shared = ada.remember("shared")

@@ -12,10 +12,10 @@ _URL = re.compile(r'^\turl = "([^"\\]*(?:\\.[^"\\]*)*)"$', re.MULTILINE)
 _ESCAPED = re.compile(r"\\(.)")
 
 
-def section(url: str) -> str:
-    """Return the text of the file for an address."""
+def section(url: str, tracked: str = "+refs/heads/*:refs/remotes/origin/*") -> str:
+    """Return the text of the file for an address, and where git notes what the remote has."""
     quoted = url.replace("\\", "\\\\").replace('"', '\\"')
-    return f'[remote "origin"]\n\turl = "{quoted}"\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n'
+    return f'[remote "origin"]\n\turl = "{quoted}"\n\tfetch = {tracked}\n'
 
 
 def remembered(base: Path) -> str:

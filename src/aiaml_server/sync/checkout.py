@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -57,6 +57,7 @@ class Checkout:
         self._directory = repository.directory
         self._ours = repository.branch()
         self._name_of = repository.name_of
+        self._tree = repository.tree
         self._erasure = repository.erasure
         self.journal = Journal(repository.directory, repository.common)
         self._note = self._directory / "aiaml" / "checked-out"  # the commit checked out last time
@@ -86,8 +87,12 @@ class Checkout:
 
     def _has_memories(self, commit: str) -> bool:
         if commit != self._asked_of[0]:
-            self._asked_of = commit, bool(commit and self._name_of(f"{commit}:files"))
+            self._asked_of = commit, bool(commit and self._tree(commit))
         return self._asked_of[1]
+
+    def is_born(self) -> bool:
+        """Whether a commit is checked out."""
+        return bool(self._looked_at)
 
     def is_ours_in_use(self) -> bool:
         """Whether our own branch is checked out, or being rebased: a commit would be in the way."""
@@ -190,7 +195,7 @@ class Checkout:
         there = self._git.run("rev-list", "--no-walk", "--ignore-missing", "--stdin", stdin=asked)
         lines = "".join(f"{ours} {commit}\n" for commit in there.decode().split())
         words = ("--stdin", "-r", "-z", "--raw", "--no-renames", "--no-commit-id", "--", "files")
-        found = _differences(self._git.run("diff-tree", *words, stdin=lines.encode()))
+        found = _differences(self._git.run("diff-tree", *words, stdin=lines.encode()).split(b"\0"))
         return {path: old for path, (old, new) in found if old and not new and is_memory(path)}
 
     def _noted(self) -> str:
@@ -390,11 +395,27 @@ def tree(git: Git, commit: str) -> dict[bytes, Entry]:
 def changes(git: Git, old: str, new: str, *within: str) -> Difference:
     """Return what differs between two trees, everywhere or within some paths."""
     words = ("-r", "-z", "--raw", "--no-renames", old, new, "--", *within)
-    return dict(_differences(git.run("diff-tree", *words)))
+    return dict(_differences(git.run("diff-tree", *words).split(b"\0")))
 
 
-def _differences(raw: bytes) -> Iterator[tuple[bytes, tuple[Entry | None, Entry | None]]]:
-    fields = raw.split(b"\0")
+def changes_since(git: Git, base: str, commits: Sequence[str]) -> list[Difference]:
+    """Return what differs between one commit and each of others, in one question."""
+    asked = "".join(f"{commit} {base}\n" for commit in commits).encode()
+    words = ("--stdin", "-r", "-z", "--raw", "--no-renames")
+    found: dict[str, list[bytes]] = {commit: [] for commit in commits}
+    fields = iter(git.run("diff-tree", *words, stdin=asked).split(b"\0"))
+    record: list[bytes] = []
+    for field in fields:
+        if field.startswith(b":"):
+            record += (field, next(fields))
+        elif field:  # the commit that the records after it are of
+            record = found[field.decode()]
+    return [dict(_differences(found[commit])) for commit in commits]
+
+
+def _differences(
+    fields: Sequence[bytes],
+) -> Iterator[tuple[bytes, tuple[Entry | None, Entry | None]]]:
     for meta, path in zip(fields[::2], fields[1::2], strict=False):
         old_mode, new_mode, old_oid, new_oid, _ = meta[1:].split(b" ")
         yield path, (_entry(old_mode, old_oid), _entry(new_mode, new_oid))

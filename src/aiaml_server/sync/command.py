@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -124,18 +124,7 @@ class Git:
             GitMissing: there is no git.
             GitFailed: it failed, or took too long.
         """
-        fixed = [word for pair in _OPTIONS.items() for word in ("-c", "=".join(pair))]
-        with self._lock:
-            if self._ended:
-                raise GitFailed(verb, "not run, because the server is closing")
-            process = _start(
-                [*self.prefix, _program(), *fixed, *options, verb, *words],
-                self._base,
-                {**self.variables, **(variables or {})},
-                with_input=stdin is not None,
-                private=verb != "push",  # which may write to a remote on a disk that others share
-            )
-            self._running.add(process)
+        process = self._started(verb, words, variables or {}, options, with_input=stdin is not None)
         try:
             output, complaint = _finish(process, stdin, seconds, meanwhile)
         except BaseException as error:
@@ -152,6 +141,57 @@ class Git:
             said = complaint + output if verb in ("push", "fsck") else complaint or output
             raise GitFailed(verb, self._without_secrets(said))
         return output
+
+    def pieces(self, size: int, verb: str, *words: str) -> Generator[bytes, None, None]:
+        """Run one command that stays on this machine, and yield what it prints as it comes.
+
+        Args:
+            size: the bytes of each piece but the last.
+            verb: the command.
+            words: its arguments.
+
+        Raises:
+            GitMissing: there is no git.
+            GitFailed: it failed, or took too long.
+        """
+        process = self._started(verb, words, {}, (), with_input=False)
+        late = threading.Timer(LOCAL_SECONDS, _kill, (process,))
+        late.start()
+        try:
+            while process.stdout and (piece := process.stdout.read(size)):
+                yield piece
+            _, complaint = process.communicate()
+        finally:
+            late.cancel()
+            _kill(process)
+            with suppress(subprocess.TimeoutExpired):
+                process.communicate(timeout=1)
+            self._running.discard(process)
+        if process.returncode:
+            raise GitFailed(verb, self._without_secrets(complaint))
+
+    def _started(
+        self,
+        verb: str,
+        words: Sequence[str],
+        variables: Mapping[str, str],
+        options: Sequence[str],
+        *,
+        with_input: bool,
+    ) -> subprocess.Popen[bytes]:
+        fixed = [word for pair in _OPTIONS.items() for word in ("-c", "=".join(pair))]
+        with self._lock:
+            if self._ended:
+                raise GitFailed(verb, "not run, because the server is closing")
+            process = _start(
+                [*self.prefix, _program(), *fixed, *options, verb, *words],
+                self._base,
+                {**self.variables, **variables},
+                with_input=with_input,
+                private=verb != "push",  # which may write to a remote on a disk that others share
+            )
+            self._running.add(process)
+        return process
 
     def _without_secrets(self, output: bytes) -> str:
         text = output.decode("utf-8", "replace")

@@ -8,15 +8,16 @@ then, but all else can: as new commits on top of what the remote has.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterable
+from contextlib import closing
 
 from .disk import Objection, in_chunks
 from .leaks import leak
 from .repository import Repository
 from .status import Problem
 
-_LARGEST = 16 * 1024 * 1024  # bytes; no memory, and more than a secret needs
-_TOGETHER = 16 * 1024 * 1024
+_TOGETHER = 16 * 1024 * 1024  # bytes that are looked into at once
+_OVERLAP = 64 * 1024  # of two pieces of a larger file; no secret that has an end is longer
 
 
 class Outgoing:
@@ -28,6 +29,15 @@ class Outgoing:
         self._objection: Objection | None = None
         self.held: dict[bytes, Problem] = {}  # what stays here as it is now
         self.message = ""  # the secret that is in a message of the last commits, by its kind
+
+    def note(self, files: Iterable[tuple[bytes, bytes]], objection: Objection) -> None:
+        """Hear of paths and objects to which there was no objection when they were committed."""
+        self._use(objection)
+        self._seen.update(dict.fromkeys(files))
+
+    def _use(self, objection: Objection) -> None:
+        if objection != self._objection:
+            self._seen, self._objection = {}, objection
 
     def pushable(self, theirs: str, ours: str, objection: Objection, *, secrets: bool) -> str:
         """Return the commit to push: `ours`, or one that lacks what must not travel.
@@ -42,8 +52,11 @@ class Outgoing:
             `theirs` where nothing else is left to push. `held` and `message` are set.
         """
         self.held, self.message = {}, ""
-        found = self.found(theirs, ours, objection) if theirs != ours else {}
-        self.message = self._in_messages(theirs, ours) if theirs != ours and secrets else ""
+        if theirs == ours:
+            return ours
+        files, messages = self._new(theirs, ours)
+        found = self._objected(files, theirs, ours, objection)
+        self.message = leak(messages) if secrets else ""
         if not found and not self.message:
             return ours
         commit, left_out = self._repository.without(theirs, ours, set(found))
@@ -52,40 +65,46 @@ class Outgoing:
 
     def staying(self, theirs: str, ours: str, objection: Objection) -> dict[bytes, Problem]:
         """Return the files that would not be pushed in their present version, each with why."""
-        found = self.found(theirs, ours, objection)
+        files, _ = self._new(theirs, ours)
+        found = self._objected(files, theirs, ours, objection)
         changed = self._repository.entries(theirs, ours) if found else {}
         return {path: found[each.oid] for path, each in changed.items() if each.oid in found}
 
-    def found(self, theirs: str, ours: str, objection: Objection) -> dict[bytes, Problem]:
-        """Return the objects that are new to the remote and must not travel, and why."""
-        if objection != self._objection:
-            self._seen, self._objection = {}, objection
-        new = list(self._new(theirs, ours))
-        unseen = [each for each in new if each[:2] not in self._seen]
-        for chunk in in_chunks(unseen, lambda each: each[2], len(unseen) + 1, _TOGETHER):
-            blobs = self._repository.objects([oid for _, oid, _ in chunk])
-            for path, oid, _ in chunk:
-                self._seen[path, oid] = objection(path, blobs[oid])
-        reasons = ((path, oid, self._seen[path, oid]) for path, oid, _ in new)
-        return {oid: self._told(why, theirs, ours, oid) for _, oid, why in reasons if why}
+    def _objected(
+        self, files: Iterable[tuple[bytes, bytes]], theirs: str, ours: str, objection: Objection
+    ) -> dict[bytes, Problem]:
+        """Return the objects that must not travel, and why."""
+        self._use(objection)
+        unseen = [each for each in files if each not in self._seen]
+        sizes = self._repository.sizes([oid for _, oid in unseen])
+        for chunk in in_chunks(unseen, lambda each: sizes[each[1]], len(unseen) + 1, _TOGETHER):
+            large = len(chunk) == 1 and sizes[chunk[0][1]] > _TOGETHER
+            blobs = {} if large else self._repository.objects([oid for _, oid in chunk])
+            for path, oid in chunk:
+                with closing(self._pieces(oid) if large else _alone(blobs[oid])) as pieces:
+                    objections = (objection(path, piece) for piece in pieces)
+                    self._seen[path, oid] = next(filter(None, objections), None)
+        reasons = ((oid, self._seen[path, oid]) for path, oid in files)
+        return {oid: self._told(why, theirs, ours, oid) for oid, why in reasons if why}
 
-    def _in_messages(self, theirs: str, ours: str) -> str:
-        """Name the first secret in a message of a commit to be pushed; empty for none."""
-        span = f"{theirs}..{ours}" if theirs else ours
-        words = ("--no-show-signature", "--format=%B", span, "--")
-        return leak(self._repository.git.run("log", *words))
+    def _pieces(self, oid: bytes) -> Generator[bytes, None, None]:
+        """Yield a file in pieces, each of which begins with the end of the one before."""
+        before = b""
+        words = ("cat-file", "blob", oid.decode())
+        with closing(self._repository.git.pieces(_TOGETHER, *words)) as pieces:
+            for piece in pieces:
+                yield before + piece
+                before = piece[-_OVERLAP:]
 
-    def _new(self, theirs: str, ours: str) -> Iterator[tuple[bytes, bytes, int]]:
-        """Yield path, name and size of each file that some commit to be pushed has."""
-        git = self._repository.git
-        objects = git.run("rev-list", "--objects", ours, *([f"^{theirs}"] if theirs else []))
-        asked = "--batch-check=%(objecttype) %(objectname) %(objectsize) %(rest)"
-        for line in git.run("cat-file", asked, stdin=objects).splitlines():
-            kind, _, rest = line.partition(b" ")
-            if kind == b"blob":
-                oid, size, path = rest.split(b" ", 2)
-                if int(size) <= _LARGEST:
-                    yield path, oid, int(size)
+    def _new(self, theirs: str, ours: str) -> tuple[list[tuple[bytes, bytes]], bytes]:
+        """Return path and name of each file in some commit to be pushed, and all messages."""
+        words = ("--objects", "--filter=object:type=blob", "--format=%B%x00", ours)
+        known = [f"^{theirs}"] if theirs else []
+        output = self._repository.git.run("rev-list", *words, *known)
+        *commits, objects = output.split(b"\0\n")
+        lines = (line.partition(b" ") for line in objects.split(b"\n") if line)
+        messages = b"\n".join(commit.partition(b"\n")[2] for commit in commits)
+        return [(path, oid) for oid, _, path in lines], messages
 
     def _told(self, why: Problem, theirs: str, ours: str, oid: bytes) -> Problem:
         """Return a reason with the commit that brought the object in."""
@@ -94,3 +113,7 @@ class Outgoing:
         commits = self._repository.git.run("log", *words).split()
         also = f", in the commit {commits[0].decode()}" if commits else ""
         return why._replace(sentence=why.sentence + also)
+
+
+def _alone(data: bytes) -> Generator[bytes, None, None]:
+    yield data

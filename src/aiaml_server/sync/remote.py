@@ -63,7 +63,7 @@ class Remote:
             own_directory(each)
         sha256 = len(self._repository.head()) > 40
         address, who = _apart(self._url)
-        config = (_SHA256 if sha256 else _SHA1) + _CHECKED + section(address)
+        config = (_SHA256 if sha256 else _SHA1) + _CHECKED + section(address, f"+{MAIN}:{REMOTE}")
         if who:
             self.git.variables |= {_USER: who[0], _PASSWORD: who[1]}
             config += _HELPER
@@ -94,8 +94,6 @@ class Remote:
         """
         known = self._known()
         if known and (theirs := self._fetched_main()):
-            if theirs != known:
-                self._repository.git.run("update-ref", self._seen, theirs)
             return theirs, True
         refs = self.refs()
         branch = MAIN if MAIN in refs else refs.get("ref: HEAD", "")
@@ -105,8 +103,13 @@ class Remote:
         if theirs != known:
             self._fetch(branch, self._pace.call * (1.0 if known else _FIRST))
             theirs = self._known()
-            self._repository.git.run("update-ref", self._seen, theirs)
         return theirs, branch == MAIN
+
+    def note(self) -> None:
+        """Have the repository know what the remote was last seen to have."""
+        theirs = self._known()
+        if theirs and theirs != self._repository.name_of(self._seen):
+            self._repository.git.run("update-ref", self._seen, theirs)
 
     def _fetched_main(self) -> str:
         """Fetch main without asking first what there is: one connection; empty without a main."""
@@ -149,8 +152,6 @@ class Remote:
         if instead_of:
             words.append(f"--force-with-lease={MAIN}:{instead_of}")
         self._call("push", *words, "origin", f"{commit}:{MAIN}")
-        self.git.run("update-ref", REMOTE, commit)
-        self._repository.git.run("update-ref", self._seen, commit)
 
     def _commits_up_to(self, commit: str, instead_of: str) -> list[str]:
         """Return the commits that lead from what the remote has to this one."""

@@ -27,7 +27,7 @@ from aiaml_server.files import (
 )
 
 from . import address, asked, stream
-from .checkout import BRANCH, MAIN, Checkout, Difference, changes, empty_tree, tree
+from .checkout import BRANCH, MAIN, Checkout, Difference, changes, changes_since, empty_tree, tree
 from .command import Git, GitFailed
 from .disk import Disk, Objection, in_chunks, listing
 from .erasure import Erasure
@@ -117,11 +117,13 @@ class Committed(NamedTuple):
         number: memories that were committed.
         kept_out: files that are not committed as they are, each with why.
         brought_back: memories that git had and the disk had lost.
+        passed: paths, each with the name of the object, to which there was no objection.
     """
 
     number: int
     kept_out: dict[bytes, Problem]
     brought_back: int = 0
+    passed: Sequence[tuple[bytes, bytes]] = ()
 
 
 class Joined(NamedTuple):
@@ -318,7 +320,7 @@ class Repository:
             Busy: the directory that had the files is not there.
         """
         directory = self.base / "files"
-        tree, seen = self._tree(head), self._seen
+        tree, seen = self.tree(head), self._seen
         known = seen.read()
         here = listing(directory, known)
         moves = self._checkout.journal.moves()  # later than the listing, so that it has all of it
@@ -342,11 +344,18 @@ class Repository:
         changes = self._changes(head or self._empty_tree(), joining)
         return {path: after for path, (_, after) in changes.items() if is_memory(path)}
 
-    def _tree(self, commit: str) -> dict[bytes, Entry]:
+    def tree(self, commit: str) -> dict[bytes, Entry]:
         """Return the memories of a commit; the last answer is kept, since it is often the same."""
-        if commit != self._listed[0]:
+        if commit and commit != self._listed[0]:
             self._listed = commit, tree(self.git, commit)
-        return self._listed[1]
+        return self._listed[1] if commit else {}
+
+    def _know(self, old: str, new: str, changed: Mapping[bytes, Entry | None]) -> None:
+        """Keep in mind the memories of a commit that differs so from one whose are known."""
+        if old and old == self._listed[0] and not any(path.count(b"/") > 1 for path in changed):
+            memories = {path: each for path, each in changed.items() if is_memory(path)}
+            known: dict[bytes, Entry | None] = {**self._listed[1], **memories}
+            self._listed = new, {path: each for path, each in known.items() if each}
 
     def _versions(self, head: str) -> set[tuple[bytes, bytes]]:
         """Return each path in `files/` with the object name of each version it has had."""
@@ -406,14 +415,18 @@ class Repository:
         adopting = not disk.tree and len(disk.here) > IMPORT_FROM
         most = (_IMPORTED, _IMPORTED_BYTES) if adopting else (_CHUNK, _BYTES)
         committed = brought_back = 0
+        passed: list[tuple[bytes, bytes]] = []
         for chunk in in_chunks(found, _size, *most):
             wait = wait or journal.is_under_way(state)
             sure = [each for each in chunk if not wait or each[0].verb == "Add"]
+            passed += [(step.path, each.oid) for step, each in sure if each]
             sure += self._besides([step.path for step, _ in sure], disk, head)
             steps = [step for step, _ in sure]
             groups = [steps] if adopting else [[step] for step in steps]
             if steps:
+                old = head
                 head = self._import(stream.commits(groups, self.branch(), head, self._who()))
+                self._know(old, head, {step.path: _entry_of(each) for step, each in sure})
                 self._seen.note({step.path: sighting for step, sighting in sure})
             committed += len(steps)
         self._seen.note(disk.same)
@@ -422,9 +435,9 @@ class Repository:
             brought_back = self._bring_back(back, disk.outdated)
             asked.done(self.base, named)
             journal.note(state)
-        if not any(self._obstacle):
-            self._bring_along()
-        return Committed(committed, self._held_back | self._unfit, brought_back)
+        if not self._checkout.is_born():  # before another machine's files make it the person's
+            self.bring_along()
+        return Committed(committed, self._held_back | self._unfit, brought_back, passed)
 
     def _undo(self, moves: Moves, head: str, named: set[bytes]) -> None:
         """Undo what git did to what our branch has not, or is not to have.
@@ -534,8 +547,10 @@ class Repository:
             self.git.run("fast-import", "--quiet", "--done", *words, stdin=b"".join(commits))
         )
 
-    def _bring_along(self) -> None:
-        self._checkout.bring_along(self._held_back.keys() | self._unfit.keys())
+    def bring_along(self) -> None:
+        """Have what is checked out be as the current commit, where nothing speaks against it."""
+        if not any(self._obstacle):
+            self._checkout.bring_along(self._held_back.keys() | self._unfit.keys())
 
     def _take_over(self) -> None:
         """Have in our branch what a person committed."""
@@ -568,7 +583,6 @@ class Repository:
             OSError: the disk refused.
         """
         joined = self._join(theirs)
-        self._bring_along()
         learned, self._learned = self._learned, ""
         return joined._replace(notice=learned)
 
@@ -585,8 +599,9 @@ class Repository:
         apart = new.keys() & self._held_back.keys()
         unseen = apart - self._seen.read().keys() if apart else set()
         before = ours or "0" * len(joined)
-        self.git.run("update-ref", "-m", f"aiaml: join {theirs}", self.branch(), joined, before)
-        self.git.run("update-ref", "-d", JOINING)
+        steps = f"update {self.branch()} {joined} {before}\ndelete {JOINING}\n".encode()
+        self.git.run("update-ref", "-m", f"aiaml: join {theirs}", "--stdin", stdin=steps)
+        self._know(ours, joined, {path: after for path, (_, after) in new.items()})
         was = {path: _sighting(new[path][0]) or Sighting(b"", None) for path in unseen}
         self._seen.note(was | {path: _sighting(new[path][1]) for path in here})
         return Joined(len(here), {p: why for p, why in self._unfit.items() if p in new})
@@ -621,7 +636,7 @@ class Repository:
         new = self.erasure.told_by(theirs) - self.erasure.marks
         if not new:
             return
-        tree = self._tree(ours) if ours else {}
+        tree = self.tree(ours) if ours else {}
         gone = [path for path in tree if mark(path) in new]
         if len(gone) > _MANY_TOLD and _SHARE * len(gone) > len(tree) and self._missing != "forget":
             raise Busy(
@@ -642,9 +657,9 @@ class Repository:
 
     def _marked(self, commit: str) -> str:
         """Return a commit whose tree tells other machines what is forgotten everywhere."""
-        told = self.erasure.told_by(commit)
-        if self.erasure.marks <= told:
+        if not self.erasure.marks or self.erasure.marks <= self.erasure.told_by(commit):
             return commit
+        told = self.erasure.told_by(commit)
         step = Step("Forget everywhere", FILE, text_of(self.erasure.marks | told))
         return self._import(stream.commits([[step]], SCRATCH, commit, self._who()), "--force")
 
@@ -681,10 +696,14 @@ class Repository:
             return ours
         if ours in bases:
             return theirs
-        if bare := self._without_join(ours, theirs):
+        most = f"--max-count={MOST + 1}"
+        ahead = self.git.run("rev-list", "--parents", most, ours, f"^{theirs}").splitlines()
+        joins = [line for line in ahead if line.count(b" ") > 1]
+        if ahead[0] in joins and (bare := self._without_join(ours, theirs)):
             return self._joined(bare, theirs)
         mine, their = self._sides(bases, ours, theirs)
-        replayed = len(bases) == 1 and self._replayed(ours, theirs, mine, their)
+        few = len(bases) == 1 and len(ahead) <= MOST and not joins
+        replayed = few and self._replayed(ours, theirs, mine, their)
         return replayed or self._together(ours, theirs, mine, their)
 
     def _followed(self, ours: str, theirs: str) -> str:
@@ -698,7 +717,7 @@ class Repository:
         if theirs in bases:
             return ours
         mine, their = self._sides(bases, ours, theirs)
-        now = self._tree(ours)
+        now = self.tree(ours)
         unlike = {p: each for p, each in their.items() if is_memory(p) and each != now.get(p)}
         old = {p for p, each in unlike.items() if not each or (p, each.oid) in self._versions(ours)}
         if any(not each for each in unlike.values()):
@@ -722,11 +741,12 @@ class Repository:
 
     def _sides(self, bases: Sequence[str], ours: str, theirs: str) -> tuple[Changes, Changes]:
         """Return what each side changed since the two parted."""
-        base = reduce(self._joined, bases) if bases else self._empty_tree()
-        mine, their = (
-            {path: after for path, (_, after) in self._changes(base, side).items()}
-            for side in (ours, theirs)
-        )
+        sides = (ours, theirs)
+        if bases:
+            found = changes_since(self.git, reduce(self._joined, bases), sides)
+        else:
+            found = [self._changes(self._empty_tree(), side) for side in sides]
+        mine, their = ({path: after for path, (_, after) in each.items()} for each in found)
         return mine, their
 
     def _together(self, ours: str, theirs: str, mine: Changes, their: Changes) -> str:
@@ -790,7 +810,6 @@ class Repository:
         self.git.run("update-ref", "refs/aiaml/unpushed", ours)
         reason = "aiaml: go on from what was pushed"
         self.git.run("update-ref", "-m", reason, self.branch(), pushed, ours)
-        self._bring_along()
         return True
 
     def objects(self, oids: Sequence[bytes]) -> dict[bytes, bytes]:
@@ -817,15 +836,13 @@ class Repository:
     def _replayed(self, ours: str, theirs: str, mine: Changes, their: Changes) -> str:
         """Return what our commits become on top of theirs; empty where they must be joined.
 
-        They must where they are many or not sync's, and where both sides change the same memory,
-        unless in the same way: so it is after a kill between the files and the branch.
+        They must where they are not sync's, and where both sides change the same memory, unless in
+        the same way: so it is after a kill between the files and the branch.
         """
         known = mine.items() <= their.items()
         if not known and their.keys() & mine.keys():
             return ""
         if not all(map(is_memory, mine)) or not all(map(is_safe, their)):
-            return ""
-        if int(self.git.run("rev-list", "--count", ours, f"^{theirs}")) > MOST:
             return ""
         words = ("--no-data", "--reference-excluded-parents", "--reencode=no")
         commits = on_top(self.git.run("fast-export", *words, f"{theirs}..{ours}"), theirs)
@@ -842,11 +859,16 @@ class Repository:
         return self._contents([entry for entry in entries if sizes[entry] <= MAX_FILE])
 
     def _sizes(self, entries: Sequence[Entry]) -> dict[Entry, int]:
-        if not entries:
+        sizes = self.sizes([entry.oid for entry in entries])
+        return {entry: sizes[entry.oid] for entry in entries}
+
+    def sizes(self, oids: Sequence[bytes]) -> dict[bytes, int]:
+        """Return the bytes that objects have, by their names."""
+        if not oids:
             return {}
-        asked = b"".join(entry.oid + b"\n" for entry in entries)
+        asked = b"".join(oid + b"\n" for oid in oids)
         sizes = self.git.run("cat-file", "--batch-check=%(objectsize)", stdin=asked).split()
-        return dict(zip(entries, map(int, sizes), strict=True))
+        return dict(zip(oids, map(int, sizes), strict=True))
 
     def _contents(self, entries: Sequence[Entry]) -> dict[Entry, bytes]:
         blobs = self.objects([entry.oid for entry in entries])
@@ -913,6 +935,10 @@ def _size(found: tuple[Step, Sighting | None]) -> int:
 
 def _sighting(entry: Entry | None) -> Sighting | None:
     return Sighting(entry.oid, None) if entry else None
+
+
+def _entry_of(sighting: Sighting | None) -> Entry | None:
+    return Entry(b"100644", sighting.oid) if sighting else None
 
 
 def _entry(mode: bytes, oid: bytes) -> Entry | None:

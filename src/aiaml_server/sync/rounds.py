@@ -72,7 +72,7 @@ class Rounds:
         self._remote: Remote | None = None
         if settings.remote and not settings.remote_error:
             self._remote = Remote(
-                self._repository, settings.remote, self._commit, self.pace, aside=aside
+                self._repository, settings.remote, self._meanwhile, self.pace, aside=aside
             )
         self._aside = aside  # the remote is another one than that in use here
         self._outgoing = Outgoing(self._repository)
@@ -152,18 +152,20 @@ class Rounds:
     def _round(self, *, last: bool) -> None:
         self._repository.prepare()
         self._commit()
-        self._repository.check()
-        if unfinished := self._repository.joining():
-            self._join(unfinished)
-        self._forget()
-        if last:
-            return
         try:
-            if self._remote and self.pace.is_due():
+            self._repository.check()
+            if unfinished := self._repository.joining():
+                self._join(unfinished)
+            self._forget()
+            if not last and self._remote and self.pace.is_due():
                 self._exchange(self._remote)
         finally:
-            self._count()
-            self._purge()
+            self._repository.bring_along()
+            if not last:
+                self._count()
+                self._purge()
+        if last:
+            return
         if error := self._settings.remote_error:
             raise error
 
@@ -179,9 +181,15 @@ class Rounds:
         self.progress.brought_back += committed.brought_back
         self._kept_out = committed.kept_out
         self._tell_kept_out()
+        self._outgoing.note(committed.passed, self._guard)
         if committed.number:
             self._status.last_commit = now()
             log.info("Committed %d memories", committed.number)
+
+    def _meanwhile(self) -> None:
+        """Commit while the remote is slow, and let git show it."""
+        self._commit()
+        self._repository.bring_along()
 
     def _forget(self) -> None:
         """Have no history here with anything that is forgotten everywhere."""
@@ -213,7 +221,10 @@ class Rounds:
     def _exchange(self, remote: Remote) -> None:
         try:
             remote.prepare()
-            pushed = self._pushed(remote)
+            try:
+                pushed = self._pushed(remote)
+            finally:
+                remote.note()
         except Outrun:
             raise
         except (AiamlError, OSError):
