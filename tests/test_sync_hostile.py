@@ -414,25 +414,85 @@ def test_a_commit_with_an_odd_date_does_not_refuse_a_whole_remote(
     assert content_of(remote) == ada.files
 
 
-@pytest.mark.parametrize("name", [b"../owned.md", b"..", b".git", b"a/b.md"])
-def test_a_malformed_tree_is_refused_and_nothing_here_is_taken_for_damaged(
-    ada: Machine, remote: Path, name: bytes, caplog: pytest.LogCaptureFixture
+def with_listing(remote: Path, names: list[tuple[bytes, bytes]]) -> tuple[str, str]:
+    """Commit a listing of `files/` with these names and texts; return its name and the commit's."""
+    entries = [(name, bytes.fromhex(crafted(remote, "blob", text))) for name, text in names]
+    inner = crafted(remote, "tree", b"".join(b"100644 %s\0%s" % each for each in entries))
+    tree = crafted(remote, "tree", b"40000 files\0" + bytes.fromhex(inner))
+    parent = git(remote, "rev-parse", "main")
+    text = f"tree {tree}\nparent {parent}\nauthor A <a@b> 0 +0000\ncommitter A <a@b> 0 +0000\n\nx\n"
+    commit = crafted(remote, "commit", text.encode())
+    git(remote, "update-ref", "refs/heads/main", commit)
+    return inner, commit
+
+
+@pytest.mark.parametrize(
+    "name",
+    [b"../owned.md", b"..", b".", b".git", b".GIT", b"git~1", b".g\xe2\x80\x8cit", b"a/b.md"],
+)
+def test_a_malformed_listing_is_set_aside_and_all_else_goes_on(
+    ada: Machine, bob: Machine, remote: Path, name: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is named in the status; commits go on; what stands at the remote starts no repair."""
+    """It is named in the status; what is well-formed arrives, here and on a new machine."""
+    before = ada.remember("before")
+    ada.synced()
+    old = content_of(remote)[before.file_name]
+    names = [(name, b"owned"), (before.file_name.encode(), old), (b"good.md", b"good")]
+    inner, commit = with_listing(remote, names)
+    after = ada.remember("after")
+    status = ada.synced()
+    assert set(ada.files) == {before.file_name, after.file_name, "good.md"}
+    assert inner in (status.notice or "")
+    assert commit[:12] in (status.notice or "")
+    assert f"files/{name.decode()}" in (status.notice or "")
+    bob.remember("from bob")
+    settle([bob, ada])
+    settle([bob, ada])
+    assert ada.files == bob.files == content_of(remote)
+    assert len(ada.files) == 4
+    git(remote, "merge-base", "--is-ancestor", commit, "main")
+    assert inner not in git(remote, "ls-tree", "-r", "-t", "main")
+    assert "mending" not in caplog.text
+    for machine in (ada, bob):
+        assert "owned" not in {path.stem for path in machine.base.rglob("*")}
+
+
+def test_names_in_a_wrong_order_or_twice_cost_nothing(
+    ada: Machine, bob: Machine, remote: Path
+) -> None:
+    """All that git can read of such a listing arrives, and the next one is in order."""
     ada.remember("before")
     ada.synced()
-    blob = crafted(remote, "blob", b"owned")
-    inner = crafted(remote, "tree", b"100644 %s\0%s" % (name, bytes.fromhex(blob)))
-    tree = crafted(remote, "tree", b"40000 files\0" + bytes.fromhex(inner))
-    text = f"tree {tree}\nauthor A <a@b> 0 +0000\ncommitter A <a@b> 0 +0000\n\nodd\n"
-    git(remote, "update-ref", "refs/heads/main", crafted(remote, "commit", text.encode()))
+    names = [(b"z.md", b"1"), (b"b.md", b"2"), (b"a.md", b"3"), (b"b.md", b"2")]
+    inner, _ = with_listing(
+        remote, [*names, *((n.encode(), t) for n, t in content_of(remote).items())]
+    )
     ada.remember("after")
-    status = ada.sync()
-    assert status.problem_kind == "malformed"
-    assert inner in str(status.problem)
+    settle([ada, bob])
+    assert ada.files == bob.files == content_of(remote)
+    assert len(ada.files) == 5
+    assert inner not in git(remote, "ls-tree", "-r", "-t", "main")
+    listed = git(remote, "ls-tree", "--name-only", "main", "files/").splitlines()
+    assert listed == sorted(set(listed))
+
+
+def test_an_object_that_git_cannot_read_is_named_with_what_to_do(
+    ada: Machine, remote: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is in the status; commits go on; what stands at the remote starts no repair."""
+    ada.remember("before")
+    ada.synced()
+    text = f"tree {git(remote, 'rev-parse', 'main^{tree}')}\ncommitter A <a@b> 0 +0000\n\nx\n"
+    commit = crafted(remote, "commit", text.encode())
+    git(remote, "update-ref", "refs/heads/main", commit)
+    ada.remember("after")
+    trouble = ada.sync().trouble
+    assert trouble
+    assert trouble.kind == "malformed"
+    assert commit in trouble.sentence
+    assert "--find-object=" in trouble.remedy
     assert ada.messages()[0].startswith("Add memory")
     assert "mending" not in caplog.text
-    assert "owned" not in {path.stem for path in ada.base.rglob("*")}
 
 
 @posix_only

@@ -326,8 +326,10 @@ _CAUSES = (
         "malformed",
         r"fsck error|error in (tree|commit|tag|blob)|error in object|index-pack failed",
         "the remote's history holds an object that git does not take",
-        "nothing of it was taken in. Whoever can write to the remote must take it out of the "
-        "history; a new, empty repository as remote is filled from this computer.",
+        "nothing of it was taken in. In the remote repository, `git log --all --find-object=NAME` "
+        "with the object's name says which commit has it (or it is that commit), and `git push "
+        "--force` from a clone without it takes it out; or name a new, empty repository as remote, "
+        "which is filled from this computer.",
         ("fetch",),
     ),
     Cause(

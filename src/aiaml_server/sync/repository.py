@@ -46,6 +46,8 @@ log = logging.getLogger(__name__)
 IMPORT_FROM = 500  # more new memories than this, where git has none yet, share a commit
 JOINING = "refs/aiaml/joining"
 REMOTE = "refs/aiaml/remote"  # the remote's branch as last seen
+MALFORMED = "aiaml/malformed"  # names of listings, one a line, as git's `fsck.skipList` has them
+_MOST_MALFORMED = 100
 _CHUNK = 200  # files that are committed at once
 _FILES = 1000  # and brought in
 _BYTES = 16 * 1024 * 1024  # and as many bytes of them, at the most
@@ -582,9 +584,55 @@ class Repository:
             Busy: a file was changed since it was committed; nothing of it is lost.
             OSError: the disk refused.
         """
-        joined = self._join(theirs)
+        sound, notice = self._sound(theirs)
+        joined = self._join(sound)
         learned, self._learned = self._learned, ""
-        return joined._replace(notice=learned)
+        return joined._replace(notice="; ".join(filter(None, (notice, learned))))
+
+    def tolerate(self, listing: str) -> bool:
+        """Have a malformed listing of the remote's taken in; say whether that is new."""
+        known = self._malformed()
+        if listing in known or len(known) == _MOST_MALFORMED:
+            return False
+        text = "".join(f"{each}\n" for each in (*known, listing))
+        replace_atomic(self.common / MALFORMED, text.encode(), 0o600)
+        return True
+
+    def _malformed(self) -> list[str]:
+        path = self.common / MALFORMED
+        return read_own(path, MAX_FILE).decode().split() if check_own(path) else []
+
+    def _sound(self, commit: str) -> tuple[str, str]:
+        """Return a commit that has what can be taken of malformed listings, and what it lacks.
+
+        It stands on the given one, which is returned where it is sound itself.
+        """
+        malformed = set(self._malformed())
+        if not malformed:
+            return commit, ""
+        words = ("-r", "-t", "-z", "--full-tree", commit)
+        lines = [line.partition(b"\t") for line in self.git.run("ls-tree", *words).split(b"\0")]
+        found = [(meta.split(b" "), path) for meta, _, path in lines if meta]
+        top = self.name_of(f"{commit}^{{tree}}")
+        names = {top, *(oid.decode() for (_, kind, oid), _ in found if kind == b"tree")}
+        if not names & malformed:
+            return commit, ""
+        places = {b"", *(path for (_, kind, _), path in found if kind == b"tree")}
+        files = {p: Entry(mode, oid) for (mode, kind, oid), p in found if kind != b"tree"}
+        taken = {
+            path: entry
+            for path, entry in files.items()  # a slash may be in a name
+            if is_safe(path) and path.rpartition(b"/")[0] in places and entry.oid.strip(b"0")
+        }
+        made = self._import(stream.anew(commit, taken, self._who()), "--force")
+        if self.name_of(f"{made}^{{tree}}") == top:
+            return commit, ""
+        aside = sorted(path.decode("utf-8", "replace") for path in files.keys() - taken)
+        return made, (
+            f"a listing at the remote is malformed: {min(names & malformed)}, in the commit "
+            f"{commit[:12]} by {self.author(commit)}. What git takes of it has arrived, and the "
+            f"next commit has only that; set aside: {', '.join(aside) or 'nothing'}"
+        )
 
     def _join(self, theirs: str, together: Callable[[str, str], str] | None = None) -> Joined:
         ours = self.head()
@@ -863,11 +911,17 @@ class Repository:
         return {entry: sizes[entry.oid] for entry in entries}
 
     def sizes(self, oids: Sequence[bytes]) -> dict[bytes, int]:
-        """Return the bytes that objects have, by their names."""
+        """Return the bytes that objects have, by their names.
+
+        Raises:
+            GitFailed: the repository has lost one.
+        """
         if not oids:
             return {}
         asked = b"".join(oid + b"\n" for oid in oids)
-        sizes = self.git.run("cat-file", "--batch-check=%(objectsize)", stdin=asked).split()
+        sizes = self.git.run("cat-file", "--batch-check=%(objectsize)", stdin=asked).splitlines()
+        if lost := [size for size in sizes if size.endswith(b" missing")]:
+            raise GitFailed("cat-file", f"missing object {lost[0].split()[0].decode()}")
         return dict(zip(oids, map(int, sizes), strict=True))
 
     def _contents(self, entries: Sequence[Entry]) -> dict[Entry, bytes]:

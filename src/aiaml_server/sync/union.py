@@ -78,10 +78,19 @@ def renamed(copy: Copy, data: bytes) -> tuple[Path, bytes]:
 _ID = re.compile(rb"\A((?:\xef\xbb\xbf)?---[^\n]*\n(?:(?!---)[^\n]*\n)*?id[ \t]*:)[^\r\n]*")
 
 
+# What git takes for its own directory: on NTFS with dots, blanks or a stream behind it, and in the
+# short form; on HFS+ with any of these characters, which nobody sees, in it.
+_OF_GIT = re.compile(rb"(\.git|git~1)[. ]*(:.*)?", re.IGNORECASE | re.DOTALL)
+_UNSEEN = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
+
+
 def is_safe(path: Path) -> bool:
     """Whether a path may come into our tree: one that git itself takes, and in no memory's way."""
     parts = path.split(b"/")
-    if any(part.lower() in (b"", b".", b"..", b".git") for part in parts):
+    if any(part in (b"", b".", b"..") for part in parts):
+        return False
+    seen = _UNSEEN.sub("", os.fsdecode(path)).replace("\\", "/")
+    if any(map(_OF_GIT.fullmatch, os.fsencode(seen).split(b"/"))):
         return False
     return path != b"files" and not (len(parts) > 2 and is_memory(b"/".join(parts[:2])))
 
