@@ -26,6 +26,7 @@ from aiaml_server.terminal import (
     as_json,
     be_silent,
     is_seen,
+    is_terminal,
     note,
     out,
     out_json,
@@ -85,6 +86,7 @@ VERBS = {
     "keep-local": "keep_local:keep_local",
     "doctor": "doctor:doctor",
     "where": "status:where",
+    "dirs": "dirs:dirs",
     "toolsets": "toolsets:toolsets",
     "import": "import_:import_",
     "export": "export:export",
@@ -97,6 +99,11 @@ VERBS = {
     "help": "app:help_",
 }
 """Each verb, in the order that `--help` has them, and where it is: imported only when used."""
+
+WRITING = frozenset(
+    ("remember", "edit", "forget", "restore", "sync", "keep-local", "seen", "tidy", "import", "web")
+)
+"""The verbs that say which directory they act on, where a person has several."""
 
 SUMMARIES = {
     "list": "List memories, newest first.",
@@ -120,6 +127,7 @@ SUMMARIES = {
     "keep-local": "Keep memories on this computer: in no commit from now on.",
     "doctor": "Check everything, and say what to do.",
     "where": "Show every place and every setting in use.",
+    "dirs": "List your memory directories, and which clients use them.",
     "toolsets": "List the toolsets that can be served, each with its tools.",
     "import": "Bring in memories and notes from other systems.",
     "export": "Write memories to one file, to keep, to read or to take along.",
@@ -239,10 +247,26 @@ _CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_
     help="The toolset to serve or to demonstrate, instead of remember, think and recall; can be"
     " given several times. `aiaml toolsets` lists them.",
 )
+@click.option(
+    "--dir",
+    "directory",
+    metavar="DIR",
+    help="Act on this memory directory, by its path or by its name in `aiaml dirs`.",
+)
 @click.option("--no-pager", is_flag=True, help="Print long answers without $PAGER, or less.")
 @click.pass_context
-def aiaml(context: click.Context, names: tuple[str, ...], no_pager: bool) -> None:
+def aiaml(
+    context: click.Context, names: tuple[str, ...], directory: str | None, no_pager: bool
+) -> None:
     """Run one verb."""
+    verb = context.invoked_subcommand
+    if directory is not None or (verb in WRITING and is_terminal()):
+        from .dirs import choose, tell  # noqa: PLC0415 (reads the files of all clients)
+
+        if directory is not None:
+            choose(directory)
+        if verb in WRITING and not {"-h", "--help"}.intersection(context.meta[_WORDS]):
+            tell()
     if names and context.invoked_subcommand not in ("serve", "demo"):
         raise click.UsageError(f"{toolsets.OPTION} goes with serve and demo")
     context.obj = names

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from aiaml_server.settings import Settings
 from aiaml_server.sync import with_remote_in_use
@@ -25,6 +27,45 @@ def settings() -> Settings:
         InvalidSetting: a variable cannot be used.
     """
     return with_remote_in_use(Settings.from_environ(os.environ), os.environ)
+
+
+class Place(NamedTuple):
+    """One of the directories that are looked into.
+
+    Attributes:
+        name: as `aiaml dirs` has it; empty where only the one in use is meant.
+        bank: what is in it.
+    """
+
+    name: str
+    bank: MemoryBank
+
+
+@contextmanager
+def opened_all(*, everywhere: bool) -> Iterator[list[Place]]:
+    """Open the directory in use, as `opened` does; or, to read only, all that the person has."""
+    with ExitStack() as stack:
+        first = stack.enter_context(opened())
+        if not everywhere:
+            yield [Place("", first)]
+            return
+        from .dirs import known  # noqa: PLC0415 (reads the files of all clients)
+
+        own, *others = known()
+        yield [Place(own.name, first), *(Place(each.name, stack.enter_context(reading(each.path)))
+                                         for each in others)]  # fmt: skip
+
+
+@contextmanager
+def reading(base: Path) -> Iterator[MemoryBank]:
+    """Open another directory, to read."""
+    from aiaml_server.bank import MemoryBank  # noqa: PLC0415 (a fifth of the start of a verb)
+
+    bank = MemoryBank(replace(settings(), base=base, remote="", sync=False), lasting=False)
+    try:
+        yield bank
+    finally:
+        bank.close()
 
 
 @contextmanager

@@ -22,7 +22,7 @@ def filtered(verb: Verb) -> Verb:
 
 
 def paged(verb: Verb) -> Verb:
-    """Give a verb the options `limit page everything`, for `Part`."""
+    """Give a verb the options `limit page everything`, for `Part`, and `everywhere`."""
     for option in reversed(_PAGES):
         verb = option(verb)
     return verb
@@ -70,6 +70,12 @@ _PAGES = (
     ),
     click.option(
         "--page", "-p", metavar="N", default=1, type=click.IntRange(1), help="Which page."
+    ),
+    click.option(
+        "--all-dirs",
+        "everywhere",
+        is_flag=True,
+        help="In all of your memory directories, as `aiaml dirs` lists them.",
     ),
     click.option("--all", "everything", is_flag=True, help="All of them, without pages."),
 )

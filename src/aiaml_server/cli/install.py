@@ -65,6 +65,12 @@ in_project = click.option(
     multiple=True,
     help="Have the entry serve this toolset, and no other; can be given several times.",
 )
+@click.option(
+    "--dir",
+    "directory",
+    metavar="DIR",
+    help="Have the entry serve the memories of this directory: a path, or a name in `aiaml dirs`.",
+)
 @in_project
 @dry_run
 @as_json
@@ -74,6 +80,7 @@ def install(
     listing: bool,
     printed: str | None,
     served: Sequence[str],
+    directory: str | None,
     project: Path | None,
     dry_run: bool,
     json: bool,
@@ -94,7 +101,7 @@ def install(
     Examples:
       aiaml install cursor claude-code
       aiaml install --all --dry-run
-      AIAML_MEMORY_DIR=~/notes/memory aiaml install zed
+      aiaml install zed --dir ~/work/memory
       aiaml install --print generic
       aiaml install cursor --toolset aiaml
       aiaml install claude-code --project
@@ -107,6 +114,10 @@ def install(
         raise click.UsageError("--project goes with clients that are named")
     if listing:
         return _list(json)
+    if directory is not None:
+        from .dirs import choose  # noqa: PLC0415 (reads the files of all clients)
+
+        choose(directory)
     variables = _variables(os.environ, served)
     if printed:
         return _print(printed, variables)

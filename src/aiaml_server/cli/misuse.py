@@ -38,6 +38,8 @@ def in_our_words(error: click.ClickException) -> str:
         said = _of_parameter(error)
     elif isinstance(error, click.NoSuchOption):
         said = f"there is no option {error.option_name}{_but('', error.possibilities or ())}"
+        if error.option_name == "--dir":
+            said = "--dir stands before the verb: `aiaml --dir DIR VERB`"
     elif isinstance(error, click.BadOptionUsage):
         said = f"{error.option_name} takes {'no' if 'not take' in error.message else 'a'} value"
     elif isinstance(error, click.exceptions.NoSuchCommand):

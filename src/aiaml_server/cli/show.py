@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict
+from heapq import merge
+from itertools import islice
 from typing import Any
 
 import click
 
 from aiaml_server.bank import SHORTEST_ID, MemoryBank
-from aiaml_server.cli.context import opened
+from aiaml_server.cli.context import Place, opened, opened_all, reading
 from aiaml_server.cli.filtering import Part, filtered, paged
 from aiaml_server.errors import InvalidInput, MalformedFile
 from aiaml_server.filters import Filter
@@ -19,7 +21,7 @@ from aiaml_server.invisible import marked_line
 from aiaml_server.memory import Memory
 from aiaml_server.moments import minute, present
 from aiaml_server.rendering import visible
-from aiaml_server.scorer import Hit, Points, clean, explained
+from aiaml_server.scorer import Hit, Points, clean, explained, newest_first
 from aiaml_server.terminal import (
     Ended,
     as_json,
@@ -38,7 +40,7 @@ from aiaml_server.terminal import (
     width,
 )
 
-from .rows import NARROW, Layout, fields_of, print_lines
+from .rows import NARROW, Layout, in_columns, print_rows
 
 
 @click.command("list")
@@ -52,6 +54,7 @@ def list_(
     limit: int,
     page: int,
     everything: bool,
+    everywhere: bool,
     json: bool,
     new: bool,
     **options: Any,
@@ -67,47 +70,85 @@ def list_(
       aiaml list --agent claude --topic food --since 7d
       aiaml list agent:claude topic:food since:7d
       aiaml list --all | grep allergic
+      aiaml list --all-dirs
       aiaml list --all --json
     """
     wanted, words = Filter.of(**options).and_said(said)
     if words:
         raise InvalidInput(words[0], "is no field; `aiaml search` looks for words")
     part = Part(limit, page, everything)
-    with opened() as bank:
-        names = bank.index.newest(wanted)
-        if new and names:
-            reading = bank.read(progress(names, "Reading"))
-            names = [name for name, memory in reading if bank.inbox.is_new(memory)]
-            if not names:
+    unseen: list[str] = []
+    with opened_all(everywhere=everywhere) as places:
+        names = [each.bank.index.newest(wanted) for each in places]
+        if new:
+            there = any(names)
+            names = [_new(*each) for each in zip(places, names, strict=True)]
+            if there and not any(names):
                 raise Ended("none of these is new to you")
-        shown = bank.read(names[part.first : part.last])
-        unseen: list[str] = []
-        if bank.inbox.kept:
-            shown = _noting_new(bank, shown, unseen)
+        total = sum(map(len, names))
+        shown = _merged(places, names, part)
+        if places[0].bank.inbox.kept:
+            shown = _noting_new(shown, unseen)
         if json:
-            found = [fields(memory, name) for name, memory in shown]
-            if bank.inbox.kept:
-                found = [{**each, "new": each["file"] in unseen} for each in found]
+            found = [_listed(place, name, memory, unseen) for place, name, memory in shown]
             out_json(found)
             count = len(found)
         else:
-            count = print_lines(memory for _, memory in shown)
+            count = print_rows((place.name, memory) for place, _, memory in shown)
         if not count:
-            raise Ended(nothing(bank, wanted, beyond=bool(names)))
-    if told := part.told(count, len(names)):
+            raise Ended(nothing(places[0].bank, wanted, beyond=total > 0))
+    if told := part.told(count, total):
         note(dim(told))
     if unseen and not new:
         note(dim(f"New to you: {len(unseen):,} of these; `aiaml list --new` shows what is."))
 
 
-def _noting_new(
-    bank: MemoryBank, shown: Iterable[tuple[str, Memory]], unseen: list[str]
-) -> Iterator[tuple[str, Memory]]:
-    """Pass memories through, and note the names of those that the person has not seen."""
-    for name, memory in shown:
-        if bank.inbox.is_new(memory):
-            unseen.append(name)
-        yield name, memory
+Found = tuple[Place, str, Memory]
+"""A memory with its directory and its file's name."""
+
+
+def _new(place: Place, names: list[str]) -> list[str]:
+    """Return the names of the files that the person has not seen."""
+    reading = place.bank.read(progress(names, "Reading"))
+    return [name for name, memory in reading if place.bank.inbox.is_new(memory)]
+
+
+def _merged(places: Sequence[Place], names: Sequence[Sequence[str]], part: Part) -> Iterator[Found]:
+    """Return the part that is to be shown, the newest first; nothing older is read."""
+    if len(places) == 1:
+        names, part = [names[0][part.first : part.last]], Part(0, 1, everything=True)
+    runs = [_read(*each) for each in zip(places, names, strict=True)]
+    return islice(merge(*runs, key=_newness, reverse=True), part.first, part.last)
+
+
+def _read(place: Place, names: Iterable[str]) -> Iterator[Found]:
+    return ((place, name, memory) for name, memory in place.bank.read(names))
+
+
+def _newness(found: Found) -> tuple[float, str]:
+    return -newest_first(found[2].timestamp), found[1]
+
+
+def _noting_new(shown: Iterable[Found], unseen: list[str]) -> Iterator[Found]:
+    """Pass memories through, and note the files of those that the person has not seen."""
+    for place, name, memory in shown:
+        if place.bank.inbox.is_new(memory):
+            unseen.append(_path(place, name))
+        yield place, name, memory
+
+
+def _path(place: Place, name: str) -> str:
+    return str(place.bank.store.directory / name)
+
+
+def _listed(place: Place, name: str, memory: Memory, unseen: Sequence[str]) -> dict[str, Any]:
+    said = {**fields(memory, name), **directory_of(place)}
+    return {**said, "new": _path(place, name) in unseen} if place.bank.inbox.kept else said
+
+
+def directory_of(place: Place) -> dict[str, str]:
+    """Return where a memory lies, where several directories are looked into."""
+    return {"directory": str(place.bank.store.base)} if place.name else {}
 
 
 def fields(memory: Memory, name: str) -> dict[str, Any]:
@@ -145,7 +186,8 @@ def nothing(bank: MemoryBank, wanted: Filter, *, beyond: bool = False) -> str:
 def show(ids: Sequence[str], raw: bool, json: bool) -> None:
     """Show memories whole, their markdown rendered.
 
-    The first four characters of an id do, where no other begins so. Every word of a memory is
+    The first four characters of an id do, where no other begins so. What is not in the directory in
+    use is looked for in your others (`aiaml dirs`). Every word of a memory is
     shown: links with their addresses, invisible characters as code points (‹U+202E›), and as it
     stands what would be hidden by rendering or is longer than 64 KiB.
 
@@ -154,15 +196,41 @@ def show(ids: Sequence[str], raw: bool, json: bool) -> None:
       aiaml show 1b2c3d4e 4e5f
       aiaml show 1b2c --raw > memory.md
     """
-    with opened() as bank:
-        found = [each for memory_id in ids for each in found_by(bank, memory_id)]
+    with opened() as bank, ExitStack() as others:
+        found = [
+            (place, *each)
+            for memory_id in ids
+            for place, files in [_anywhere(bank, memory_id, others)]
+            for each in files
+        ]
         if json:
-            out_json([fields(memory, name) for name, memory in found])
+            out_json([{**fields(memory, name), **directory_of(place)}
+                      for place, name, memory in found])  # fmt: skip
         elif raw:
-            out_bytes(bank.store.text(name).encode() for name, _ in found)
+            out_bytes(place.bank.store.text(name).encode() for place, name, _ in found)
         else:
-            for number, (name, memory) in enumerate(found):
-                _render(name, memory, rule=number > 0)
+            for number, (place, name, memory) in enumerate(found):
+                _render(place, name, memory, rule=number > 0)
+
+
+def _anywhere(
+    bank: MemoryBank, memory_id: str, others: ExitStack
+) -> tuple[Place, list[tuple[str, Memory]]]:
+    """Return the memories of an id; where it is in the directory in use, only those there.
+
+    Raises:
+        Ended: there are none in any of the person's directories.
+    """
+    try:
+        return Place("", bank), found_by(bank, memory_id)
+    except Ended:
+        from .dirs import known  # noqa: PLC0415 (reads the files of all clients)
+
+        for directory in known()[1:]:
+            other = others.enter_context(reading(directory.path))
+            with suppress(Ended):
+                return Place(directory.name, other), found_by(other, memory_id)
+        raise
 
 
 def found_by(bank: MemoryBank, memory_id: str) -> list[tuple[str, Memory]]:
@@ -177,7 +245,7 @@ def found_by(bank: MemoryBank, memory_id: str) -> list[tuple[str, Memory]]:
     raise Ended(f"no memory has the id {memory_id}{short if len(memory_id) < SHORTEST_ID else ''}")
 
 
-def _render(name: str, memory: Memory, *, rule: bool) -> None:
+def _render(place: Place, name: str, memory: Memory, *, rule: bool) -> None:
     from aiaml_server.rendering.terminal import rendered  # noqa: PLC0415 (the parser: a twentieth of a second)
 
     content, memory = memory.content, visible(memory)
@@ -185,11 +253,16 @@ def _render(name: str, memory: Memory, *, rule: bool) -> None:
         out(dim("─" * width()))
     time = minute(memory.timestamp)
     out(f"{bold(memory.id)}  {time}  {memory.agent}, about {memory.user}")
-    out(dim(f"{', '.join(memory.topics)}  ·  files/{marked_line(name)}"))
+    out(dim(f"{', '.join(memory.topics)}  ·  {marked_line(_where(place, name))}"))
     if memory.until:
         out(dim(marked_line(_end(memory))))
     out()
     out(rendered(content))
+
+
+def _where(place: Place, name: str) -> str:
+    """Return the file, with the directory where that is not the one in use."""
+    return f"{place.name}: {_path(place, name)}" if place.name else f"files/{name}"
 
 
 def _end(memory: Memory) -> str:
@@ -216,6 +289,7 @@ def search(
     limit: int,
     page: int,
     everything: bool,
+    everywhere: bool,
     lines: int,
     explain: bool,
     json: bool,
@@ -232,6 +306,7 @@ def search(
       aiaml search dinner restaurant vegetarian
       aiaml search "san francisco" agent:claude since:30d
       aiaml search dinner --explain
+      aiaml search dinner --all-dirs
     """
     wanted, rest = Filter.of(**options).and_said(words)
     keywords = clean(rest)
@@ -239,17 +314,35 @@ def search(
         hint = "; `aiaml list` lists without one" if wanted else ""
         raise InvalidInput("WORD", f"must be a word to look for{hint}")
     part = Part(limit, page, everything)
-    with opened() as bank:
-        found = bank.search(keywords, wanted, part.first, part.last)
-        hits = [(hit, memory) for hit in found.hits if (memory := _of(bank, hit))]
+    with opened_all(everywhere=everywhere) as places:
+        total, found = _searched(places, keywords, wanted, part)
+        hits = [(place, hit, memory) for place, hit in found if (memory := _of(place.bank, hit))]
     if json:
-        out_json([_hit_fields(hit, memory, explain=explain) for hit, memory in hits])
+        out_json([{**_hit_fields(hit, memory, explain=explain), **directory_of(place)}
+                  for place, hit, memory in hits])  # fmt: skip
     else:
         _print_hits(hits, lines, explain=explain)
     if not hits:
-        raise Ended("there is no such page" if found.total else _unfound(wanted))
-    if told := part.told(len(hits), found.total):
+        raise Ended("there is no such page" if total else _unfound(wanted))
+    if told := part.told(len(hits), total):
         note(dim(told))
+
+
+def _searched(
+    places: Sequence[Place], keywords: Sequence[str], wanted: Filter, part: Part
+) -> tuple[int, list[tuple[Place, Hit]]]:
+    """Return how many hits there are, and the part that is to be shown, ranked as if in one."""
+    if len(places) == 1:
+        found = places[0].bank.search(keywords, wanted, part.first, part.last)
+        return found.total, [(places[0], hit) for hit in found.hits]
+    total, hits = 0, []
+    for place in places:
+        found = place.bank.search(keywords, wanted, 0, part.last)
+        total += found.total
+        hits += [(place, hit) for hit in found.hits]
+    hits.sort(key=lambda each: each[1].file_name, reverse=True)
+    hits.sort(key=lambda each: (-each[1].relevance_score, newest_first(each[1].timestamp)))
+    return total, hits[part.first : part.last]
 
 
 def _unfound(wanted: Filter) -> str:
@@ -275,19 +368,21 @@ def _hit_fields(hit: Hit, memory: Memory, *, explain: bool) -> dict[str, Any]:
     return said
 
 
-def _print_hits(hits: Sequence[tuple[Hit, Memory]], lines: int, *, explain: bool) -> None:
-    layout = Layout.of([memory for _, memory in hits])
+def _print_hits(hits: Sequence[tuple[Place, Hit, Memory]], lines: int, *, explain: bool) -> None:
+    layout = Layout.of([memory for _, _, memory in hits])
+    names = in_columns([place.name for place, _, _ in hits])
     indent = " " * (10 if width() >= NARROW else 2)
-    for hit, memory in hits:
+    for name, (_, hit, memory) in zip(names, hits, strict=True):
         why = _why(explained(memory, hit.matching_keywords)) if explain else []
         if not is_terminal():
-            out("\t".join([*fields_of(memory, str(hit.relevance_score)), *why]))
+            score = str(hit.relevance_score)
+            out("\t".join([*layout.lines(memory, score=score, place=name), *why]))
             continue
         mark = marker(hit.matching_keywords)
         score = f"{hit.relevance_score:>4}  "
         text = visible(memory).content.splitlines() if lines else []
         matching = [line for line in text if mark(line) != line][:lines]
-        for line in layout.lines(memory, mark, score, titled=not matching):
+        for line in layout.lines(memory, mark, score, name, titled=not matching):
             out(line)
         for line in matching:
             around = _around(line, hit.matching_keywords, width() - len(indent))
