@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping
+from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -27,6 +28,7 @@ from aiaml_server.toolset import Variable
 
 ROOT = Path(__file__).resolve().parent.parent
 REPOSITORY = "https://github.com/aiaml/aiaml"
+DARK = "dark.css"
 CLIENTS_PAGE, SETTINGS_PAGE = "clients.md", "settings.md"
 
 Parts = dict[str, str | dict[str, str]]
@@ -172,6 +174,20 @@ def page(file: str, places: Mapping[str, str]) -> str:
     return "".join([*parts, _LINK.sub(led, text[end:])])
 
 
+def dark() -> str:
+    """Return a style sheet: where no script chooses the theme's dark colours, the system does."""
+    theme = find_spec("material")
+    assert theme and theme.origin  # noqa: S101 (of the group `site`)
+    scheme = "[data-md-color-scheme=slate]"
+    rules: list[str] = []
+    for sheet in sorted(Path(theme.origin).parent.glob("templates/assets/stylesheets/*.min.css")):
+        for found in re.finditer(r"([^{}]+)\{([^{}]*)\}", sheet.read_text(encoding="utf-8")):
+            chosen = [each for each in found[1].split(",") if each.startswith(scheme)]
+            ours = ",".join(each.replace(scheme, ".no-js [data-md-color-scheme]") for each in chosen)
+            rules += [f"{ours}{{{found[2]}}}"] if ours else []
+    return "@media screen and (prefers-color-scheme: dark) {\n" + "\n".join(rules) + "\n}\n"
+
+
 def configuration(source: Path, built: Path) -> dict[str, Any]:
     """Return what the generator is told."""
     nav: list[dict[str, Any]] = []
@@ -203,6 +219,7 @@ def configuration(source: Path, built: Path) -> dict[str, Any]:
                 for when, scheme in (("light", "default"), ("dark", "slate"))
             ],
         },
+        "extra_css": [DARK],
         "plugins": ["material/search"],
         "markdown_extensions": [
             "tables", "attr_list", "sane_lists", "pymdownx.superfences", "pymdownx.highlight",
@@ -225,6 +242,7 @@ def build(built: Path) -> None:
             (source / at).write_text(page(file, places), encoding="utf-8")
         for picture in (ROOT / "docs").glob("*.[ps][nv]g"):
             shutil.copy(picture, source)
+        (source / DARK).write_text(dark(), encoding="utf-8")
         told = Path(directory) / "mkdocs.yml"
         told.write_text(yaml.dump(configuration(source, built), sort_keys=False), encoding="utf-8")
         words = ["-m", "mkdocs", "build", "--strict", "--quiet", "--clean", "--config-file"]

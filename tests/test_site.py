@@ -15,6 +15,7 @@ import pytest
 
 from aiaml_server import settings, toolsets
 from aiaml_server.clients import CLIENTS
+from browser import chromium, found_browser
 from environments import ROOT, environment
 
 
@@ -113,6 +114,29 @@ def test_light_and_dark_and_a_search_are_there(site: Path) -> None:
     start = (site / "index.html").read_text("utf-8")
     assert "prefers-color-scheme: dark" in start and "prefers-color-scheme: light" in start
     assert 'data-md-component="search"' in start
+
+
+COLOURS = """names => names.map(name => {
+    const style = getComputedStyle(document.querySelector(name))
+    return [style.color, style.backgroundColor]
+})"""
+
+
+@pytest.mark.skipif(not found_browser(), reason="needs Chromium")
+@pytest.mark.timeout(600)
+def test_the_system_chooses_the_colours_also_without_scripts(site: Path) -> None:
+    """Text, links, headings and code have the very colours that a script would have chosen."""
+    shown = {}
+    address = (site / "clients.html").as_uri()
+    with chromium() as browser:
+        for scheme in ("light", "dark"):
+            for scripts in (True, False):
+                page = browser.new_page(color_scheme=scheme, java_script_enabled=scripts)
+                page.goto(address)
+                names = ["body", "article h1", "article p a", "article p code", "header"]
+                shown[scheme, scripts] = page.evaluate(COLOURS, names)
+    assert shown["light", True] == shown["light", False] != shown["dark", False]
+    assert shown["dark", True] == shown["dark", False]
 
 
 def test_a_link_that_leads_nowhere_ends_the_build(monkeypatch: pytest.MonkeyPatch) -> None:
