@@ -1,10 +1,11 @@
-"""Writes what is made from the program: a page for each verb, and the picture of a terminal.
+"""Writes what is made from the program: a page for each verb, a picture and a recording.
 
     python docs/commands.py
 
 `commands/` gets one page for each verb, those of toolsets too: its `--help`, and its transcript
 from `tests/transcripts/`, which the tests run. `terminal.svg` shows what the program prints on a
-terminal. `tests/test_docs.py` fails where they are not as the program has them.
+terminal, `demo.svg` what `aiaml demo` does, as a film. `tests/test_docs.py` fails where they are
+not as the program has them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from bisect import bisect_right
 from pathlib import Path
 
 import click
@@ -47,7 +49,8 @@ def pages() -> dict[str, str]:
     written = {f"{verb}.md": _page(verb) for verb in verbs}
     lines = [f"| [{verb}]({verb}.md) | {_short(verb)} |" for verb in verbs]
     table = ["| verb | does |", "|---|---|", *lines]
-    overview = f"# aiaml\n\n{_help(aiaml, 'aiaml')}\n" + "\n".join(table) + "\n"
+    seen = "![What aiaml list, search, show and topics print](../terminal.svg)"
+    overview = f"# aiaml\n\n{seen}\n\n{_help(aiaml, 'aiaml')}\n" + "\n".join(table) + "\n"
     return {"README.md": overview, **written}
 
 
@@ -95,18 +98,68 @@ def _console(block: str) -> str:
 
 def picture() -> str:
     """Return what `SHOWN` prints, as an SVG picture of a terminal."""
+    with tempfile.TemporaryDirectory() as home:
+        shutil.copytree(TRANSCRIPTS / "store", Path(home) / "store")
+        return _drawn([[f"$ {command}", _printed(command, Path(home))] for command in SHOWN])
+
+
+def recording() -> str:
+    """Return what `aiaml demo` prints, as an SVG in which one paragraph comes after the other."""
+    with tempfile.TemporaryDirectory() as home:
+        printed = _printed("aiaml demo", Path(home)).partition("\n\nTo connect")[0]
+    for pattern, sample in _DEMO.items():
+        printed = re.sub(pattern, sample, printed)
+    shown = [f"{each}\n" for each in re.split(r"\n\n(?! )", printed)]
+    return _drawn([["$ aiaml demo", shown[0]], *([each] for each in shown[1:])], film=True)
+
+
+def _drawn(parts: list[list[str]], *, film: bool = False) -> str:
+    """Return a terminal with commands and what they print; in a film, part after part."""
     from rich.console import Console  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    with open(os.devnull, "w") as nowhere, tempfile.TemporaryDirectory() as home:  # noqa: PTH123
-        shutil.copytree(TRANSCRIPTS / "store", Path(home) / "store")
+    ends = []
+    with open(os.devnull, "w") as nowhere:  # noqa: PTH123
         console = Console(record=True, width=_COLUMNS, file=nowhere, force_terminal=True)
-        for command in SHOWN:
-            console.print(Text(f"$ {command}", style="bold green"))
-            console.print(Text.from_ansi(_printed(command, Path(home))))
+        for part in parts:
+            for text in part:
+                is_typed = text.startswith("$ ")
+                console.print(Text(text, "bold green") if is_typed else Text.from_ansi(text))
+            ends.append(console.export_text(clear=False).count("\n"))
     svg = console.export_svg(title="aiaml", unique_id="aiaml")
     svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)  # nothing from elsewhere
+    svg = _moving(svg, ends) if film else svg
     return "\n".join(line.rstrip() for line in svg.splitlines()) + "\n"
+
+
+def _moving(svg: str, ends: list[int]) -> str:
+    """Have the lines of a drawn terminal come in turn, again and again, where people like that."""
+    times = [sum(_SECONDS[:number]) for number in range(len(ends))]
+    whole = sum(_SECONDS)
+    rules = [f".aiaml-matrix text {{ animation: {whole}s step-end infinite }}"]
+    for number, at in enumerate(times):
+        frames = f"0% {{ opacity: 0 }} {100 * at / whole:.1f}% {{ opacity: 1 }}"
+        rules.append(f"@keyframes part{number} {{ {frames} }}")
+        rules.append(f".aiaml-matrix .part{number} {{ animation-name: part{number} }}")
+    style = "\n".join(["@media (prefers-reduced-motion: no-preference) {", *rules, "}"])
+
+    svg = re.sub(
+        r'(<text class="[^"]*)("[^>]* clip-path="url\(#aiaml-line-(\d+)\)")',
+        lambda line: f"{line[1]} part{bisect_right(ends, int(line[3]))}{line[2]}",
+        svg,
+    )
+    return svg.replace("</style>", f"{style}\n</style>", 1)
+
+
+_DEMO = {
+    r"\d{4}-\d\d-\d\dT[\d:.]+": "2026-11-21T18:30:12.345678",
+    r"\d{8}_\d{6}_": "20261121_183012_",
+    r"(?<![\d.])[0-9a-f]{8}(?=[\".\n])": "9c760da6",
+    r"Done in [\d.]+ s": "Done in 0.4 s",
+}
+"""What is new each time, as it looks in the recording."""
+_SECONDS = (2, 4, 4, 4, 5, 5)
+"""How long each part of the recording is the last."""
 
 
 def _printed(command: str, home: Path) -> str:
@@ -142,6 +195,7 @@ def main() -> None:
     for name, text in pages().items():
         (directory / name).write_text(text, encoding="utf-8", newline="\n")
     (DOCS / "terminal.svg").write_text(picture(), encoding="utf-8", newline="\n")
+    (DOCS / "demo.svg").write_text(recording(), encoding="utf-8", newline="\n")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping
-from importlib.util import find_spec
+from importlib import import_module
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -176,15 +176,14 @@ def page(file: str, places: Mapping[str, str]) -> str:
 
 def dark() -> str:
     """Return a style sheet: where no script chooses the theme's dark colours, the system does."""
-    theme = find_spec("material")
-    assert theme and theme.origin  # noqa: S101 (of the group `site`)
-    scheme = "[data-md-color-scheme=slate]"
+    theme = Path(import_module("material").__file__ or "").parent
+    scheme, ours = "[data-md-color-scheme=slate]", ".no-js [data-md-color-scheme]"
     rules: list[str] = []
-    for sheet in sorted(Path(theme.origin).parent.glob("templates/assets/stylesheets/*.min.css")):
+    for sheet in sorted(theme.glob("templates/assets/stylesheets/*.min.css")):
         for found in re.finditer(r"([^{}]+)\{([^{}]*)\}", sheet.read_text(encoding="utf-8")):
             chosen = [each for each in found[1].split(",") if each.startswith(scheme)]
-            ours = ",".join(each.replace(scheme, ".no-js [data-md-color-scheme]") for each in chosen)
-            rules += [f"{ours}{{{found[2]}}}"] if ours else []
+            if chosen:
+                rules.append(f"{','.join(chosen).replace(scheme, ours)}{{{found[2]}}}")
     return "@media screen and (prefers-color-scheme: dark) {\n" + "\n".join(rules) + "\n}\n"
 
 

@@ -39,11 +39,25 @@ def test_every_verb_has_its_page_as_the_program_has_it(commands: ModuleType) -> 
 @pytest.mark.skipif(sys.platform == "win32", reason="the block elements of old consoles differ")
 def test_the_picture_shows_what_is_printed(commands: ModuleType) -> None:
     """The words in it, in their order; fonts and sizes are rich's affair."""
-
-    def words(svg: str) -> list[str]:
-        return re.findall(r">([^<>]+)</text>", svg)
-
     assert words((DOCS / "terminal.svg").read_text(encoding="utf-8")) == words(commands.picture())
+
+
+def words(svg: str) -> list[str]:
+    """Return the words in a picture, in their order."""
+    return re.findall(r">([^<>]+)</text>", svg)
+
+
+def test_the_recording_shows_what_the_demonstration_prints(commands: ModuleType) -> None:
+    """Part after part, of which each has its time; nothing of it is loaded from elsewhere."""
+    svg = (DOCS / "demo.svg").read_text(encoding="utf-8")
+    assert words(svg) == words(commands.recording())
+    shown = [int(part) for part in re.findall(r'<text class="[^"]* part(\d+)" ', svg)]
+    assert len(shown) == svg.count("<text ") - 1  # the title is always there
+    assert shown == sorted(shown)
+    times = re.findall(r"@keyframes part(\d+) .* ([\d.]+)% \{ opacity: 1 \}", svg)
+    assert [int(part) for part, _ in times] == sorted(set(shown))
+    assert len({at for _, at in times}) == len(times) and times[0][1] == "0.0"
+    assert not re.search(r"url\((?!#)|(?:href|src)=", svg)
 
 
 @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in WITHOUT])
