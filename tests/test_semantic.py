@@ -368,6 +368,47 @@ def test_any_text_is_a_question(memories: Memories, query: str) -> None:
     assert len(found(memories, query)) == 1
 
 
+@pytest.mark.parametrize(
+    ("content", "query"),
+    [
+        ("請求書の金額は、最後に丸める。", "金額を丸めるのはいつ"),
+        ("東京都の天気は晴れ", "天気"),
+        ("价格以分为单位保存", "价格是多少"),
+        ("ราคาเก็บเป็นสตางค์", "สตางค์"),
+        ("ລາຄາເກັບເປັນກີບ", "ກີບ"),
+        ("APIの設計は三層である", "api"),
+        ("서버는 서울에서 돌아간다", "서울"),
+        ("ｻｰﾊﾞｰの設定", "サーバー"),
+        ("猫はかわいい", "猫が好き"),
+    ],
+)
+def test_words_are_found_in_scripts_without_blanks(
+    tmp_path: Path, content: str, query: str
+) -> None:
+    """By what they contain; what has another text, or another tag, is not found."""
+    memories = Memories(tmp_path / ".memory", None, None, Config())
+    memories.store(content)
+    memories.store("犬も水を飲む ดื่มน้ำ 물은 맑다")
+    memories.store("tea", [content.replace(" ", "_")])
+    assert {each.memory.id for each in memories.search(query).hits} == {"global:1", "global:3"}
+    memories.update("global:1", "coffee")
+    memories.update("global:3", tags=["drink"])
+    assert memories.search(query).hits == []
+    memories.close()
+
+
+def test_signs_that_belong_to_a_letter_do_not_end_a_word(tmp_path: Path) -> None:
+    """As in Hindi, where each vowel is one; an accent is none, however it is written."""
+    memories = Memories(tmp_path / ".memory", None, None, Config())
+    memories.store("कीमतें पैसे में रखी जाती हैं")
+    memories.store("हम चाय पीते हैं")
+    memories.store("the caf\u00e9")
+    assert [each.memory.id for each in memories.search("पैसे").hits] == ["global:1"]
+    for query in ("cafe", "caf\u00e9", "cafe\u0301"):
+        assert [each.memory.id for each in memories.search(query).hits] == ["global:3"]
+    memories.close()
+
+
 # --- changing and forgetting ----------------------------------------------------------------------
 
 

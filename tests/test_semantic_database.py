@@ -401,6 +401,32 @@ def test_a_database_of_the_specification_is_taken_over(tmp_path: Path) -> None:
     memories.close()
 
 
+def test_words_without_blanks_are_found_in_an_earlier_database(tmp_path: Path) -> None:
+    """Which is brought up to date; and when they are forgotten no character of them is left."""
+    memories = opened(tmp_path)
+    memories.store("東京都の天気")
+    memories.store("tea", ["天気"])
+    with memories.databases["global"].writing() as sql:  # as an earlier version has left it
+        sql.execute("ALTER TABLE memories DROP COLUMN spaced")
+        sql.execute("DROP TABLE words")
+        sql.execute(
+            "CREATE VIRTUAL TABLE words USING fts5(content, tags, content='memories',"
+            " content_rowid='id', tokenize='porter unicode61 remove_diacritics 2')"
+        )
+        sql.execute("INSERT INTO words(words) VALUES ('rebuild')")
+        sql.execute("PRAGMA user_version = 3")
+    memories.close()
+    found = [each.memory.id for each in memories.search("天気予報").hits if each.bm25]
+    assert sorted(found) == ["global:1", "global:2"]
+    assert agree(memories) == 2
+    memories.delete("global:1")
+    memories.update("global:2", tags=[])
+    held = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert not any(each.encode() in held for each in "東京都の天気")
+    assert agree(memories) == 1
+    memories.close()
+
+
 def test_a_newer_database_is_left_as_it_is(tmp_path: Path) -> None:
     """And named."""
     memories = opened(tmp_path)

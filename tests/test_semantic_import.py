@@ -325,6 +325,7 @@ def test_what_was_imported_is_known_whatever_became_of_it(memories: Memories) ->
     ids = importing.run(memories).ids
     with memories.databases["project"].writing() as sql:  # as an earlier version has left it
         sql.execute("DROP TABLE imports")
+        sql.execute("ALTER TABLE memories DROP COLUMN spaced")
         sql.execute("PRAGMA user_version = 2")
     memories.close()
     memories.update(ids[0], content="It says something else now.")

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from aiaml_server.errors import NotOurs
 from aiaml_server.files import check_own, open_own
 
-from . import memory, place
+from . import cutting, memory, place
 from .failures import Busy, Damaged, DiskError, Refused, Unavailable
 
 if TYPE_CHECKING:
@@ -90,6 +90,16 @@ _IMPORTS = """
 CREATE TABLE imports (digest TEXT PRIMARY KEY, memory_id INTEGER NOT NULL);
 CREATE INDEX idx_imports ON imports(memory_id);
 INSERT OR IGNORE INTO imports SELECT folded, id FROM memories WHERE source = 'import'
+"""
+
+_UNSPACED = """
+ALTER TABLE memories ADD COLUMN spaced TEXT;
+DROP TABLE words;
+CREATE VIRTUAL TABLE words USING fts5(
+    content, tags, spaced, content='memories', content_rowid='id',
+    tokenize="porter unicode61 remove_diacritics 2 categories 'L* N* M* Co'"
+);
+INSERT INTO words(words, rank) VALUES ('secure-delete', 1)
 """
 
 _VECTORS = """
@@ -324,6 +334,14 @@ class Database:
         """Add what was imported, by which it is known though its memory says something else now."""
         _run(sql, _IMPORTS)
 
+    def _unspaced(self, sql: apsw.Connection) -> None:
+        """Have words found where there are no blanks between them."""
+        _run(sql, _UNSPACED)
+        for number, content, tags in rows(sql, "SELECT id, content, tags FROM memories"):
+            if spaced := cutting.spaced(f"{content}\n{tags or ''}"):
+                sql.execute("UPDATE memories SET spaced = ? WHERE id = ?", (spaced, number))
+        sql.execute("INSERT INTO words(words) VALUES ('rebuild')")
+
     # --- memories, with their words and vectors ---------------------------------------------------
 
     def project_id(self, sql: apsw.Connection) -> str | None:
@@ -371,16 +389,22 @@ class Database:
         sql.execute("DELETE FROM memories WHERE id = ?", (number,))
 
     def _index(self, sql: apsw.Connection, number: int) -> None:
+        """Add a memory's words, whose text and tags may have changed."""
+        ((content, tags, was),) = rows(
+            sql, "SELECT content, tags, spaced FROM memories WHERE id = ?", (number,)
+        )
+        spaced = cutting.spaced(f"{content}\n{tags or ''}")
+        if spaced != was:
+            sql.execute("UPDATE memories SET spaced = ? WHERE id = ?", (spaced, number))
         sql.execute(
-            "INSERT INTO words(rowid, content, tags)"
-            " SELECT id, content, tags FROM memories WHERE id = ?",
-            (number,),
+            "INSERT INTO words(rowid, content, tags, spaced) VALUES (?, ?, ?, ?)",
+            (number, content, tags, spaced),
         )
 
     def _unindex(self, sql: apsw.Connection, number: int) -> None:
         sql.execute(
-            "INSERT INTO words(words, rowid, content, tags)"
-            " SELECT 'delete', id, content, tags FROM memories WHERE id = ?",
+            "INSERT INTO words(words, rowid, content, tags, spaced)"
+            " SELECT 'delete', id, content, tags, spaced FROM memories WHERE id = ?",
             (number,),
         )
 
@@ -453,6 +477,7 @@ STEPS = (
     Database._specified,  # noqa: SLF001 (this module's own)
     Database._extended,  # noqa: SLF001
     Database._importing,  # noqa: SLF001
+    Database._unspaced,  # noqa: SLF001
 )
 """What makes each version of the schema out of the one before."""
 
