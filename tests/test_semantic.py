@@ -194,6 +194,15 @@ def test_filters(memories: Memories) -> None:
             memories.search("tea", filters=Filters(**wrong))
 
 
+def test_a_tag_is_known_in_any_case(memories: Memories) -> None:
+    """Of any alphabet, and however an accent is written; it is kept as it was first given."""
+    tags = ["\u00c4pfel", "\u00e4pfel", "A\u0308PFEL", "\u0416\u0443\u043a"]
+    assert memories.store("tea", tags).memory.tags == (tags[0], tags[3])
+    for each in (*tags, "\u0436\u0423\u041a", "a\u0308pfel"):
+        assert found(memories, "tea", tags=[each]) == ["tea"], each
+    assert memories.store("TEA", ["\u00e4PFEL"]).memory.tags == (tags[0], tags[3])
+
+
 def test_a_date_alone_is_the_whole_day(memories: Memories) -> None:
     """As a beginning its first moment, as an end its last; of the local zone."""
     memories.store("tea")
@@ -217,7 +226,13 @@ def test_moments_may_be_written_as_iso_8601_has_them(memories: Memories) -> None
         assert found(memories, "tea", since=since) == ["tea"], since
         assert found(memories, "tea", until=until) == ["tea"], until
     assert found(memories, "tea", until="2026-W46") == found(memories, "tea", since="2026-W48")
-    for wrong in ("2026-1122", "2026-W54", "2026-02-30", "20261118T", "2026-11-18T25", "2026"):
+    for meant in ("2026-11", "2026", "2026-322", "2026322"):
+        assert found(memories, "tea", since=meant, until=meant) == ["tea"], meant
+    assert found(memories, "tea", since="2026-322T10Z", until="2026-322T11Z") == ["tea"]
+    for since, until in (("2026-12", "9999"), ("0001", "2026-10"), ("2026-323", "2026-365")):
+        assert found(memories, "tea", since=since, until=until) == []
+    for wrong in ("2026-1122", "2026-W54", "2026-02-30", "20261118T", "2026-11-18T25", "2026-13",
+                  "202611", "2026-366", "2026-000", "2026-11T10", "0000"):  # fmt: skip
         with pytest.raises(failures.InvalidInput, match="date_range: to must be a date, week"):
             memories.list(Filters(until=wrong))
     with pytest.raises(failures.InvalidInput, match="from is later than to"):
@@ -309,6 +324,8 @@ def test_groups_go_in_pages(tmp_path: Path) -> None:
     rest, last = page(memories.duplicates()[0], after(cursor))
     assert {each.memories for each in (*first, *rest)} == {each.memories for each in groups}
     assert len(rest) == 10 and last is None
+    with pytest.raises(failures.InvalidInput, match="cursor"):
+        after(cursor, 0.9)
     memories.close()
 
 
@@ -331,6 +348,9 @@ def test_the_project_s_memory_hides_the_same_global_one(memories: Memories) -> N
     memories.store("tea is blue", scope="global")
     boosts = {each.memory.id: each.boost for each in memories.search("tea").hits}
     assert boosts == {"project:1": 0.1, "global:2": 0.0}
+    memories.store("TEA  is Blue")
+    for given in (memories.session_start(), [each.memory for each in memories.search("tea").hits]):
+        assert sorted(each.id for each in given) == ["project:1", "project:2"]
     alone = Memories(memories.home, None, memories.model, SMALL)
     assert {each.boost for each in alone.search("tea").hits} == {0.0}
     alone.close()
@@ -359,6 +379,11 @@ def test_lists_go_in_pages(memories: Memories) -> None:
             memories.list(limit=2, cursor=wrong)
     with pytest.raises(failures.InvalidInput, match="cursor"):
         memories.list(sort_by="priority", cursor=first)
+    for other in ({"scope": "project"}, {"tags": ["x"]}, {"since": "2026"}):
+        with pytest.raises(failures.InvalidInput, match="with the same filters"):
+            memories.list(Filters(**other), cursor=first)
+    narrow = memories.list(Filters(priority="high"), limit=1).next_cursor
+    assert memories.list(Filters(priority="HIGH"), limit=1, cursor=narrow).total == 3
 
 
 @pytest.mark.parametrize("query", ["***", '"', "NEAR(", "a OR", "-", "the", "日本", "x" * 9000])
@@ -422,6 +447,33 @@ def test_a_new_text_has_new_vectors(memories: Memories, toy: Toy) -> None:
     with pytest.raises(failures.AlreadyThere, match="project:2"):
         memories.update("project:1", "tea is green")
     assert memories.get("project:1") == changed
+
+
+def test_a_new_text_that_resembles_is_told(tmp_path: Path, memories: Memories) -> None:
+    """As when it is stored; what is equal but for its case is named also without a model."""
+    bare = Memories(tmp_path / "other", None, None, SMALL)
+    for each in (memories, bare):
+        each.store("tea is green", scope="global")
+        each.store("coffee", scope="global")
+        changed = each.update("global:2", "TEA is\ngreen")
+        assert changed.memory.content == "TEA is\ngreen"
+        assert [one.memory.id for one in changed.similar] == ["global:1"]
+        assert each.update("global:2", tags=["x"]).similar == ()
+        assert each.update("global:2", "quite another thing").similar == []
+    assert [one.memory.id for one in memories.store("Tea is green").similar] == ["global:1"]
+    off = Memories(tmp_path / "off", None, None, Config(check=False))
+    off.store("tea")
+    assert off.store("TEA").similar == []
+    bare.close()
+    off.close()
+
+
+def test_a_category_can_be_taken_away(memories: Memories) -> None:
+    """By an empty text; what is not given stays."""
+    memories.store("tea", category="fact")
+    assert memories.update("project:1", tags=["a"]).memory.category == "fact"
+    assert memories.update("project:1", category=" ").memory.category is None
+    assert memories.list(Filters(category="fact")).total == 0
 
 
 def test_ids_and_hashes_that_are_none(memories: Memories) -> None:
@@ -550,6 +602,8 @@ def test_only_memories_of_one_database_are_merged(memories: Memories) -> None:
             memories.merge(wrong)
     with pytest.raises(failures.NotFound):
         memories.merge(["project:1", "project:7"])
+    with pytest.raises(failures.InvalidInput, match="merge: must be an id"):
+        memories.merge(["project:1", "seven"])
     assert memories.list().total == 2
 
 

@@ -125,6 +125,8 @@ def test_thresholds_belong_to_the_model() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        ('{"embedding": {"download": true, "download": false}}', "config.json: download is there"),
+        ('{"retrieval": {}, "retrieval": {}}', "retrieval is there twice"),
         ("{", "not JSON"), ("[]", "object"), ("[" * 60_000, "not JSON"),
         ('{"retrieval": {"limit": 3}}', "retrieval.limit is no known key; did you mean"),
         ('{"embeding": {}}', "did you mean embedding?"), ('{"retrieval": 3}', "must be an object"),

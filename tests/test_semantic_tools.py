@@ -213,6 +213,11 @@ def test_merging_by_the_tool(tmp_path: Path) -> None:
         assert client.call("deduplicate_memories", auto_merge=True)["merged"] == []
         merged = client.call("deduplicate_memories", merge=ids)["merged"]
         assert [each["content"] for each in merged] == ["the flag is off"]
+        client.call("store_memory", content="the flag is on")
+        again = client.call(
+            "update_memory", memory_id="project:3", updated_content="The FLAG is off"
+        )
+        assert [each["memory_id"] for each in again["similar"]] == ["project:2"] and again["offer"]
         for wrong in ({"similarity_threshold": 2}, {"cursor": "x"}):
             failed = client.call("deduplicate_memories", merge=["global:1", "global:2"], **wrong)
             assert failed["error"] == "InvalidInput" and next(iter(wrong)) in failed["message"]
@@ -228,7 +233,18 @@ def test_wrong_arguments_name_the_field(tmp_path: Path) -> None:
         ),
         ("list_memories", {"filters": {"date_range": {"since": "x"}}}, "date_range is {from, to}"),
         ("list_memories", {"filters": {"date_range": {"from": "x"}}}, "date_range"),
-        ("list_memories", {"filters": {"priority": 1}}, "filters.priority"),
+        ("list_memories", {"filters": {"priority": 1}}, "filters.priority must be text"),
+        ("list_memories", {"filters": {"tags": "x"}}, "filters.tags must be a list"),
+        ("list_memories", {"filters": {"tags": ["a", 1]}}, "item 2 of filters.tags must be text"),
+        ("list_memories", {"filters": {"tags": [""]}}, "filters.tags: must be one line"),
+        ("list_memories", {"limit": 201}, "limit: must be a whole number from 1 to 200"),
+        ("list_memories", {"limit": "x"}, "limit: must be a whole number from 1 to 200"),
+        (
+            "search_memory",
+            {"query": "a", "limit": 51},
+            "limit: must be a whole number from 1 to 50",
+        ),
+        ("deduplicate_memories", {"merge": ["a", "b"]}, "merge: must be an id"),
         ("list_memories", {"sort_by": "size"}, "sort_by"),
         ("list_memories", {"cursor": "x"}, "cursor"),
         ("search_memory", {"query": 5}, "query"),

@@ -6,6 +6,7 @@ A moment is a number of microseconds since 1970 in UTC.
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from datetime import date, datetime, timedelta, timezone
 
 _ISO = re.compile(
@@ -13,9 +14,10 @@ _ISO = re.compile(
     r"(?:[T ](\d\d:\d\d)(:\d\d)?(?:[.,](\d{1,9}))?[ ]?(Z|z|[+-]\d\d(?::?\d\d)?)?)?"
 )
 _WRITTEN = re.compile(
-    r"(\d{4})(?:-(\d\d)-(\d\d)|(\d\d)(\d\d)|-?W(\d\d)(?:-?([1-7]))?)"
+    r"(\d{4})(?:-(\d\d)-(\d\d)|(\d\d)(\d\d)|-?(\d{3})|-?W(\d\d)(?:-?([1-7]))?)"
     r"(?:[Tt ](\d\d)(?::?(\d\d)(?::?(\d\d)(?:[.,](\d{1,9}))?)?)?[ ]?(Z|z|[+-]\d\d(?::?\d\d)?)?)?"
 )
+_PERIOD = re.compile(r"(\d{4})(?:-(\d\d))?")
 _AGO = re.compile(r"(\d{1,5})([mhdw])")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -65,29 +67,40 @@ def instant(timestamp: str) -> int | None:
 def span(text: str) -> tuple[int, int] | None:
     """Return the first and the last moment of what an ISO 8601 text names; None where it is none.
 
-    A date is its whole day and a week its seven, in local time where there is no offset. More is
-    understood than by `instant`, which is what files are written in: weeks, and the forms without
-    hyphens, colons, minutes or seconds; on every Python what `datetime.fromisoformat` takes since
-    3.11, but for offsets of seconds.
+    A date is its whole day, a week its seven, and so for a month and a year, in local time where
+    there is no offset. More is understood than by `instant`, which is what files are written in:
+    also days of the year (2026-326), and the forms without hyphens, colons, minutes or seconds; on
+    every Python what `datetime.fromisoformat` takes since 3.11, but for offsets of seconds.
     """
-    match = _WRITTEN.fullmatch(text.strip())
-    if not match:
-        return None
-    year, *days, week, weekday, hour, minute, second, fraction, offset = match.groups()
     try:
+        if period := _PERIOD.fullmatch(text.strip()):
+            year, month = int(period[1]), int(period[2] or 12)
+            begin = date(year, int(period[2] or 1), 1)
+            return _days(begin, date(year, month, monthrange(year, month)[1]))
+        match = _WRITTEN.fullmatch(text.strip())
+        if not match:
+            return None
+        of, *days, ordinal, week, weekday, hour, minute, second, fraction, offset = match.groups()
         if week:
-            day = date.fromisocalendar(int(year), int(week), int(weekday or 1))
+            day = date.fromisocalendar(int(of), int(week), int(weekday or 1))
+        elif ordinal:
+            day = date(int(of), 1, 1) + timedelta(int(ordinal) - 1)
+            if day.year != int(of):
+                return None
         else:
-            day = date(int(year), *(int(each) for each in days if each))
+            day = date(int(of), *(int(each) for each in days if each))
         if not hour:
-            last = day + timedelta(6 if week and not weekday else 0)
-            first, end = _local(f"{day}T00:00"), _local(f"{last}T23:59:59.999999")
-            return None if first is None or end is None else (first, end)
+            return _days(day, day + timedelta(6 if week and not weekday else 0))
     except (ValueError, OverflowError):
         return None
     time = f"{hour}:{minute or '00'}:{second or '00'}.{fraction or '0'}{offset or ''}"
     moment = instant(f"{day.isoformat()}T{time}")
     return None if moment is None else (moment, moment)
+
+
+def _days(first: date, last: date) -> tuple[int, int] | None:
+    begin, end = _local(f"{first}T00:00"), _local(f"{last}T23:59:59.999999")
+    return None if begin is None or end is None else (begin, end)
 
 
 def last_moment(text: str) -> int | None:

@@ -412,10 +412,22 @@ def _wrong_types(error: ValidationError, rules: Mapping[str, str]) -> InvalidArg
     )  # fmt: skip
 
 
+_WRONG = {
+    "missing": "is missing",
+    "extra_forbidden": "is not known",
+    "string_type": "must be text",
+    "list_type": "must be a list",
+    "dict_type": "must be an object",
+}
+"""What is said of a part of a parameter, by the kind of error."""
+
+
 def _within(*where: int | str, kind: str) -> str:
     """Say what is wrong with a key of an object, or of an item of a list; items count from 1."""
-    said = {"missing": "is missing", "extra_forbidden": "is not known"}.get(kind, "is not so")
+    said = _WRONG.get(kind, "is not so")
     match where:
+        case (_, str(), int(item)):
+            return f"item {item + 1} of {'.'.join(str(each) for each in where[:2])} {said}"
         case (_, int(item), str(key)):
             return f"{key[:100]!r} of item {item + 1} {said}"
         case (_, str(), *inner) if not any(isinstance(each, int) for each in inner):

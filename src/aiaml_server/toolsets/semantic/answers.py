@@ -55,15 +55,9 @@ def stored(result: Stored) -> dict[str, Any]:
         "embedded": memory.embedding_model is not None,
         "priority": memory.priority,
         "tags": list(memory.tags),
-        "similar": [
-            {"memory_id": each.memory.id, "content": each.memory.content, "cosine": _r(each.cosine)}
-            for each in result.similar
-        ],
         "warnings": result.warnings,
     }
-    if result.similar:
-        answer["offer"] = OFFER
-    return answer | _suggested(result)
+    return answer | _resembling(result) | _suggested(result)
 
 
 def updated(result: Stored) -> dict[str, Any]:
@@ -72,8 +66,17 @@ def updated(result: Stored) -> dict[str, Any]:
         "success": True,
         "memory": whole(result.memory),
         "warnings": result.warnings,
+        **_resembling(result),
         **_suggested(result),
     }
+
+
+def _resembling(result: Stored) -> dict[str, Any]:
+    similar = [
+        {"memory_id": each.memory.id, "content": each.memory.content, "cosine": _r(each.cosine)}
+        for each in result.similar
+    ]
+    return {"similar": similar, "offer": OFFER} if similar else {"similar": similar}
 
 
 def _suggested(result: Stored) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -204,7 +204,9 @@ def parse(given: Mapping[str, Any], path: Path | str = NAME) -> Config:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        value = json.loads(read_own(path, _MOST))
+        value = json.loads(read_own(path, _MOST), object_pairs_hook=_once)
+    except InvalidConfig as error:
+        raise InvalidConfig(f"{path}: {error}") from None
     except FileNotFoundError:
         return {}
     except NotOurs as error:
@@ -216,6 +218,20 @@ def _read(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InvalidConfig(f"{path} must hold an object")
     return value
+
+
+def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of the file.
+
+    Raises:
+        InvalidConfig: it says a key twice, of which one would be dropped in silence.
+    """
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidConfig(f"{twice[:200]} is there twice")
+    return found
 
 
 def _collect(above: str, given: Mapping[str, Any], found: dict[str, Any], path: Path | str) -> None:

@@ -282,6 +282,9 @@ class Database:
         foreign = "SELECT name FROM sqlite_schema WHERE type IN ('trigger', 'view')"
         if found := rows(sql, foreign):
             raise Damaged(f"{self.path} holds {found[0][0]!r:.100}, which is none of ours")
+        sql.create_scalar_function(
+            "tag_key", lambda *a: memory.tag_key(a[0]), 1, deterministic=True
+        )
         self.problem = _load_extension(sql)
         self._migrate(sql)
 

@@ -13,11 +13,12 @@ from .memory import Memory
 
 EQUAL = "equal but for case and white space"
 SIMILAR = "similar or contradicting"
+THRESHOLD = 0.95
+"""The cosine from which on two resemble each other, unless another is asked for."""
 MOST_NEAR = 20
 """Pairs that are noted of a memory with later ones; enough to connect any number of equals."""
 MOST_SHOWN = 100
 """Memories in groups after which a page ends."""
-_PAGES = "groups"
 _BLOCK = 256  # memories that are compared with all later ones at once: 10 MB for 10,000
 _ROUNDED = 1e-6  # of a cosine in single precision
 
@@ -121,28 +122,33 @@ class After(NamedTuple):
     first: str
 
 
-def after(cursor: str | None) -> After | None:
+def after(cursor: str | None, threshold: float = THRESHOLD) -> After | None:
     """Return what a cursor says.
 
     Raises:
-        InvalidInput: it is no cursor of groups.
+        InvalidInput: it is no cursor of groups, or of those above another threshold.
     """
-    return None if cursor is None else After(*behind(cursor, _PAGES, (int, str)))
+    return None if cursor is None else After(*behind(cursor, f"groups {threshold}", (int, str)))
 
 
-def page(groups: Sequence[Group], begun: After | None) -> tuple[Sequence[Group], str | None]:
+def page(
+    groups: Sequence[Group], begun: After | None, threshold: float = THRESHOLD
+) -> tuple[Sequence[Group], str | None]:
     """Return groups until they have 100 memories, and the cursor of the next ones, if there are.
 
     Args:
         groups: of all databases.
         begun: what the cursor of the page before said; None for the first.
+        threshold: the cosine that they were made with.
     """
     left = sorted((each for each in groups if begun is None or _order(each) > begun), key=_order)
     count = shown = 0
     while shown < len(left) and count < MOST_SHOWN:
         count += len(left[shown].memories)
         shown += 1
-    return left[:shown], cursor_of(_PAGES, _order(left[shown - 1])) if shown < len(left) else None
+    if shown == len(left):
+        return left, None
+    return left[:shown], cursor_of(f"groups {threshold}", _order(left[shown - 1]))
 
 
 def _order(group: Group) -> After:
@@ -174,7 +180,7 @@ def merged(memories: Sequence[Memory]) -> Merged:
     tags: dict[str, str] = {}
     for each in memories:
         for tag in each.tags:
-            tags.setdefault(tag.casefold(), tag)
+            tags.setdefault(memory.tag_key(tag), tag)
     contexts = [one for each in reversed(memories) for one in each.usage_contexts]
     return Merged(
         memory.highest([each.priority for each in memories]),

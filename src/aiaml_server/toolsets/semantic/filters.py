@@ -33,7 +33,8 @@ class Filters:
         tags: it has all of these, whatever their case.
         priority, category, source, project_id: it has this one.
         scope: it is in this database.
-        since, until: it was created then, as ISO 8601; a date alone is the whole day.
+        since, until: it was created then, as ISO 8601; a date alone is the whole day, and so for
+            a week, a month and a year.
     """
 
     tags: Sequence[str] = ()
@@ -54,12 +55,12 @@ class Filters:
         conditions: list[str] = []
         values: dict[str, Any] = {}
         if self.scope is not None:
-            memory.check_choice("scope", self.scope, memory.SCOPES)
+            memory.check_choice("filters.scope", self.scope, memory.SCOPES)
         for number, tag in enumerate(self.tags):
             held = "json_each(CASE WHEN json_valid(tags) THEN tags ELSE '[]' END)"
             name = f"tag{number}"
-            conditions.append(f"EXISTS (SELECT 1 FROM {held} WHERE value = :{name} COLLATE NOCASE)")
-            values[name] = memory.check_line("tags", tag)
+            conditions.append(f"EXISTS (SELECT 1 FROM {held} WHERE tag_key(value) = :{name})")
+            values[name] = memory.tag_key(memory.check_line("filters.tags", tag))
         for name, value in (
             ("priority", self._choice("priority", memory.PRIORITIES)),
             ("source", self._choice("source", memory.SOURCES)),
@@ -72,7 +73,9 @@ class Filters:
         since = _moment("from", self.since, 0) if self.since is not None else None
         until = _moment("to", self.until, 1) if self.until is not None else None
         if since and until and since > until:
-            raise InvalidInput("date_range: from is later than to, so that nothing can lie between")
+            raise InvalidInput(
+                "filters.date_range: from is later than to, so that nothing can lie between"
+            )
         for name, order, value in (("since", ">=", since), ("until", "<=", until)):
             if value is not None:
                 conditions.append(f"created_at {order} :{name}")
@@ -81,11 +84,18 @@ class Filters:
 
     def _choice(self, field: str, choices: Sequence[str]) -> str | None:
         value = getattr(self, field)
-        return None if value is None else memory.check_choice(field, value, choices)
+        return None if value is None else memory.check_choice(f"filters.{field}", value, choices)
 
     def _line(self, field: str) -> str | None:
         value = getattr(self, field)
-        return None if value is None else memory.check_line(field, value, _LONGEST_NAME)
+        return (
+            None if value is None else memory.check_line(f"filters.{field}", value, _LONGEST_NAME)
+        )
+
+    def asked(self, sort: str) -> str:
+        """Return what tells a list that is asked for in this way from others, for its cursors."""
+        said = json.dumps([sort, *self.where(), (self.scope or "").strip().lower()])
+        return memory.digest(said)[:16]
 
     def meant(self, scope: str) -> bool:
         """Say whether a database may hold what is meant."""
@@ -97,7 +107,8 @@ def _moment(field: str, text: str, end: int) -> str:
     made = None if meant is None else in_utc(meant[end])
     if made is None:
         raise InvalidInput(
-            f"date_range: {field} must be a date, week or time in ISO 8601, such as 2026-11-22"
+            f"filters.date_range: {field} must be a date, week, month or time in ISO 8601, such as"
+            " 2026-11-22"
         )
     return memory.kept(made)
 
@@ -108,22 +119,22 @@ def _moment(field: str, text: str, end: int) -> str:
 LISTED = (str | int, str, str, int)
 
 
-def cursor_of(sort: str, last: Sequence[Any]) -> str:
+def cursor_of(asked: str, last: Sequence[Any]) -> str:
     """Return what a next page begins behind, as opaque text."""
-    data = json.dumps([sort, *last], separators=(",", ":")).encode()
+    data = json.dumps([asked, *last], separators=(",", ":")).encode()
     return base64.urlsafe_b64encode(data).decode().rstrip("=")
 
 
-def behind(cursor: str, sort: str, kinds: Sequence[Any] = LISTED) -> list[Any]:
+def behind(cursor: str, asked: str, kinds: Sequence[Any] = LISTED) -> list[Any]:
     """Return what `cursor_of` was given of the last one of the page before.
 
     Args:
         cursor: what was answered then.
-        sort: the order, which must be the same.
+        asked: what tells this question from others; it must be the same.
         kinds: the types of what was given; for lists the sort key, time, scope and number.
 
     Raises:
-        InvalidInput: it is no cursor, or one of another order.
+        InvalidInput: it is no cursor, or one of another question.
     """
     try:
         data = base64.urlsafe_b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4))
@@ -134,11 +145,11 @@ def behind(cursor: str, sort: str, kinds: Sequence[Any] = LISTED) -> list[Any]:
         isinstance(found, list)
         and len(found) == 1 + len(kinds)
         and all(isinstance(each, kind) for each, kind in zip(found, (str, *kinds), strict=True))
-        and found[0] == sort
+        and found[0] == asked
         and all(abs(each) < 1 << 62 for each in found if isinstance(each, int))
     ):
         raise InvalidInput(
-            "cursor: must be the next_cursor of an earlier answer, asked for in the same way",
-            "Leave cursor out to begin with the first page.",
+            "cursor: must be the next_cursor of an earlier answer, with the same filters and order",
+            "Give what was given for the first page, or leave cursor out to begin anew.",
         )
     return found[1:]

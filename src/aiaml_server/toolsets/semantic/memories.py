@@ -14,7 +14,7 @@ from . import cutting, memory, place, ranking
 from .database import Author, Database, author_of, rows
 from .failures import AlreadyThere, InvalidInput, NotFound
 from .filters import KEYS, Filters, behind, cursor_of
-from .memory import COLUMNS, LIMITS, MOST_LISTED, SORTS, Draft, Memory, of_row
+from .memory import COLUMNS, LIMITS, MOST_HITS, MOST_LISTED, SORTS, Draft, Memory, of_row
 from .merging import Merging, as_text, fields_of
 from .model import Provider
 from .opened import SELECT
@@ -24,7 +24,8 @@ from .ranking import Candidate, Hit
 if TYPE_CHECKING:
     import apsw
 
-MOST_HITS = 50
+    from .model import Embedder
+
 LONGEST_QUERY = 10_000  # characters
 _NEAR = """
 SELECT vectors.memory_id, 1 - near.distance
@@ -145,9 +146,7 @@ class Memories(Merging):
             if not behind:
                 warnings += self._set_vectors(sql, database, number, embedder, vectors)
             kept = self._row(sql, database, number)
-        similar: Sequence[Similar] = ()
-        if self.config.check and vectors and embedder:
-            similar = self._similar(kept, vectors[0], author_of(embedder), warnings)
+        similar = self._similar(kept, embedder, vectors, warnings)
         suggestion = suggest(kept.content, kept.tags, kept.priority, kept.scope)
         self._later(lacking=kept.embedding_model is None)
         return Stored(kept, created, similar, suggestion, warnings)
@@ -202,8 +201,8 @@ class Memories(Merging):
     ) -> None:
         """Merge what is to be stored into the memory that is equal to it."""
         content, tags, priority, category, source, _ = draft
-        known = {each.casefold() for each in there.tags}
-        more = tuple(each for each in tags if each.casefold() not in known)
+        known = {memory.tag_key(each) for each in there.tags}
+        more = tuple(each for each in tags if memory.tag_key(each) not in known)
         values: dict[str, Any] = {
             "content": content,
             "content_hash": memory.digest(content),
@@ -263,15 +262,15 @@ class Memories(Merging):
         embedder, warnings = self._embedder() if content is not None else (None, [])
         parts = cutting.parts(content) if content is not None else []
         behind = self._background and len(parts) > 1
-        vectors, problem = self._vectors(embedder, [] if behind else parts)
+        vectors, problem = self._vectors(embedder, parts[:1] if behind else parts)
         warnings += [*problem, *memory.repaired(content or "", *(tags or ()), category or "")]
         with database.writing() as sql:
             before = self._row(sql, database, number)
-            if content == before.content:
+            is_new = content is not None and content != before.content
+            if is_new:
+                _check_new(sql, database, number, values["content_hash"])
+            else:
                 values.pop("content", None)
-                vectors = []
-            elif content is not None:
-                _check_new(sql, database, number, content)
             if values:
                 values["updated_at"] = memory.now()
             contexts = [*before.usage_contexts, *([context] if context else [])]
@@ -281,12 +280,13 @@ class Memories(Merging):
                 "usage_contexts": as_text(contexts[-memory.MOST_CONTEXTS :]),
             }
             database.change(sql, number, values)
-            if vectors:
+            if is_new and not behind:
                 warnings += self._set_vectors(sql, database, number, embedder, vectors)
             kept = self._row(sql, database, number)
+        similar = self._similar(kept, embedder, vectors, warnings) if is_new else ()
         self._later(lacking=kept.embedding_model is None)
         suggestion = suggest(kept.content, kept.tags, kept.priority, kept.scope)
-        return Stored(kept, created=False, suggestion=suggestion, warnings=warnings)
+        return Stored(kept, False, similar, suggestion, warnings)
 
     def delete(self, memory_id: str | None = None, content_hash: str | None = None) -> list[str]:
         """Delete a memory by its id, or those with a hash; return their ids.
@@ -365,12 +365,7 @@ class Memories(Merging):
                 found += ranking.candidates(database.name, given)
                 if author:
                     warnings += self._behind(sql, database, author)
-        own = {each.memory.content_hash for each in found if each.memory.scope == "project"}
-        found = [
-            each
-            for each in found
-            if each.memory.scope == "project" or each.memory.content_hash not in own
-        ]
+        found = _overridden(found)
         now = datetime.now(timezone.utc)
         hits = ranking.ranked(found, self.config, now, in_project=self.project is not None)[:limit]
         if author:
@@ -436,7 +431,8 @@ class Memories(Merging):
         filters = filters or Filters()
         where, values = filters.where()
         key = KEYS[sort_by]
-        after = behind(cursor, sort_by) if cursor is not None else None
+        asked = filters.asked(sort_by)
+        after = behind(cursor, asked) if cursor is not None else None
         warnings: list[str] = []
         found: list[tuple[tuple[Any, ...], Memory]] = []
         total = 0
@@ -464,7 +460,7 @@ class Memories(Merging):
         found.sort(key=lambda pair: pair[0], reverse=True)
         more = len(found) > limit
         found = found[:limit]
-        next_cursor = cursor_of(sort_by, found[-1][0]) if more else None
+        next_cursor = cursor_of(asked, found[-1][0]) if more else None
         return Page([each for _, each in found], total, next_cursor, warnings)
 
     def get(self, memory_id: str) -> Memory:
@@ -530,27 +526,55 @@ class Memories(Merging):
             priority = ranking.PRIORITY[each.memory.priority]
             return 0.5 * priority + near + 0.2 * each.bm25 / best + 0.1 * recency
 
-        ordered = sorted(found.values(), key=lambda each: (-worth(each), each.memory.id))
+        left = _overridden(tuple(found.values()))
+        ordered = sorted(left, key=lambda each: (-worth(each), each.memory.id))
         return [each.memory for each in ordered[:most]]
 
     def _similar(
-        self, stored: Memory, vector: bytes, author: Author, warnings: builtins.list[str]
+        self,
+        stored: Memory,
+        embedder: Embedder | None,
+        vectors: Sequence[bytes],
+        warnings: builtins.list[str],
     ) -> Sequence[Similar]:
-        """Return what resembles a memory above the model's threshold, the nearest first."""
-        found: list[Similar] = []
+        """Return what resembles a memory: equals first, then the nearest by its first vector."""
+        if not self.config.check:
+            return []
+        found: dict[str, Similar] = {}
+        equal: set[str] = set()
         for database in self._readable(Filters(), warnings):
             with database.reading() as sql:
-                made_by = None if database.problem else database.author_id(sql, author)
-                if made_by is None:
-                    continue
                 own = stored.number if stored.scope == database.name else 0
-                near = rows(sql, _NEAR, (vector, 10, made_by, own, self.config.thresholds.same))
-                found += [
-                    Similar(self._row(sql, database, number), min(cosine, 1.0))
-                    for number, cosine in near
-                ]
-        found.sort(key=lambda each: (-(each.cosine or 0.0), each.memory.id))
-        return found[:5]
+                same = "SELECT id FROM memories WHERE folded = ? AND id != ? LIMIT 5"
+                near: dict[int, float | None] = {
+                    row[0]: None for row in rows(sql, same, (memory.folded(stored.content), own))
+                }
+                equal |= {f"{database.name}:{number}" for number in near}
+                if embedder and vectors and not database.problem:
+                    made_by = database.author_id(sql, author_of(embedder))
+                    least = self.config.thresholds.same
+                    if made_by is not None:
+                        near |= dict(rows(sql, _NEAR, (vectors[0], 10, made_by, own, least)))
+                for number, cosine in near.items():
+                    for row in rows(sql, f"{SELECT} WHERE id = ?", (number,)):
+                        one = of_row(database.name, row)
+                        found[one.id] = Similar(one, None if cosine is None else min(cosine, 1.0))
+        order = sorted(
+            found, key=lambda name: (name not in equal, -(found[name].cosine or 0), name)
+        )
+        return [found[name] for name in order[:5]]
+
+
+def _overridden(found: Sequence[Candidate]) -> list[Candidate]:
+    """Return candidates without the global ones whose text the project has, but for its case."""
+    own = {memory.folded(each.memory.content) for each in found if each.memory.scope == "project"}
+    if not own:
+        return list(found)
+    return [
+        each
+        for each in found
+        if each.memory.scope == "project" or memory.folded(each.memory.content) not in own
+    ]
 
 
 def _author(of: Memory) -> Author | None:
@@ -583,19 +607,18 @@ def _changes(
     if priority is not None:
         values["priority"] = memory.check_choice("priority", priority, memory.PRIORITIES)
     if category is not None:
-        values["category"] = memory.check_line("category", category)
+        values["category"] = memory.check_line("category", category) if category.strip() else None
     if source is not None:
         values["source"] = memory.check_choice("source", source, memory.SOURCES)
     return values
 
 
-def _check_new(sql: apsw.Connection, database: Database, number: int, content: str) -> None:
-    """See that no other memory has a text.
+def _check_new(sql: apsw.Connection, database: Database, number: int, digest: str) -> None:
+    """See that no other memory has a text, whose hash is given.
 
     Raises:
         AlreadyThere: one has.
     """
-    digest = memory.digest(content)
     same = "SELECT id FROM memories WHERE content_hash = ? AND id != ?"
     if taken := rows(sql, same, (digest, number)):
         raise AlreadyThere(f"{database.name}:{taken[0][0]} has exactly that text")

@@ -21,6 +21,7 @@ LIMITS = {"explicit": 0, "session_start": 8, "auto_trigger": 5}
 SORTS = ("created_at", "updated_at", "priority", "access_count")
 """What lists can be sorted by, the highest first, then the newest."""
 MOST_LISTED = 200
+MOST_HITS = 50
 MOST_CONTENT = 50_000  # characters
 MOST_TAGS = 32
 MOST_CONTEXTS = 20
@@ -224,15 +225,24 @@ def check_line(field: str, value: str, longest: int = LONGEST) -> str:
 
 
 def check_tags(tags: Sequence[str]) -> tuple[str, ...]:
-    """Return tags, each once.
+    """Return tags, each once, whatever its case.
 
     Raises:
         InvalidInput: one of them is no tag, or there are too many.
     """
-    found = tuple(dict.fromkeys(check_line("tags", each) for each in tags))
+    first: dict[str, str] = {}
+    for each in tags:
+        tag = check_line("tags", each)
+        first.setdefault(tag_key(tag), tag)
+    found = tuple(first.values())
     if len(found) > MOST_TAGS:
         raise InvalidInput(f"tags: are {len(found)}; at most {MOST_TAGS} are kept")
     return found
+
+
+def tag_key(tag: object) -> str:
+    """Return what two spellings of a tag have in common that differ in case alone."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", str(tag)).casefold())
 
 
 def check_choice(field: str, value: str, choices: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import memory
 from .database import Database, author_of, rows
-from .duplicates import Group, Pair, check_threshold, grouped, merged, near, newer
+from .duplicates import THRESHOLD, Group, Pair, check_threshold, grouped, merged, near, newer
 from .embedding import Embedding
 from .failures import InvalidInput, NotFound, NothingToUndo
 from .filters import Filters
@@ -33,7 +33,7 @@ _FIELDS = (
 class Merging(Embedding):
     """What resembles is found; merged is what is told to, and noted so that it can be undone."""
 
-    def duplicates(self, threshold: float = 0.95) -> tuple[Sequence[Group], list[str]]:
+    def duplicates(self, threshold: float = THRESHOLD) -> tuple[Sequence[Group], list[str]]:
         """Return groups of memories that resemble each other, within each database; and warnings.
 
         Args:
@@ -83,7 +83,7 @@ class Merging(Embedding):
 
         The newest stays, with its text; tags are united, the highest priority wins.
         """
-        meant = [self._at(each) for each in dict.fromkeys(memory_ids)]
+        meant = [self._at(each, "merge") for each in dict.fromkeys(memory_ids)]
         if len(meant) < 2:
             raise InvalidInput("merge: must name two memories or more")
         database = meant[0][0]

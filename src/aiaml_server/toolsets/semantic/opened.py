@@ -82,18 +82,18 @@ class Opened:
             raise InvalidProject("scope: is project, and no project is active here")
         return self.databases[scope]
 
-    def _at(self, memory_id: str) -> tuple[Database, int]:
+    def _at(self, memory_id: str, field: str = "memory_id") -> tuple[Database, int]:
         scope, _, number = memory_id.strip().partition(":")
         database = self.databases.get(scope)
         if not (number.isascii() and number.isdigit() and len(number) < 19) or (
             scope not in memory.SCOPES
         ):
             raise InvalidInput(
-                "memory_id: must be an id such as project:12 or global:12",
+                f"{field}: must be an id such as project:12 or global:12",
                 NotFound.suggestion,
             )
         if database is None:
-            raise InvalidProject(f"memory_id: {scope}:{number} is a project's, and none is active")
+            raise InvalidProject(f"{field}: {scope}:{number} is a project's, and none is active")
         return database, int(number)
 
     def _held(self, database: Database, number: int, memory_id: str) -> Memory:

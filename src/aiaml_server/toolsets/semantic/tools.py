@@ -18,8 +18,8 @@ from aiaml_server.errors import AiamlError
 from aiaml_server.toolset import CRASHED, Changed, Resource, Tool, Toolset, repair_surrogates
 
 from . import PROJECT, memory, words
-from .failures import InvalidInput, Refused
-from .memory import LIMITS, MOST_LISTED, SORTS
+from .failures import Refused
+from .memory import LIMITS, MOST_HITS, MOST_LISTED, SORTS
 
 if TYPE_CHECKING:
     from .config import Config
@@ -51,7 +51,8 @@ class Failure(TypedDict, total=False):
 
 _CLOSED = ConfigDict(extra="forbid")  # a key that nobody knows is refused, not dropped
 _Moment = Annotated[
-    str, Field(description="A date or time in ISO 8601; as `to`, a date is its whole day.")
+    str,
+    Field(description="A date, week, month or time in ISO 8601; as `to`, a date is its whole day."),
 ]
 DateRange = TypedDict("DateRange", {"from": NotRequired[_Moment], "to": NotRequired[_Moment]})
 DateRange.__pydantic_config__ = _CLOSED  # type: ignore[attr-defined]
@@ -174,6 +175,8 @@ class UpdateResult(Failure, total=False):
     """What `update_memory` answers."""
 
     memory: MemoryShape
+    similar: list[SimilarShape]
+    offer: str
     priority_suggestion: SuggestionShape
     warnings: list[str]
 
@@ -271,7 +274,9 @@ _FiltersField = Field(
     examples=[{"tags": ["api"], "priority": "HIGH", "date_range": {"from": "2026-01-01"}}],
 )
 _Cursor = Field(description="The next_cursor of the page before.", examples=["WyJjcmVhdGVk"])
-_Limit = Field(strict=True, description="At most so many.", examples=[5])
+_Hits = Field(strict=True, ge=1, le=MOST_HITS, description="At most so many.", examples=[5])
+_Listed = Field(strict=True, ge=1, le=MOST_LISTED, description="At most so many.", examples=[5])
+_Limit = Field(strict=True, ge=1, description="At most so many.", examples=[5])
 Id = Annotated[str, Field(description="The memory's id.", examples=["project:12", "global:3"])]
 _FILTERS = "an object with some of tags, priority, date_range, category, source, project_id, scope"
 RULES = {
@@ -284,6 +289,8 @@ RULES = {
     "scope": "project or global, or nothing",
     "query": "words or a question, as text",
     "limit": "a whole number from 1",
+    "search_memory limit": f"a whole number from 1 to {MOST_HITS}, or nothing",
+    "list_memories limit": f"a whole number from 1 to {MOST_LISTED}",
     "filters": f"{_FILTERS}, or nothing; date_range is {{from, to}} in ISO 8601",
     "context": "text, or nothing",
     "sort_by": f"one of {', '.join(SORTS)}",
@@ -347,7 +354,8 @@ def _tool(
     calls: SemanticTools, call: Callable[..., Any], description: str, shape: type, **hints: bool
 ) -> Tool:
     name = call.__name__
-    rules = {each: RULES[each] for each in inspect.signature(call).parameters}
+    parameters = inspect.signature(call).parameters
+    rules = {each: RULES.get(f"{name} {each}") or RULES[each] for each in parameters}
     title = name.replace("_", " ").capitalize()
     return Tool(name, title, description, calls.noted(call), shape, rules, failure, **hints)
 
@@ -470,7 +478,7 @@ class SemanticTools:
                 examples=["how is authentication set up?", "rounding prices"],
             ),
         ],
-        limit: Annotated[int | None, _Limit] = None,
+        limit: Annotated[int | None, _Hits] = None,
         filters: Annotated[Wanted | None, _FiltersField] = None,
         context: Annotated[
             str,
@@ -499,7 +507,7 @@ class SemanticTools:
                 json_schema_extra={"enum": list(SORTS)},
             ),
         ] = "created_at",
-        limit: Annotated[int, _Limit] = 20,
+        limit: Annotated[int, _Listed] = 20,
         cursor: Annotated[str | None, _Cursor] = None,
     ) -> Any:
         """List memories."""
@@ -529,7 +537,12 @@ class SemanticTools:
         ] = None,
         tags: Annotated[list[str] | None, _Tags] = None,
         priority: Annotated[str | None, _PriorityField] = None,
-        category: Annotated[str | None, _CategoryField] = None,
+        category: Annotated[
+            str | None,
+            Field(
+                description="A word for its kind; empty text takes it away.", examples=["decision"]
+            ),
+        ] = None,
         source: Annotated[str | None, _SourceField] = None,
         used: Annotated[
             bool, Field(strict=True, description="That it has helped.", examples=[True])
@@ -574,13 +587,13 @@ class SemanticTools:
     ) -> Any:
         """Find what resembles, and merge what is named."""
         _later.duplicates.check_threshold(similarity_threshold)  # before anything is merged
-        begun = _later.duplicates.after(cursor)
+        begun = _later.duplicates.after(cursor, similarity_threshold)
         memories = self._memories()
         merged = [memories.merge(merge)] if merge is not None else []
         if auto_merge:
             merged += memories.merge_equal()
         groups, warnings = memories.duplicates(similarity_threshold)
-        shown, next_cursor = _later.duplicates.page(groups, begun)
+        shown, next_cursor = _later.duplicates.page(groups, begun, similarity_threshold)
         return {
             "success": True,
             "groups": [_later.answers.group(each) for each in shown],
@@ -619,8 +632,6 @@ class SemanticTools:
         limit: Annotated[int, _Limit] = 256,
     ) -> Any:
         """Make vectors anew."""
-        if limit < 1:
-            raise InvalidInput(f"limit: must be {RULES['limit']}")
         memories = self._memories()
         done = left = 0
         for step in memories.embed(outdated=True, wait=30.0):

@@ -59,7 +59,7 @@ overwritten; it cannot be undone."""
 UPDATE = """\
 Changes the text or metadata of a memory; what is not given stays, a new text gets a new vector. \
 Or, with `used`, says that it has helped, and with `context` what for. Answers with the memory as \
-it is now."""
+it is now, and for a new text with what it resembles in `similar`."""
 
 DEDUPLICATE = """\
 Lists groups of memories that resemble each other, the largest first, with what would become of \
