@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import math
 import os
@@ -11,7 +12,8 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec as real_find_spec
 from pathlib import Path
 from unittest import mock
@@ -20,6 +22,7 @@ import apsw
 import pytest
 
 from aiaml_server.toolsets.semantic import database, failures
+from aiaml_server.toolsets.semantic.checking import checks
 from aiaml_server.toolsets.semantic.config import Config
 from aiaml_server.toolsets.semantic.database import Author, packed, rows
 from aiaml_server.toolsets.semantic.memories import Memories
@@ -476,6 +479,79 @@ def test_what_is_no_database_is_named_and_left(tmp_path: Path, damage: bytes) ->
     assert [each.id for each in memories.session_start()] == ["global:1"]
     assert path.read_bytes() == damage
     memories.close()
+
+
+@contextmanager
+def powerless() -> Iterator[None]:
+    """Be refused what others are for a while, also as root: without its rights on all files."""
+    if os.geteuid() != 0:
+        yield
+        return
+    if sys.platform != "linux":
+        pytest.skip("root cannot give its rights up for a while here")
+    libc = ctypes.CDLL(None, use_errno=True)
+    header = (ctypes.c_uint32 * 2)(0x20080522, 0)  # the version with 64 rights, and this thread
+    had = (ctypes.c_uint32 * 6)()  # effective, permitted and inheritable ones, in two halves
+    assert libc.capget(header, had) == 0, ctypes.get_errno()
+    fewer = (ctypes.c_uint32 * 6)(*had)
+    fewer[0] &= ~0b1110  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER
+    assert libc.capset(header, fewer) == 0, ctypes.get_errno()
+    try:
+        yield
+    finally:
+        assert libc.capset(header, had) == 0, ctypes.get_errno()
+
+
+@posix
+def test_what_can_only_be_read_is_read(tmp_path: Path) -> None:
+    """Files of 0444 in a directory of 0555, as on a disk that is mounted so; nothing is written."""
+    with powerless():
+        memories = opened(tmp_path)
+        memories.store("tea is green")
+        memories.store("coffee is black", priority="CORE")
+        with memories.databases["global"].writing() as sql:
+            sql.execute("UPDATE memories SET embedding_model = '' WHERE id = 2")
+        memories.close()
+        for path in (tmp_path / ".memory").iterdir():
+            path.chmod(0o444)
+        (tmp_path / ".memory").chmod(0o555)
+        before = (tmp_path / ".memory" / "db").read_bytes()
+        assert memories.search("tea").hits[0].memory.content == "tea is green"
+        assert memories.search("tea").meaning and memories.list().total == 2
+        assert memories.session_start()[0].content == "coffee is black"
+        told: list[str] = []
+        assert list(memories.embed(told=told)) == [] and "only readable" in told[0]
+        for write in (
+            lambda: memories.store("water"),
+            lambda: memories.update("global:1", used=True),
+            lambda: memories.delete("global:1"),
+        ):
+            with pytest.raises(failures.DiskError, match=r"[Pp]ermission denied"):
+                write()
+        assert memories.get("global:1").access_count == 0
+        with mock.patch.dict(os.environ, {"HOME": str(tmp_path)}):
+            found = [each for each in checks({}) if each.found.endswith("can only be read")]
+        assert [each.level for each in found] == ["warning"]
+        assert (tmp_path / ".memory" / "db").read_bytes() == before
+        (tmp_path / ".memory").chmod(0o755)
+        for path in (tmp_path / ".memory").iterdir():
+            path.chmod(0o644)
+        assert memories.store("water").memory.id == "global:3"
+        memories.close()
+
+
+@posix
+def test_an_earlier_version_that_can_only_be_read_is_named(tmp_path: Path) -> None:
+    """It would have to be brought up to date."""
+    with powerless():
+        memories = opened(tmp_path)
+        memories.store("tea is green")
+        with memories.databases["global"].writing() as sql:
+            sql.execute("PRAGMA user_version = 3")
+        memories.close()
+        (tmp_path / ".memory" / "db").chmod(0o444)
+        with pytest.raises(failures.DiskError, match="earlier version, and can only be read"):
+            memories.list()
 
 
 @posix

@@ -80,6 +80,42 @@ def test_a_named_project_need_have_no_marker(person: Path) -> None:
             place.find_project(person, wrong, by="AIAML_SEMANTIC_PROJECT")
 
 
+def test_what_is_no_project_is_said(person: Path) -> None:
+    """The root directory, and the directory with the memories itself; nothing is made in them."""
+    shop = person / "work" / "shop"
+    (shop / ".memory").mkdir()
+    for wrong, said in (
+        (Path(shop.anchor), "the root directory"),
+        (shop / ".memory", f"the project is {str(shop.resolve())!r}"),
+    ):
+        with pytest.raises(failures.InvalidProject) as error:
+            place.find_project(person, str(wrong), "AIAML_SEMANTIC_PROJECT")
+        assert said in str(error.value)
+    assert place.find_project(shop / ".memory") == shop.resolve()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links need rights elsewhere")
+def test_a_persons_directory_may_be_a_link(person: Path) -> None:
+    """As a program for settings has made it; one that leads nowhere is named, and so is a file."""
+    memory, behind = person / ".memory", person / "settings" / "memory"
+    assert place.home() == memory
+    memory.symlink_to(behind)
+    with pytest.raises(failures.InvalidProject, match="memory, which is not there"):
+        place.home()
+    behind.mkdir(parents=True)
+    memories = Memories.at(person)
+    assert memories.store("tea").memory.id == "global:1"
+    memories.close()
+    assert (behind / "db").is_file() and place.find_project(person) is None
+    with pytest.raises(failures.InvalidProject, match="home"):
+        Memories(place.home(), person)
+    memory.unlink()
+    memory.write_text("notes")
+    with pytest.raises(failures.InvalidProject, match=r"\.memory is no directory") as error:
+        Memories.at(person)
+    assert "Move it away" in error.value.suggestion and memory.read_text() == "notes"
+
+
 def test_a_project_keeps_its_id_when_it_is_renamed(person: Path) -> None:
     """So that its memories stay together."""
     shop = person / "work" / "shop"
@@ -183,3 +219,25 @@ def test_doctor_examines_both_databases(person: Path, monkeypatch: pytest.Monkey
     (only,) = checks(environ)
     assert only.level == "error" and "config.json" in only.found
     assert at(DOOR.checks) is checks
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are of POSIX")
+def test_doctor_names_what_others_can_get_at(person: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was made by hand; and makes it private, when asked to."""
+    shop = person / "work" / "shop"
+    monkeypatch.chdir(shop)
+    open_to_all = [person / ".memory", person / ".memory" / "config.json", shop / ".memory"]
+    for path in open_to_all:
+        if path.suffix:
+            path.write_text("{}")
+        else:
+            path.mkdir()
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    found = [each for each in checks({}) if "others on this computer" in each.found]
+    assert [each.level for each in found] == ["warning"] * 3
+    for each, path, mode in zip(found, open_to_all, (700, 600, 700), strict=True):
+        assert str(path) in each.found and f"`chmod {mode} {path}`" in each.remedy
+        assert each.fix
+        each.fix.do()
+        assert path.stat().st_mode & 0o777 == int(str(mode), 8)
+    assert {each.level for each in checks({})} == {"ok"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ import pytest
 
 from aiaml_server.toolsets.semantic import logs
 from client import SERVER, Client
+from model_hub import refusing
 from semantic_model import NAME, model_folder
 from toolset_contract import Call, Contract
 
@@ -181,6 +183,76 @@ def test_settings_hold_at_the_next_call(tmp_path: Path) -> None:
         failed = client.call("search_memory", query="tea")
         assert failed["error"] == "InvalidConfig" and "config.json" in failed["message"]
         assert "did you mean retrieval.default_limit?" in failed["message"]
+
+
+def test_a_project_that_is_taken_away_is_missed(tmp_path: Path) -> None:
+    """What is its own is not stored among the person's, or an outer project's, in silence."""
+    environ = person(tmp_path)
+    del environ["AIAML_SEMANTIC_PROJECT"]
+    inner = tmp_path / "shop" / "till"
+    for marker in (tmp_path / "shop/.memory", inner / ".memory"):
+        marker.mkdir(parents=True)
+    command = (*SERVER, "--toolset", "semantic")
+    with Client(tmp_path, command=command, environ=environ, cwd=inner) as client:
+        assert client.call("store_memory", content="Tea")["memory_id"] == "project:1"
+        for marker, active in (
+            (inner / ".memory", f"the project is {(tmp_path / 'shop').resolve()}"),
+            (tmp_path / "shop/.memory", "no project is active"),
+        ):
+            shutil.rmtree(marker)
+            for scope in ({}, {"scope": "project"}):
+                failed = client.call("store_memory", content="Coffee", **scope)
+                assert failed["error"] == "InvalidProject" and active in failed["message"]
+                assert "till is no project any more" in failed["message"]
+            said = client.call("search_memory", query="tea")["warnings"]
+            assert any("no project any more" in each for each in said)
+            assert client.call("import_markdown_memories")["error"] == "InvalidProject"
+        stored = client.call("store_memory", content="Coffee", scope="global")
+        assert stored["memory_id"] == "global:1"
+        (inner / ".memory").mkdir()
+        assert client.call("store_memory", content="Water")["memory_id"] == "project:1"
+        assert client.close() == 0
+
+
+def test_a_project_that_begins_is_used(tmp_path: Path) -> None:
+    """Without a new start; also where it lies in another one."""
+    environ = person(tmp_path)
+    del environ["AIAML_SEMANTIC_PROJECT"]
+    (tmp_path / "shop/till").mkdir()
+    command = (*SERVER, "--toolset", "semantic")
+    with Client(tmp_path, command=command, environ=environ, cwd=tmp_path / "shop/till") as client:
+        assert client.call("store_memory", content="Tea")["memory_id"] == "global:1"
+        for place in ("shop", "shop/till"):
+            (tmp_path / place / ".memory").mkdir()
+            assert client.call("store_memory", content="Tea")["memory_id"] == "project:1"
+            assert (tmp_path / place / ".memory/db").is_file()
+        assert client.close() == 0
+
+
+def test_what_is_only_told_in_warnings_is_noted_too(tmp_path: Path) -> None:
+    """A model that cannot be fetched or loaded, and a database that is damaged."""
+    log = tmp_path / "home/.memory/logs" / logs.NAME
+
+    def noted(said: str) -> bool:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            if log.exists() and said in log.read_text("ascii"):
+                return True
+            time.sleep(0.05)
+        return False
+
+    (tmp_path / "none").mkdir()
+    with serving(tmp_path, path=str(tmp_path / "none")) as client:
+        client.call("store_memory", content="Tea", scope="global")
+        assert noted(" model Unusable\n")
+    (tmp_path / "shop/.memory").mkdir(exist_ok=True)
+    (tmp_path / "shop/.memory/db").write_bytes(b"no database " * 1000)
+    with refusing() as address:
+        environ = {**person(tmp_path, download=True), "HF_ENDPOINT": address}
+        command = (*SERVER, "--toolset", "semantic")
+        with Client(tmp_path, command=command, environ=environ) as client:
+            assert client.call("search_memory", query="tea")["memories"]
+            assert noted(" open_project Damaged\n") and noted(" model ConnectError ")
 
 
 def test_an_import_is_offered_and_confirmed(tmp_path: Path) -> None:

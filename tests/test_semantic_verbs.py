@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from aiaml_server.toolsets.semantic.memories import Memories
-from client import PYTHON
+from client import PYTHON, SERVER
 from model_hub import Hub, refusing, serving
 from semantic_model import NAME, Ready, Real, model_folder
 
@@ -186,6 +186,8 @@ def test_memories_are_found_listed_shown_and_forgotten(person: Person) -> None:
     assert "Prices are kept in cents." in said and "is not on this machine" in said
     assert person.asks("search", "prices")["meaning"] is False
     assert person.runs("search", "unheard", code=1).startswith("words only")
+    assert person.runs("search", "unheard", code=1).endswith("Nothing was found.\n")
+    assert person.runs("list", "--tag", "unheard", code=1) == "Nothing was found.\n"
     listed = person.runs("list")
     assert "‹U+001B›[31mRex" in listed and "\x1b" not in listed
     assert [each["id"] for each in person.asks("list")["memories"]] == ["project:2", "project:1"]
@@ -221,6 +223,8 @@ def test_markdown_is_shown_then_imported_once(person: Person) -> None:
     assert person.asks("list")["total"] == 0
     assert "2 memories imported" in person.runs("import", "--yes")
     assert "0 memories imported, 2 were there already" in person.runs("import", "--yes", code=1)
+    (person.project / "NOTES.md").unlink()
+    assert "There is no file to import" in person.runs("import", "--yes", code=1)
     other = person.home / "other.md"
     other.write_text("Elsewhere.\n", encoding="utf-8")
     assert person.asks("import", str(other))["imported"] == ["project:3"]
@@ -237,6 +241,38 @@ def test_wrong_settings_are_named(person: Person, verb: str) -> None:
     said = person.runs(*verb.split(), code=2)
     assert "embedding.modell is no known key; did you mean embedding.model?" in said
     assert len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize("merged", [True, False])
+def test_the_demo_follows_the_settings(person: Person, merged: bool) -> None:
+    """With the model that they name; a wrong one is named."""
+    (person.home / ".memory").mkdir()
+    path = person.home / ".memory" / "config.json"
+    embedding = {"model": NAME, "path": str(model_folder())}
+    settings = {"embedding": embedding, "deduplication": {"auto_check": merged}}
+    for text, code, said in (
+        (json.dumps(settings), 0, f"Found by meaning ({NAME}) and words."),
+        ('{"embeding": {}}', 3, "embeding is no known key; did you mean embedding?"),
+    ):
+        path.write_text(text, encoding="utf-8")
+        done = subprocess.run(
+            [*SERVER, "--toolset", "semantic", "demo"], text=True, encoding="utf-8",
+            env={**os.environ, **dict.fromkeys(("HOME", "USERPROFILE"), str(person.home))},
+            capture_output=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == code and said in done.stdout + done.stderr, done
+        assert code or ("nothing was added" if merged else "it was added") in done.stdout
+
+
+def test_one_that_is_damaged_does_not_keep_the_other_from_its_vectors(person: Person) -> None:
+    """It is named, and the exit code says that something was refused."""
+    memories = person.memories()
+    memories.store("Of the person.", scope="global")
+    memories.close()
+    (person.project / ".memory" / "db").write_bytes(b"no database " * 1000)
+    person.runs("use", str(model_folder()), "--name", NAME)
+    said = person.runs("migrate", code=3)
+    assert f"1 memory got a vector of {NAME}" in said and "without the project memories" in said
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no Ctrl-C for a process there")
@@ -280,5 +316,11 @@ def test_doctor_examines_what_there_is(person: Person) -> None:
     (person.project / ".memory" / "db").write_bytes(b"no database " * 1000)
     assert "without the project memories" in person.runs("list")
     assert "without the project memories" in person.asks("list")["warnings"][0]
+    said = person.runs("status", code=3)
+    assert "project   " in said and "no database: file is not a database" in said
+    assert "global    1 memory " in said and "model     " in said
+    status = person.asks("status", code=3)
+    assert [each["memories"] for each in status["databases"]] == [None, 1]
+    assert "no database" in status["databases"][0]["error"]
     found = person.asks("doctor", code=3)
     assert "error" in {each["level"] for each in found}

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from aiaml_server.terminal import plural
-from aiaml_server.toolset import Finding, Level
+from aiaml_server.toolset import Finding, Fix, Level
 
 from . import DOOR, PROJECT, config, place
 from .database import Database, rows
-from .failures import Refused, Unavailable
+from .failures import DiskError, Refused, Unavailable
 from .model import CACHE, Model
 
 CHECK = "semantic"
@@ -30,12 +34,28 @@ def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
     if project is not None:
         databases.append(Database(project / place.NAME / place.DATABASE, "project", project.name))
     for each in databases:
+        yield from _seen_by_others(each.path)
         if each.there:
             yield _examined(each)
         else:
             yield Finding(CHECK, "ok", f"{each.path}: no memories yet")
     if any(each.there for each in databases):
         yield _model(Model(settings, home / CACHE))
+
+
+def _seen_by_others(database: Path) -> Iterator[Finding]:
+    """Say which of the files beside a database are open to other users of this computer."""
+    if os.name != "posix":
+        return
+    for path in (database.parent, database, database.parent / config.NAME):
+        with suppress(OSError):
+            mode = stat.S_IMODE(path.lstat().st_mode)
+            if mode & 0o077 and not path.is_symlink():
+                found = f"others on this computer can get at {path} (mode {mode:04o})"
+                chmod = f"chmod {700 if path.is_dir() else 600} {path}"
+                remedy = f"unless you share it on purpose: `{chmod}`, or `aiaml doctor --fix`"
+                fix = Fix(f"make {path} private ({chmod})", partial(path.chmod, mode & 0o7700))
+                yield Finding(CHECK, "warning", found, remedy, fix)
 
 
 def _model(model: Model) -> Finding:
@@ -50,7 +70,8 @@ def _examined(database: Database) -> Finding:
     try:
         with database.reading() as sql:
             said = rows(sql, "PRAGMA integrity_check(1)")[0][0]
-            sql.execute("INSERT INTO words(words, rank) VALUES ('integrity-check', 1)")
+            if not database.read_only:
+                sql.execute("INSERT INTO words(words, rank) VALUES ('integrity-check', 1)")
             count = rows(sql, "SELECT count(*) FROM memories")[0][0]
             pending = rows(sql, "SELECT count(*) FROM memories WHERE embedding_model = ''")[0][0]
             lost = rows(
@@ -70,7 +91,9 @@ def _examined(database: Database) -> Finding:
     if said != "ok":
         found, remedy = f"{found}, {said}", "put it back from a backup"
         return Finding(CHECK, "error", found, remedy)
-    if database.problem:
+    if database.read_only:
+        found, remedy = f"{found}, which can only be read", DiskError.suggestion
+    elif database.problem:
         found, remedy = f"{found}, by words only: {database.problem}", Unavailable.suggestion
     elif pending or lost:
         found = f"{found}, {pending + lost:,} without a vector"

@@ -8,6 +8,7 @@ what was deleted is overwritten in the file.
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import struct
@@ -161,6 +162,7 @@ class Database:
         path: the file.
         project: the directory's name, which new memories of a project carry; else None.
         problem: why there are no vectors, in words; empty where there are, or it is not open yet.
+        read_only: whether it is open, and nothing can be written to it.
     """
 
     def __init__(self, path: Path, name: str, project: str | None = None) -> None:
@@ -169,6 +171,7 @@ class Database:
         self._sql: apsw.Connection | None = None
         self._identity: tuple[int, int] | None = None
         self.problem = ""
+        self.read_only = False
 
     @property
     def there(self) -> bool:
@@ -235,9 +238,10 @@ class Database:
             identity = (status.st_dev, status.st_ino)
         except OSError:
             identity = None
-        if self._sql is not None and identity == self._identity:
+        usable = not (create and self.read_only)
+        if self._sql is not None and identity == self._identity and usable:
             return self._sql
-        self.close()  # somebody has deleted or replaced the file
+        self.close()  # somebody has deleted or replaced the file, or may write to it now
         self._sql = self._connect(create=create)
         status = self.path.stat()
         self._identity = (status.st_dev, status.st_ino)
@@ -258,8 +262,16 @@ class Database:
         beside = (self.path.with_name(f"{self.path.name}-{each}") for each in ("journal", "wal"))
         for each in (self.path, *beside):  # SQLite opens them all, and follows links to them
             check_own(each)
-        os.close(open_own(self.path, os.O_RDWR | (os.O_CREAT if create else 0)))
-        sql = apsw.Connection(os.path.realpath(self.path), flags=apsw.SQLITE_OPEN_READWRITE)
+        flags = apsw.SQLITE_OPEN_READWRITE
+        try:
+            os.close(open_own(self.path, os.O_RDWR | (os.O_CREAT if create else 0)))
+            self.read_only = False
+        except OSError as error:
+            if create or error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+                raise
+            os.close(open_own(self.path, os.O_RDONLY))
+            flags, self.read_only = apsw.SQLITE_OPEN_READONLY, True
+        sql = apsw.Connection(os.path.realpath(self.path), flags=flags)
         try:
             self._prepare(sql)
         except BaseException:
@@ -292,6 +304,8 @@ class Database:
         """Bring an earlier schema up to date, each step in one transaction with its number."""
         if self._version(sql) == len(STEPS):
             return
+        if self.read_only:
+            raise DiskError(f"{self.path} is of an earlier version, and can only be read")
         self._begin(sql)
         try:
             version = self._version(sql)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from aiaml_server.terminal import out
@@ -22,8 +23,9 @@ QUESTIONS = ("rounding of money", "how does Ada like replies?")
 
 def demo() -> int:
     """Show the toolset at work, with the model if it is on this machine; return the exit code."""
-    settings = config.Config(download=False)
-    model = Model(settings, place.home() / CACHE)
+    home = place.home()
+    settings = replace(config.load(home), download=False)
+    model = Model(settings, home / CACHE)
     with tempfile.TemporaryDirectory(prefix="aiaml-semantic-") as directory:
         shop = Path(directory).resolve() / "shop"
         shop.mkdir()
@@ -47,7 +49,8 @@ def play(memories: Memories) -> None:
         "prices are kept in CENTS, since rounding euros lost money twice.", ["x"]
     )
     out("the first once more, in other letters and with the tag x:")
-    out(f"  -> {again.memory.id}, tags {', '.join(again.memory.tags)}; nothing was added")
+    added = "it was added" if again.created else "nothing was added"
+    out(f"  -> {again.memory.id}, tags {', '.join(again.memory.tags)}; {added}")
     out()
     for question in QUESTIONS:
         out(f"search_memory({question!r})")

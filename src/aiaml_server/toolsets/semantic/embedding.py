@@ -8,10 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from . import cutting
+from . import cutting, logs
 from .config import Config
 from .database import Author, Database, author_of, packed, rows
 from .failures import Refused, Unavailable
+from .filters import Filters
 from .memory import Memory
 from .model import Embedder, Provider
 from .opened import Opened
@@ -86,7 +87,9 @@ class Embedding(Opened):
         self._closing.clear()
         super().close()
 
-    def embed(self, *, outdated: bool = False, wait: float = 0.0) -> Iterator[Progress]:
+    def embed(
+        self, *, outdated: bool = False, wait: float = 0.0, told: list[str] | None = None
+    ) -> Iterator[Progress]:
         """Make the vectors that are missing, a batch at a time, each durable at once.
 
         It may be broken off at any time; another run goes on where this one was.
@@ -94,6 +97,7 @@ class Embedding(Opened):
         Args:
             outdated: also those of memories that another model has made.
             wait: seconds that the model may take to be loaded.
+            told: takes a sentence on a database that is passed over, because it cannot be read.
 
         Raises:
             Unavailable: there is no model.
@@ -108,7 +112,12 @@ class Embedding(Opened):
         if outdated:
             lacking = f"({lacking} OR {_OTHER_AUTHOR})"
         done = 0
-        for database in self._there():
+        warnings = [] if told is None else told
+        usable = list(self._readable(Filters(), warnings))
+        for database in usable:
+            if database.read_only:
+                warnings.append(f"no vectors for the {database.name} memories: only readable here")
+                continue
             last = 0
             while True:
                 with database.reading() as sql:
@@ -124,15 +133,25 @@ class Embedding(Opened):
                     break
                 last = held[-1][0]
                 done += self._embed(embedder, database, held)
-                yield Progress(done, self.left(outdated=outdated, author=author))
+                yield Progress(done, self._lacking(usable, author if outdated else None))
 
     def left(self, *, outdated: bool = False, author: Author | None = None) -> int:
         """Return how many memories have no vector; or none of a model."""
+        return self._lacking(self._there(), author if outdated else None)
+
+    def _lacking(self, databases: Iterable[Database], author: Author | None) -> int:
         count = 0
-        for database in self._there():
+        for database in databases:
             with database.reading() as sql:
-                count += self._left(sql, author if outdated else None)
+                count += self._left(sql, author)
         return count
+
+    def counted(self, database: Database) -> tuple[int, int]:
+        """Return how many memories a database has, and how many of them have no vector."""
+        if not database.there:
+            return 0, 0
+        with database.reading() as sql:
+            return rows(sql, "SELECT count(*) FROM memories")[0][0], self._left(sql, None)
 
     def _left(self, sql: apsw.Connection, author: Author | None) -> int:
         where = "embedding_model = ''"
@@ -201,6 +220,7 @@ class Embedding(Opened):
         except Refused as error:
             self._complete = False
             log.info("vectors are still to be made: %s", type(error).__name__)
+            logs.record(self.home, "embed", error)
 
     def _renew(self, embedder: Embedder) -> None:
         """Make the vectors of memories anew that were found and have those of another model."""
@@ -210,7 +230,7 @@ class Embedding(Opened):
             database, number = self._at(name)
             with database.reading() as sql:
                 held = rows(sql, "SELECT id, content FROM memories WHERE id = ?", (number,))
-                possible = not database.problem
+                possible = not (database.problem or database.read_only)
             if held and possible:
                 self._embed(embedder, database, [held[0]])
 
@@ -244,6 +264,7 @@ class Embedding(Opened):
                 raise ValueError("a vector is missing")  # noqa: TRY301
         except Exception as error:  # noqa: BLE001 (a model may raise anything)
             log.warning("the model failed: %s", type(error).__name__)
+            logs.record(self.home, "embed", error)
             return [], [f"words only: the model failed on this text ({type(error).__name__})"]
         return made, []
 

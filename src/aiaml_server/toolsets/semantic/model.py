@@ -121,6 +121,7 @@ class Model:
         wanted: Wanted,
         cache: Path,
         clock: Callable[[], float] = time.monotonic,
+        noted: Callable[[Exception], None] = lambda _: None,
     ) -> None:
         """Note what is wanted; nothing begins yet.
 
@@ -128,9 +129,11 @@ class Model:
             wanted: which model.
             cache: a directory of ours, where models are kept that were fetched.
             clock: tells seconds.
+            noted: is told why it could not be fetched or loaded.
         """
         self._wanted = wanted
         self._clock = clock
+        self._noted = noted
         self._fetched = not wanted.path
         self._folder = Path(wanted.path or cache / wanted.model.replace("/", "--"))
         self._embedder: Embedder | None = None
@@ -252,6 +255,7 @@ class Model:
         except Exception as error:  # noqa: BLE001 (fastembed, onnxruntime and the hub raise anything)
             self._failed_at = None if isinstance(error, Unusable) else self._clock()
             self._state = State("failed", f"words only: {self._said(error)}")
+            self._noted(error)
         finally:
             self._done.set()
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from aiaml_server.toolset import repair_surrogates
 
-from . import config, memory, place
+from . import config, logs, memory, place
 from .config import Config
 from .database import Database, rows
 from .failures import (
@@ -61,7 +61,7 @@ class Opened:
                 raise InvalidProject(f"{path} is no text in UTF-8, and SQLite opens no such path")
         if project is not None:
             directory = project / place.NAME
-            if directory == home:
+            if os.path.realpath(directory) == os.path.realpath(home):
                 raise InvalidProject(f"{project} is the home directory, which is no project")
             self.databases["project"] = Database(
                 directory / place.DATABASE, "project", project.name or "project"
@@ -121,6 +121,7 @@ class Opened:
                     pass
             except (Busy, Damaged, DiskError) as error:
                 failed.append(error)
+                logs.record(self.home, f"open_{database.name}", error)
                 warnings.append(f"without the {database.name} memories: {error}")
             else:
                 if database.problem and self.model is not None:

@@ -12,16 +12,32 @@ from .failures import DiskError, InvalidProject
 
 NAME = ".memory"
 DATABASE = "db"
+_MOVE = "Move it away, or look at who put it there."
 
 
 def home() -> Path:
-    """Return the person's directory, which need not be there.
+    """Return the person's directory, which need not be there; where it is a link, what is behind.
 
     Raises:
-        InvalidProject: nothing says where the person's files are.
+        InvalidProject: nothing says where the person's files are, or something else is there.
+    """
+    path = person() / NAME
+    real = _real(path) if path.is_symlink() else path
+    if real != path and not os.path.lexists(real):
+        raise InvalidProject(f"{path} is a link to {real}, which is not there", _MOVE)
+    if os.path.lexists(real) and not real.is_dir():
+        raise InvalidProject(f"{path} is no directory; memories are kept in one", _MOVE)
+    return real
+
+
+def person() -> Path:
+    """Return the person's home directory.
+
+    Raises:
+        InvalidProject: nothing says where it is.
     """
     try:
-        return Path.home() / NAME
+        return Path.home()
     except RuntimeError as error:
         raise InvalidProject(
             "there is no home directory to keep memories in", "Set HOME (on Windows USERPROFILE)."
@@ -32,7 +48,7 @@ def find_project(start: Path, given: str = "", by: str = "the project") -> Path 
     """Return a project's top directory; None where there is none.
 
     It is the one that is named, else the nearest one upwards with a directory `.memory`. The home
-    directory is never one, though `.memory` lies in it.
+    directory is never one, though `.memory` lies in it, nor is the root of all directories.
 
     Args:
         start: where to look from.
@@ -40,9 +56,9 @@ def find_project(start: Path, given: str = "", by: str = "the project") -> Path 
         by: what has named it, for the sentence.
 
     Raises:
-        InvalidProject: what is named is no directory, or is the home directory.
+        InvalidProject: what is named is no directory, or one that is no project.
     """
-    own = _real(home().parent)
+    own = _real(person())
     if given:
         named = Path(os.path.expanduser(given))  # noqa: PTH111 (never raises)
         if not named.is_absolute() or "\0" in given:
@@ -52,9 +68,16 @@ def find_project(start: Path, given: str = "", by: str = "the project") -> Path 
             raise InvalidProject(f"{by} is {given!r}, which is no directory")
         if real == own:
             raise InvalidProject(f"{by} is {given!r}, the home directory, which is no project")
+        if real == real.parent:
+            raise InvalidProject(f"{by} is {given!r}, the root directory, which is no project")
+        if real.name == NAME:
+            raise InvalidProject(
+                f"{by} is {given!r}, where memories are kept; the project is {str(real.parent)!r}",
+                "Name the directory that .memory lies in.",
+            )
         return real
     for each in (real := _real(start), *real.parents):
-        if each != own and (each / NAME).is_dir():
+        if each not in (own, each.parent) and (each / NAME).is_dir():
             return each
     return None
 
@@ -80,6 +103,6 @@ def make(directory: Path, *, ignored: bool) -> None:
         if ignored and not check_own(ignore):
             write_atomic(ignore, b"*\n")
     except NotOurs as error:
-        raise InvalidProject(str(error), "Move it away, or look at who put it there.") from error
+        raise InvalidProject(str(error), _MOVE) from error
     except OSError as error:
         raise DiskError(f"cannot make {directory}: {error.strerror or error}") from error

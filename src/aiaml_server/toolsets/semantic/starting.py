@@ -30,7 +30,7 @@ def init(json: bool) -> int:
     given = variable.value(os.environ)
     here = Path.cwd()
     project = place.find_project(here, given, by=PROJECT)
-    if project is None and here.resolve() != place.home().parent.resolve():
+    if project is None and here.resolve() != place.person().resolve():
         project = here.resolve()
     memories = Memories(place.home(), project)
     offered = importing.offer(memories)

@@ -6,7 +6,7 @@ import inspect
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import wraps
+from functools import partial, wraps
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -255,6 +255,7 @@ class MigrateResult(Failure, total=False):
     done: int
     left: int
     finished: bool
+    warnings: list[str]
 
 
 _Tags = Field(description="Words to filter by.", examples=[["billing", "api"]])
@@ -277,6 +278,7 @@ _Cursor = Field(description="The next_cursor of the page before.", examples=["Wy
 _Hits = Field(strict=True, ge=1, le=MOST_HITS, description="At most so many.", examples=[5])
 _Listed = Field(strict=True, ge=1, le=MOST_LISTED, description="At most so many.", examples=[5])
 _Limit = Field(strict=True, ge=1, description="At most so many.", examples=[5])
+_AGAIN = "Make that directory again, or start the server anew; scope global can be used meanwhile."
 Id = Annotated[str, Field(description="The memory's id.", examples=["project:12", "global:3"])]
 _FILTERS = "an object with some of tags, priority, date_range, category, source, project_id, scope"
 RULES = {
@@ -382,6 +384,7 @@ class SemanticTools:
         self._open: Memories | None = None
         self._model: tuple[tuple[Any, ...], Provider] | None = None
         self._offered: set[Path | None] = set()
+        self._found: Path | None = None  # the last project whose .memory was there
 
     @contextmanager
     def opened(self, _changed: Changed) -> Iterator[None]:
@@ -409,6 +412,8 @@ class SemanticTools:
         """Return the memories, as the settings are now."""
         home = _later.place.home()
         project = _later.place.find_project(Path.cwd(), self._project, by=PROJECT)
+        if self._found is None or (self._found / _later.place.NAME).is_dir():
+            self._found = project
         settings = _later.config.load(home)
         with self._lock:
             held = self._open
@@ -426,14 +431,23 @@ class SemanticTools:
         wanted = (settings.model, settings.path, settings.dimension, settings.device,
                   settings.download)  # fmt: skip
         if self._model is None or self._model[0] != wanted:
-            self._model = (
-                wanted,
-                _later.model.Model(settings, _later.place.home() / _later.model.CACHE),
-            )
+            home = _later.place.home()
+            noted = partial(_later.logs.record, home, "model")
+            made = _later.model.Model(settings, home / _later.model.CACHE, noted=noted)
+            self._model = (wanted, made)
         return self._model[1]
 
+    def _gone(self, memories: Memories) -> str:
+        """Say that the project is another one than before, as its `.memory` was taken away."""
+        if memories.project == self._found or self._project:
+            return ""
+        now = f"the project is {memories.project}" if memories.project else "no project is active"
+        return f"{self._found} is no project any more, as its .memory is gone, and {now}"
+
     def _offer(self, memories: Memories) -> list[str]:
-        """Return a sentence that offers an import, once for each project that has no memories."""
+        """Return sentences about the project: that it is gone; once that it could import."""
+        if gone := self._gone(memories):
+            return [gone]
         if memories.project in self._offered:
             return []
         self._offered.add(memories.project)
@@ -464,6 +478,8 @@ class SemanticTools:
     ) -> Any:
         """Store a memory."""
         memories = self._memories()
+        if str(scope).strip().lower() != "global" and (gone := self._gone(memories)):
+            raise _later.failures.InvalidProject(f"scope: {gone}", _AGAIN)
         offer = self._offer(memories)
         stored = memories.store(content, tags or (), priority, category, source or "manual", scope)
         stored.warnings += offer
@@ -623,6 +639,8 @@ class SemanticTools:
     ) -> Any:
         """Show or take over what markdown files hold."""
         memories = self._memories()
+        if gone := self._gone(memories):
+            raise _later.failures.InvalidProject(f"file_paths: {gone}", _AGAIN)
         if confirm_import:
             return _later.answers.imported(_later.importing.run(memories, file_paths))
         return _later.answers.previewed(_later.importing.preview(memories, file_paths))
@@ -634,11 +652,15 @@ class SemanticTools:
         """Make vectors anew."""
         memories = self._memories()
         done = left = 0
-        for step in memories.embed(outdated=True, wait=30.0):
+        warnings: list[str] = []
+        for step in memories.embed(outdated=True, wait=30.0, told=warnings):
             done, left = step
             if done >= limit:
                 break
-        return {"success": True, "done": done, "left": left, "finished": left == 0}
+        finished = left == 0
+        return {
+            "success": True, "done": done, "left": left, "finished": finished, "warnings": warnings
+        }  # fmt: skip
 
     def core(self) -> str:
         """Return the CORE memories."""

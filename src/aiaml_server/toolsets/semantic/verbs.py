@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,9 @@ from .checking import checks
 from .config import MODEL, Config
 from .failures import (
     AlreadyThere,
+    Busy,
+    Damaged,
+    DiskError,
     InvalidConfig,
     InvalidInput,
     InvalidProject,
@@ -92,12 +96,16 @@ def _opened(*, with_model: bool = False) -> Iterator[Memories]:
         home = place.home()
         settings = config.load(home)
         project = place.find_project(Path.cwd(), os.environ.get(PROJECT, ""), PROJECT)
-        model = Model(settings, home / CACHE) if with_model else None
+        model = _model(home, settings) if with_model else None
         memories = Memories(home, project, model, settings)
         try:
             yield memories
         finally:
             memories.close()
+
+
+def _model(home: Path, settings: Config) -> Model:
+    return Model(settings, home / CACHE, noted=partial(logs.record, home, "model"))
 
 
 @click.group("semantic")
@@ -132,16 +140,19 @@ def status(json: bool) -> int:
     with _opened() as memories:
         model = Model(memories.config, memories.home / CACHE)
         state = model.state()
-        held = {
-            name: memories.list(Filters(scope=name), limit=1).total if database.there else 0
-            for name, database in memories.databases.items()
-        }
-        lacking = memories.left()
+        held, wrong = _counted(memories)
+        code = REFUSED if any(wrong.values()) else DONE
+        lacking = sum(left for _, left in held.values())
         if json:
             out_json({
                 "project": str(memories.project) if memories.project else None,
                 "databases": [
-                    {"scope": name, "file": str(database.path), "memories": held[name]}
+                    {
+                        "scope": name,
+                        "file": str(database.path),
+                        "memories": held[name][0] if name in held else None,
+                        "error": wrong.get(name),
+                    }
                     for name, database in memories.databases.items()
                 ],
                 "without_vector": lacking,
@@ -155,9 +166,12 @@ def status(json: bool) -> int:
                     "download": memories.config.download,
                 },
             })  # fmt: skip
-            return DONE
+            return code
         for name, database in memories.databases.items():
-            out(f"{name:8}  {plural(held[name], 'memory', 'memories'):12}  {database.path}")
+            if name in held:
+                out(f"{name:8}  {plural(held[name][0], 'memory', 'memories'):12}  {database.path}")
+            else:
+                out(f"{name:8}  {wrong[name]}")
         if memories.project is None:
             out(dim("no project: there is no directory .memory from here upwards"))
         if lacking:
@@ -167,7 +181,21 @@ def status(json: bool) -> int:
         if state.kind == "loading":
             standing = f"in {model.folder}"
         out(f"model     {memories.config.model}  {standing}")
-    return DONE
+        if code:
+            note("`aiaml semantic doctor` says more")
+    return code
+
+
+def _counted(memories: Memories) -> tuple[dict[str, tuple[int, int]], dict[str, str]]:
+    """Count each database's memories, and those without a vector; or say why that cannot be."""
+    held: dict[str, tuple[int, int]] = {}
+    wrong: dict[str, str] = {}
+    for name, database in memories.databases.items():
+        try:
+            held[name] = memories.counted(database)
+        except (Busy, Damaged, DiskError) as error:
+            wrong[name] = str(error)
+    return held, wrong
 
 
 @semantic.command("fetch")
@@ -186,7 +214,7 @@ def fetch(anew: bool, json: bool) -> int:
     with _sentences():
         home = place.home()
         settings = config.load(home)
-        model = Model(settings, home / CACHE)
+        model = _model(home, settings)
         model.fetch(anew=anew)
         state = _awaited(model)
     if json:
@@ -311,6 +339,7 @@ def migrate(json: bool) -> int:
       aiaml semantic migrate
     """
     done = 0
+    warnings: list[str] = []
     with _opened(with_model=True) as memories:
         model = memories.model
         if isinstance(model, Model):
@@ -318,7 +347,7 @@ def migrate(json: bool) -> int:
             if state.kind != "ready":
                 raise Unavailable(state.sentence.removeprefix("words only: "))
         try:
-            for done, left in memories.embed(outdated=True):
+            for done, left in memories.embed(outdated=True, told=warnings):
                 passing(f"embedding: {done:,} of {done + left:,} memories")
         finally:
             passing()
@@ -326,7 +355,9 @@ def migrate(json: bool) -> int:
             out_json({"embedded": done, "left": 0, "model": memories.config.model})
         else:
             out(f"{plural(done, 'memory', 'memories')} got a vector of {memories.config.model}")
-    return DONE
+        for warning in warnings:
+            note(warning)
+    return REFUSED if warnings else DONE
 
 
 # --- memories -------------------------------------------------------------------------------------
@@ -392,6 +423,8 @@ def search(
                 _shown(each.memory, f"  {each.score:.2f}{'  weak' if each.weak else ''}")
             for warning in found.warnings:
                 note(warning)
+            if not found.hits:
+                note("Nothing was found.")
         return DONE if found.hits else NOTHING
 
 
@@ -412,7 +445,8 @@ def list_(
       aiaml semantic list --priority CORE --json
     """
     with _opened() as memories:
-        page = memories.list(Filters(tags=tags, priority=priority, scope=scope), limit=limit)
+        wanted = Filters(tags=tags, priority=priority, scope=scope)
+        page = memories.list(wanted, limit=limit)
         if json:
             memories_ = list(map(_fields, page.memories))
             out_json({"memories": memories_, "total": page.total, "warnings": page.warnings})
@@ -424,7 +458,7 @@ def list_(
         if page.total > len(page.memories):
             note(dim(f"{len(page.memories)} of {page.total:,}; --limit shows more"))
         if not page.total:
-            note("There are no memories.")
+            note("There are no memories." if wanted == Filters() else "Nothing was found.")
         return DONE if page.total else NOTHING
 
 
@@ -545,8 +579,7 @@ def import_(paths: Sequence[str], dry_run: bool, yes: bool, json: bool) -> int:
                     out(f"{bold(f'{each.path}:{each.line}')}  {each.priority}  {dim(tags)}")
                     out(f"    {one_line(each.content, width() - 4)}")
         if not json:
-            for path, reason in preview.skipped:
-                note(f"{path}: {reason}")
+            _passed_over(preview, memories)
         if dry_run:
             already = len(preview.candidates) - len(new)
             note(
@@ -565,6 +598,15 @@ def import_(paths: Sequence[str], dry_run: bool, yes: bool, json: bool) -> int:
             f" {done.already:,} were there already"
         )
     return DONE if done.ids else NOTHING
+
+
+def _passed_over(preview: importing.Preview, memories: Memories) -> None:
+    """Say of which files nothing is taken, or that there are none."""
+    for path, reason in preview.skipped:
+        note(f"{path}: {reason}")
+    if not (preview.candidates or preview.skipped):
+        where = f"in {memories.project} nor named: MEMORY.md, NOTES.md, ADR-*.md, .claude/*.md"
+        note(f"There is no file to import, neither {where}")
 
 
 def _told(found: Sequence[importing.Candidate]) -> Iterator[importing.Candidate]:
