@@ -294,6 +294,29 @@ def test_sixteen_at_once_share_a_copy(store: Path, tmp_path: Path) -> None:
         assert server.end() == ([], "")
 
 
+@posix
+def test_a_toolset_without_a_base_keeps_it_in_its_own_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If there is one, and not where the person has put something else."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    words = ("--toolset", "semantic")
+    assert len(started(tmp_path, *HANDSHAKE, words=words)) == 2
+    home = tmp_path / ".memory"
+    assert not home.exists()
+    home.mkdir()
+    first = started(tmp_path, *HANDSHAKE, words=words)
+    assert [each.name for each in home.iterdir()] == [greeting.NAME]
+    with Started(tmp_path, *words, gate=True) as server:
+        assert server.ask(HANDSHAKE[0]) == first[0]
+        assert server.ask(*HANDSHAKE[1:]) == first[1] and b"store_memory" in first[1]
+        server.open_gate()
+        assert server.end() == ([], "")
+    shutil.rmtree(home)
+    home.write_text("mine")
+    assert len(started(tmp_path, *HANDSHAKE, words=words)) == 2 and home.read_text() == "mine"
+
+
 @pytest.mark.parametrize("kind", ["no index", "not ours"])
 def test_where_nothing_can_be_kept_nothing_is(kind: str, tmp_path: Path) -> None:
     """A directory that was never used stays so; what is not ours stays as it is."""

@@ -57,6 +57,7 @@ DOOR = Door(
     extra="semantic",
     needs=("apsw",),
     embedder="aiaml_server.toolsets.semantic.present:embedder",
+    home="aiaml_server.toolsets.semantic.place:home",
     hooks=(
         Hook("SessionStart", "", ("hook", "SessionStart"), 10),
         Hook("UserPromptSubmit", "", ("hook", "UserPromptSubmit"), 10),
