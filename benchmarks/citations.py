@@ -1,7 +1,7 @@
 """Measure `citations`: python benchmarks/citations.py [--quick] [--accuracy] [REPOSITORY:A:B …].
 
 Without words, times: each operation beside a yardstick that was measured in alternation with it, in
-the processor's time where nothing waits for a disk.
+the processor's time. `--json` prints a list of {what, limit, ours, bare} instead, in seconds.
 
 With `--accuracy`, how often a verdict is right, on histories whose lines git labels: of the lines
 of commit A, `git blame --reverse -w -M A..B` says which are still there at B, and where. A line of
@@ -32,6 +32,7 @@ from aiaml_server.toolsets.citations import Citation, Link, Memories
 from aiaml_server.toolsets.citations.citing import recorded
 from aiaml_server.toolsets.citations.sources import Sources
 from aiaml_server.toolsets.citations.verify import AMBIGUOUS, Checked, check
+from aiaml_server.toolsets.citations.words import stem
 from run import beside, judged
 from toolsets import in_turn
 
@@ -233,8 +234,30 @@ def read_all(place: Path) -> int:
     return sum(len(each.read_bytes()) for each in place.glob("memories/*.md"))
 
 
-def times(repeats: int) -> Iterator[tuple[str, str, str]]:
-    """Yield what is measured, its limit, and the figures."""
+class Measured(NamedTuple):
+    """An operation beside its yardstick, each in seconds of the processor.
+
+    Attributes:
+        what: the two of them, in words.
+        limit: how many times as long as the yardstick it may take.
+        ours: how long the operation takes.
+        bare: how long the yardstick takes.
+    """
+
+    what: str
+    limit: float
+    ours: float
+    bare: float
+
+
+def as_new(place: Path) -> Memories:
+    """Return a repository's memories with nothing known of them, as in a new process."""
+    stem.cache_clear()
+    return Memories(place)
+
+
+def times(repeats: int) -> Iterator[Measured]:
+    """Yield what is measured."""
     count = 1_000 if repeats > 1 else 100
     with tempfile.TemporaryDirectory(prefix="aiaml-bench-") as directory:
         place = Path(directory).resolve()
@@ -243,19 +266,16 @@ def times(repeats: int) -> Iterator[tuple[str, str, str]]:
 
         def compare(
             what: str, limit: float, ours: Callable[[], object], bare: Callable[[], object]
-        ) -> tuple[str, str, str]:
-            taken, yardstick = in_turn(repeats, ours, bare, clock=process_time)
-            text = judged(beside(taken, yardstick), taken, limit * yardstick)
-            return what, f"{limit:g} x", text
-
-        def fresh() -> Memories:
-            return Memories(place)
+        ) -> Measured:
+            return Measured(what, limit, *in_turn(repeats, ours, bare, clock=process_time))
 
         question = f"what about the {WORDS[300]} and {WORDS[1_500]}?"
         label = f"search of {count:,} in a new process : reading and parsing them"
-        yield compare(label, 2, lambda: fresh().search(question), lambda: fresh().list())
+        yield compare(
+            label, 2, lambda: as_new(place).search(question), lambda: as_new(place).list()
+        )
         label = "the same : reading the files' bytes alone"
-        yield compare(label, 10, lambda: fresh().search(question), partial(read_all, place))
+        yield compare(label, 10, lambda: as_new(place).search(question), partial(read_all, place))
         memories.search(question)
         label = "the same in a server : reading the files' bytes"
         yield compare(label, 3, lambda: memories.search(question), partial(read_all, place))
@@ -263,7 +283,7 @@ def times(repeats: int) -> Iterator[tuple[str, str, str]]:
         label = "save, with two citations : a bare write"
         yield compare(
             label,
-            20,
+            10,
             lambda: memories.save(first.subject, f"{first.content} ", first.citations, id="mem-0"),
             lambda: replace_atomic(place / "bare.md", text, 0o644),
         )
@@ -272,16 +292,16 @@ def times(repeats: int) -> Iterator[tuple[str, str, str]]:
         own = place / memories.store.path("mem-0")
         yield compare(
             label,
-            20,
-            lambda: fresh().verify("mem-0", update_timestamp=False),
+            10,
+            lambda: as_new(place).verify("mem-0", update_timestamp=False),
             lambda: [each.read_text(encoding="utf-8") for each in (own, *cites)],
         )
         label = f"verify all {count:,} : reading all files once"
         yield compare(
             label,
-            10,
-            lambda: fresh().verify_all(),
-            lambda: (fresh().list(), [each.read_text() for each in place.glob("*.py")]),
+            3,
+            lambda: as_new(place).verify_all(),
+            lambda: (as_new(place).list(), [each.read_text() for each in place.glob("*.py")]),
         )
     with tempfile.TemporaryDirectory(prefix="aiaml-bench-") as directory:
         place = Path(directory).resolve()
@@ -290,8 +310,8 @@ def times(repeats: int) -> Iterator[tuple[str, str, str]]:
         yield compare(
             label,
             2,
-            lambda: Memories(place).traverse("mem-0", 3),
-            lambda: Memories(place).list(),
+            lambda: as_new(place).traverse("mem-0", 3),
+            lambda: as_new(place).list(),
         )
 
 
@@ -301,9 +321,14 @@ def main() -> None:
     if "--accuracy" in sys.argv[1:]:
         show_accuracy(words, "--json" in sys.argv[1:])
         return
+    measured = times(1 if "--quick" in sys.argv[1:] else 7)
+    if "--json" in sys.argv[1:]:
+        print(json.dumps([each._asdict() for each in measured]))
+        return
     print("| | limit | |\n|---|---|--:|")
-    for each in times(1 if "--quick" in sys.argv[1:] else 7):
-        print(f"| {' | '.join(each)} |", flush=True)
+    for what, limit, ours, bare in measured:
+        figures = judged(beside(ours, bare), ours, limit * bare)
+        print(f"| {what} | {limit:g} x | {figures} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ from aiaml_server.toolsets.citations.memories import Memories, Saved, find_root
 from aiaml_server.toolsets.citations.model import Citation, Link, Memory, memory, new_id
 from aiaml_server.toolsets.citations.search import rank
 from aiaml_server.toolsets.citations.sources import Sources
-from aiaml_server.toolsets.citations.words import stem, terms
+from aiaml_server.toolsets.citations.words import sharing, stem, terms
 
 FACT = "**Fact**: Prices are in cents.\n\n**Reasoning**: Rounding.\n\n**Action**: Divide late."
 CODE = """\
@@ -964,6 +964,7 @@ class TestSearching(Repository):
             "city cities", "run runs running ran", "write writes writing wrote written",
             "happy happiness", "stop stopped stopping stops",
             "cache caches cached caching", "buy bought buying", "child children",
+            "try tries trying tried", "dry dries drying", "die dies dying",
             "depend depends dependable", "validate validates validated validation validator",
         ):  # fmt: skip
             assert len({stem(each) for each in forms.split()}) == 1, forms
@@ -971,6 +972,39 @@ class TestSearching(Repository):
         assert len({*map(stem, words)}) == 7
         assert terms("The cats are in the API") == ["cat", "api"]
         assert terms("of Is x") == []
+
+    def test_what_is_not_stemmed_has_none_of_the_stems(self) -> None:
+        """A text shares with a question what it would if all its words were stemmed."""
+        chance = random.Random(5)
+        endings = ("", "s", "ies", "ing", "ed", "er", "y", "ation", "ful", "ability", "ll")
+        odd = (
+            "ran",
+            "Trying",
+            "HTTPVersion",
+            "İstanbul",
+            "ΟΔΟΣ",
+            "größe",
+            "x_y",
+            "42nd",
+            "日本",
+            "ss",
+        )
+
+        def word() -> str:
+            if chance.random() < 0.1:
+                return chance.choice(odd)
+            letters = "".join(chance.choices("aeiybcdlnst", k=chance.randint(1, 4)))
+            text = letters + chance.choice(endings)
+            return chance.choice((text, text.title(), text.upper()))
+
+        shared = 0
+        for _ in range(500):
+            text = "".join(word() + chance.choice(("", " ", "-", "_")) for _ in range(60))
+            asked = {*terms(f"{word()} {word()} {text[: chance.randint(0, 30)]}", 1)}
+            expected = asked & {*terms(text, 2)}
+            assert sharing(asked, 2)(text) == expected, (asked, text)
+            shared += len(expected)
+        assert shared > 500
 
 
 def reached(edges: dict[str, list[Link]], root: str, depth: int, types: set[str]) -> dict[str, int]:

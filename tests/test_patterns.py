@@ -16,6 +16,7 @@ from aiaml_server.memory import parse
 from aiaml_server.scorer import clean, score
 from aiaml_server.sync import leaks, problem
 from aiaml_server.sync.forms import FORMS
+from aiaml_server.toolsets.citations import words
 from growth import steep
 from patterns import Given, Judge, Use, collected
 
@@ -46,6 +47,10 @@ ELSEWHERE = {
     # Only over a window of some bytes behind a name.
     "aiaml_server.sync.leaks: "
     "re.compile(b'(?<![\\\\w/+-])(?:%s)(?![\\\\w/+=-])' % form.pattern.encode())": Given(list),
+    "aiaml_server.toolsets.citations.words: re.compile(f'(?:{first})[^\\\\W_]*')": Given(
+        lambda: [words._words_from(each).pattern for each in ([], ["a"], ["ab", "abc", "d"])],
+        "finditer",
+    ),
     "aiaml_server.tokens: re.finditer(b'[\\\\x%02x-\\xff]' % least, scores)": Given(
         lambda: [b"[\x07-\xff]"]
     ),

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from math import log
 from typing import NamedTuple
 
 from .model import Memory
-from .words import terms
+from .words import sharing, terms
 
 
 class Hit(NamedTuple):
@@ -32,8 +31,10 @@ def rank(memories: Iterable[Memory], query: str, shortest: int = 3) -> list[tupl
     ordered by the words that it shares in its subject, then newest first, then by id.
     """
     asked = set(terms(query, shortest))
+    shares = sharing(asked, shortest)
     texts = [
-        (each, asked & _words(each.subject, each.content, each.tags, shortest)) for each in memories
+        (each, shares(f"{each.subject}\n{each.content}\n{' '.join(each.tags)}"))
+        for each in memories
     ]
     having = {word: sum(word in shared for _, shared in texts) for word in asked}
     weight = {word: log(1 + len(texts) / count) for word, count in having.items() if count}
@@ -46,15 +47,10 @@ def rank(memories: Iterable[Memory], query: str, shortest: int = 3) -> list[tupl
     found.sort(key=lambda hit: hit[0].id)
     found.sort(key=lambda hit: hit[0].created, reverse=True)
     found.sort(
-        key=lambda hit: (round(hit[1], 9), len(asked & {*terms(hit[0].subject, shortest)})),
+        key=lambda hit: (round(hit[1], 9), len(shares(hit[0].subject))),
         reverse=True,
     )
     return found
-
-
-@lru_cache(10_000)  # a server is asked about the same memories again and again
-def _words(subject: str, content: str, tags: tuple[str, ...], shortest: int) -> frozenset[str]:
-    return frozenset(terms(f"{subject}\n{content}\n{' '.join(tags)}", shortest))
 
 
 def merged(

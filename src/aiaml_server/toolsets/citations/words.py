@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from collections.abc import Callable, Iterable
+from functools import cache, lru_cache
 
 STOP_WORDS = frozenset(
     """
@@ -24,7 +25,8 @@ _IRREGULAR = {
     for word, forms in {
         "become": "became", "begin": "began begun", "break": "broke broken", "bring": "brought",
         "build": "built", "buy": "bought", "catch": "caught", "child": "children",
-        "choose": "chose chosen", "draw": "drew drawn", "drive": "drove driven", "eat": "ate eaten",
+        "choose": "chose chosen", "die": "dying", "draw": "drew drawn", "drive": "drove driven",
+        "eat": "ate eaten",
         "fall": "fell fallen", "feel": "felt", "find": "found", "fly": "flew flown",
         "forget": "forgot forgotten", "foot": "feet", "give": "gave given", "go": "went gone",
         "grow": "grew grown", "hear": "heard", "hide": "hid hidden", "hold": "held",
@@ -68,6 +70,44 @@ def terms(text: str, shortest: int = 3) -> list[str]:
     return [stem(word) for word in words if len(word) >= shortest and word not in STOP_WORDS]
 
 
+def sharing(asked: Iterable[str], shortest: int = 3) -> Callable[[str], frozenset[str]]:
+    """Return what says which of some stems a text has, as if all its words were stemmed.
+
+    Only those words are that begin as a word of such a stem does.
+    """
+    wanted = frozenset(asked)
+    begins = {_beginning(each) for each in wanted}
+    begins |= {form for form, word in _IRREGULAR.items() if stem(word) in wanted}
+    near = _words_from(begins)
+
+    @cache
+    def within(part: str) -> frozenset[str]:
+        return wanted.intersection(terms(part, shortest))
+
+    def shared(text: str) -> frozenset[str]:
+        lower = text.lower()
+        if len(lower) != len(text):
+            return within(text)
+        # A word may begin within a name, so the letter before it is looked at as well.
+        parts = {text[max(0, at.start() - 1) : at.end()] for at in near.finditer(lower)}
+        return frozenset().union(*map(within, parts))
+
+    return shared
+
+
+def _words_from(begins: Iterable[str]) -> re.Pattern[str]:
+    """Return what finds all that begins so, to the end of the word."""
+    first = "|".join(sorted(begins)) or "(?!)"
+    return re.compile(f"(?:{first})[^\\W_]*")
+
+
+def _beginning(stemmed: str) -> str:
+    """Return what every regular word of a stem begins with: `try` and `trying` have `tri`."""
+    if not stemmed.isascii():
+        return stemmed
+    return stemmed[:2] if stemmed[2:3] in ("i", "e") else stemmed[:3]
+
+
 @lru_cache(1 << 16)
 def stem(word: str) -> str:
     """Return what a lower-case English word has in common with its other forms.
@@ -75,10 +115,11 @@ def stem(word: str) -> str:
     Suffixes are taken off in the order that Porter's algorithm made usual.
     """
     word = _IRREGULAR.get(word, word)
-    if len(word) <= 3 or not word.isascii():
+    if len(word) < 3 or not word.isascii():
         return word
-    word = _without_plural(word)
-    word = _without_tense(word)
+    if len(word) > 3:
+        word = _without_plural(word)
+        word = _without_tense(word)
     if word[-1] == "y" and len(word) > 2 and word[-2] not in "aeiou":
         word = f"{word[:-1]}i"
     for _ in range(2):

@@ -1,0 +1,49 @@
+"""How long the operations of `citations` take, in the processor's time, and its limits."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BENCHMARK = Path(__file__).parent.parent / "benchmarks" / "citations.py"
+SPECIFIED = {
+    "search of 1,000 in a new process": 0.5,
+    "save, with two citations": 0.1,
+    "verify one, with two citations": 0.2,
+    "depth 3 among 100 memories": 0.5,
+}
+"""Seconds that the specification allows."""
+
+
+@pytest.fixture(scope="module")
+def measured() -> dict[str, dict[str, Any]]:
+    """What the benchmark measures: medians of seven, by turns with their yardsticks."""
+    done = subprocess.run(
+        [sys.executable, BENCHMARK, "--json"],
+        capture_output=True,
+        check=False,
+        encoding="utf-8",
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return {each["what"]: each for each in json.loads(done.stdout)}
+
+
+def test_no_operation_takes_longer_than_its_limit(measured: dict[str, dict[str, Any]]) -> None:
+    """Each is at most so many times its yardstick: reading the files, or a bare write."""
+    ratios = {what: each["ours"] / each["bare"] for what, each in measured.items()}
+    assert len(ratios) == 7
+    beyond = {what: ratio for what, ratio in ratios.items() if ratio > measured[what]["limit"]}
+    assert not beyond
+
+
+def test_each_is_as_quick_as_specified(measured: dict[str, dict[str, Any]]) -> None:
+    """In seconds of the processor, which other work on the machine changes little."""
+    taken = {what.partition(" : ")[0]: each["ours"] for what, each in measured.items()}
+    for what, seconds in SPECIFIED.items():
+        assert taken[what] <= seconds, what
