@@ -100,6 +100,35 @@ def test_tidying_asks_for_each_and_obeys(home: Path) -> None:
     assert len(names(home)) == 7
 
 
+@pytest.mark.parametrize(
+    ("planted", "there"),
+    [
+        ("user:marco", "1b2c3d4e"),  # a filter, to `forget`
+        ("1B2C", "1b2c3d4e"),  # the beginning of another id
+        ("1B2C3D4E", "1b2c3d4e"),
+        ("-y", "1b2c3d4e"),
+        ("1b2c3d4e", "0a1b2c3d"),  # another's own
+    ],
+)
+def test_what_is_tidied_away_is_what_was_shown(home: Path, planted: str, there: str) -> None:
+    """In a file that others wrote an id may be any text, also one that means more than itself."""
+    files = home / "store" / "files"
+    (first,) = files.glob(f"*_{there}.md")
+    text = first.read_text(encoding="utf-8").replace(f"id: {there}", f'id: "{planted}"')
+    text = text.replace("timestamp: 2026", "timestamp: 1999")  # of two, the newer one is kept
+    (files / "19700101_000000_planted.md").write_text(text, encoding="utf-8")
+    before = names(home)
+    terminal = Terminal(home, "tidy", "--kind", "duplicate")
+    if planted == "1b2c3d4e":  # a command by id would mean both
+        terminal.read_until("There is nothing to tidy.")
+    else:
+        terminal.read_until("1 of 1: forget the last one?")
+        terminal.type("y\n")
+    assert terminal.code() == 0
+    assert set(before) - set(names(home)) <= {"19700101_000000_planted.md"}
+    assert ("Forgot 1 memory." in terminal.seen) == (planted != "1b2c3d4e")
+
+
 def test_ctrl_c_at_a_question_changes_nothing(home: Path) -> None:
     """It ends with 130 and without a traceback."""
     terminal = Terminal(home, "forget", "3d4e")

@@ -281,12 +281,16 @@ class MemoryBank:
     def find(self, memory_id: str) -> list[tuple[str, Memory]]:
         """Return every memory that carries an id, with its file's name, newest first.
 
-        The first `SHORTEST_ID` characters of an id do, where no other begins so.
+        The first `SHORTEST_ID` characters of an id do, where no other begins so; and where none is
+        or begins as it is said, what it says in lower case.
 
         Raises:
             InvalidInput: several ids begin so.
             StoreError: the directory cannot be read.
         """
+        return self._find(memory_id) or self._find(memory_id.lower())
+
+    def _find(self, memory_id: str) -> list[tuple[str, Memory]]:
         if len(memory_id) >= SHORTEST_ID and memory_id not in (ids := self.index.ids(memory_id)):
             if len(ids) > 1:
                 raise InvalidInput("id", f"{memory_id} is the beginning of {', '.join(ids[:5])}")

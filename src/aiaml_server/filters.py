@@ -47,6 +47,11 @@ def _unquoted(found: re.Match[str]) -> str:
     return f'"{quoted}"' if not field and _SAID.fullmatch(quoted) else f"{field or ''}{quoted}"
 
 
+def as_word(text: str) -> str:
+    """Return what says this very text in a command line where fields can be said as well."""
+    return f'"{text}"' if _SAID.fullmatch(text) else text
+
+
 @dataclass(frozen=True)
 class Filter:
     """What a memory must be like; what is empty lets all through.

@@ -388,7 +388,7 @@ class Past:
             InvalidInput: several ids begin so.
             Ended: there never was one, or git does not know it.
         """
-        found = bank.find(memory_id.lower()) or bank.find(memory_id)
+        found = bank.find(memory_id)
         names = {name for name, _ in found}
         identity = found[0][1].id if found else memory_id
         changes = known.of(

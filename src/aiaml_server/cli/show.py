@@ -239,7 +239,7 @@ def found_by(bank: MemoryBank, memory_id: str) -> list[tuple[str, Memory]]:
     Raises:
         Ended: there is none.
     """
-    if found := bank.find(memory_id.lower()) or bank.find(memory_id):
+    if found := bank.find(memory_id):
         return found
     short = f"; an id is shortened to {SHORTEST_ID} characters at least"
     raise Ended(f"no memory has the id {memory_id}{short if len(memory_id) < SHORTEST_ID else ''}")

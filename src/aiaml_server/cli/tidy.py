@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 
 import click
 
 from aiaml_server.bank import MemoryBank
 from aiaml_server.cli.context import opened
+from aiaml_server.filters import as_word
 from aiaml_server.memory import Memory
 from aiaml_server.moments import instant, present
 from aiaml_server.terminal import (
@@ -61,8 +63,7 @@ def tidy(kinds: Sequence[str], json: bool) -> None:
       aiaml tidy --json
     """
     with opened() as bank:
-        memories = {memory.id: memory for _, memory in bank.store.scan(
-            progress(bank.store.names(), "Reading"))}  # fmt: skip
+        memories = _by_id(bank.store.scan(progress(bank.store.names(), "Reading")))
         found = [each for each in _all(bank, memories) if not kinds or each.kind in kinds]
     if json:
         out_json([{**asdict(each), "command": _line(*each.command)} for each in found])
@@ -84,10 +85,22 @@ def _all(bank: MemoryBank, memories: Mapping[str, Memory]) -> Iterator[Proposal]
         yield from unused(memories.values(), uses.last, uses.since)
 
 
+def _by_id(found: Iterable[tuple[str, Memory]]) -> dict[str, Memory]:
+    """Return memories by their ids; none of several that carry one: a command means them all."""
+    memories = [memory for _, memory in found]
+    counted = Counter(memory.id for memory in memories)
+    return {memory.id: memory for memory in memories if counted[memory.id] == 1}
+
+
 def _line(verb: str, *ids: str) -> str:
     """Return a command as a shell takes it; in a file that others wrote an id may be any text."""
+    return shlex.join(["aiaml", *_words(verb, *ids)])
+
+
+def _words(verb: str, *ids: str) -> list[str]:
+    """Return the words of a command that means these memories and no other."""
     dashes = ["--"] if any(each.startswith("-") for each in ids) else []
-    return shlex.join(["aiaml", verb, *dashes, *ids])
+    return [verb, *dashes, *(map(as_word, ids) if verb == "forget" else ids)]
 
 
 def _show(proposal: Proposal, memories: Mapping[str, Memory]) -> None:
@@ -115,8 +128,8 @@ def _ask(found: Sequence[Proposal], memories: Mapping[str, Memory]) -> None:
 
 def _apply(proposal: Proposal) -> bool:
     """Run the command; say whether it was done."""
-    verb, memory_id = proposal.command
-    words = [verb, *(["--yes"] if verb == "forget" else []), "--", memory_id]
+    verb, *words = _words(*proposal.command)
+    words = [verb, *(["--yes"] if verb == "forget" else []), *words]
     try:
         aiaml.main(words, prog_name="aiaml", standalone_mode=False)
     except Ended as ended:
