@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -107,6 +109,62 @@ def test_bash_completes_ids_and_files(tmp_path: Path) -> None:
         ["4e5f6a7b", "option -o default ", "", ""],
         "",
     )
+
+
+HOSTILE = ["$(touch OWNED)", "`touch OWNED`", "a;touch OWNED", "it's", "fast food", "*", "~", "!!"]
+
+
+def planted(store: Path, number: int, name: str) -> None:
+    """Store a memory that carries a name as its id, in its file's name, as user and as topic."""
+    said = json.dumps(name)
+    text = f"id: {said}\ntimestamp: 2026-01-01T00:00:00+00:00\nagent: a\nuser: {said}\n"
+    path = store / "files" / f"20260101_0000{number:02}_{name}.md"
+    path.write_text(f"---\n{text}topics: [{said}]\n---\n\ntext\n", encoding="utf-8")
+
+
+@pytest.mark.skipif(not shutil.which("bash"), reason="there is no bash here")
+def test_what_bash_completes_is_one_word_whoever_named_it(store: Path, tmp_path: Path) -> None:
+    """It goes onto the person's line as it is: a name must not run there, nor become two."""
+    for number, name in enumerate(HOSTILE):
+        planted(store, number, name)
+    script = """
+        PATH=$1:$PATH; eval "$(aiaml completion bash)"; shift
+        COMP_WORDS=(aiaml "$@" ""); COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+        COMPREPLY=(); _aiaml_completion aiaml
+        for each in "${COMPREPLY[@]}"; do eval "set -- $each"; printf "%s %s\\n" $# "$1"; done
+    """
+    for words in (["show"], ["list", "--user"], ["list", "--topic"]):
+        done = subprocess.run(
+            ["bash", "-c", script, "bash", str(Path(sys.executable).parent), *words],
+            env={**os.environ, "HOME": str(tmp_path)},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert {f"1 {name}" for name in HOSTILE} <= set(done.stdout.splitlines()), done
+        assert done.stderr == ""
+    assert not (tmp_path / "OWNED").exists()
+
+
+def test_powershell_gets_names_in_quotes() -> None:
+    """Where it sees more than a word it is a string, with its quotes twice."""
+    kind = completion.PowerShell(app.aiaml, {}, "aiaml", "_AIAML_COMPLETE")
+    values = ["a1b2c3d4", "fast food", "$(calc)", "it's", "it\u2019;calc;", "@x"]
+    assert [kind.format_completion(completion.Item(each)).split("\t")[0] for each in values] == [
+        "a1b2c3d4", "'fast food'", "'$(calc)'", "'it''s'", "'it\u2019\u2019;calc;'", "'@x'",
+    ]  # fmt: skip
+
+
+def test_what_is_no_word_is_not_offered(tab: Tab, store: Path) -> None:
+    """An option that a file's name plants, and a line's end that begins another offer."""
+    users = tab("list --user ")
+    for number, name in enumerate(["--everywhere", "x\nplain,`id`", "a\tb", "\u202egnp"]):
+        with suppress(OSError):  # Windows has no such names
+            planted(store, number, name)
+    assert [each for each in tab("show ") if each not in IDS] == []
+    assert tab("list --user ") == users
+    assert "--everywhere" not in tab("show --")
 
 
 def test_the_tab_key_says_nothing_on_stderr(store: Path, tmp_path: Path) -> None:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
 
 import click
 from click.shell_completion import (
+    BashComplete,
     CompletionItem,
     ShellComplete,
     add_completion_class,
@@ -22,6 +24,7 @@ from click.shell_completion import (
 
 from aiaml_server import toolsets
 from aiaml_server.errors import MalformedFile
+from aiaml_server.invisible import marked_line
 from aiaml_server.terminal import REFUSED, Ended, one_line, out
 
 from .context import opened, settings
@@ -30,6 +33,10 @@ _SHELLS = ("bash", "zsh", "fish", "powershell")
 _MOST = 200  # that are offered
 _LOOKED_INTO = 40  # whose first words are shown beside
 _OUR_NAME = re.compile(r"\d{8}_\d{6}_(.+)\.md")
+
+_PLAIN = re.compile(r"[\w./:+=%-]+")
+_QUOTES = re.compile("['\u2018-\u201b]")  # all of these end a string in PowerShell
+_TWICE = r"\g<0>\g<0>"
 
 Item = CompletionItem
 Offer = Callable[[click.Context, str], Iterable[Item]]
@@ -62,8 +69,25 @@ def completion(context: click.Context, shell: str) -> None:
 
 
 @add_completion_class
+class Bash(BashComplete):
+    """Bash, which puts on the line what it is told: a name that anyone chose comes in quotes."""
+
+    # It also takes what is told for patterns of files' names, if that is not turned off.
+    source_template = BashComplete.source_template.replace(
+        "local response", "local response -\n    set -f"
+    )
+
+    def format_completion(self, item: Item) -> str:
+        """Return a line: what kind it is, and the value as the shell takes it for one word."""
+        return f"{item.type},{shlex.quote(item.value) if item.type == 'plain' else item.value}"
+
+
+@add_completion_class
 class PowerShell(ShellComplete):
-    """Windows PowerShell and PowerShell, which complete files where nothing is told."""
+    """Windows PowerShell and PowerShell, which complete files where nothing is told.
+
+    Like Bash, they put on the line what they are told.
+    """
 
     name = "powershell"
     source_template = """\
@@ -92,7 +116,11 @@ Register-ArgumentCompleter -Native -CommandName %(prog_name)s -ScriptBlock {
 
     def format_completion(self, item: Item) -> str:
         """Return a line: the value, and what is shown beside it, which cannot be empty."""
-        return "" if item.type != "plain" else f"{item.value}\t{item.help or item.value}"
+        if item.type != "plain":
+            return ""
+        plain = _PLAIN.fullmatch(item.value)
+        value = item.value if plain else f"'{_QUOTES.sub(_TWICE, item.value)}'"
+        return f"{value}\t{item.help or item.value}"
 
 
 # --- what is offered ------------------------------------------------------------------------------
@@ -124,8 +152,16 @@ class _Offered(click.types.StringParamType):
         incomplete: str,
     ) -> list[Item]:
         with suppress(Exception):  # nobody is told anything in the middle of a line
-            return list(islice(self._offer(ctx, incomplete), _MOST))
+            return list(islice(filter(_is_one_word, self._offer(ctx, incomplete)), _MOST))
         return []
+
+
+def _is_one_word(item: Item) -> bool:
+    """Say whether a value is no option, and nothing in it ends the line that tells of it."""
+    value: str = item.value
+    return item.type != "plain" or (
+        value != "" and not value.startswith("-") and marked_line(value) == value
+    )
 
 
 def _offer(param: click.Parameter) -> Offer | None:
