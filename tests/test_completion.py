@@ -59,6 +59,22 @@ def test_words_are_completed_by_what_they_mean(tab: Tab) -> None:
     assert tab("help sta") == ["stats", "status"]
     assert tab("sta") == ["stats", "status"]
     assert tab("list --li") == ["--limit"]
+    assert tab("--toolset s") == ["sessions", "semantic"]
+
+
+def test_fields_are_completed_within_a_search(tab: Tab) -> None:
+    """Each with what stands behind its colon, also where a shell takes the colon for a word."""
+    assert tab("list agent:") == ["agent:claude", "agent:cursor", "agent:gemini"]
+    assert tab("list topic:food agent:CL") == ["agent:claude"]
+    assert tab("search dinner user:m") == ["user:marco"]
+    assert tab("search dinner ") == tab("search agent: ") == []
+    assert tab("search ag") == ["agent:claude", "agent:cursor", "agent:gemini"]
+    assert "since:7d" in tab("list since:")
+    assert tab("list ")[0].startswith("agent:")
+    assert tab("forget agent:cl") == ["agent:claude"]
+    assert tab("list agent :") == ["claude", "cursor", "gemini"]
+    assert tab("list agent : cl") == ["claude"]
+    assert tab("list nothing:x") == tab("list : x") == tab("list nothing : x") == []
 
 
 def test_what_cannot_be_known_is_no_error(tab: Tab, store: Path) -> None:

@@ -158,6 +158,14 @@ LOG_LEVEL = Variable(
     "DEBUG, INFO, WARNING, ERROR or CRITICAL; the log goes to stderr",
 )
 
+PAGER = Variable(
+    "AIAML_PAGER",
+    "",
+    lambda _, value: value,
+    "what shows long answers on a terminal; without it $PAGER, or less; `cat` for none",
+)
+"""Of the command line alone: servers do not read it."""
+
 BASE = "AIAML_MEMORY_DIR"
 VARIABLES = (
     Variable(BASE, "~/.aiaml", _directory, "where memories are kept"),

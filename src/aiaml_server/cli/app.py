@@ -15,7 +15,7 @@ import click
 from aiaml_server import __version__, toolsets
 from aiaml_server.errors import AiamlError, InvalidInput, InvalidSetting, StoreError
 from aiaml_server.invisible import marked_line
-from aiaml_server.settings import VARIABLES
+from aiaml_server.settings import PAGER, VARIABLES
 from aiaml_server.terminal import (
     DONE,
     INTERRUPTED,
@@ -39,7 +39,7 @@ from aiaml_server.toolset import at
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-SETTINGS = (*VARIABLES, toolsets.VARIABLE)
+SETTINGS = (*VARIABLES, toolsets.VARIABLE, PAGER)
 
 HELP = """\
 One memory, in plain files, for every AI agent that you use.
@@ -227,6 +227,12 @@ def _groups() -> dict[str, str]:
     return {name: place for name in toolsets.NAMES if (place := toolsets.door(name).verbs)}
 
 
+def _toolset_names(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from .completion import toolset_names  # noqa: PLC0415 (only the Tab key needs it)
+
+    return toolset_names(ctx, incomplete)
+
+
 _CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
@@ -244,6 +250,7 @@ _CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_
     "names",
     metavar="NAME",
     multiple=True,
+    shell_complete=_toolset_names,
     help="The toolset to serve or to demonstrate, instead of remember, think and recall; can be"
     " given several times. `aiaml toolsets` lists them.",
 )

@@ -31,6 +31,7 @@ from .context import opened, settings
 
 _SHELLS = ("bash", "zsh", "fish", "powershell")
 _MOST = 200  # that are offered
+_FEW = 20  # values of each field, before one is chosen
 _LOOKED_INTO = 40  # whose first words are shown beside
 _OUR_NAME = re.compile(r"\d{8}_\d{6}_(.+)\.md")
 
@@ -49,7 +50,8 @@ Offer = Callable[[click.Context, str], Iterable[Item]]
 def completion(context: click.Context, shell: str) -> None:
     """Print what makes a shell complete with the Tab key.
 
-    It completes verbs, options and their values: ids, topics, agents, users, revisions, files.
+    It completes verbs, options and their values: ids, topics, agents, users, revisions, files;
+    also behind the colon of agent:, user: and topic:.
 
     \b
     Examples:
@@ -166,7 +168,10 @@ def _is_one_word(item: Item) -> bool:
 
 def _offer(param: click.Parameter) -> Offer | None:
     by_option = (_OPTIONS[each] for each in param.opts if each in _OPTIONS)
-    return next(by_option, None) or _WORDS.get(_first(param.metavar or ""))
+    offer = next(by_option, None) or _WORDS.get(_first(param.metavar or ""))
+    if isinstance(param, click.Argument) and param.name in ("said", "words"):
+        return _or_fields(offer)
+    return offer
 
 
 def _first(metavar: str) -> str:
@@ -211,6 +216,40 @@ def _names(field: str) -> Offer:
     return offer
 
 
+def _or_fields(offer: Offer | None) -> Offer:
+    """Offer fields as well, such as `agent:claude`; among words that are looked for, once begun."""
+
+    def offer_both(context: click.Context, beginning: str) -> Iterator[Item]:
+        if offer:
+            yield from offer(context, beginning)
+        yield from _fields(context, beginning)
+
+    return offer_both
+
+
+def _fields(context: click.Context, beginning: str) -> Iterator[Item]:
+    """Offer the values of a field behind its colon; before, each field with its values."""
+    given = [*(context.params.get("said") or context.params.get("words") or ()), *context.args]
+    if beginning == ":":  # for bash, a colon is a word, and what it completes stands behind
+        given, beginning = [*given, ":"], ""
+    field, colon, value = beginning.partition(":")
+    if given[-1:] == [":"]:
+        yield from _values(given[-2] if given[1:] else "", context, beginning)
+    elif colon:
+        for each in _values(field, context, value):
+            yield Item(f"{field}:{each.value}", help=each.help)
+    elif beginning or context.info_name == "list":
+        for name in (name for name in _VALUES if name.startswith(beginning)):
+            for each in islice(_values(name, context, ""), _FEW):
+                yield Item(f"{name}:{each.value}", help=each.help)
+
+
+def _values(field: str, context: click.Context, beginning: str) -> Iterator[Item]:
+    """Return what can stand behind a field, as one word of a shell."""
+    found = _VALUES[field](context, beginning) if field in _VALUES else ()
+    return (each for each in found if not set(each.value) & set(" \t\"'"))
+
+
 def _revisions(context: click.Context, beginning: str) -> list[Item]:
     """Offer the revisions of the memory that was named before."""
     from .history import Past, git_history, revisions  # noqa: PLC0415 (starts git)
@@ -241,14 +280,20 @@ def _times(_: click.Context, beginning: str) -> list[Item]:
     return offered(told.items(), beginning)
 
 
-def _toolsets(_: click.Context, beginning: str) -> list[Item]:
+def toolset_names(_: click.Context, beginning: str) -> list[Item]:
+    """Offer the toolsets."""
     return offered(((name, toolsets.door(name).summary) for name in toolsets.NAMES), beginning)
 
 
 _WORDS: dict[str, Offer] = {
     "ID": _ids, "REV": _revisions, "VERB": _verbs, "FILE": _files, "TIME": _times,
 }  # fmt: skip
+_VALUES: dict[str, Offer] = {
+    **{field: _names(field) for field in ("agent", "user", "topic")},
+    "since": _times, "until": _times,
+    "is": lambda _, beginning: offered([("expired", "")], beginning),
+}  # fmt: skip
 _OPTIONS: dict[str, Offer] = {
     **{f"--{field}": _names(field) for field in ("agent", "user", "topic")},
-    toolsets.OPTION: _toolsets,
+    toolsets.OPTION: toolset_names,
 }

@@ -6,16 +6,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from aiaml_server.cli.context import opened, settings
-from aiaml_server.errors import InvalidInput, MalformedFile
+from aiaml_server.errors import AiamlError, InvalidInput, MalformedFile
 from aiaml_server.filters import Filter
 from aiaml_server.invisible import marked, marked_line
 from aiaml_server.memory import Memory, parse
-from aiaml_server.rendering import visible
+from aiaml_server.rendering import title, visible
 from aiaml_server.settings import Settings
 from aiaml_server.terminal import (
     REFUSED,
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from aiaml_server.sync.history import Change, History
     from aiaml_server.sync.union import Entry
 
+_TITLED = 3  # of many, that are named
+_LAST = 10  # before what is followed
 _MANY = 10  # more changes than this in one commit are told as one
 _SHORT = 8  # digits of a revision
 _SHOWN_LINES = 20
@@ -269,7 +272,9 @@ def _show(memory: Memory, before: str | None, text: str, of: str) -> None:
 )
 @click.option("--since", metavar="TIME", help="Only from then on: a date, or 90m, 12h, 7d, 2w ago.")
 @click.option(
-    "--follow", is_flag=True, help="Show live what happens from now on, also without git."
+    "--follow",
+    is_flag=True,
+    help="After the last ten, show live what happens from now on, also without git.",
 )
 @as_json
 def log(limit: int | None, since: str | None, follow: bool, json: bool) -> None:
@@ -287,21 +292,19 @@ def log(limit: int | None, since: str | None, follow: bool, json: bool) -> None:
     if follow:
         from .following import follow as show_live  # noqa: PLC0415 (it reads files, and no git)
 
-        if limit or since:
-            raise Ended("--follow shows what happens from now on: without -n and --since", USAGE)
+        if since:
+            raise Ended("--follow begins with the last ones, or -n of them: without --since", USAGE)
+        if not json:
+            with suppress(AiamlError):  # where git fails, files are followed all the same
+                _print_last(limit or _LAST)
         show_live(settings().base, json=json)
         return
     limit = limit or 25
     start = _start(since)
     known = git_history(settings())
-    rows: list[Row] = []
-    for found in known.latest(start):
-        changes = sorted(found, key=lambda change: change.name, reverse=True)  # by their times
-        rows += [changes] if len(changes) > _MANY else [[change] for change in changes]
-        if len(rows) > limit:
-            break
+    rows = list(islice(known.rows(start, many=_MANY, together=not json), limit + 1))
     shown = rows[:limit]
-    texts = known.texts(row[0].after or row[0].before for row in shown if len(row) == 1)
+    texts = _texts_of(known, shown)
     if json:
         out_json([_row_fields(row, texts) for row in shown])
         return
@@ -310,6 +313,18 @@ def log(limit: int | None, since: str | None, follow: bool, json: bool) -> None:
         note(dim(f"There is more: `-n {limit * 4}` shows more of it."))
     if not rows:
         note("Nothing has come or gone since then." if since else "Git knows of no memory yet.")
+
+
+def _print_last(count: int) -> None:
+    """Print the last rows, the newest below, where what follows goes on."""
+    known = git_history(settings())
+    rows = list(islice(known.rows(many=_MANY), count))[::-1]
+    _print_rows(rows, _texts_of(known, rows))
+
+
+def _texts_of(known: History, rows: Sequence[Row]) -> dict[Entry, str]:
+    """Return the texts of the memories that are told by their titles."""
+    return known.texts(each.after or each.before for row in rows for each in row[:_TITLED])
 
 
 def _start(since: str | None) -> float:
@@ -327,7 +342,10 @@ def _print_rows(rows: Sequence[Row], texts: dict[Entry, str]) -> None:
         change = row[0]
         head = f"{_when(change)}  {change.what:9}  "
         if len(row) > 1:
-            out(f"{dim(head)}{'':8}  {dim(padded(_who(change), who))}  {_many(row)}")
+            titles = filter(None, (_title(each, texts) for each in row[:_TITLED]))
+            words = ": ".join(filter(None, (_many(row), " · ".join(titles))))
+            words = one_line(words, max(width() - len(head) - who - 12, 20))
+            out(f"{dim(head)}{'':8}  {dim(padded(_who(change), who))}  {words}")
             continue
         entry = change.after or change.before
         memory = _memory(texts.get(entry) if entry else None)
@@ -335,6 +353,12 @@ def _print_rows(rows: Sequence[Row], texts: dict[Entry, str]) -> None:
         words = f"{memory.agent}: {memory.content}" if memory else change.name
         words = one_line(words, max(width() - len(head) - len(identity) - who - 4, 20))
         out(f"{dim(head)}{bold(identity)}  {dim(padded(_who(change), who))}  {words}")
+
+
+def _title(change: Change, texts: dict[Entry, str]) -> str:
+    entry = change.after or change.before
+    memory = _memory(texts.get(entry) if entry else None)
+    return title(memory.content) if memory else ""
 
 
 def _many(row: Row) -> str:

@@ -13,6 +13,7 @@ from subprocess import PIPE
 from click.exceptions import Exit
 
 from aiaml_server import programs
+from aiaml_server.settings import PAGER
 from aiaml_server.terminal import is_seen, shown_by
 
 PAGED = ("list", "show", "search", "topics", "stats", "log", "history")
@@ -58,4 +59,4 @@ def _pager() -> list[str]:
     return [found, *words[1:]] if found else []
 
 
-_NAMES = ("AIAML_PAGER", "PAGER")
+_NAMES = (PAGER.name, "PAGER")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from aiaml_server import toolsets
-from aiaml_server.settings import VARIABLES
+from aiaml_server.settings import PAGER, VARIABLES
 
 from .context import PREFIX, Context
 from .finding import Finding
@@ -34,5 +34,10 @@ def settings(context: Context) -> Iterator[Finding]:
 def _known() -> list[str]:
     """Return every variable that this program or one of its toolsets reads."""
     doors = [toolsets.door(name) for name in toolsets.NAMES]
-    found = [*VARIABLES, toolsets.VARIABLE, *(each for door in doors for each in door.variables)]
+    found = [
+        *VARIABLES,
+        toolsets.VARIABLE,
+        PAGER,
+        *(each for door in doors for each in door.variables),
+    ]
     return list(dict.fromkeys(each.name for each in found))

@@ -1,6 +1,6 @@
 """A memory as people see it: whatever it holds is shown, and nothing of it is obeyed.
 
-__init__    its fields, on a line each; its title
+__init__    its fields, on a line each; its lines and its title without markup
 commonmark  markdown parsed so that nothing is hidden, and checked for it
 html        markdown as safe HTML
 terminal    markdown as lines of text
@@ -9,6 +9,7 @@ terminal    markdown as lines of text
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 
 from aiaml_server.invisible import marked, marked_line
@@ -30,16 +31,25 @@ def visible(memory: Memory) -> Memory:
 
 _TITLED = 4096  # characters in which a title is looked for
 _BEFORE = re.compile(r"(?:(?:[-*+>|]|#{1,6}|\[[ xX]\]|[0-9]{1,9}[.)])(?:[ \t]+|$))+")
+_BETWEEN = re.compile(r"[ \t]*(?:[-*_=|:+][ \t]*){3,}|[ \t]*(?:```|~~~).*")  # rules, fences
 _LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^()\n]*\)")
 _EMPHASIS = re.compile(r"\*{1,3}(?=\S)|(?<=\S)\*{1,3}|__|~~|`")
+_CELLS = re.compile(r" ?\| ?")  # blanks are single there
 _WORD = re.compile(r"\w")
+
+
+def read_aloud(markdown: str) -> Iterator[str]:
+    """Yield the lines that say something, without their markup."""
+    for line in markdown.splitlines():
+        if not _BETWEEN.fullmatch(line):
+            words = line.strip()
+            lead = _BEFORE.match(words)
+            plain = _EMPHASIS.sub("", _LINK.sub(r"\1", words[lead.end() :] if lead else words))
+            if said := _CELLS.sub(" · ", " ".join(plain.split())).strip(" ·#"):
+                yield said
 
 
 def title(content: str) -> str:
     """Return what a text is called by: its first heading or line with a word, without markup."""
-    for line in content[:_TITLED].splitlines():
-        text = _BEFORE.sub("", line.strip(), count=1) if _BEFORE.match(line.strip()) else line
-        text = _EMPHASIS.sub("", _LINK.sub(r"\1", text)).strip(" \t#|")
-        if _WORD.search(text) and not line.lstrip().startswith(("```", "~~~")):
-            return text.replace(" | ", " · ")
-    return content[:_TITLED].strip()
+    beginning = content[:_TITLED]
+    return next(filter(_WORD.search, read_aloud(beginning)), beginning.strip())

@@ -23,6 +23,7 @@ Wanted = Callable[[str], bool]
 """Whether a file of this name in `files/` is asked for."""
 
 _AT_ONCE = 64  # commits that are compared in one call, at first
+_TOGETHER_SECONDS = 2
 _LATELY = 2000  # commits that the Tab key looks at
 _FIELDS = "%H%x00%P%x00%ct%x00%an%x00%s"
 _LATEST_TIME = 253_370_764_800  # the year 9999, after which no calendar of Python's has a name
@@ -107,6 +108,27 @@ class History:
         while start < len(commits):
             yield from self._changes(commits[start : start + size])
             start, size = start + size, size * 4
+
+    def rows(
+        self, since: float = 0.0, *, many: int, together: bool = True
+    ) -> Iterator[list[Change]]:
+        """Yield what is told as one, newest first.
+
+        That is one change, all those of a commit that has more than `many`, or what was forgotten
+        or brought back `together`, which has a commit each.
+        """
+        row: list[Change] = []
+        for changes in self.latest(since):
+            changes = sorted(changes, key=lambda each: each.name, reverse=True)  # noqa: PLW2901
+            for each in [changes] if len(changes) > many else [[change] for change in changes]:
+                if together and row and len(each) == 1 and _together(row[-1], each[0]):
+                    row += each
+                    continue
+                if row:
+                    yield row
+                row = each
+        if row:
+            yield row
 
     def of(self, wanted: Wanted) -> list[Change]:
         """Return all that happened to the files asked for, newest first."""
@@ -237,6 +259,15 @@ class History:
             if len(own := parents.get(after, ())) > 1 and own[0] == before:
                 found[after] = False
         return found
+
+
+def _together(one: Change, other: Change) -> bool:
+    """Whether a person did both at once: forgot them, or brought them back."""
+    times = (one.commit.time, other.commit.time)
+    if one.what not in ("Forgotten", "Restored") or one.what != other.what or None in times:
+        return False
+    near = abs((times[0] or 0) - (times[1] or 0)) <= _TOGETHER_SECONDS
+    return near and (one.commit.author, one.arrived) == (other.commit.author, other.arrived)
 
 
 def _log_of(directory: Path, name: str) -> list[str]:

@@ -70,7 +70,7 @@ class Past:
             AiamlError: git is missing, or cannot read its repository.
         """
         known = self._history()
-        rows = list(islice(_rows(known), _LATELY))
+        rows = list(islice(known.rows(many=_MANY), _LATELY))
         told = self._told(known, [changes[0] for changes in rows])
         return [
             {**each, "text": None, "memories": len(changes)}
@@ -98,11 +98,6 @@ class Past:
                 "title": title(memory.content) if memory else each.name,
                 "text": text if memory else None,
             }
-
-
-def _rows(known: History) -> Iterator[list[Change]]:
-    for changes in known.latest():
-        yield from [changes] if len(changes) > _MANY else [[each] for each in changes]
 
 
 def _fields(change: Change) -> dict[str, Any]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Sequence
 from typing import Any
 
+from aiaml_server import rendering
 from aiaml_server.memory import Memory, parse
 from aiaml_server.moments import present
 from aiaml_server.rendering.html import safe_html
@@ -14,12 +14,6 @@ from aiaml_server.rendering.html import safe_html
 TITLE = 120  # characters
 EXCERPT = 240  # characters
 _LOOKED_AT = 4 * EXCERPT  # characters of the markdown; what is marked up has more than it shows
-_RULE = re.compile(r"[ \t]*(?:[-*_=|:+][ \t]*){3,}|[ \t]*(?:```|~~~).*")
-_LEAD = re.compile(
-    r"(?:[ \t]{0,8}(?:>|#{1,6}(?=[ \t])|[-*+](?=[ \t])|\d{1,9}[.)](?=[ \t])))+[ \t]*"
-)
-_MARKS = re.compile(r"\*\*|__|`+|~~")
-_CELLS = re.compile(r" ?\| ?")  # blanks are single there
 
 
 def head(name: str, memory: Memory) -> dict[str, Any]:
@@ -61,9 +55,8 @@ def version_of(text: str) -> str:
 
 
 def title(content: str) -> str:
-    """Return the first line that says something, without its markup."""
-    lines = _lines(content[:_LOOKED_AT])
-    return _cut(next(iter(lines), ""), TITLE)
+    """Return what a list calls a memory."""
+    return _cut(rendering.title(content), TITLE)
 
 
 def excerpt(content: str, keywords: Sequence[str]) -> str:
@@ -72,20 +65,10 @@ def excerpt(content: str, keywords: Sequence[str]) -> str:
     places = (place for each in keywords if (place := lower.find(each)) >= 0)
     first = min(places, default=0)
     start = first - EXCERPT // 4 if first > EXCERPT // 2 else 0
-    words = " · ".join(_lines(content[start : start + _LOOKED_AT]))
+    words = " · ".join(rendering.read_aloud(content[start : start + _LOOKED_AT]))
     if not start:
         words = words.removeprefix(title(content)).removeprefix(" · ")
     return f"{'…' * bool(start)}{_cut(words, EXCERPT)}"
-
-
-def _lines(markdown: str) -> list[str]:
-    """Return the lines that say something, as they are read aloud."""
-    found = []
-    for line in markdown.splitlines():
-        if not _RULE.fullmatch(line):
-            plain = _MARKS.sub("", line[lead.end() :] if (lead := _LEAD.match(line)) else line)
-            found.append(_CELLS.sub(" · ", " ".join(plain.split())).strip(" ·"))
-    return list(filter(None, found))
 
 
 def _cut(words: str, most: int) -> str:
