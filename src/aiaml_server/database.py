@@ -459,33 +459,51 @@ class Database(SharedFile):
         """
         self.unindexed()  # is as it was recorded, and so may be recorded again with what is added
         first = self._last_id() + 1
-        batch, new = Batch(), first % SEGMENT == 0
         total, labelled = 0, {}
+        files: list[tuple[object, ...]] = []
+        rows: list[tuple[object, ...]] = []
+        texts: list[tuple[int, Fields]] = []
         for number, entry in enumerate(entries, first):
             self.beat()
-            if len(batch.totals) > tuning.STEP_TERMS:
-                self.postings.add(first // SEGMENT, batch, new=new)
-                batch, new = Batch(), False
             facts = _facts(entry)
             sums = _file_sums(number, entry, facts)
-            row = (number, _packed(entry.name), *entry.stamp, *facts, *sums)
-            self.sql.execute(_ADD_FILE, row)
+            files.append((number, _packed(entry.name), *entry.stamp, *facts, *sums))
             if isinstance(entry.found, Memory):
                 searched = fields(entry.found)
                 labelled[number] = Label.of(entry.found, facts[2])
-                texts = [text for _, text in searched]
-                its_sum = _text_sum(number, *texts)
+                its_sum = _text_sum(number, *[text for _, text in searched])
                 total += its_sum
-                self.sql.execute(_ADD_TEXT, (number, *texts, its_sum))
-                if few or not batch.add(number % SEGMENT, searched):
-                    size = sum(map(len, texts)) if few else None
-                    self.sql.execute("INSERT INTO unindexed VALUES (?, ?)", (number, size))
-        self.postings.add(first // SEGMENT, batch, new=new)
+                rows.append((number, *[text for _, text in searched], its_sum))
+                texts.append((number, searched))
+        self.sql.executemany(_ADD_FILE, files)
+        self.sql.executemany(_ADD_TEXT, rows)
+        unindexed = (
+            [(number, sum([len(text) for _, text in searched])) for number, searched in texts]
+            if few
+            else [(number, None) for number in self._index(first, texts)]
+        )
+        self.sql.executemany("INSERT INTO unindexed VALUES (?, ?)", unindexed)
         self._change_texts_sum(total)
         self.labels.add(labelled)
         if few:
             self._index_recent()
         self._sum_unindexed()
+
+    def _index(self, first: int, texts: Iterable[tuple[int, Fields]]) -> Iterator[int]:
+        """Tokenize texts of new files, from the first number on; return those left unindexed.
+
+        All texts at once, since what this looks up stays in the processor's cache as long as
+        nothing else is done.
+        """
+        batch, new = Batch(), first % SEGMENT == 0
+        for number, searched in texts:
+            self.beat()
+            if len(batch.totals) > tuning.STEP_TERMS:
+                self.postings.add(first // SEGMENT, batch, new=new)
+                batch, new = Batch(), False
+            if not batch.add(number % SEGMENT, searched):
+                yield number
+        self.postings.add(first // SEGMENT, batch, new=new)
 
     def _sum_unindexed(self) -> None:
         self._read_at = -1

@@ -176,6 +176,8 @@ def read_beginning(path: str, most: int) -> bytes:
 
 def _whole(descriptor: int, size: int, most: int) -> bytes:
     parts = [os.read(descriptor, size + 1)]
+    if len(parts[0]) == size:  # as many as there are, and no more at this moment
+        return parts[0]
     while parts[-1] and sum(map(len, parts)) <= most:
         parts.append(os.read(descriptor, most))
     return b"".join(parts)

@@ -102,6 +102,15 @@ def _no_ids() -> LocalIds:
     return array("H")
 
 
+def _has_long_word(text: str) -> bool:
+    """Say whether a text may have a term that is too long; only one without spaces has.
+
+    A character has at most four bytes, so such a term has whole pieces of the text, end to end.
+    """
+    size = tuning.MAX_TERM // 8
+    return any(" " not in text[at : at + size] for at in range(0, len(text) - size + 1, size))
+
+
 class Batch:
     """The postings of some documents of one segment, before they are recorded.
 
@@ -123,7 +132,7 @@ class Batch:
         """
         text = "\n".join([text for _, text in searched])
         terms = tokenize(text)
-        if max(map(len, terms), default=0) > tuning.MAX_TERM:
+        if _has_long_word(text) and max(map(len, terms), default=0) > tuning.MAX_TERM:
             return False
         if len(text) > tuning.LARGE:  # one that has less has fewer than `DIFFERENT` as well
             different = set(terms)
