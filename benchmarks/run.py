@@ -77,8 +77,9 @@ ROWS = {  # key: what it is, its limit
     **{kind: (f"`think`, {kind}", "") for kind in KINDS},
     "mix": ("`think`, median of all but the letter", "10,000: 5 no-ops + 5 ms; 100,000: 40 ms"),
     "worst": ("`think`, the slowest kind but the letter", "10,000: 40 ms; 100,000: 250 ms"),
-    "paused": ("`think`, eight words, p95 : median, 0.5 s between two", "2.5 x"),
-    "long paused": ("the same, 4.5 s between two", "2.5 x"),
+    "paused": ("`think`, eight words, 0.5 s before each, p95 : median", "2.5 x"),
+    "long paused": ("the same, 4.5 s before each", "2.5 x"),
+    "pauses": ("median after 4.5 s : after 0.5 s", "1.5 x"),
     "bytes": ("text of one answer of `think`, median of the same : with blanks", ""),
     "after": ("`think`, rare word, right after `remember`", ""),
     "literal": (
@@ -239,6 +240,12 @@ def judged(text: str, lower: float | None, higher: float | None) -> str:
     return f"**{text}**" if beyond else text
 
 
+def spread(samples: list[float]) -> tuple[float, float]:
+    """Return the median, and how many times as much the 95th percentile is."""
+    middle = median(samples)
+    return middle, sorted(samples)[len(samples) * 19 // 20] / middle if middle else 1.0
+
+
 def limit(size: int, small: float, large: float) -> float | None:
     """Return the limit that is given for `size`, if any."""
     return {SMALL: small, LARGE: large}.get(size)
@@ -309,18 +316,32 @@ class Bench:
         return self.think_cells(times, median(noops), *scanning) | cells
 
     def pausing(self) -> Cells:
-        """Ask as agents do, with pauses, in which a server may do what it has put off."""
-        cells = {}
-        for key, pause in PAUSES.items():
-            with Server(OURS, self.base) as server:
-                for question in AGENTS:
-                    server.think(question)
-                times = []
-                for number in range(max(1, min(self.effort.calls, 60) // 2)):
+        """Ask as agents do, with pauses, in which a server may do what it has put off.
+
+        The bare server is asked right beside: its spread is the machine's.
+        """
+        times: dict[tuple[str, str], list[float]] = {}
+        spent: dict[str, list[float]] = {}
+        with Server(OURS, self.base) as ours, Server(BARE, self.base) as bare:
+            for question in AGENTS:
+                ours.think(question)
+                bare.think(question)
+            for number in range(max(1, min(self.effort.calls, 60) // 2)):
+                question = AGENTS[number % len(AGENTS)]
+                for key, pause in PAUSES.items():
                     sleep(pause)
-                    times.append(server.think(AGENTS[number % len(AGENTS)])[0])
-            high, middle = sorted(times)[len(times) * 19 // 20], median(times)
-            cells[key] = judged(beside(high, middle), high / middle, 2.5)
+                    before = ours.processor_seconds()
+                    times.setdefault((key, "ours"), []).append(ours.think(question)[0])
+                    spent.setdefault(key, []).append(ours.processor_seconds() - before)
+                    times.setdefault((key, "bare"), []).append(bare.think(question)[0])
+        cells = {}
+        for key in PAUSES:
+            (middle, high), (_, machine) = (spread(times[key, each]) for each in ("ours", "bare"))
+            _, cpu = spread(spent[key])
+            figures = f"{high:.2f} x {ms(middle)} (processor {cpu:.2f} x, bare {machine:.1f} x)"
+            cells[key] = judged(figures, high, 2.5)
+        one, other = (median(times[key, "ours"]) for key in PAUSES)
+        cells["pauses"] = judged(beside(other, one), max(one, other), 1.5 * min(one, other))
         return cells
 
     def scan(self, question: list[str], answer: Answer) -> float:
