@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from aiaml_server.cli import app
 from aiaml_server.errors import NotOurs
 from aiaml_server.inbox import Inbox
 from aiaml_server.memory import Memory
@@ -42,3 +46,48 @@ def test_a_link_under_its_name_is_not_followed(tmp_path: Path) -> None:
     with pytest.raises(NotOurs):
         Inbox(tmp_path).see([MEMORY])
     assert target.read_text(encoding="utf-8") == ""
+
+
+def pipe(path: Path) -> None:
+    """Make a pipe that nobody writes to."""
+    if sys.platform == "win32":
+        pytest.skip("a directory has no pipes here")
+    os.mkfifo(path)
+
+
+def large(path: Path) -> None:
+    """Make a file that is larger than what is read."""
+    with path.open("wb") as file:
+        file.truncate(65 * 1024 * 1024)
+
+
+PLANTED: dict[str, Callable[[Path], object]] = {
+    "directory": Path.mkdir,
+    "pipe": pipe,
+    "large": large,
+}
+
+
+@pytest.mark.parametrize("kind", PLANTED)
+def test_what_is_planted_among_the_notes_ends_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    """Memories are listed, stored once and tidied; what cannot be told is said, and by doctor."""
+    for name, value in (("MEMORY_DIR", str(tmp_path)), ("ENABLE_SYNC", "false"), ("INBOX", "true")):
+        monkeypatch.setenv(f"AIAML_{name}", value)
+    (tmp_path / ".index").mkdir(mode=0o700)
+    for name in ("inbox", "uses.jsonl"):
+        PLANTED[kind](tmp_path / ".index" / name)
+    assert app.run(["remember", "Max eats no chicken", "-t", "dog", "-u", "marco"]) == 0
+    assert "Not noted as seen by you" in capsys.readouterr().err
+    assert app.run(["list"]) == 0
+    listed = capsys.readouterr()
+    assert listed.out.count("Max eats no chicken") == 1
+    assert "cannot be told" in listed.err
+    assert app.run(["tidy"]) == 0
+    assert "There is nothing to tidy." in capsys.readouterr().out
+    assert app.run(["list", "--new"]) == 3
+    if kind != "large":
+        assert app.run(["doctor", "files"]) == 3
+        named = capsys.readouterr().out
+        assert all(f"{name} is a {kind}" in named for name in ("inbox", "uses.jsonl"))

@@ -142,3 +142,18 @@ def test_a_use_is_read_as_it_was_written() -> None:
     """Also one with what JSON escapes."""
     use = Use("2026-01-01T00:00:00+00:00", 'a"b', "think", ("ü", "\n"), ("aaaaaaaa",))
     assert Use.parsed(use.line()) == use
+
+
+def test_a_foreign_line_forges_none_of_ours(tmp_path: Path) -> None:
+    """A cloned base brings its own; whatever a line says, it is one, and it is told as it is."""
+    (tmp_path / ".index").mkdir()
+    said = {"at": "2026-01-01T00:00:00+00:00", "client": "x\nforged", "tool": "think"}
+    good = {**said, "keywords": ["a\nforged"], "ids": ["\nforged"]}
+    lines = [good, {**good, "at": "now\nforged"}, {**good, "tool": "other\nforged"}]
+    text = "".join(f"{json.dumps(each)}\n" for each in lines)
+    (tmp_path / ".index" / "uses.jsonl").write_text(text, encoding="utf-8")
+    for words in ([], ["--log"]):
+        shown = aiaml(tmp_path, "uses", *words).stdout
+        assert shown.count("forged") > 0
+        assert not [line for line in shown.splitlines() if line.startswith("forged")]
+    assert told(tmp_path)["asked"] == {"think": 1}

@@ -248,6 +248,21 @@ def test_the_page_tells_what_has_expired_and_keeps_the_line(base: Path) -> None:
         assert "\nuntil: 2020-01-31\n" in web.get(one(PYTHON))["text"]
 
 
+def test_what_is_planted_among_the_notes_hides_no_memory(base: Path) -> None:
+    """What was stored is not called refused, and what is new is not told, with the reason."""
+    (base / ".index").mkdir(exist_ok=True)
+    (base / ".index" / "inbox").mkdir()
+    with Web(base, AIAML_INBOX="true") as web:
+        before = web.get("/api/memories")["total"]
+        assert post(web, "/api/memories", {**NOTE, "content": "of my own"}).status == 201
+        assert web.get("/api/memories?q=own")["memories"][0]["new"] is False
+        assert web.get("/api/memories")["total"] == before + 1
+        refused = web.ask("/api/memories?new")
+        assert refused.status == 503
+        assert "inbox is a directory" in refused.json()["error"]
+    assert "Not noted as seen by you" in web.said
+
+
 def test_what_is_new_is_marked_until_it_was_seen(base: Path) -> None:
     """With the setting alone; by agents, not by the page; and in the version that was looked at."""
     seen_in(base)

@@ -98,6 +98,15 @@ class MemoryBank:
                 self._changed.clear()  # whoever sets it now wakes nobody
                 self._ended.wait(quiet)
 
+    def own(self, memory: Memory) -> None:
+        """Take what the person wrote for seen; it is stored by now, so a failure is only told."""
+        if not self.inbox.kept:
+            return
+        try:
+            self.inbox.see([memory])
+        except OSError as error:
+            self._told(f"Not noted as seen by you: {error}")
+
     def remember(self, agent: str, user: str, topics: Sequence[str], content: str) -> Memory:
         """Store a memory; on return it is whole and durable on disk.
 

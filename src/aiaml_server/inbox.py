@@ -40,6 +40,15 @@ class Inbox:
                 return self._known[1]
         return set()
 
+    @property
+    def problem(self) -> str:
+        """Why it cannot be told what is new; empty where it can."""
+        try:
+            self.has(b"")
+        except OSError as error:
+            return str(error)
+        return ""
+
     def is_new(self, memory: Memory) -> bool:
         """Say whether the person has not seen this memory as it is now.
 

@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 
 MOST = 4 * 1024 * 1024  # bytes of one of the two files: some 10,000 questions
 BEHIND_SECONDS = 0.3  # between an answer and its line, for others to join it
+TOOLS = ("think", "recall")
 _PATIENCE = 1.0  # seconds for another process that shortens the log
 _KEYWORDS, _LETTERS, _IDS = 32, 80, 100  # of each use that are noted
 
@@ -63,7 +64,9 @@ class Use:
         except (ValueError, TypeError, KeyError, RecursionError):
             return None
         texts = (found.at, found.client, found.tool, *found.keywords, *found.ids)
-        return found if all(isinstance(each, str) for each in texts) else None
+        if not all(isinstance(each, str) for each in texts):
+            return None
+        return found if found.tool in TOOLS and instant(found.at) is not None else None
 
 
 class Uses:

@@ -110,8 +110,7 @@ def remember(
         else:
             said = Memory.new(agent, user, topics, content)
             memory = bank.add(parse(with_until(format(said), until)))
-        if bank.inbox.kept:
-            bank.inbox.see([memory])
+        bank.own(memory)
     if json:
         out_json({"memory_id": memory.id, "file": memory.file_name})
     else:
@@ -212,8 +211,7 @@ def edit(memory_id: str, until: str | None, json: bool) -> None:
         else:
             after = with_until(before, "" if until == "forever" else until)
             changed = bank.edit(name, before, _changed(before, after))
-        if bank.inbox.kept:
-            bank.inbox.see([changed])
+        bank.own(changed)
     if json:
         out_json(fields(changed, name))
     else:

@@ -87,10 +87,10 @@ def list_(
                 raise Ended("none of these is new to you")
         total = sum(map(len, names))
         shown = _merged(places, names, part)
-        if places[0].bank.inbox.kept:
+        if telling := _tells_new(places):
             shown = _noting_new(shown, unseen)
         if json:
-            found = [_listed(place, name, memory, unseen) for place, name, memory in shown]
+            found = [_listed(*each, unseen if telling else None) for each in shown]
             out_json(found)
             count = len(found)
         else:
@@ -129,6 +129,15 @@ def _newness(found: Found) -> tuple[float, str]:
     return -newest_first(found[2].timestamp), found[1]
 
 
+def _tells_new(places: Sequence[Place]) -> bool:
+    """Say whether the person is to be told what is new; why they cannot be, is told."""
+    if not places[0].bank.inbox.kept:
+        return False
+    if problem := next(filter(None, (each.bank.inbox.problem for each in places)), ""):
+        note(f"What is new to you cannot be told: {problem}")
+    return not problem
+
+
 def _noting_new(shown: Iterable[Found], unseen: list[str]) -> Iterator[Found]:
     """Pass memories through, and note the files of those that the person has not seen."""
     for place, name, memory in shown:
@@ -141,9 +150,11 @@ def _path(place: Place, name: str) -> str:
     return str(place.bank.store.directory / name)
 
 
-def _listed(place: Place, name: str, memory: Memory, unseen: Sequence[str]) -> dict[str, Any]:
+def _listed(
+    place: Place, name: str, memory: Memory, unseen: Sequence[str] | None
+) -> dict[str, Any]:
     said = {**fields(memory, name), **directory_of(place)}
-    return {**said, "new": _path(place, name) in unseen} if place.bank.inbox.kept else said
+    return said if unseen is None else {**said, "new": _path(place, name) in unseen}
 
 
 def directory_of(place: Place) -> dict[str, str]:

@@ -79,7 +79,11 @@ def tidy(kinds: Sequence[str], json: bool) -> None:
 def _all(bank: MemoryBank, memories: Mapping[str, Memory]) -> Iterator[Proposal]:
     yield from expired(memories.values(), present())
     yield from proposals(memories.values(), progress)
-    uses = Summary.of(bank.uses.read())
+    try:
+        uses = Summary.of(bank.uses.read())
+    except OSError as error:
+        note(f"What agents never asked for cannot be told: {error}")
+        return
     begun = instant(uses.since)
     if begun is not None and present() - begun > _UNUSED_DAYS * 86400_000_000:
         yield from unused(memories.values(), uses.last, uses.since)

@@ -98,7 +98,10 @@ def _tell(total: Summary, bank: MemoryBank, *, json: bool) -> None:
         return
     tools = joined([f"{count:,} {tool}" for tool, count in sorted(total.tools.items())])
     clients = joined(
-        [f"{name or 'unknown'} ({count:,})" for name, count in total.clients.most_common()]
+        [
+            f"{one_line(name, 40) or 'unknown'} ({count:,})"
+            for name, count in total.clients.most_common(_MOST)
+        ]
     )
     out(f"{bold(tools)} since {minute(total.since)}, by {clients}")
     words = {each.id: title(visible(each).content) for each in memories}

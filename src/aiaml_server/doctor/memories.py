@@ -25,7 +25,10 @@ _CONFLICT = re.compile(
     r"conflicted copy|case conflict|\.sync-conflict-|sfconflict|\[conflicted\]| \(\d+\)\.",
     re.IGNORECASE,
 )
-_OWN = (".lock", ".sync.lock", ".sync-status.json", ".index")
+_OWN = (
+    ".lock", ".sync.lock", ".sync-status.json", ".index", ".index/inbox", ".index/uses.jsonl",
+    ".index/uses-older.jsonl", ".index/uses.lock",
+)  # fmt: skip
 _SYSTEM = ("desktop.ini", "thumbs.db")
 
 

@@ -99,7 +99,9 @@ class Api:
 
     def _known(self, name: str, memory: Memory) -> dict[str, Any]:
         """Return what is noted of a memory beside it: its uses, and whether the person saw it."""
-        new = self._bank.inbox.kept and self._choice.is_new(name)
+        new = False
+        with suppress(OSError):  # then none is marked; who asks for the new ones is told why
+            new = self._bank.inbox.kept and self._choice.is_new(name)
         return {"uses": self._uses_of(memory), "new": new}
 
     def _uses_of(self, memory: Memory) -> dict[str, Any] | None:

@@ -16,7 +16,7 @@ from starlette.routing import Route
 from aiaml_server.bank import MemoryBank
 from aiaml_server.errors import ChangedMeanwhile, InvalidInput, MalformedFile, StoreError
 from aiaml_server.exchange.jsonl import line_of
-from aiaml_server.memory import Memory, must_be, parse
+from aiaml_server.memory import must_be, parse
 from aiaml_server.rendering.html import safe_html
 from aiaml_server.store import MAX_FILE
 
@@ -58,14 +58,9 @@ class Edits:
 
     def _store(self, _: Request, text: str) -> Response:
         memory = self._bank.remember(**_words(json_in(text, dict))._asdict())
-        self._own(memory)
+        self._bank.own(memory)
         secret = self._bank.secret_in(memory)
         return Json({**whole(*self._stored(memory.id)), "secret": secret}, 201)
-
-    def _own(self, memory: Memory) -> None:
-        """Take what the person wrote for seen."""
-        if self._bank.inbox.kept:
-            self._bank.inbox.see([memory])
 
     def _stored(self, memory_id: str) -> tuple[str, str]:
         ((name, _), *_) = self._bank.find(memory_id)
@@ -80,7 +75,7 @@ class Edits:
         else:
             after = with_line_ends(before, text)
         if after != before:
-            self._own(self._bank.edit(name, before, after))
+            self._bank.own(self._bank.edit(name, before, after))
         return Json(whole(name, after))
 
     def _forget(self, request: Request) -> Response:
@@ -170,7 +165,7 @@ class Edits:
 
     def _export(self, request: Request, text: str) -> Response:
         """Return memories as lines of JSON, as `aiaml export` writes them."""
-        names = self._choice.said(request, text)
+        names = dict.fromkeys(self._choice.said(request, text))
         return Json({"lines": "".join(line_of(each) for _, each in self._bank.read(names))})
 
     def _preview(self, _: Request, text: str) -> Response:
