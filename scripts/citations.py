@@ -18,6 +18,10 @@ PARTS = ("__init__.py", "errors.py", "files.py", "invisible.py", "programs.py", 
 MAIN = """\
 import sys
 
+if sys.version_info < (3, 10):
+    sys.stderr.write("this needs Python 3.10 or later\\n")
+    sys.exit(2)
+
 from aiaml_server.toolsets.citations.bare import main
 
 sys.exit(main(prog="citations"))
@@ -38,6 +42,9 @@ def make_zip(target: Path) -> None:
 
 
 if __name__ == "__main__":
+    if sys.version_info < (3, 10):  # noqa: UP036 (who runs it may have an older one)
+        sys.stderr.write("this needs Python 3.10 or later\n")
+        sys.exit(2)  # 1 would mean stale
     if sys.argv[1:2] == ["--zip"] and len(sys.argv) == 3:
         make_zip(Path(sys.argv[2]))
         sys.exit()

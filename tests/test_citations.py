@@ -363,6 +363,17 @@ def test_what_only_pyyaml_knows_is_read_and_changed(repo: Path) -> None:
     assert memories.get("mem-a").verified > "2026"
 
 
+def test_a_tag_that_nobody_knows_is_refused(repo: Path) -> None:
+    """Rather than taken for a list or a text; with PyYAML as without."""
+    (repo / "memories").mkdir()
+    for number, tags in enumerate(("!!python/object/apply:os.system [x]", "!mine [a]", "!!str a")):
+        text = f"---\nid: mem-{number}\nsubject: s\nmine: {tags}\n---\n"
+        (repo / "memories" / f"mem-{number}.md").write_text(text, "utf-8")
+    scan = Memories(repo).list()
+    assert [*scan.memories] == ["mem-2"]
+    assert all("line 4" in each for each in scan.broken.values())
+
+
 @pytest.mark.parametrize("head", ["a: &a [*a]", "a: {1: 2}", "? [a]\n: b"])
 def test_hostile_yaml_is_refused_quickly(head: str, repo: Path) -> None:
     """Circles, repetition, keys that are no text."""

@@ -91,6 +91,24 @@ def test_what_is_in_the_one_file_is_all_that_it_needs(tmp_path: Path, repo: Path
         assert done.returncode == 0, done.stderr
 
 
+def test_what_could_not_be_run_is_no_verdict(tmp_path: Path, repo: Path) -> None:
+    """An old Python, and a fault of the program: not the exit code of what is stale."""
+    file = tmp_path / "citations.pyz"
+    run([sys.executable, str(SCRIPT), "--zip", str(file)], tmp_path)
+    old = "import sys, runpy; sys.version_info = (3, 9); sys.argv = sys.argv[1:]; "
+    for each in (file, SCRIPT):
+        code = f"{old}runpy.run_path(sys.argv[0], run_name='__main__')"
+        done = run([sys.executable, "-c", code, str(each), "verify"], repo)
+        assert (done.returncode, done.stderr) == (2, "this needs Python 3.10 or later\n")
+    fault = (
+        f"import sys; sys.path.insert(0, {str(file)!r}); "
+        "from aiaml_server.toolsets.citations import bare, memories; "
+        "memories.Memories.verify_all = None; sys.exit(bare.main(['verify']))"
+    )
+    done = run([sys.executable, "-I", "-c", fault], repo)
+    assert done.returncode == 2 and "TypeError" in done.stderr
+
+
 def test_the_hook_of_pre_commit(repo: Path) -> None:
     """Its entry, run as pre-commit runs a script: from the hooks' checkout, in the repository."""
     hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text("utf-8"))

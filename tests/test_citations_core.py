@@ -21,7 +21,8 @@ from functools import partial
 from pathlib import Path
 from unittest import mock
 
-from aiaml_server.toolsets.citations import graph, lock, verify
+from aiaml_server.files import read_regular
+from aiaml_server.toolsets.citations import graph, lock, store, verify
 from aiaml_server.toolsets.citations.config import Config, parse
 from aiaml_server.toolsets.citations.failures import (
     Busy,
@@ -515,6 +516,20 @@ class TestFiles(Repository):
         refused(MalformedMemory, lambda: self.memories.get("mem-binary"))
         assert bad.read_text() == "---\nid: mem-bad\n---\n"
 
+    def test_a_file_that_the_disk_refuses_hides_no_other(self) -> None:
+        """It is named, and the others are verified."""
+        good, bad = self.save("Good"), self.save("Bad")
+
+        def refusing(path: str, most: int) -> bytes:
+            if bad.id in path:
+                raise PermissionError(13, "Permission denied")
+            return read_regular(path, most)
+
+        with mock.patch.object(store, "read_regular", refusing):
+            results, broken = Memories(self.root).verify_all()
+        assert [each.memory.id for each in results] == [good.id]
+        assert broken == {bad.path: f"{bad.path}: permission denied"}
+
     def test_a_change_by_hand_is_seen_at_once(self) -> None:
         """By the same object, in the same instant."""
         saved = self.save()
@@ -648,6 +663,30 @@ class TestCiting(Repository):
         assert warnings == []
         kept, _ = self.cited("shop/prices.py", 4, "price")
         assert kept.snippet == "def price(order):"
+
+    def test_a_part_of_several_lines_is_the_nearest_whole_one(self) -> None:
+        """Which is said; it is not stale from the beginning."""
+        kept, (warning,) = self.cited("shop/prices.py", 7, "order):")
+        assert kept.snippet == "def shown(order):" and "on line 8, not on line 7" in warning
+        kept, (warning,) = self.cited("shop/prices.py", None, "order")
+        assert kept.snippet == "def price(order):" and "on lines 4, 5, 8, 9" in warning
+        for result in self.memories.verify_all()[0]:
+            assert result.valid
+        self.write("min.js", "a=1;" * 2000)
+        refused(InvalidCitation, lambda: self.cited("min.js", 1, "a=1"))
+
+    def test_a_line_is_kept_as_it_is_read(self) -> None:
+        """In files of Windows too; each letter of theirs counts."""
+        for encoding in ("cp1252", "utf-16", "utf-8-sig"):
+            file = self.root / "a.txt"
+            file.write_bytes("Preis… für Bär\r\nTür\r\n".encode(encoding))
+            kept, _ = self.cited("a.txt", 1)
+            assert kept.snippet == "Preis… für Bär", encoding
+            (checked,) = verify.check_all([kept], Sources(self.root))
+            assert checked.verdict == "ok"
+            file.write_bytes("Preis… für Bür\r\nTür\r\n".encode(encoding))
+            (checked,) = verify.check_all([kept], Sources(self.root))
+            assert checked.verdict == "changed", encoding
 
     def test_a_line_that_is_there_twice_keeps_its_neighbours(self) -> None:
         """So that it can be told from the other."""

@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import Any
 
@@ -121,5 +122,8 @@ def main(words: Sequence[str] | None = None, prog: str | None = None) -> int:
         return PIPE_CLOSED
     except OSError as error:
         screen.note(str(error))
+        return COULD_NOT
+    except Exception:  # noqa: BLE001 (a fault of this program is no verdict: 1 would mean stale)
+        traceback.print_exc()
         return COULD_NOT
     return code

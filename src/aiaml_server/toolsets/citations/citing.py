@@ -55,14 +55,16 @@ def _with_snippet(cited: Citation, source: Source) -> tuple[Citation, list[str]]
         raise InvalidCitation(
             f"citations: {cited.path} has {len(source.lines)} lines, no {cited.line}"
         )
-    text = source.lines[cited.line - 1].strip()
+    return _with_neighbours(_with_whole_line(cited, cited.line, source), source), []
+
+
+def _with_whole_line(cited: Citation, line: int, source: Source) -> Citation:
+    text = source.lines[line - 1].strip()
     if not text:
-        raise InvalidCitation(f"citations: line {cited.line} of {cited.path} is empty")
+        raise InvalidCitation(f"citations: line {line} of {cited.path} is empty")
     if len(text) > LONGEST_SNIPPET:
-        raise InvalidCitation(
-            f"citations: line {cited.line} of {cited.path} is too long to be cited"
-        )
-    return _with_neighbours(replace(cited, snippet=text), source), []
+        raise InvalidCitation(f"citations: line {line} of {cited.path} is too long to be cited")
+    return replace(cited, snippet=text)
 
 
 def _with_line(cited: Citation, source: Source) -> tuple[Citation, list[str]]:
@@ -72,17 +74,16 @@ def _with_line(cited: Citation, source: Source) -> tuple[Citation, list[str]]:
     if line and source.is_at(wanted, line):
         return cited, []
     found = source.find(wanted)
-    if not found and len(wanted) == 1:  # a part of a line
+    is_part = not found and len(wanted) == 1
+    if is_part:
         found = [at for at, each in enumerate(source.plain, 1) if wanted[0] in each]
-        if line in found or len(found) == 1:
-            at = line if line in found else found[0]
-            cited = replace(cited, snippet=source.lines[at - 1].strip())
-            found = [at]
     if not found:
         near = likest(source, wanted[0], line)
         hint = f"; the likest line is {near}: {source.plain[near - 1]}" if near else ""
         return cited, [f"{cited.path}: the snippet is not in it{hint}"]
     at = min(found, key=lambda each: abs(each - line))
+    if is_part:
+        cited = _with_whole_line(cited, at, source)
     warnings = []
     if line and at != line:
         warnings = [f"{cited.path}: the snippet is on line {at}, not on line {line}; {at} is kept"]

@@ -7,6 +7,7 @@ from typing import Any
 from .failures import MalformedMemory
 from .nodes import Node, Part
 
+_TAGS = {"map", "seq", "str", "null", "bool", "int", "float", "timestamp", "merge", "value"}
 _MOST = 10_000  # values, each counted as often as it is repeated
 
 
@@ -54,6 +55,8 @@ class _Foreign:
         self._left -= 1
         if self._left < 0:
             raise ValueError("aliases repeat more than can be meant")
+        if node.tag.removeprefix("tag:yaml.org,2002:") not in _TAGS:
+            raise ValueError(f"the tag {node.tag} is not known")
         yaml, items = self._yaml, list[Part]()
         entries: dict[str, Part] = {}
         written = ""

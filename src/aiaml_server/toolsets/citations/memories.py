@@ -16,7 +16,7 @@ from aiaml_server.toolset import repair_surrogates
 from . import REPOSITORY, graph
 from .citing import recorded
 from .config import DIRECTORY, NAME, Config, load
-from .failures import InvalidInput, MalformedMemory, NoRepository, NotFound, Unavailable
+from .failures import DiskError, InvalidInput, MalformedMemory, NoRepository, NotFound, Unavailable
 from .graph import Edge, Walk
 from .indexes import MemoryIndex, NullIndex, Synced
 from .model import LINK_TYPES, LONGEST_SUBJECT, Citation, Link, Memory, instant, is_id, new_id, now
@@ -372,8 +372,11 @@ class Memories:
     ) -> tuple[Sequence[Verified], dict[str, str]]:
         """Verify all memories, or some; return the results, and the files that could not be read.
 
+        Those that could not be written are among the latter, with the reason.
+
         Raises:
-            NotFound, Busy, DiskError: see there.
+            NotFound, Busy: see there.
+            DiskError: the directory cannot be read.
         """
         sources = Sources(self.root)
         results = []
@@ -381,7 +384,7 @@ class Memories:
         for memory_id in self.store.ids() if ids is None else dict.fromkeys(ids):
             try:
                 results.append(self._verify(memory_id, sources, update_timestamp, update_lines))
-            except MalformedMemory as error:
+            except (MalformedMemory, DiskError) as error:
                 broken[self.store.path(memory_id)] = str(error)
             except NotFound:
                 if ids is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 from collections.abc import Sequence
@@ -143,7 +144,7 @@ class Sources:
         if _LEADS_OUT.search(within):
             raise Outside(path)
         try:
-            return read_regular(where, MAX_FILE).decode("utf-8-sig", "replace")
+            return _decoded(read_regular(where, MAX_FILE))
         except (FileNotFoundError, NotADirectoryError):
             raise Unreadable("there is no such file") from None
         except MalformedFile as error:
@@ -209,6 +210,21 @@ class Sources:
             if count > _MOST_FILES:
                 break
         return found
+
+
+def _decoded(data: bytes) -> str:
+    """Return a file's text; of bytes that are no UTF-8, each counts as Windows has it."""
+    is_wide = data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    return data.decode("utf-16" if is_wide else "utf-8-sig", _OTHER_BYTES)
+
+
+def _other_bytes(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)  # noqa: S101 (nothing is encoded so)
+    return error.object[error.start : error.end].decode("cp1252", "replace"), error.end
+
+
+_OTHER_BYTES = "aiaml-citations"
+codecs.register_error(_OTHER_BYTES, _other_bytes)
 
 
 def _one_drive(first: str, second: str) -> bool:
