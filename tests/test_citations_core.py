@@ -812,6 +812,20 @@ class TestVerifying(Repository):
         self.write("copy.py", "import gc\n\ngc.freeze()\nserve_until_the_client_goes()\n")
         assert self.verdict(kept).verdict == "ambiguous"
 
+    def test_what_git_ignores_is_no_new_place(self) -> None:
+        """A file that is gone may have left a copy where things are built."""
+        kept, _ = self.cited("shop/prices.py", 9)
+        (self.root / "shop" / "prices.py").unlink()
+        for place in ("build/lib", "made/build"):
+            self.write(f"{place}/prices.py", CODE)
+        for ignored, path in (
+            ("build/\nmade/build", ""), ("/build/\n*.pyc", "made/build/prices.py"),
+            ("made/build\n", "build/lib/prices.py"), ("build", ""),
+            ("build\n!build\nmade", "build/lib/prices.py"),
+        ):  # fmt: skip
+            self.write(".gitignore", ignored)
+            assert self.verdict(kept).path == path, ignored
+
     def test_the_one_that_is_left_of_several_is_not_taken_for_another(self) -> None:
         """Where it is short, and neither of its neighbours is there."""
         self.write("a.py", "def a():\n    return None\n\ndef b():\n    return None\n\nend()\n")

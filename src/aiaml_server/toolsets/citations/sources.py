@@ -197,13 +197,28 @@ class Sources:
                             found[path] = data
         return self._kinds[ending]
 
+    def _has_sources(self, below: str, name: str) -> bool:
+        """Say whether a directory may hold what somebody wrote, and not only copies of it."""
+        path = name if below == "." else f"{below}/{name}"
+        return name not in _NO_SOURCES and self._ignored.isdisjoint({name, path, f"/{path}"})
+
+    @cached_property
+    def _ignored(self) -> set[str]:
+        """The directories that `.gitignore` at the top names in plain words."""
+        try:
+            data = read_regular(os.path.join(self._root, ".gitignore"), _LARGEST)  # noqa: PTH118
+        except (OSError, MalformedFile):
+            return set()
+        lines = {each.strip().rstrip("/") for each in _decoded(data).splitlines()}
+        return {each for each in lines if f"!{each}" not in lines}
+
     @cached_property
     def _by_name(self) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
         count = 0
         for directory, directories, names in os.walk(self._root):
-            directories[:] = [each for each in directories if each not in _NO_SOURCES]
             below = os.path.relpath(directory, self._root).replace(os.sep, "/")
+            directories[:] = [each for each in directories if self._has_sources(below, each)]
             for name in names:
                 found.setdefault(name, []).append(name if below == "." else f"{below}/{name}")
             count += len(names)
