@@ -326,14 +326,15 @@ class Database(SharedFile):
 
     def newest(self, wanted: Filter | None = None) -> list[str]:
         """Return the files of all memories that are meant, newest first."""
-        if wanted:
-            with self.snapshot():
-                meant = self.labels.meant(wanted)
-                rows = self.read("SELECT id, name FROM files ORDER BY instant DESC, name DESC")
-            return [_name(name) for number, name in rows if number in meant]
-        rows = self.read(
-            "SELECT name FROM files WHERE memory_id IS NOT NULL ORDER BY instant DESC, name DESC"
-        )
+        if not wanted:
+            return self._newest("memory_id IS NOT NULL")
+        with self.snapshot():
+            meant = self.labels.where(wanted)
+            return self._newest(f"+id IN (SELECT id FROM labels WHERE {meant})")
+
+    def _newest(self, where: str) -> list[str]:
+        # Through the index that has the order: `+id` keeps SQLite from looking up each row.
+        rows = self.read(f"SELECT name FROM files WHERE {where} ORDER BY instant DESC, name DESC")
         return [_name(name) for (name,) in rows]
 
     # --- memories -------------------------------------------------------------------------------

@@ -111,9 +111,13 @@ class Labels:
 
     def meant(self, wanted: Filter) -> set[int]:
         """Return the numbers of the memories that a filter lets through: those it `matches`."""
-        self._check()
-        found = self._file.sql.execute(f"SELECT id FROM labels WHERE {self._where(wanted)}")  # noqa: S608 (numbers)
+        found = self._file.sql.execute(f"SELECT id FROM labels WHERE {self.where(wanted)}")  # noqa: S608 (numbers)
         return {number for (number,) in found}
+
+    def where(self, wanted: Filter) -> str:
+        """Return the condition on `labels` for the memories that a filter lets through."""
+        self._check()
+        return self._where(wanted)
 
     def expired(self, at: int) -> set[int]:
         """Return the numbers of the memories that no longer hold at a moment."""
