@@ -284,6 +284,7 @@ own, there is a package for it in this repository; each starts `uvx {PACKAGE}`, 
 | Cursor | [install]({cursor_link()}); or the plugin in `plugin/` |
 | Gemini CLI | `gemini extensions install {HOME}` |
 | VS Code | [install]({vscode_link()}) |
+| JetBrains AI Assistant | add what `aiaml install --print generic` prints under *Settings, Tools, AI Assistant, Model Context Protocol*; the IDEs keep it in files of their own, which they write over |
 | Docker | `docker build -t {ENTRY} {HOME}.git`, then `docker run -i --rm -v {ENTRY}:/memory {ENTRY}` |
 
 The plugin brings the server, a skill that says when to remember, think and recall, and, in Claude Code

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aiaml_server import clients, launch
-from aiaml_server.clients import CLIENTS, Client, ConfigError, Machine, jsonc, toml
+from aiaml_server.clients import CLIENTS, Client, ConfigError, Machine, jsonc, toml, yaml
 from aiaml_server.clients.text import Refused, position
 from aiaml_server.entry import ENTRY as OURS
 
@@ -139,6 +139,11 @@ PLACES: dict[str, dict[str, Sequence[str]]] = {
     "opencode": dict.fromkeys(
         SYSTEMS, ("~/.config/opencode/opencode.jsonc", "~/.config/opencode/opencode.json")
     ),
+    "goose": {
+        "linux": ["~/.config/goose/config.yaml"],
+        "darwin": ["~/.config/goose/config.yaml"],
+        "win32": ["~/AppData/Roaming/Block/goose/config/config.yaml"],
+    },
     "lm-studio": dict.fromkeys(SYSTEMS, ("~/.lmstudio/mcp.json",)),
 }
 
@@ -919,3 +924,72 @@ def test_without_a_command_python_is_started() -> None:
 def test_this_installation_s_command_is_absolute() -> None:
     """A client has another PATH and another directory."""
     assert Path(launch.command()[0]).is_absolute()
+
+
+# YAML, which one client has.
+
+GOOSE = ("extensions", "aiaml")
+ADDED = {"cmd": "/x", "args": ["a b", "-q"], "on": True, "envs": {"YES": "no", "empty": ""}}
+LINES = [
+    "aiaml:",
+    '  cmd: "/x"',
+    '  args: ["a b", "-q"]',
+    '  "on": true',
+    "  envs:",
+    '    "YES": "no"',
+    '    empty: ""',
+]
+
+
+def inserted(margin: str, end: str = "\n") -> str:
+    """Return the lines of an entry, as they are written with a margin."""
+    return "".join(f"{margin}{line}{end}" for line in LINES)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", f"extensions:\n{inserted('  ')}"),
+        ("# only words\n", f"# only words\nextensions:\n{inserted('  ')}"),
+        ("a: 1", f"a: 1\nextensions:\n{inserted('  ')}"),
+        ("\ufeffa: 1\r\n", "\ufeffa: 1\r\nextensions:\r\n" + inserted("  ", "\r\n")),
+        ("extensions:\nb: 1\n", f"extensions:\n{inserted('  ')}b: 1\n"),
+        ("extensions: null # x\n", f"extensions: # x\n{inserted('  ')}"),
+        ("'extensions':\n      x: {a: 1} # y\n  # z\nb: |\n  q\n\n",
+         f"'extensions':\n      x: {{a: 1}} # y\n{inserted('      ')}  # z\nb: |\n  q\n\n"),
+        ("extensions:\n  x:\n    t: |\n      # no comment\n      text\n\n---\n"[:-4],
+         f"extensions:\n  x:\n    t: |\n      # no comment\n      text\n{inserted('  ')}\n"),
+    ],
+)  # fmt: skip
+def test_yaml_gets_lines_of_its_own_and_keeps_every_other_byte(before: str, after: str) -> None:
+    """Whatever the text around it looks like; taken out again, all is as it was, but for a `{}`."""
+    edited = yaml.put(before, GOOSE, ADDED)
+    assert edited == after
+    assert yaml.put(edited, GOOSE, ADDED) == edited
+    assert yaml.entry(edited, GOOSE) == ADDED
+    removed = yaml.remove(edited, GOOSE)
+    assert yaml.entry(removed, GOOSE) is None
+    kept = [line for line in before.splitlines() if not line.startswith("extensions:")]
+    assert [line for line in removed.splitlines() if not line.startswith("extensions:")] == kept
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- a\n",
+        "a: [\n",
+        "a: 1\n---\nb: 2\n",
+        "extensions: {x: {a: 1}}\n",
+        "extensions: [x]\n",
+        "extensions:\n  aiaml: yes\n",
+        "extensions: !x {}\n",
+        "{a: 1}\n",
+        "extensions:\n\tx: 1\n",
+        "a: " + "[" * 5000,
+    ],
+)
+def test_yaml_that_cannot_be_edited_is_refused(text: str) -> None:
+    """Nothing of it is written, and a sentence says why."""
+    with pytest.raises(Refused) as refused:
+        yaml.put(text, GOOSE, ADDED)
+    assert refused.value.reason

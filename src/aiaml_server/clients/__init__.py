@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from aiaml_server.programs import find
 
-from . import file, jsonc, toml
+from . import file, jsonc, toml, yaml
 from .file import Backups, ConfigError
 from .places import CLIENTS, Client, Machine, Place
 from .text import Refused, position
@@ -40,7 +40,7 @@ __all__ = [
     "unhook",
 ]
 
-_FORMS = {"json": jsonc, "toml": toml}
+_FORMS = {"json": jsonc, "toml": toml, "yaml": yaml}
 CLAUDE_CODE = next(client for client in CLIENTS if client.name == "claude-code")
 
 
@@ -152,7 +152,7 @@ def connect(
     current = _current(entry, client, path, text)
     try:
         after = _FORMS[client.form].put(
-            text, (*client.keys, entry.name), _wanted(client, current, command, variables)
+            text, (*client.keys, entry.name), _wanted(entry, client, current, command, variables)
         )
     except Refused as refused:
         raise _where(path, text, refused) from None
@@ -203,7 +203,7 @@ def snippet(
 ) -> str:
     """Return what to put into a client's file by hand; for None, what most clients take."""
     client = client or CLIENTS[0]
-    wanted = _wanted(client, None, command, variables)
+    wanted = _wanted(entry, client, None, command, variables)
     text: str = _FORMS[client.form].put("", (*client.keys, entry.name), wanted)
     return text
 
@@ -358,14 +358,19 @@ def _current(entry: Entry, client: Client, path: Path, text: str) -> Any:
 
 
 def _wanted(
-    client: Client, current: Any, command: Sequence[str], variables: Mapping[str, str]
+    entry: Entry,
+    client: Client,
+    current: Any,
+    command: Sequence[str],
+    variables: Mapping[str, str],
 ) -> dict[str, Any]:
     had = current if isinstance(current, dict) else {}
-    wanted = {name: value for name, value in client.extras.items() if name not in had}
+    extras = {"name": entry.name, **client.extras} if client.named else client.extras
+    wanted = {name: value for name, value in extras.items() if name not in had}
     if client.one_list:
-        wanted["command"] = list(command)
+        wanted[client.program] = list(command)
     else:
-        wanted |= {"command": command[0], "args": list(command[1:])}
+        wanted |= {client.program: command[0], "args": list(command[1:])}
     return wanted | ({client.environment: dict(variables)} if variables else {})
 
 
@@ -431,7 +436,7 @@ def _environment(client: Client, entry: Any) -> dict[str, str]:
 
 
 def _command(client: Client, entry: Any) -> tuple[str, ...]:
-    command = entry.get("command") if isinstance(entry, dict) else None
+    command = entry.get(client.program) if isinstance(entry, dict) else None
     if client.one_list:
         return tuple(map(str, command)) if isinstance(command, list) else ()
     if not isinstance(command, str):

@@ -12,6 +12,9 @@ Copilot CLI" in GitHub's documents; Cline, "Configuration", https://docs.cline.b
 Junie, https://github.com/dagger/container-use/pull/235, in a project "Junie CLI MCP configuration",
 https://junie.jetbrains.com/docs/junie-cli-mcp-configuration.html; Kiro, "Configuration",
 https://kiro.dev/docs/mcp/configuration; LM Studio, "Use MCP Servers", https://lmstudio.ai/mcp;
+Goose, "Configuration Overview", https://block.github.io/goose/docs/guides/config-files, and
+crates/goose/src/config/extensions.rs in its source; Devin's file in a project and XDG_CONFIG_HOME,
+https://github.com/upstash/context7/pull/3090, https://github.com/herdrdev/herdr/pull/3595;
 OpenCode, what its own `mcp add` writes and `mcp list` reads.
 """
 
@@ -80,6 +83,8 @@ class Client:
         keys: where in the file the servers are.
         form: the file's format.
         extras: what an entry has besides the command and the environment.
+        program: the name that the command has in an entry.
+        named: whether an entry says its own name once more.
         one_list: whether an entry has the command and its arguments in one list.
         environment: the name that the environment variables have in an entry.
         then: what a person has to do for an entry `{name}` to take effect.
@@ -92,8 +97,10 @@ class Client:
     places: Callable[[Machine], list[Place]]
     then: str
     keys: tuple[str, ...] = ("mcpServers",)
-    form: Literal["json", "toml"] = "json"
+    form: Literal["json", "toml", "yaml"] = "json"
     extras: Mapping[str, Any] = field(default_factory=dict)
+    program: str = "command"
+    named: bool = False
     one_list: bool = False
     environment: str = "env"
     project: str = ""
@@ -148,7 +155,7 @@ def _gemini(machine: Machine) -> list[Place]:
 
 def _windsurf(machine: Machine) -> list[Place]:
     parent = machine.roaming if machine.system == "win32" else machine.home / ".config"
-    new = _in(parent / "devin", "mcp_config.json")
+    new = _in(machine.directory("XDG_CONFIG_HOME", parent) / "devin", "mcp_config.json")
     return [new, _in(machine.home / ".codeium" / "windsurf", "mcp_config.json")]
 
 
@@ -184,6 +191,13 @@ def _kiro(machine: Machine) -> list[Place]:
 
 def _lm_studio(machine: Machine) -> list[Place]:
     return [_in(machine.home / ".lmstudio", "mcp.json")]
+
+
+def _goose(machine: Machine) -> list[Place]:
+    own = machine.xdg / "goose"
+    if machine.system == "win32":
+        own = machine.roaming / "Block" / "goose" / "config"
+    return [_in(own, "config.yaml")]
 
 
 def _opencode(machine: Machine) -> list[Place]:
@@ -254,6 +268,7 @@ CLIENTS = (
         "Windsurf (Devin Desktop)",
         _windsurf,
         "Start it again, or press refresh in its MCP settings.",
+        project=".devin/mcp_config.json",
     ),
     Client(
         "zed",
@@ -289,6 +304,18 @@ CLIENTS = (
         _kiro,
         "Kiro starts {name} at once; its panel of MCP servers shows it.",
         project=".kiro/settings/mcp.json",
+    ),
+    Client(
+        "goose",
+        "Goose",
+        _goose,
+        "Start a new session of goose; `goose info -v` shows {name}.",
+        keys=("extensions",),
+        form="yaml",
+        extras={"enabled": True, "type": "stdio", "timeout": 300},
+        program="cmd",
+        named=True,
+        environment="envs",
     ),
     Client(
         "lm-studio",
