@@ -13,6 +13,8 @@ import pytest
 
 from aiaml_server import MemoryBank, Settings
 from aiaml_server.errors import InvalidInput
+from aiaml_server.exchange.found import Kept
+from aiaml_server.exchange.jsonl import line_of, memories_in
 from aiaml_server.filters import Filter
 from aiaml_server.memory import Memory, format, parse, with_until  # noqa: A004
 from aiaml_server.moments import instant, present, timestamp
@@ -74,6 +76,15 @@ def test_agents_cannot_set_it_and_still_recall_it(tmp_path: Path) -> None:
     over = bank.add(ending(OVER))
     assert bank.recall([over.id]) == {over.id: [over]}
     bank.close()
+
+
+def test_it_goes_along_where_memories_are_taken(tmp_path: Path) -> None:
+    """As lines of JSON, and back."""
+    file = tmp_path / "out.jsonl"
+    file.write_text(line_of(ending(OVER)), encoding="utf-8")
+    (kept,) = memories_in(file)
+    assert isinstance(kept, Kept)
+    assert kept.memory.until == OVER
 
 
 # --- found or not ---------------------------------------------------------------------------------

@@ -236,6 +236,14 @@ def _toolset_names(ctx: click.Context, _: click.Parameter, incomplete: str) -> l
 _CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
+def _directories(
+    context: click.Context, param: click.Parameter, beginning: str
+) -> list[CompletionItem]:
+    from .completion import offered_for_dir  # noqa: PLC0415 (only the Tab key needs it)
+
+    return offered_for_dir(context, param, beginning)
+
+
 @click.command(
     cls=Verbs,
     name="aiaml",
@@ -258,6 +266,7 @@ _CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_
     "--dir",
     "directory",
     metavar="DIR",
+    shell_complete=_directories,
     help="Act on this memory directory, by its path or by its name in `aiaml dirs`.",
 )
 @click.option("--no-pager", is_flag=True, help="Print long answers without $PAGER, or less.")

@@ -128,6 +128,11 @@ Register-ArgumentCompleter -Native -CommandName %(prog_name)s -ScriptBlock {
 # --- what is offered ------------------------------------------------------------------------------
 
 
+def offered_for_dir(context: click.Context, param: click.Parameter, beginning: str) -> list[Item]:
+    """Offer what `aiaml --dir` can name, before any verb."""
+    return _Offered(directories).shell_complete(context, param, beginning)
+
+
 def teach(verb: click.Command) -> click.Command:
     """Let the parameters of a verb know what can stand there."""
     for param in verb.params:
@@ -285,6 +290,14 @@ def toolset_names(_: click.Context, beginning: str) -> list[Item]:
     return offered(((name, toolsets.door(name).summary) for name in toolsets.NAMES), beginning)
 
 
+def directories(_: click.Context, beginning: str) -> list[Item]:
+    """Offer the person's memory directories, by name; anything else may be a path."""
+    from .dirs import known, shown  # noqa: PLC0415 (reads the files of all clients)
+
+    names = offered(((each.name, shown(each.path)) for each in known()), beginning)
+    return names or [Item(beginning, type="dir")]
+
+
 _WORDS: dict[str, Offer] = {
     "ID": _ids, "REV": _revisions, "VERB": _verbs, "FILE": _files, "TIME": _times,
 }  # fmt: skip
@@ -296,4 +309,5 @@ _VALUES: dict[str, Offer] = {
 _OPTIONS: dict[str, Offer] = {
     **{f"--{field}": _names(field) for field in ("agent", "user", "topic")},
     toolsets.OPTION: toolset_names,
+    "--dir": directories,
 }

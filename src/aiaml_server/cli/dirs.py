@@ -59,7 +59,8 @@ def dirs(json: bool) -> None:
 def known() -> list[directories.Directory]:
     """Return the person's directories, the one in use first."""
     in_use = Settings.from_environ(os.environ).base
-    usual = click.get_current_context().meta.get(_USUAL)
+    context = click.get_current_context(silent=True)  # none at the Tab key
+    usual = context.meta.get(_USUAL) if context else None
     return directories.known(in_use, *([usual] if usual else []))
 
 
