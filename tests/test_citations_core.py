@@ -248,6 +248,13 @@ class TestReading(unittest.TestCase):
             for text in ("a: 1\na: 2", "- a", "---"):
                 refused(MalformedMemory, partial(read_map, text))
 
+    def test_values_that_are_nested_too_deeply_are_named(self) -> None:
+        """One file in a pull request must not end the verification of all."""
+        for nested in ("[" * 50_000, "{" * 50_000, "\n" + "- " * 50_000, "{a: " * 50_000):
+            with mock.patch.dict(sys.modules, {"yaml": None}):
+                refused(MalformedMemory, partial(read, f"---\nid: {nested}\n---\n"))
+            refused(MalformedMemory, partial(read, f"---\nid: {nested}\n---\n"))
+
     def test_frontmatter_is_found(self) -> None:
         """Between its lines; behind a byte order mark, with any line ends, or empty."""
         assert read("\ufeff---\r\na: 1\r\n---\r\n\r\ntext\r\n").root.value == {"a": 1}

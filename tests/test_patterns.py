@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -18,7 +20,7 @@ from aiaml_server.sync import leaks, problem
 from aiaml_server.sync.forms import FORMS
 from aiaml_server.toolsets.citations import words
 from growth import steep
-from patterns import Given, Judge, Use, collected
+from patterns import Given, Judge, Use, collected, modules
 
 LITERALS = ["a", "aa", "a" * 50, "a b", "ab" * 20 + "c"]
 
@@ -155,6 +157,53 @@ def test_the_bound_is_the_same_for_the_usual_form() -> None:
     assert parse(usual.format(f"[{'a' * longest}]")).topics == ("a" * longest,)
     with pytest.raises(MalformedFile, match="frontmatter"):
         parse(usual.format(f"[{'a' * (longest + 1)}]"))
+
+
+# --- nested values --------------------------------------------------------------------------------
+
+OUR_OWN = {
+    "doctor.program": "what an installer wrote",
+    "launch": "what an installer wrote",
+    "conversation": "what our own server answers",
+    "server": "what was written the line before",
+    "greeting": "what has the sum of what we wrote",
+    "stdio": "an id, which holds nothing; the lines themselves are guarded",
+    "frontmatter": "one quoted text",
+    "toolsets.citations.usual": "one quoted text",
+    "sync.remote": "what git writes for us",
+    "toolsets.semantic.merging": "lists of our own, written in the same database",
+    "toolsets.semantic.memories": "lists of our own, written in the same database",
+    "clients.toml": "guarded by who calls it",
+}
+"""Modules that read JSON or TOML that nobody else can have written, and why that is so."""
+
+
+def test_what_reads_nested_values_expects_too_many_of_them() -> None:
+    """A parser that calls itself ends in RecursionError: for a few KB of brackets, in one file."""
+    unguarded = {
+        module.__name__.removeprefix("aiaml_server.")
+        for module in modules()
+        if module.__file__
+        for call in _parsing(ast.parse(Path(module.__file__).read_text(encoding="utf-8")), "")
+    }
+    assert unguarded == set(OUR_OWN)
+
+
+def _parsing(node: ast.AST, around: str) -> Iterator[ast.AST]:
+    """Return the calls of parsers around which nothing expects a RecursionError."""
+    for field, value in ast.iter_fields(node):
+        inside = around
+        if isinstance(node, ast.Try) and field == "body":
+            inside += "".join(ast.unparse(each.type) for each in node.handlers if each.type)
+        if isinstance(node, ast.With) and field == "body":
+            inside += "".join(ast.unparse(each.context_expr) for each in node.items)
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.AST):
+                yield from _parsing(child, inside)
+    parsers = ("json.loads", "json.load", "tomllib.loads", "yaml.safe_load")
+    is_parser = isinstance(node, ast.Call) and ast.unparse(node.func) in parsers
+    if is_parser and "RecursionError" not in around:
+        yield node
 
 
 # --- keywords -------------------------------------------------------------------------------------

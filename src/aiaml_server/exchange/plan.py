@@ -185,7 +185,7 @@ def _stands(place: str, note: Note) -> bool | None:
 
 def _place(line: str) -> str:
     """Return the place that a line of the frontmatter names, without its kind."""
-    with suppress(ValueError):
+    with suppress(ValueError, RecursionError):
         source = json.loads(line.removeprefix(_SOURCE))
         return source.partition(":")[2] if isinstance(source, str) else ""
     return ""

@@ -114,7 +114,7 @@ def semantic(source: Path) -> Iterator[Note | Skip]:
         return
     for row in rows:
         value = {name: held for name, held in row.items() if name not in _DERIVED}
-        with suppress(ValueError, TypeError):
+        with suppress(ValueError, TypeError, RecursionError):
             value["tags"] = json.loads(value.get("tags") or "[]")
         record = Record(f"{where}:{row.get('id')}", value)
         yield note_of(record, path, "semantic", "semantic", _ROW)

@@ -108,5 +108,5 @@ class ForgetfulIndex(MemoryIndex):
             if missing and error.code == 404:
                 return None
             raise Unavailable(f"{self._endpoint}{path} answers {error.code}") from error
-        except (OSError, HTTPException, ValueError) as error:
+        except (OSError, HTTPException, ValueError, RecursionError) as error:
             raise Unavailable(f"the index at {self._endpoint} does not answer: {error}") from error

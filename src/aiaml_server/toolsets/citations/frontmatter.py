@@ -66,6 +66,8 @@ def read_map(text: str, start: int = 0, end: int | None = None, line: int = 1) -
         root = _Reader(text, start, end, line).root()
     except Unknown as unknown:
         root = read_foreign(text, start, end, line, str(unknown))
+    except RecursionError:
+        raise MalformedMemory("its values are nested too deeply") from None
     if not isinstance(root.value, dict):
         raise MalformedMemory(f"line {root.line} must be a map, as in 'key: value'")
     return root

@@ -116,7 +116,7 @@ def of_row(scope: str, row: Sequence[Any]) -> Memory:
 def _texts(value: str | None) -> tuple[str, ...]:
     try:
         found = json.loads(value or "[]")
-    except ValueError:
+    except (ValueError, RecursionError):
         return ()
     return tuple(map(str, found)) if isinstance(found, list) else ()
 

@@ -327,7 +327,7 @@ def _is_whole(folder: Path) -> bool:
     try:
         files = json.loads(read_own(folder / _LIST, _LIST_MOST))["files"]
         return all((folder / name).stat().st_size == size for name, size in files.items())
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return False
 
 
@@ -487,7 +487,7 @@ def _is_first(folder: Path, name: str) -> bool:
     Its `1_Pooling/config.json` says so, as sentence-transformers has it; without, it is known of
     some families.
     """
-    with suppress(OSError, ValueError, AttributeError):
+    with suppress(OSError, ValueError, AttributeError, RecursionError):
         said = json.loads(_text(folder / "1_Pooling" / "config.json"))
         return bool(said.get("pooling_mode_cls_token"))
     return any(family in name.lower() for family in ("bge-", "arctic-embed", "mxbai-embed"))
