@@ -76,6 +76,25 @@ def test_a_name_or_a_path_is_a_directory_and_a_slip_is_none(
             directories.found(slip, [work])
 
 
+def test_one_that_cannot_be_read_hides_no_other(home: Path) -> None:
+    """It is named, with the reason."""
+    connected(home, "cursor", AIAML_MEMORY_DIR=str(home / "bad"))
+    (home / "bad").mkdir()
+    (home / "bad" / "files").write_text("no directory", encoding="utf-8")
+    base = home / "good"
+    MemoryBank(Settings(base, sync=False)).remember("claude", "ann", ["dog"], "Max")
+    told = {each["name"]: each for each in aiaml(home, base, "dirs", "--json")}
+    assert (told["good"]["memories"], told["bad"]["memories"]) == (1, None)
+    assert "not a directory" in told["bad"]["problem"]
+    for words in (["list"], ["search", "dog"]):
+        found = aiaml(home, base, *words, "--all-dirs", "--json")
+        assert [each["content"] for each in found] == ["Max"]
+    environ = {**os.environ, "AIAML_MEMORY_DIR": str(base), "AIAML_ENABLE_SYNC": "false"}
+    shown = printed([PYTHON, "-m", "aiaml_server", "list", "--all-dirs"], env=environ, cwd=home)
+    assert "Left out: " in shown.stdout
+    assert shown.returncode == 0
+
+
 def test_the_answer_over_all_is_that_over_one_with_all_in_it(home: Path) -> None:
     """Rank, order, numbers and pages."""
     drawn = random.Random(11)

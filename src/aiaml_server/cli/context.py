@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from aiaml_server.errors import StoreError
 from aiaml_server.settings import Settings
 from aiaml_server.sync import with_remote_in_use
 from aiaml_server.terminal import note
@@ -52,8 +53,16 @@ def opened_all(*, everywhere: bool) -> Iterator[list[Place]]:
         from .dirs import known  # noqa: PLC0415 (reads the files of all clients)
 
         own, *others = known()
-        yield [Place(own.name, first), *(Place(each.name, stack.enter_context(reading(each.path)))
-                                         for each in others)]  # fmt: skip
+        places = [Place(own.name, first)]
+        for each in others:
+            bank = stack.enter_context(reading(each.path))
+            try:
+                bank.store.names()
+            except StoreError as error:
+                note(f"Left out: {error}")
+            else:
+                places.append(Place(each.name, bank))
+        yield places
 
 
 @contextmanager

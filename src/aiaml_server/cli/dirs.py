@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from aiaml_server import directories
+from aiaml_server.errors import StoreError
 from aiaml_server.invisible import marked_line
 from aiaml_server.settings import BASE, Settings
 from aiaml_server.store import Store
@@ -33,7 +34,7 @@ def dirs(json: bool) -> None:
       aiaml search dinner --all-dirs
     """
     found = known()
-    counts = [len(Store(each.path).names()) for each in found]
+    counts, problems = zip(*(_counted(each.path) for each in found), strict=True)
     if json:
         out_json(
             [
@@ -42,6 +43,7 @@ def dirs(json: bool) -> None:
                     "path": str(each.path),
                     "in_use": number == 0,
                     "memories": counts[number],
+                    **({"problem": problems[number]} if problems[number] else {}),
                     "clients": list(each.clients),
                 }
                 for number, each in enumerate(found)
@@ -49,11 +51,20 @@ def dirs(json: bool) -> None:
         )
         return
     wide = max(columns(each.name) for each in found)
-    for number, (each, count) in enumerate(zip(found, counts, strict=True)):
+    for number, each in enumerate(found):
         used = f"  {', '.join(each.clients)}" if each.clients else ""
         mark = "*" if number == 0 else " "
         out(f"{mark} {bold(padded(each.name, wide))}  {shown(each.path)}")
-        out(dim(f"  {' ' * wide}  {plural(count, 'memory')}{used}"))
+        held = marked_line(problems[number]) or plural(counts[number], "memory")
+        out(dim(f"  {' ' * wide}  {held}{used}"))
+
+
+def _counted(path: Path) -> tuple[int | None, str]:
+    """Return how many memories a directory may hold, and why that cannot be told."""
+    try:
+        return len(Store(path).names()), ""
+    except StoreError as error:
+        return None, str(error)
 
 
 def known() -> list[directories.Directory]:
