@@ -18,6 +18,8 @@ SPECIFIED = {
     "depth 3 among 100 memories": 0.5,
 }
 """Seconds that the specification allows."""
+TICK = 1 / 64 if sys.platform == "win32" else 0
+"""Seconds in which Windows counts the processor's time."""
 
 
 @pytest.fixture(scope="module")
@@ -36,9 +38,10 @@ def measured() -> dict[str, dict[str, Any]]:
 
 def test_no_operation_takes_longer_than_its_limit(measured: dict[str, dict[str, Any]]) -> None:
     """Each is at most so many times its yardstick: reading the files, or a bare write."""
-    ratios = {what: each["ours"] / each["bare"] for what, each in measured.items()}
-    assert len(ratios) == 7
-    beyond = {what: ratio for what, ratio in ratios.items() if ratio > measured[what]["limit"]}
+    assert len(measured) == 7
+    beyond = [
+        each for each in measured.values() if each["ours"] > each["limit"] * each["bare"] + TICK
+    ]
     assert not beyond
 
 
