@@ -15,8 +15,8 @@ CALL_SECONDS = 60.0
 _LONGEST_CALL = 900.0
 _OCCUPIED = 2.0  # while another process synchronises
 _BURST = 5  # pushes that may follow each other at once …
-_BURST_SECONDS = 20.0  # … within this time; then they are gathered
-_GATHER = (1.0, 8.0)
+_BURST_SECONDS = 60.0  # … within this time; then they are gathered
+_GATHER = (4.0, 20.0)
 
 
 class Pace:
