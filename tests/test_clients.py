@@ -921,6 +921,15 @@ def test_without_a_command_python_is_started() -> None:
         assert launch.command_of({"PATH": ""}, argv0, "/p", "/py") == ["/py", "-m", "aiaml_server"]
 
 
+def test_started_as_a_module_it_is_the_command_beside_python(tmp_path: Path) -> None:
+    """`-m` would import what lies in the directory where a client starts it."""
+    python = tmp_path / "python"
+    command = tmp_path / ("aiaml-server.exe" if sys.platform == "win32" else "aiaml-server")
+    command.touch()
+    module = "/site-packages/aiaml_server/__main__.py"
+    assert launch.command_of({"PATH": ""}, module, "/p", str(python)) == [str(command)]
+
+
 def test_this_installation_s_command_is_absolute() -> None:
     """A client has another PATH and another directory."""
     assert Path(launch.command()[0]).is_absolute()

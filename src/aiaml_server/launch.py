@@ -48,7 +48,8 @@ def command_of(
     if runner and "pipx" in _parts(prefix) and "cache" in prefix.lower():
         spec = ["--spec", source] if source else []
         return [runner, "run", *spec, SERVER]
-    return _script(argv0, path) or [executable, "-m", "aiaml_server"]
+    # With -m, Python would import what lies in the directory where the client starts it.
+    return _script(argv0, path) or _beside(executable) or [executable, "-m", "aiaml_server"]
 
 
 def _parts(prefix: str) -> tuple[str, ...]:
@@ -87,8 +88,12 @@ def _script(argv0: str, path: str | None) -> list[str]:
     if Path(argv0).stem not in (SERVER, "aiaml"):
         return []
     bare = Path(argv0).name == argv0
-    if not (program := find(argv0, path) if bare else argv0):
-        return []
+    program = find(argv0, path) if bare else argv0
+    return _beside(program) if program else []
+
+
+def _beside(program: str) -> list[str]:
+    """Find the command in the directory of another program of the same environment."""
     started = Path(program).absolute()
     found = [started.with_name(SERVER + end) for end in ("", ".exe")]
     return [os.path.normpath(script) for script in found if script.is_file()][:1]

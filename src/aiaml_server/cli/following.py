@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -123,14 +123,20 @@ class Follower:
         return _Seen(stamp, hash(text), replace(memory, content=words))
 
 
-def follow(base: Path, *, json: bool) -> None:
+def follow(base: Path, *, json: bool, begun: Callable[[], None]) -> None:
     """Show what happens to memories, as it happens, until Ctrl-C or until nobody reads it.
+
+    Args:
+        base: whose memories.
+        json: whether as an object a line.
+        begun: called as soon as nothing that happens can be missed.
 
     Raises:
         BrokenPipeError: whoever read it went away.
         StoreError: the directory cannot be read.
     """
     follower = Follower(Store(base))
+    begun()
     note(dim("What happens from now on is shown here; Ctrl-C ends it."))
     while True:
         began = time.thread_time()

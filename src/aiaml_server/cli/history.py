@@ -294,10 +294,13 @@ def log(limit: int | None, since: str | None, follow: bool, json: bool) -> None:
 
         if since:
             raise Ended("--follow begins with the last ones, or -n of them: without --since", USAGE)
-        if not json:
-            with suppress(AiamlError):  # where git fails, files are followed all the same
-                _print_last(limit or _LAST)
-        show_live(settings().base, json=json)
+
+        def begun() -> None:
+            if not json:
+                with suppress(AiamlError):  # where git fails, files are followed all the same
+                    _print_last(limit or _LAST)
+
+        show_live(settings().base, json=json, begun=begun)
         return
     limit = limit or 25
     start = _start(since)
