@@ -125,5 +125,5 @@ class Ready:
     def state(self) -> State:
         """Be ready."""
         if self.embedder is None:
-            return State("missing", "words only: the model is not on this machine")
+            return State("missing", "the model is not on this machine")
         return State("ready")

@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from aiaml_server.files import Lock
+from model_hub import serving
+from semantic_model import model_folder
 from test_transcripts import HERE, environment
 
 if sys.platform == "win32":
@@ -127,6 +129,24 @@ def test_what_is_tidied_away_is_what_was_shown(home: Path, planted: str, there: 
     assert terminal.code() == 0
     assert set(before) - set(names(home)) <= {"19700101_000000_planted.md"}
     assert ("Forgot 1 memory." in terminal.seen) == (planted != "1b2c3d4e")
+
+
+def test_a_model_that_comes_is_shown_by_a_bar(home: Path) -> None:
+    """With what has come of it so far; nothing of the bar stays."""
+    files = {path.name: path.read_bytes() for path in model_folder().iterdir()}
+    files["model_optimized.onnx"] = files.pop("model.onnx")
+    with serving(files) as hub:
+        hub.go_on.clear()
+        terminal = Terminal(home, "semantic", "fetch", HF_ENDPOINT=hub.address)
+        terminal.read_until("downloading █")
+        hub.go_on.set()
+        assert terminal.code() == 0
+    bars = re.findall(r"downloading (█*)(·*) (\d+) of 67 MB", terminal.seen)
+    assert bars == sorted(bars, key=lambda bar: int(bar[2]))
+    assert all(
+        abs(len(full) / len(full + rest) - int(done) / 67) < 0.05 for full, rest, done in bars
+    )
+    assert "is ready: " in terminal.seen.rpartition("\r\x1b[K")[2]
 
 
 def test_ctrl_c_at_a_question_changes_nothing(home: Path) -> None:

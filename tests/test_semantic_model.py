@@ -139,8 +139,8 @@ def test_what_is_no_model_is_said_in_a_sentence(
     harm(folder)
     under_test = Model(Config(model=NAME, path=str(folder)), tmp_path)
     assert under_test.ready(LONG) is None
-    kind, sentence, *_ = under_test.state()
-    assert kind == "failed"
+    sentence = under_test.state().sentence
+    assert under_test.state().kind == "failed"
     assert said in sentence and str(folder) in sentence
     assert sentence.startswith("words only: ") and "\n" not in sentence and len(sentence) < 500
 
@@ -199,8 +199,8 @@ def test_a_model_is_fetched_while_nobody_waits(
         assert hub.half.wait(LONG)
         while under_test.state().done < 10_000_000:  # the client writes what has come
             time.sleep(0.02)
-        _, sentence, done, total = under_test.state()
-        assert f"{done / 1e6:.0f} of 67 MB" in sentence and total == 67_000_000
+        state = under_test.state()
+        assert f"{state.done / 1e6:.0f} of 67 MB" in state.sentence and state.total == 67_000_000
         hub.go_on.set()
         embedder = under_test.ready(LONG)
         assert embedder and embedder.name == BGE
@@ -291,9 +291,8 @@ def test_a_hub_that_refuses_is_tried_again_after_five_minutes(tmp_path: Path) ->
     now = [1000.0]
     under_test = Model(Config(), tmp_path / "cache", clock=lambda: now[0])
     assert under_test.ready(LONG) is None
-    kind, sentence, *_ = under_test.state()
-    assert kind == "failed"
-    assert sentence == (
+    assert under_test.state().kind == "failed"
+    assert under_test.state().sentence == (
         f"words only: the model {BGE} cannot be fetched: connection refused; it is tried again in"
         " 5 min, or by `aiaml semantic fetch`"
     )
@@ -330,8 +329,9 @@ COUNTED = (
 
 def test_without_leave_nothing_is_fetched(tmp_path: Path) -> None:
     """The sentence says what is missing, how large it is, and how to have it."""
-    then = f"{COUNTED}model.ready(9); print(json.dumps([model.state(), opened]))"
-    (kind, sentence, *_), opened = json.loads(run(tmp_path, {"download": False}, then))
+    state = "model.state().kind, model.state().sentence"
+    then = f"{COUNTED}model.ready(9); print(json.dumps([{state}, opened]))"
+    kind, sentence, opened = json.loads(run(tmp_path, {"download": False}, then))
     assert (kind, opened) == ("missing", [])
     assert sentence == (
         f"words only: the model {BGE} (67 MB) is not on this machine, and embedding.download is"

@@ -62,8 +62,7 @@ def _model(model: Model) -> Finding:
     state = model.state()
     if state.kind == "loading":
         return Finding(CHECK, "ok", f"the model is in {model.folder}")
-    found, _, remedy = state.sentence.removeprefix("words only: ").partition("; ")
-    return Finding(CHECK, "warning", f"search is by words only: {found}", remedy)
+    return Finding(CHECK, "warning", f"search is by words only: {state.reason}", state.remedy)
 
 
 def _examined(database: Database) -> Finding:

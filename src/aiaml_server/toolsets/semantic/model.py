@@ -88,15 +88,28 @@ class State(NamedTuple):
 
     Attributes:
         kind: in a word.
-        sentence: for the answer's warnings; empty where all is well.
+        reason: why there is none; empty where all is well.
+        remedy: what to do about it, if something is to be done.
         done: bytes that are here, of what is fetched.
         total: bytes that it has; 0 where that is not known yet.
     """
 
     kind: Kind
-    sentence: str = ""
+    reason: str = ""
+    remedy: str = ""
     done: int = 0
     total: int = 0
+
+    @property
+    def why(self) -> str:
+        """The reason with its remedy."""
+        return "; ".join(filter(None, (self.reason, self.remedy)))
+
+    @property
+    def sentence(self) -> str:
+        """What an answer's warnings say of it; empty where all is well."""
+        so_far = " for now" if self.kind in ("loading", "downloading") else ""
+        return f"words only{so_far}: {self.why}" if self.reason else ""
 
 
 class Provider(Protocol):
@@ -110,7 +123,17 @@ class Provider(Protocol):
 
 
 class Unusable(AiamlError):  # noqa: N818 (what it is)
-    """A model that cannot be used; the sentence says why, and what to do."""
+    """A model that cannot be used.
+
+    Attributes:
+        reason: why.
+        remedy: what to do about it, if that can be said.
+    """
+
+    def __init__(self, reason: str, remedy: str = "") -> None:
+        super().__init__("; ".join(filter(None, (reason, remedy))))
+        self.reason = reason
+        self.remedy = remedy
 
 
 class Model:
@@ -181,12 +204,11 @@ class Model:
         state = self._state or self._before(self._wanted.download, has_begun=False)
         if state.kind == "downloading":
             done = min(_size(self._folder), state.total or _size(self._folder))
-            return state._replace(done=done, sentence=self._downloading(done, state.total))
+            return state._replace(done=done, reason=self._downloading(done, state.total))
         if state.kind == "failed" and self._failed_at is not None and not self._by_person:
             seconds = max(0.0, self._failed_at + AGAIN_SECONDS - self._clock())
             soon = f"in {seconds / 60:.0f} min" if seconds >= 60 else "soon"
-            again = f"; it is tried again {soon}, or by `{FETCH}`"
-            return state._replace(sentence=state.sentence + again)
+            return state._replace(remedy=f"it is tried again {soon}, or by `{FETCH}`")
         return state
 
     def _begin(self, download: bool) -> None:
@@ -213,22 +235,22 @@ class Model:
         """Say what can be said by looking at files alone."""
         name = self._wanted.model
         if find_spec("fastembed") is None:
-            what = "fastembed is not installed; pip install 'aiaml-server[semantic]'"
-            return State("off", f"words only: {what}")
+            install = "pip install 'aiaml-server[semantic]'"
+            return State("off", "fastembed is not installed", install)
         if wrong := self._wrong():
-            return State("failed", f"words only: {wrong}")
+            return State("failed", wrong)
         if not self._fetched or _is_whole(self._folder):
-            return State("loading", f"words only for now: the model {name} is being loaded")
+            return State("loading", f"the model {name} is being loaded")
         total = _SIZES.get(name, 0)
         done = min(_size(self._folder), total)
-        what = f"words only: the model {name}{_sized(total)} is not on this machine"
+        what = f"the model {name}{_sized(total)} is not on this machine"
         if not download:
-            remedy = f"embedding.download is false; `{FETCH}` fetches it"
-            return State("missing", f"{what}, and {remedy}", done, total)
+            what = f"{what}, and embedding.download is false"
+            return State("missing", what, f"`{FETCH}` fetches it", done, total)
         if not has_begun:
             remedy = f"it is fetched when it is first needed, or by `{FETCH}`"
-            return State("missing", f"{what}; {remedy}", done, total)
-        return State("downloading", self._downloading(done, total), done, total)
+            return State("missing", what, remedy, done, total)
+        return State("downloading", self._downloading(done, total), "", done, total)
 
     def _wrong(self) -> str:
         name = self._wanted.model
@@ -239,7 +261,7 @@ class Model:
     def _downloading(self, done: int, total: int) -> str:
         name = self._wanted.model
         far = f": {_megabytes(done)} of {_megabytes(total)} MB" if total else ""
-        return f"words only for now: the model {name} is being downloaded{far}"
+        return f"the model {name} is being downloaded{far}"
 
     def _work(self, download: bool) -> None:
         try:
@@ -247,22 +269,20 @@ class Model:
                 if not download:
                     return
                 self._fetch()
-            self._state = State(
-                "loading", f"words only for now: the model {self._wanted.model} is being loaded"
-            )
+            self._state = State("loading", f"the model {self._wanted.model} is being loaded")
             embedder = _load(self._wanted, self._folder)
             self._state, self._embedder = State("ready"), embedder
+        except Unusable as error:
+            self._failed_at = None
+            self._state = State("failed", error.reason, error.remedy)
+            self._noted(error)
         except Exception as error:  # noqa: BLE001 (fastembed, onnxruntime and the hub raise anything)
-            self._failed_at = None if isinstance(error, Unusable) else self._clock()
-            self._state = State("failed", f"words only: {self._said(error)}")
+            self._failed_at = self._clock()
+            what = f"the model {self._wanted.model} cannot be fetched: {_reason(error)}"
+            self._state = State("failed", what)
             self._noted(error)
         finally:
             self._done.set()
-
-    def _said(self, error: Exception) -> str:
-        if isinstance(error, Unusable):
-            return str(error)
-        return f"the model {self._wanted.model} cannot be fetched: {_reason(error)}"
 
     def _fetch(self) -> None:
         """Fetch what the model consists of; what an earlier try has got is not fetched again."""
@@ -402,7 +422,7 @@ def described(name: str) -> dict[str, Any]:
     names = [each["model"] for each in _fastembed().TextEmbedding.list_supported_models()]
     near = get_close_matches(name, names, 1, 0.5)
     hint = f"did you mean {near[0]}?" if near else "embedding.path can name a folder that holds it"
-    raise Unusable(f"embedding.model is {name}, which fastembed does not know; {hint}")
+    raise Unusable(f"embedding.model is {name}, which fastembed does not know", hint)
 
 
 def _load(wanted: Wanted, folder: Path) -> Embedder:
@@ -429,10 +449,10 @@ def _load(wanted: Wanted, folder: Path) -> Embedder:
         (vector,) = embedding.embed(["width"])
     except Exception as error:
         what = f"the model in {folder} cannot be loaded: {_reason(error)}"
-        raise Unusable(f"{what}; {remedy}") from error
+        raise Unusable(what, remedy) from error
     if (width := len(vector)) != wanted.dimension:
         what = f"embedding.dimension is {wanted.dimension}, and the model {wanted.model} makes"
-        raise Unusable(f"{what} vectors of {width}; set it to {width}")
+        raise Unusable(f"{what} vectors of {width}", f"set it to {width}")
     return _Loaded(wanted.model, _digest(weights), width, embedding)
 
 

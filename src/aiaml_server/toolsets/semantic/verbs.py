@@ -176,11 +176,9 @@ def status(json: bool) -> int:
             out(dim("no project: there is no directory .memory from here upwards"))
         if lacking:
             out(f"{plural(lacking, 'memory', 'memories')} without a vector yet")
-        standing = state.sentence.removeprefix("words only: ").removeprefix("words only for now: ")
-        standing = standing.removeprefix(f"the model {memories.config.model} ")
-        if state.kind == "loading":
-            standing = f"in {model.folder}"
-        out(f"model     {memories.config.model}  {standing}")
+        here = state.kind == "loading"
+        what = f"{memories.config.model}  in {model.folder}" if here else state.sentence
+        out(f"model     {what}")
         if code:
             note("`aiaml semantic doctor` says more")
     return code
@@ -221,7 +219,7 @@ def fetch(anew: bool, json: bool) -> int:
         out_json({"state": state.kind, "sentence": state.sentence, "folder": str(model.folder)})
         return DONE if state.kind == "ready" else REFUSED
     if state.kind != "ready":
-        raise Ended(state.sentence.removeprefix("words only: "), REFUSED)
+        raise Ended(state.why, REFUSED)
     out(f"{bold(settings.model)} is ready: {model.folder}")
     return DONE
 
@@ -296,7 +294,7 @@ def _tried(folder: Path, name: str, settings: Config) -> dict[str, Any]:
     model = Model(wanted, place.home() / CACHE)
     state = _awaited(model) if model.ready(0.0) is None else model.state()
     if state.kind != "ready":
-        raise Unavailable(state.sentence.removeprefix("words only: "))
+        raise Unavailable(state.why)
     return values
 
 
@@ -345,7 +343,7 @@ def migrate(json: bool) -> int:
         if isinstance(model, Model):
             state = _awaited(model)
             if state.kind != "ready":
-                raise Unavailable(state.sentence.removeprefix("words only: "))
+                raise Unavailable(state.why)
         try:
             for done, left in memories.embed(outdated=True, told=warnings):
                 passing(f"embedding: {done:,} of {done + left:,} memories")
