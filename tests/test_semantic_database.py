@@ -462,6 +462,69 @@ def test_a_database_that_lacks_a_table_is_damaged(tmp_path: Path, table: str) ->
     assert "aiaml semantic doctor" in error.value.suggestion
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "content = x'ff00'",
+        "content = cast(x'c328' AS TEXT)",
+        "created_at = 12",
+        "updated_at = 3.5",
+        "category = x'00'",
+        "access_count = 'many'",
+        "access_count = -5",
+    ],
+)
+def test_a_value_of_another_kind_is_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    """SQLite keeps anything in any column; doctor names it as well, and nothing crashes."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    memories = opened(tmp_path)
+    memories.store("tea")
+    with memories.databases["global"].writing() as sql:
+        sql.execute(f"UPDATE memories SET {change}")  # noqa: S608 (the test's own)
+    for ask in (lambda: memories.search("tea"), memories.list, lambda: memories.get("global:1")):
+        with pytest.raises(failures.Damaged):
+            ask()
+    memories.close()
+    assert next(each.level for each in checks({})) == "error"
+
+
+@pytest.mark.parametrize("table", ["authors", "merges", "about", "imports"])
+def test_doctor_misses_any_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str
+) -> None:
+    """Also one that searching does without."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    memories = opened(tmp_path)
+    memories.store("tea")
+    with memories.databases["global"].writing() as sql:
+        sql.execute(f"DROP TABLE {table}")
+    memories.close()
+    (found,) = [each for each in checks({}) if each.level == "error"]
+    assert table in found.found
+
+
+def test_memories_without_a_time_are_listed_last(tmp_path: Path) -> None:
+    """Beside those of the other database, which have one."""
+    (tmp_path / "shop" / ".memory").mkdir(parents=True)
+    memories = Memories(tmp_path / ".memory", tmp_path / "shop", Ready(Toy()), SMALL)
+    memories.store("tea")
+    memories.store("coffee", scope="global")
+    with memories.databases["project"].writing() as sql:
+        sql.execute("UPDATE memories SET created_at = NULL, updated_at = NULL")
+    for sort_by in ("created_at", "updated_at", "priority"):
+        assert [each.content for each in memories.list(sort_by=sort_by).memories] == [
+            "coffee",
+            "tea",
+        ]
+    memories.close()
+
+
 @pytest.mark.parametrize("damage", [b"x" * 5000, b"SQLite format 3\0" + b"\xff" * 4080])
 def test_what_is_no_database_is_named_and_left(tmp_path: Path, damage: bytes) -> None:
     """The other one still answers, with a warning."""

@@ -15,6 +15,7 @@ from aiaml_server.toolset import Finding, Fix, Level
 from . import DOOR, PROJECT, config, place
 from .database import Database, rows
 from .failures import DiskError, Refused, Unavailable
+from .memory import COLUMNS, of_row
 from .model import CACHE, Model
 
 CHECK = "semantic"
@@ -71,6 +72,10 @@ def _examined(database: Database) -> Finding:
             said = rows(sql, "PRAGMA integrity_check(1)")[0][0]
             if not database.read_only:
                 sql.execute("INSERT INTO words(words, rank) VALUES ('integrity-check', 1)")
+            for table in ("authors", "merges", "about", "imports"):
+                rows(sql, f"SELECT 1 FROM {table} LIMIT 1")
+            for row in sql.execute(f"SELECT {COLUMNS} FROM memories"):
+                of_row(database.name, row)
             count = rows(sql, "SELECT count(*) FROM memories")[0][0]
             pending = rows(sql, "SELECT count(*) FROM memories WHERE embedding_model = ''")[0][0]
             lost = rows(

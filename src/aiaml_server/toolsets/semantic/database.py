@@ -540,6 +540,8 @@ def _translated(path: Path) -> Iterator[None]:
         raise
     except NotOurs as error:
         raise Damaged(str(error), "Move it away, or look at who put it there.") from error
+    except UnicodeDecodeError as error:
+        raise Damaged(f"{path} holds what is no text in UTF-8") from error
     except OSError as error:
         raise DiskError(f"cannot open {path}: {error.strerror or error}") from error
     except Exception as error:

@@ -457,7 +457,7 @@ class Memories(Merging):
             for row in held:
                 each = of_row(database.name, row[2:])
                 found.append(((row[0], row[1], database.name, each.number), each))
-        found.sort(key=lambda pair: pair[0], reverse=True)
+        found.sort(key=lambda pair: tuple("" if x is None else x for x in pair[0]), reverse=True)
         more = len(found) > limit
         found = found[:limit]
         next_cursor = cursor_of(asked, found[-1][0]) if more else None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
-from .failures import InvalidInput
+from .failures import Damaged, InvalidInput
 
 PRIORITIES = ("CORE", "HIGH", "NORMAL", "LOW")
 SOURCES = ("manual", "auto_decision", "auto_error", "session_end", "import")
@@ -89,9 +89,21 @@ COLUMNS = (
 
 
 def of_row(scope: str, row: Sequence[Any]) -> Memory:
-    """Return the memory that a row holds, whose columns are `COLUMNS`."""
+    """Return the memory that a row holds, whose columns are `COLUMNS`.
+
+    Raises:
+        Damaged: a value is of another kind than ours, which SQLite keeps in any column.
+    """
     (number, content, digest, priority, category, tags, project, source, created, updated,
      model, version, dimension, count, used, contexts, path) = row  # fmt: skip
+    texts = (content, digest, priority, category, tags, project, source, created, updated,
+             model, version, used, contexts, path)  # fmt: skip
+    counts = (dimension, count)
+    if not (
+        all(each is None or isinstance(each, str) for each in texts)
+        and all(each is None or (isinstance(each, int) and each >= 0) for each in counts)
+    ):
+        raise Damaged(f"{scope}:{number} holds a value of another kind than a memory does")
     return Memory(
         f"{scope}:{number}",
         content,
