@@ -214,6 +214,27 @@ def test_a_project_that_is_taken_away_is_missed(tmp_path: Path) -> None:
         assert client.close() == 0
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows deletes no working directory")
+def test_a_working_directory_that_is_deleted_leaves_the_global_memories(tmp_path: Path) -> None:
+    """The project is missed, and what is asked of the person's own is answered."""
+    environ = person(tmp_path)
+    del environ["AIAML_SEMANTIC_PROJECT"]
+    shop = tmp_path / "till"
+    (shop / ".memory").mkdir(parents=True)
+    command = (*SERVER, "--toolset", "semantic")
+    with Client(tmp_path, command=command, environ=environ, cwd=shop) as client:
+        assert client.call("store_memory", content="Tea")["memory_id"] == "project:1"
+        shutil.rmtree(shop)
+        failed = client.call("store_memory", content="Coffee")
+        assert failed["error"] == "InvalidProject"
+        assert "till is no project any more" in failed["message"]
+        stored = client.call("store_memory", content="Coffee", scope="global")
+        assert stored["memory_id"] == "global:1"
+        found = client.call("search_memory", query="coffee")
+        assert [each["id"] for each in found["memories"]] == ["global:1"]
+        assert any("no project any more" in each for each in found["warnings"])
+
+
 def test_a_project_that_begins_is_used(tmp_path: Path) -> None:
     """Without a new start; also where it lies in another one."""
     environ = person(tmp_path)

@@ -27,7 +27,7 @@ def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
     try:
         home = place.home()
         settings = config.load(home)
-        project = place.find_project(Path.cwd(), given, by=PROJECT)
+        project = place.find_project(place.here(), given, by=PROJECT)
     except Refused as error:
         yield Finding(CHECK, "error", str(error), error.suggestion)
         return

@@ -53,7 +53,7 @@ def answer(event: str, given: Mapping[str, Any], environ: Mapping[str, str]) -> 
     settings = config.load(home)
     if event not in _HANDLERS:
         return ""
-    start = Path(str(given.get("cwd") or Path.cwd()))
+    start = Path(str(given.get("cwd") or place.here()))
     project = place.find_project(start, environ.get(PROJECT, ""), PROJECT)
     memories = Memories(home, project, None, settings)
     try:

@@ -44,6 +44,14 @@ def person() -> Path:
         ) from error
 
 
+def here() -> Path:
+    """Return the working directory; the root, which is no project, where it was deleted."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return Path(os.sep)
+
+
 def find_project(start: Path, given: str = "", by: str = "the project") -> Path | None:
     """Return a project's top directory; None where there is none.
 

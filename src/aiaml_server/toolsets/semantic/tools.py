@@ -411,7 +411,7 @@ class SemanticTools:
     def _memories(self) -> Memories:
         """Return the memories, as the settings are now."""
         home = _later.place.home()
-        project = _later.place.find_project(Path.cwd(), self._project, by=PROJECT)
+        project = _later.place.find_project(_later.place.here(), self._project, by=PROJECT)
         if self._found is None or (self._found / _later.place.NAME).is_dir():
             self._found = project
         settings = _later.config.load(home)

@@ -95,7 +95,7 @@ def _opened(*, with_model: bool = False) -> Iterator[Memories]:
     with _sentences():
         home = place.home()
         settings = config.load(home)
-        project = place.find_project(Path.cwd(), os.environ.get(PROJECT, ""), PROJECT)
+        project = place.find_project(place.here(), os.environ.get(PROJECT, ""), PROJECT)
         model = _model(home, settings) if with_model else None
         memories = Memories(home, project, model, settings)
         try:
