@@ -934,6 +934,7 @@ DAMAGE = {
     "a row less": "DELETE FROM labels WHERE id = 1",
     "a name": "UPDATE names SET folded = 'x' WHERE name = 'food'",
     "a name less": "DELETE FROM names WHERE field = 'agent'",
+    "its uses": "UPDATE names SET uses = 7 WHERE field = 'agent'",
 }
 
 
@@ -950,6 +951,8 @@ def test_damaged_labels_give_no_wrong_answer(bank: MemoryBank, base: Path, damag
         meant = list(wanted.among(Store(base).scan()))
         assert bank.search(["note"], wanted).hits == every_hit(meant, ["note"])
         assert sorted(bank.index.newest(wanted)) == sorted(name for name, _ in meant)
+    counted = bank.index.counts(Filter(), lambda first, last: [first, last + 1])
+    assert counted and counted.agents == [("claude", 4)]
 
 
 def test_names_that_no_memory_has_any_more_are_gone(bank: MemoryBank, base: Path) -> None:

@@ -35,6 +35,7 @@ INSERT INTO ends_sum VALUES (0)
 
 _ROWS = "SELECT id, agent, user, topics, instant FROM labels"
 _NAMES = "SELECT id, field, name, folded FROM names"
+_USES = "SELECT id, uses FROM names"
 _USE = """
 INSERT INTO names (field, name, folded, uses) VALUES (?, ?, ?, ?)
 ON CONFLICT (field, name) DO UPDATE SET uses = uses + excluded.uses
@@ -171,7 +172,8 @@ class Labels:
     def _check(self) -> None:
         if self._agreed:
             return
-        total = _sum(self._file.sql.execute(_ROWS)) + _sum(self._file.sql.execute(_NAMES))
+        execute = self._file.sql.execute
+        total = _sum(execute(_ROWS)) + _sum(execute(_NAMES)) + _sum_of_uses(execute(_USES))
         if total & MASK != self._file.read("SELECT sum FROM labels_sum")[0][0]:
             raise Damaged
         self._agreed = True
@@ -284,7 +286,8 @@ class Labels:
         new = [(numbers[name], *name, folded[name]) for name in uses if name not in known]
         added = [_row(number, label, numbers) for number, label in labels.items()]
         self._file.sql.executemany("INSERT INTO labels VALUES (?, ?, ?, ?, ?)", added)
-        self._change_sum(_sum(new) + _sum(added))
+        used = _sum_of_uses((numbers[name], count) for name, count in uses.items())
+        self._change_sum(_sum(new) + _sum(added) + used)
         ends = [(number, each.ends) for number, each in labels.items() if each.ends is not None]
         self._file.sql.executemany("INSERT INTO ends VALUES (?, ?)", ends)
         self._change_ends(_sum(ends))
@@ -300,7 +303,7 @@ class Labels:
         gone = list(self._file.read_some(f"{_NAMES} WHERE uses <= 0 AND id IN ({{}})", uses))
         self._file.sql.executemany("DELETE FROM names WHERE id = ?", [row[:1] for row in gone])
         self._file.sql.executemany("DELETE FROM labels WHERE id = ?", [row[:1] for row in rows])
-        self._change_sum(-_sum(gone) - _sum(rows))
+        self._change_sum(-_sum(gone) - _sum(rows) - _sum_of_uses(uses.items()))
         ends = self._file.read_some("SELECT id, moment FROM ends WHERE id IN ({})", numbers)
         self._change_ends(-_sum(rows := list(ends)))
         self._file.sql.executemany("DELETE FROM ends WHERE id = ?", [row[:1] for row in rows])
@@ -337,6 +340,11 @@ def _numbers_in(row: Row) -> list[int]:
 
 def _sum(rows: Iterable[tuple[object, ...]]) -> int:
     return sum(crc32(repr(row).encode()) for row in rows)
+
+
+def _sum_of_uses(uses: Iterable[tuple[int, int]]) -> int:
+    """Return a checksum of how many memories have names, by their numbers, that can be added to."""
+    return sum(count * crc32(b"%d" % number) for number, count in uses)
 
 
 def _numbered(topics: str) -> Counter[int]:
