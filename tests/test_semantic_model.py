@@ -66,6 +66,21 @@ def run(cache: Path, config: Mapping[str, Any], then: str, *before: str) -> Any:
 # --- a folder -------------------------------------------------------------------------------------
 
 
+def test_a_process_may_end_while_its_model_is_loaded(folder: Path, tmp_path: Path) -> None:
+    """As a client's that leaves soon; onnxruntime would abort it."""
+    then = (
+        "import onnxruntime, threading\n"
+        "begun, load = threading.Event(), onnxruntime.InferenceSession.__init__\n"
+        "def noted(*given, **named):\n"
+        "    begun.set()\n"
+        "    load(*given, **named)\n"
+        "onnxruntime.InferenceSession.__init__ = noted\n"
+        "model.ready()\n"
+        "print(begun.wait(99))"
+    )
+    assert run(tmp_path, {"model": NAME, "path": str(folder)}, then) == "True\n"
+
+
 def test_a_folder_is_loaded(folder: Path, tmp_path: Path) -> None:
     """Texts become vectors of one length, also such as UTF-8 cannot carry."""
     under_test = Model(Config(model=NAME, path=str(folder)), tmp_path / "cache")

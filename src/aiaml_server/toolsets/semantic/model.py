@@ -7,6 +7,7 @@ and a sentence that says how it stands.
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import json
 import logging
@@ -30,6 +31,7 @@ CACHE = "models"  # in a person's directory, what was fetched
 FETCH = "aiaml semantic fetch"
 AGAIN_SECONDS = 300.0  # between two tries to fetch
 _HUB_SECONDS = 20.0  # that a hub may be silent
+_LOAD_SECONDS = 30.0  # that loading may hold up the end of a process
 _NEEDED = ("tokenizer.json", "tokenizer_config.json")
 _OPTIONAL = ("config.json", "special_tokens_map.json")
 _LIST = "aiaml-model.json"  # what was fetched, with sizes; written last
@@ -163,6 +165,7 @@ class Model:
         self._state: State | None = None
         self._failed_at: float | None = None
         self._by_person = False
+        self._leaving = False  # whether the process is about to end
         self._lock = threading.Lock()
         self._done = threading.Event()
         self._thread: threading.Thread | None = None
@@ -221,6 +224,8 @@ class Model:
             if self._state.kind in ("off", "missing") or self._wrong():
                 return
             self._done.clear()
+            if self._thread is None:
+                atexit.register(self._leave)
             self._thread = threading.Thread(
                 target=self._work, args=(download,), name="semantic-model", daemon=True
             )
@@ -269,6 +274,8 @@ class Model:
                 if not download:
                     return
                 self._fetch()
+            if self._leaving:
+                return
             self._state = State("loading", f"the model {self._wanted.model} is being loaded")
             embedder = _load(self._wanted, self._folder)
             self._state, self._embedder = State("ready"), embedder
@@ -283,6 +290,12 @@ class Model:
             self._noted(error)
         finally:
             self._done.set()
+
+    def _leave(self) -> None:
+        """Wait while it is loaded: onnxruntime aborts a process that ends meanwhile."""
+        self._leaving = True
+        if self._state and self._state.kind == "loading":
+            self._done.wait(_LOAD_SECONDS)
 
     def _fetch(self) -> None:
         """Fetch what the model consists of; what an earlier try has got is not fetched again."""
