@@ -120,7 +120,7 @@ def test_the_demo_shows_the_whole_way() -> None:
     for shown in ("remember(", "think(", "recall(", "Memory stored successfully", "topics: [food"):
         assert shown in done.stdout
     assert '"mcpServers"' in done.stdout
-    assert str(Path(sys.executable)) in done.stdout
+    assert str(Path(sys.executable).with_name("aiaml-server")) in done.stdout
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows tells it otherwise")

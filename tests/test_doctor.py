@@ -22,7 +22,7 @@ from aiaml_server import Memory, MemoryBank, Settings
 from aiaml_server.doctor.finding import guarded
 from aiaml_server.doctor.place import doubts, mounted_bsd, mounted_linux
 from aiaml_server.memory import format as text_of
-from aiaml_server.settings import VARIABLES
+from aiaml_server.settings import PAGER, VARIABLES
 from aiaml_server.sync import once
 from aiaml_server.watch import is_local
 from client import SERVER
@@ -298,7 +298,7 @@ def test_every_setting_is_known(base: Path) -> None:
     """What the program reads is never called unknown."""
     source = Path(sys.modules["aiaml_server.settings"].__file__ or "").read_text(encoding="utf-8")
     names = set(re.findall(r"AIAML_[A-Z_]+[A-Z]", source))
-    assert names == {each.name for each in VARIABLES}
+    assert names == {each.name for each in (*VARIABLES, PAGER)}
     assert checked(base, "settings", **dict.fromkeys(names, "")).all_is_well
 
 

@@ -40,7 +40,7 @@ LISTINGS = {
     "copilot": Listing(COPILOT, ("mcp", "list", "--json"), starts=False),
     "opencode": Listing(OPENCODE),
 }
-OURS = " ".join(AIAML)
+OURS = str(Path(sys.executable).with_name("aiaml-server"))
 
 
 @pytest.fixture

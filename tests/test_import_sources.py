@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aiaml_server.cli import main
@@ -536,6 +536,7 @@ JSON = st.recursive(
 )
 
 
+@example(value={"mapping": {}, "current_node": []}, reads=chatgpt)
 @given(value=JSON, reads=st.sampled_from([chatgpt, claude_ai]))
 def test_no_shape_of_an_export_hurts(
     tmp_path_factory: pytest.TempPathFactory, value: object, reads: Callable[[Path], Any]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
 _END_OF_LINE = re.compile(r"[^\r\n]*")
-_EMPTY = re.compile(r"[ \t]*(?:\{[ \t]*\}|null|~)?(?=[ \t]*(?:#[^\r\n]*)?(?:[\r\n]|\Z))")
+_EMPTY = re.compile(r"[ \t]*(?![ \t])(?:\{[ \t]*\}|null|~)?(?=[ \t]*(?:#[^\r\n]*)?(?:[\r\n]|\Z))")
 
 
 def entry(text: str, keys: Sequence[str]) -> Any:

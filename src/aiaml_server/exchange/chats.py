@@ -144,7 +144,8 @@ def _chatgpt_one(
     source: _Source, value: Mapping[str, Any], contexts: set[str]
 ) -> Iterator[Note | Skip]:
     nodes = {key: node for key, node in value["mapping"].items() if isinstance(node, dict)}
-    branch = dict.fromkeys(_branch(nodes, value.get("current_node")))
+    last = value.get("current_node")
+    branch = dict.fromkeys(_branch(nodes, last if isinstance(last, str) else None))
     turns: list[Turn] = []
     pictures = steps = 0
     about = {"id": value.get("conversation_id") or value.get("id") or value.get("title")}
