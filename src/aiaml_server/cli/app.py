@@ -227,21 +227,14 @@ def _groups() -> dict[str, str]:
     return {name: place for name in toolsets.NAMES if (place := toolsets.door(name).verbs)}
 
 
-def _toolset_names(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from .completion import toolset_names  # noqa: PLC0415 (only the Tab key needs it)
+def _offered(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Offer what an option before the verb can be."""
+    from .completion import offered_before  # noqa: PLC0415 (only the Tab key needs it)
 
-    return toolset_names(ctx, incomplete)
+    return offered_before(ctx, param, incomplete)
 
 
 _CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
-
-
-def _directories(
-    context: click.Context, param: click.Parameter, beginning: str
-) -> list[CompletionItem]:
-    from .completion import offered_for_dir  # noqa: PLC0415 (only the Tab key needs it)
-
-    return offered_for_dir(context, param, beginning)
 
 
 @click.command(
@@ -258,7 +251,7 @@ def _directories(
     "names",
     metavar="NAME",
     multiple=True,
-    shell_complete=_toolset_names,
+    shell_complete=_offered,
     help="The toolset to serve or to demonstrate, instead of remember, think and recall; can be"
     " given several times. `aiaml toolsets` lists them.",
 )
@@ -266,7 +259,7 @@ def _directories(
     "--dir",
     "directory",
     metavar="DIR",
-    shell_complete=_directories,
+    shell_complete=_offered,
     help="Act on this memory directory, by its path or by its name in `aiaml dirs`.",
 )
 @click.option("--no-pager", is_flag=True, help="Print long answers without $PAGER, or less.")

@@ -128,9 +128,10 @@ Register-ArgumentCompleter -Native -CommandName %(prog_name)s -ScriptBlock {
 # --- what is offered ------------------------------------------------------------------------------
 
 
-def offered_for_dir(context: click.Context, param: click.Parameter, beginning: str) -> list[Item]:
-    """Offer what `aiaml --dir` can name, before any verb."""
-    return _Offered(directories).shell_complete(context, param, beginning)
+def offered_before(context: click.Context, param: click.Parameter, beginning: str) -> list[Item]:
+    """Offer what an option before any verb can be."""
+    offers = (_OPTIONS[each] for each in param.opts if each in _OPTIONS)
+    return _Offered(next(offers)).shell_complete(context, param, beginning)
 
 
 def teach(verb: click.Command) -> click.Command:
@@ -285,12 +286,12 @@ def _times(_: click.Context, beginning: str) -> list[Item]:
     return offered(told.items(), beginning)
 
 
-def toolset_names(_: click.Context, beginning: str) -> list[Item]:
+def _toolsets(_: click.Context, beginning: str) -> list[Item]:
     """Offer the toolsets."""
     return offered(((name, toolsets.door(name).summary) for name in toolsets.NAMES), beginning)
 
 
-def directories(_: click.Context, beginning: str) -> list[Item]:
+def _directories(_: click.Context, beginning: str) -> list[Item]:
     """Offer the person's memory directories, by name; anything else may be a path."""
     from .dirs import known, shown  # noqa: PLC0415 (reads the files of all clients)
 
@@ -308,6 +309,6 @@ _VALUES: dict[str, Offer] = {
 }  # fmt: skip
 _OPTIONS: dict[str, Offer] = {
     **{f"--{field}": _names(field) for field in ("agent", "user", "topic")},
-    toolsets.OPTION: toolset_names,
-    "--dir": directories,
+    toolsets.OPTION: _toolsets,
+    "--dir": _directories,
 }
