@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from heapq import merge
@@ -77,7 +78,7 @@ def list_(
     if words:
         raise InvalidInput(words[0], "is no field; `aiaml search` looks for words")
     part = Part(limit, page, everything)
-    unseen: list[str] = []
+    unseen: set[str] = set()
     with opened_all(everywhere=everywhere) as places:
         names = [each.bank.index.newest(wanted) for each in places]
         if new:
@@ -138,11 +139,11 @@ def _tells_new(places: Sequence[Place]) -> bool:
     return not problem
 
 
-def _noting_new(shown: Iterable[Found], unseen: list[str]) -> Iterator[Found]:
+def _noting_new(shown: Iterable[Found], unseen: set[str]) -> Iterator[Found]:
     """Pass memories through, and note the files of those that the person has not seen."""
     for place, name, memory in shown:
         if place.bank.inbox.is_new(memory):
-            unseen.append(_path(place, name))
+            unseen.add(_path(place, name))
         yield place, name, memory
 
 
@@ -151,7 +152,7 @@ def _path(place: Place, name: str) -> str:
 
 
 def _listed(
-    place: Place, name: str, memory: Memory, unseen: Sequence[str] | None
+    place: Place, name: str, memory: Memory, unseen: AbstractSet[str] | None
 ) -> dict[str, Any]:
     said = {**fields(memory, name), **directory_of(place)}
     return said if unseen is None else {**said, "new": _path(place, name) in unseen}
