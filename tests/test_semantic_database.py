@@ -462,6 +462,14 @@ def test_a_database_that_lacks_a_table_is_damaged(tmp_path: Path, table: str) ->
     assert "aiaml semantic doctor" in error.value.suggestion
 
 
+def opened_at_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> Memories:
+    """Open the memories of a person's home, where `doctor` looks, from within it."""
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("USERPROFILE", str(home))
+    monkeypatch.chdir(home)
+    return opened(home)
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -478,10 +486,7 @@ def test_a_value_of_another_kind_is_damage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
     """SQLite keeps anything in any column; doctor names it as well, and nothing crashes."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("USERPROFILE", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
-    memories = opened(tmp_path)
+    memories = opened_at_home(tmp_path, monkeypatch)
     memories.store("tea")
     with memories.databases["global"].writing() as sql:
         sql.execute(f"UPDATE memories SET {change}")  # noqa: S608 (the test's own)
@@ -497,10 +502,7 @@ def test_doctor_misses_any_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str
 ) -> None:
     """Also one that searching does without."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("USERPROFILE", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
-    memories = opened(tmp_path)
+    memories = opened_at_home(tmp_path, monkeypatch)
     memories.store("tea")
     with memories.databases["global"].writing() as sql:
         sql.execute(f"DROP TABLE {table}")

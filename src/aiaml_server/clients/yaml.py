@@ -73,9 +73,8 @@ def put(text: str, keys: Sequence[str], value: Mapping[str, Any]) -> str:
         at = text.index(":", found[0].end_mark.index) + 1
         empty = _EMPTY.match(text, at)
         end = _END_OF_LINE.match(text, empty.end() if empty else at).end()  # type: ignore[union-attr]
-        lines = [*_lines(inner, wanted, "  ")]
         behind = text[empty.end() : end] if empty else ""
-        edited = text[:at] + between.join([behind, *lines]) + text[end:]
+        edited = text[:at] + between.join([behind, *_lines(inner, wanted, "  ")]) + text[end:]
     return _proven(edited, {**(_load(text) or {}), outer: _with(text, outer, inner, wanted)}, keys)
 
 
