@@ -114,7 +114,7 @@ def test_a_database_that_is_held_is_tried_three_times(tmp_path: Path) -> None:
     memories.close()
     held = apsw.Connection(str(tmp_path / ".memory" / "db"))
     held.execute("BEGIN IMMEDIATE")
-    with mock.patch.object(database, "PATIENCE", 10), mock.patch("time.sleep") as sleep:
+    with mock.patch.object(database, "PATIENCE", 0), mock.patch("time.sleep") as sleep:
         with pytest.raises(failures.Busy):
             memories.store("coffee")
         assert [each.args[0] for each in sleep.call_args_list] == [0.1, 0.4]

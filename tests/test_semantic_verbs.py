@@ -298,6 +298,25 @@ def test_an_import_that_is_broken_off_says_what_stays(person: Person) -> None:
     memories.close()
 
 
+def test_who_stores_during_an_import_has_a_turn(person: Person) -> None:
+    """Between its transactions, of which one follows the other; not after the last."""
+    notes = "\n".join(f"- fact number {number}" for number in range(20_000))
+    (person.project / "NOTES.md").write_text(notes, encoding="utf-8")
+    memories = person.memories()
+    memories.store("A fact of an agent.")
+    waits: list[float] = []
+    with person.start("import", "--yes") as process:
+        while process.poll() is None:
+            began = time.monotonic()
+            memories.store(f"A fact of an agent, number {len(waits)}.")
+            waits.append(time.monotonic() - began)
+            time.sleep(0.01)
+    assert process.returncode == 0 and len(waits) > 20
+    assert memories.list().total == 20_001 + len(waits)
+    assert max(waits) < sum(waits) / 2
+    memories.close()
+
+
 def test_without_the_extra_a_sentence_names_it(person: Person, tmp_path: Path) -> None:
     """No verb ends in a traceback."""
     person.stores("A fact.")

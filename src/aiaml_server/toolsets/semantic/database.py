@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
     from .model import Embedder
 
-PATIENCE = 5_000  # milliseconds that one try waits for another process
+PATIENCE = 5.0  # seconds that one try waits for another process
+LOOK = 0.002  # seconds after which it looks again; SQLite's own 0.1 miss what a long import leaves
 PAUSES = (0.1, 0.4)  # seconds between three tries
 
 _SPECIFIED = """
@@ -280,7 +281,7 @@ class Database:
         return sql
 
     def _prepare(self, sql: apsw.Connection) -> None:
-        sql.set_busy_timeout(PATIENCE)
+        sql.set_busy_handler(_Patience())
         for pragma in (
             "trusted_schema = OFF",  # the file may have come with somebody's project
             "cell_size_check = ON",
@@ -529,6 +530,21 @@ def _load_extension(sql: apsw.Connection) -> str:
     except apsw.Error as error:
         return f"sqlite-vec cannot be loaded ({error})"
     return ""
+
+
+class _Patience:
+    """Says, each time that SQLite meets another process, whether to try again."""
+
+    def __init__(self) -> None:
+        self._end = 0.0
+
+    def __call__(self, tries: int) -> bool:
+        if tries == 0:
+            self._end = time.monotonic() + PATIENCE
+        if time.monotonic() >= self._end:
+            return False
+        time.sleep(LOOK)
+        return True
 
 
 @contextmanager

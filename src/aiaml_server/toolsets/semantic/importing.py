@@ -7,6 +7,7 @@ link; what was taken over once is not taken over again.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import NamedTuple
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import read_regular
 
+from .database import LOOK
 from .failures import InvalidInput, InvalidProject
 from .markdown import Piece, pieces
 from .memories import Memories
@@ -28,6 +30,7 @@ _MOST_BYTES = 1024 * 1024
 _MOST_FILES = 500
 _MOST_DIRECTORIES = 5000
 _AT_ONCE = 100  # memories that are written in one transaction
+_REST = 2 * LOOK  # seconds after each, in which who waits to write has a turn
 _PASSED_OVER = {"node_modules", "__pycache__", "venv", "site-packages", "dist", "build", "target"}
 
 
@@ -207,6 +210,7 @@ def run(
             if len(batch) == _AT_ONCE:
                 whole, batch = batch, []
                 ids += memories.store_all(whole)
+                time.sleep(_REST)
     finally:  # also where it was broken off, for it was shown as done
         ids += memories.store_all(batch)
     return Imported(ids, len(shown.candidates) - len(shown.new), shown.skipped)
