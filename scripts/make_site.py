@@ -28,7 +28,7 @@ from aiaml_server.toolset import Variable
 
 ROOT = Path(__file__).resolve().parent.parent
 REPOSITORY = "https://github.com/aiaml/aiaml"
-DARK = "dark.css"
+DARK, ICON = "dark.css", "icon.svg"
 CLIENTS_PAGE, SETTINGS_PAGE = "clients.md", "settings.md"
 
 Parts = dict[str, str | dict[str, str]]
@@ -212,6 +212,8 @@ def configuration(source: Path, built: Path) -> dict[str, Any]:
         "theme": {
             "name": "material",
             "font": False,  # nothing is loaded from elsewhere
+            "logo": ICON,
+            "favicon": ICON,
             "features": ["navigation.sections", "content.code.copy", "search.highlight"],
             "palette": [
                 {"scheme": scheme, "media": f"(prefers-color-scheme: {when})", "primary": "teal"}
@@ -241,6 +243,7 @@ def build(built: Path) -> None:
             (source / at).write_text(page(file, places), encoding="utf-8")
         for picture in (ROOT / "docs").glob("*.[ps][nv]g"):
             shutil.copy(picture, source)
+        shutil.copy(ROOT / "src/aiaml_server/web/static" / ICON, source)
         (source / DARK).write_text(dark(), encoding="utf-8")
         told = Path(directory) / "mkdocs.yml"
         told.write_text(yaml.dump(configuration(source, built), sort_keys=False), encoding="utf-8")

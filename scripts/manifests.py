@@ -41,6 +41,10 @@ REGISTRY_NAME = f"io.github.{OWNER}/{REPOSITORY}"
 LATEST = {"command": "uvx", "args": [PACKAGE]}
 PINNED = {"command": "uvx", "args": [f"{PACKAGE}@{__version__}"]}
 
+DRAWING = "src/aiaml_server/web/static/icon.svg"
+PICTURE = "assets/icon.png"  # in `plugin/`; `scripts/icon.py` draws it
+COLOUR = "#17645C"  # the icon's
+
 ASKED = {
     "AIAML_MEMORY_DIR": ("Memory directory", "directory"),
     "AIAML_ENABLE_SYNC": ("Keep memories in git", "boolean"),
@@ -69,6 +73,15 @@ def asked() -> Iterable[tuple[Variable, str, str]]:
         yield table[name], title, kind
 
 
+def icons() -> list[dict[str, Any]]:
+    """Return the icon as the registry has it: addresses of this version, a picture first."""
+    raw = f"https://raw.githubusercontent.com/{OWNER}/{REPOSITORY}/v{__version__}"
+    return [
+        {"src": f"{raw}/plugin/{PICTURE}", "mimeType": "image/png", "sizes": ["512x512"]},
+        {"src": f"{raw}/{DRAWING}", "mimeType": "image/svg+xml", "sizes": ["any"]},
+    ]
+
+
 def server() -> dict[str, Any]:
     """`server.json`, for the MCP registry."""
     return {
@@ -77,6 +90,7 @@ def server() -> dict[str, Any]:
         "title": TITLE,
         "description": DESCRIPTION,
         "repository": {"url": HOME, "source": "github"},
+        "icons": icons(),
         "version": __version__,
         "packages": [
             {
@@ -135,6 +149,7 @@ def bundle() -> dict[str, Any]:
         "repository": {"type": "git", "url": HOME},
         "documentation": PROJECT["urls"]["Documentation"],
         "support": PROJECT["urls"]["Issues"],
+        "icon": "icon.png",
         "server": {
             "type": "uv",
             "entry_point": "server.py",
@@ -197,23 +212,49 @@ def codex_plugin() -> dict[str, Any]:
         "mcpServers": "./.mcp.json",
         "interface": {
             "displayName": TITLE,
-            "shortDescription": "Remembers across conversations and agents",
+            "shortDescription": "Memory for all of your agents",
             "longDescription": f"{DESCRIPTION}.",
             "developerName": AUTHOR["name"],
             "category": "Productivity",
             "capabilities": ["Read", "Write"],
             "websiteURL": HOME,
+            "brandColor": COLOUR,
+            "composerIcon": f"./{PICTURE}",
+            "logo": f"./{PICTURE}",
         },
     }
 
 
+def cursor_plugin() -> dict[str, Any]:
+    """Cursor's manifest, which refuses an author's address; unnamed, it would find other files."""
+    return {
+        **plugin(),
+        "displayName": TITLE,
+        "author": {"name": AUTHOR["name"]},
+        "logo": PICTURE,
+        "skills": "./skills/",
+        "mcpServers": "./.mcp.json",
+        "hooks": "./hooks/cursor.json",
+    }
+
+
 def marketplace() -> dict[str, Any]:
-    """Return what a marketplace file of Claude Code and Cursor says."""
+    """Return what Claude Code's marketplace file says."""
     return {
         "name": ENTRY,
         "owner": AUTHOR,
         "metadata": {"description": DESCRIPTION, "version": __version__},
         "plugins": [{**plugin(), "source": "./plugin", "category": "productivity"}],
+    }
+
+
+def cursor_marketplace() -> dict[str, Any]:
+    """Return what Cursor's marketplace file says; of a plugin it takes only these three."""
+    return {
+        "name": ENTRY,
+        "owner": {"name": AUTHOR["name"]},
+        "metadata": {"description": DESCRIPTION},
+        "plugins": [{"name": ENTRY, "source": "./plugin", "description": DESCRIPTION}],
     }
 
 
@@ -267,6 +308,28 @@ def vscode_link() -> str:
     return f"https://insiders.vscode.dev/redirect/mcp/install?name={ENTRY}&config={config}"
 
 
+BRINGS = """\
+The plugin brings the server, a skill that says when to remember, think and recall, and a hook: at the
+start of a session the agent is told how many memories there are, of which topics and users, and when the
+newest were stored, never what they say. When there are none, nothing is told. The hook needs Python 3 on
+the PATH and no network, and reads the newest 500 memories at most. Codex runs it only when you have looked
+at it and said so (`/hooks`)."""
+
+
+def plugin_page() -> str:
+    """`plugin/README.md`, which marketplaces show."""
+    return f"""\
+# {TITLE}
+
+{DESCRIPTION}.
+
+{BRINGS}
+
+It needs [uv](https://docs.astral.sh/uv/), which fetches and starts the server. Where memories are kept, what
+else there is, and how to take them out again: [{OWNER}/{REPOSITORY}]({HOME}).
+"""
+
+
 def packages_page() -> str:
     """`docs/packages.md`: every ready-made way in."""
     return f"""\
@@ -287,11 +350,8 @@ own, there is a package for it in this repository; each starts `uvx {PACKAGE}`, 
 | JetBrains AI Assistant | add what `aiaml install --print generic` prints under *Settings, Tools, AI Assistant, Model Context Protocol*; the IDEs keep it in files of their own, which they write over |
 | Docker | `docker build -t {ENTRY} {HOME}.git`, then `docker run -i --rm -v {ENTRY}:/memory {ENTRY}` |
 
-The plugin brings the server, a skill that says when to remember, think and recall, and, in Claude Code
-and Codex, a hook: at the start of a session the agent is told how many memories there are, of which
-topics and users, and when the newest were stored, never what they say. When there are none, nothing is
-told. The hook needs Python 3 on the PATH and no network, and reads the newest 500 memories at most. Codex
-runs it only when you have looked at it and said so (`/hooks`).
+{BRINGS} In Claude Code and Codex it is tested in the programs themselves, in Cursor
+against what Cursor's documentation says.
 
 In a container, git has no keys of yours: memories are committed in the volume, and exchanged with a
 remote only if you give the container what your git needs.
@@ -388,11 +448,12 @@ def manifests() -> dict[str, str]:
         "mcpb/pyproject.toml": BUNDLE_PROJECT,
         "mcpb/server.py": BUNDLE_SERVER,
         ".claude-plugin/marketplace.json": in_json(marketplace()),
-        ".cursor-plugin/marketplace.json": in_json(marketplace()),
+        ".cursor-plugin/marketplace.json": in_json(cursor_marketplace()),
         ".agents/plugins/marketplace.json": in_json(codex_marketplace()),
         "plugin/.claude-plugin/plugin.json": in_json(plugin()),
         "plugin/.codex-plugin/plugin.json": in_json(codex_plugin()),
-        "plugin/.cursor-plugin/plugin.json": in_json(plugin()),
+        "plugin/.cursor-plugin/plugin.json": in_json(cursor_plugin()),
+        "plugin/README.md": plugin_page(),
         "plugin/.mcp.json": in_json({"mcpServers": {ENTRY: PINNED}}),
         "gemini-extension.json": in_json(gemini()),
         "glama.json": in_json(

@@ -1,4 +1,4 @@
-"""The script that writes the manifests, loaded from its file."""
+"""The scripts beside the package, loaded from their files."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from types import ModuleType
 ROOT = Path(__file__).parent.parent
 
 
-def script() -> ModuleType:
-    """Load `scripts/manifests.py`."""
-    spec = importlib.util.spec_from_file_location("_manifests", ROOT / "scripts/manifests.py")
+def script(name: str = "manifests") -> ModuleType:
+    """Load one, by default that which writes the manifests."""
+    spec = importlib.util.spec_from_file_location(f"_{name}", ROOT / f"scripts/{name}.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

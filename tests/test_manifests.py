@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import http.server
 import json
+import os
 import re
+import shutil
+import struct
 import sys
 import threading
 import zipfile
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -18,16 +23,20 @@ import jsonschema
 import pytest
 
 from aiaml_server import MemoryBank, Settings, __version__, settings, toolsets
+from browser import chromium, found_browser
 from client import Client
+from environments import UV
 from hosts import CLAUDE, CODEX, GEMINI, MCPB, Person, host
 from manifests import ROOT, script
+from printed import printed
 
-SCRIPT = script()
+SCRIPT, ICON = script(), script("icon")
+SCHEMA_FILES = ROOT / "tests/fixtures/schemas"
 SCHEMAS = {
     "server.json": "server",
     "mcpb/manifest.json": "mcpb",
-    ".claude-plugin/marketplace.json": "marketplace",
-    ".cursor-plugin/marketplace.json": "marketplace",
+    ".claude-plugin/marketplace.json": "claude-marketplace",
+    ".cursor-plugin/marketplace.json": "cursor-marketplace",
     ".agents/plugins/marketplace.json": "codex-marketplace",
     "plugin/.claude-plugin/plugin.json": "claude-plugin",
     "plugin/.codex-plugin/plugin.json": "codex-plugin",
@@ -68,10 +77,38 @@ def test_a_file_that_differs_or_is_missing_is_named(
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_each_file_has_its_form(name: str) -> None:
     """Every field is one that its reader knows, within its limits."""
-    path = ROOT / f"tests/fixtures/schemas/{SCHEMAS[name]}.json"
+    path = SCHEMA_FILES / f"{SCHEMAS[name]}.json"
     schema = json.loads(path.read_text(encoding="utf-8"))
     jsonschema.Draft7Validator.check_schema(schema)
     jsonschema.Draft7Validator(schema).validate(read(name))
+
+
+def test_the_registry_knows_every_field() -> None:
+    """Its schema lets others pass, so that a misspelled one would be lost without a word."""
+    parts = json.loads((SCHEMA_FILES / "server.json").read_text(encoding="utf-8"))["definitions"]
+    known = {name: set(part.get("properties", {})) for name, part in parts.items()}
+    variable = known["Input"] | {"name"}
+    told = read("server.json")
+    assert set(told) <= known["ServerDetail"]
+    assert set(told["repository"]) <= known["Repository"]
+    assert all(set(each) <= known["Icon"] for each in told["icons"])
+    for package in told["packages"]:
+        assert set(package) <= known["Package"]
+        assert all(set(each) <= variable for each in package["environmentVariables"])
+
+
+def test_each_schema_is_a_whole_copy_or_says_that_it_is_not() -> None:
+    """The table beside them names every one; the copies are what was copied."""
+    table = (SCHEMA_FILES / "README.md").read_text(encoding="utf-8")
+    copies = dict(re.findall(r"^\| `(\w+\.json)` .* `([0-9a-f]{16})` ", table, re.MULTILINE))
+    for path in SCHEMA_FILES.glob("*.json"):
+        assert f"`{path.name}`" in table
+        data = path.read_bytes()
+        if path.name in copies:
+            assert hashlib.sha256(data).hexdigest().startswith(copies[path.name])
+        else:
+            assert re.search(r'"\$comment": "the fields that are used, .* 20\d\d-', data.decode())
+    assert set(copies) == {"mcpb.json", "server.json"}
 
 
 def test_the_registry_is_told_what_is_so() -> None:
@@ -114,6 +151,52 @@ def test_the_bundle_starts_with_what_a_person_has_not_touched(tmp_path: Path) ->
     assert f'"aiaml-server=={__version__}"' in project
 
 
+def test_each_host_finds_the_icon_where_its_file_says() -> None:
+    """In the directory that it installs, or at this version's address; all have the same."""
+    raw = f"https://raw.githubusercontent.com/aiaml/aiaml/v{__version__}/"
+    picture, drawing = (each["src"].removeprefix(raw) for each in read("server.json")["icons"])
+    codex = read("plugin/.codex-plugin/plugin.json")["interface"]
+    pictures = {
+        picture,
+        "mcpb/" + read("mcpb/manifest.json")["icon"],
+        "plugin/" + codex["logo"].removeprefix("./"),
+        "plugin/" + codex["composerIcon"].removeprefix("./"),
+        "plugin/" + read("plugin/.cursor-plugin/plugin.json")["logo"],
+    }
+    assert pictures == set(ICON.PICTURES) and drawing == ICON.DRAWING
+    (data,) = {(ROOT / name).read_bytes() for name in pictures}
+    assert data[:8] == b"\x89PNG\r\n\x1a\n" and struct.unpack(">II", data[16:24]) == (512, 512)
+    assert read("server.json")["icons"][0]["sizes"] == ["512x512"]
+    colour = codex["brandColor"].lower()
+    assert colour in (ROOT / drawing).read_text(encoding="utf-8")
+
+
+PIXELS = """async ([address, size]) => {
+    const image = new Image(size, size)
+    image.src = address
+    await image.decode()
+    const canvas = new OffscreenCanvas(size, size), context = canvas.getContext("2d")
+    context.drawImage(image, 0, 0, size, size)
+    return Array.from(context.getImageData(0, 0, size, size).data)
+}"""
+
+
+@pytest.mark.skipif(not found_browser(), reason="needs Chromium")
+def test_the_picture_is_that_of_the_drawing_which_is_clear_at_any_size() -> None:
+    """Nobody has changed one without the other; in a tab, its three lines are three lines."""
+    drawing, picture = ROOT / ICON.DRAWING, ROOT / ICON.PICTURES[0]
+    with chromium() as browser:
+        page = browser.new_page()
+        drawn, kept = (
+            page.evaluate(PIXELS, [ICON.address(path), ICON.SIZE]) for path in (drawing, picture)
+        )
+        small = page.evaluate(PIXELS, [ICON.address(drawing), 16])
+    away = sum(abs(one - other) > 16 for one, other in zip(drawn, kept, strict=True))
+    assert away < len(drawn) / 1000  # edges are drawn a little differently by other versions
+    white = [sum(small[4 * (16 * row + 8) :][:3]) > 3 * 200 for row in range(16)]
+    assert sum(one and not before for before, one in pairwise(white)) == 3, white
+
+
 def test_the_links_install_the_newest_release() -> None:
     """Cursor and VS Code are handed the entry that `aiaml install` would write for anybody."""
     wanted = {"command": "uvx", "args": ["aiaml-server"]}
@@ -142,6 +225,25 @@ def test_the_container_is_not_root_and_keeps_memories_in_a_volume() -> None:
     assert {line[1:] for line in ignored if line.startswith("!")} == names
 
 
+def test_a_linter_of_every_format_has_nothing_to_say(tmp_path: Path) -> None:
+    """Skillsaw knows the registry's rules, those of plugins and hooks, and of skills."""
+    for name in (*SCHEMAS, "plugin", "skills"):
+        source, target = ROOT / name, tmp_path / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, target, dirs_exist_ok=True)
+        else:
+            shutil.copy(source, target)
+    linter = [UV, "tool", "run", "--quiet", "--no-config", "--from", "skillsaw>=0.22,<0.23"]
+    done = printed(
+        [*linter, "skillsaw", "lint", "--strict", "--no-plugins", str(tmp_path)], env=os.environ
+    )
+    assert done.returncode == 0, done.stdout
+    kinds = set(re.findall(r"[\w-]+", done.stdout.partition("Repo type:")[2].partition("\n")[0]))
+    assert kinds >= {"agentskills", "codex-marketplace", "codex-plugin", "cursor-marketplace",
+                     "cursor-plugin", "marketplace", "mcp-registry"}  # fmt: skip
+
+
 # --- the hosts themselves -------------------------------------------------------------------------
 
 
@@ -154,11 +256,13 @@ def person(tmp_path: Path) -> Person:
 def test_the_bundle_is_packed_by_its_own_tool(person: Person, tmp_path: Path) -> None:
     """`mcpb validate` and `mcpb pack` take it, and nothing else goes in."""
     mcpb = host(MCPB)
+    theirs = Path(mcpb).resolve().parents[2] / "schemas/mcpb-manifest-v0.4.schema.json"
+    assert (SCHEMA_FILES / "mcpb.json").read_bytes() == theirs.read_bytes()
     person.run(mcpb, "validate", str(ROOT / "mcpb/manifest.json"))
     person.run(mcpb, "pack", str(ROOT / "mcpb"), str(tmp_path / "aiaml.mcpb"))
     with zipfile.ZipFile(tmp_path / "aiaml.mcpb") as packed:
         names = {name for name in packed.namelist() if "__pycache__" not in name}
-    assert names == {"manifest.json", "pyproject.toml", "server.py"}
+    assert names == {"icon.png", "manifest.json", "pyproject.toml", "server.py"}
 
 
 def test_claude_code_installs_the_plugin_and_reaches_the_server(person: Person) -> None:

@@ -22,14 +22,29 @@ SCRIPT = PLUGIN / "hooks/session_start.py"
 BUDGET = 0.3  # seconds of processor time
 
 
-def run(base: Path, *, cwd: str = "/home/marco/shop", words: list[str] | None = None) -> str:
+CLAUDE = {
+    "session_id": "x",
+    "hook_event_name": "SessionStart",
+    "source": "startup",
+    "cwd": "/home/marco/shop",
+}
+CURSOR = {
+    "conversation_id": "x",
+    "hook_event_name": "sessionStart",
+    "cursor_version": "3.13.0",
+    "workspace_roots": ["/home/marco/shop", "/home/marco/other"],
+}
+"""What hosts say on the hook's input."""
+
+
+def run(base: Path, *, said: object = CLAUDE, words: list[str] | None = None) -> str:
     """Run the hook as a host does, with what a host says on its input; return what it prints."""
     own = ("AIAML_", "PYTHON")
     kept = {key: value for key, value in os.environ.items() if not key.startswith(own)}
-    said = {"session_id": "x", "hook_event_name": "SessionStart", "source": "startup", "cwd": cwd}
+    roots = dict.fromkeys(("CLAUDE_PLUGIN_ROOT", "CURSOR_PLUGIN_ROOT"), str(PLUGIN))
     done = subprocess.run(
         words or [sys.executable, str(SCRIPT)],
-        env={**kept, "AIAML_MEMORY_DIR": str(base), "CLAUDE_PLUGIN_ROOT": str(PLUGIN)},
+        env={**kept, **roots, "AIAML_MEMORY_DIR": str(base)},
         input=json.dumps(said),
         capture_output=True,
         encoding="utf-8",
@@ -42,9 +57,13 @@ def run(base: Path, *, cwd: str = "/home/marco/shop", words: list[str] | None = 
 
 def told(output: str) -> tuple[str, dict[str, Any]]:
     """Return the sentence that frames the index, and the index."""
-    answer = json.loads(output)["hookSpecificOutput"]
-    assert answer["hookEventName"] == "SessionStart"
-    frame, _, index = answer["additionalContext"].partition("\n")
+    answer = json.loads(output)
+    if set(answer) == {"hookSpecificOutput"}:
+        assert answer["hookSpecificOutput"].pop("hookEventName") == "SessionStart"
+        (text,) = answer["hookSpecificOutput"].values()
+    else:
+        (text,) = answer.values()
+    frame, _, index = text.partition("\n")
     return frame, json.loads(index)
 
 
@@ -70,6 +89,19 @@ def test_an_agent_is_told_topics_counts_and_times_and_no_contents(tmp_path: Path
     assert len(index["newest"]) == 2
     assert all(re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", each) for each in index["newest"])
     assert "artichoke" not in run(tmp_path)
+
+
+def test_each_host_is_answered_in_its_own_form(tmp_path: Path) -> None:
+    """Claude Code and Codex, Cursor, and whoever says nothing that can be read."""
+    store(tmp_path, (["shop"], "x"))
+    claude, cursor = run(tmp_path), run(tmp_path, said=CURSOR)
+    assert set(json.loads(claude)["hookSpecificOutput"]) == {"hookEventName", "additionalContext"}
+    assert set(json.loads(cursor)) == {"additional_context"}
+    assert told(claude) == told(cursor)
+    unread: list[object] = [None, [], "x", {"cwd": None}, {"workspace_roots": []}]
+    for said in unread:
+        _, index = told(run(tmp_path, said=said))
+        assert index["topics"] == {"shop": 1} and "with_this_project_as_topic" not in index
 
 
 def test_topics_written_by_hand_are_read_as_the_program_reads_them(tmp_path: Path) -> None:
@@ -153,10 +185,17 @@ def test_the_hook_is_python_alone_without_a_network() -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="hosts run it with a shell that Windows may not have")
-def test_the_hosts_command_runs_it_and_is_silent_without_python(tmp_path: Path) -> None:
-    """What stands in hooks.json, given to a shell, also where no Python is on the PATH."""
-    hooks = json.loads((PLUGIN / "hooks/hooks.json").read_text(encoding="utf-8"))["hooks"]
-    ((entry,),) = (each["hooks"] for each in hooks["SessionStart"])
+@pytest.mark.parametrize("host", ["claude", "cursor"])
+def test_the_hosts_command_runs_it_and_is_silent_without_python(host: str, tmp_path: Path) -> None:
+    """What stands in the hosts' files, given to a shell, also where no Python is on the PATH."""
+    if host == "claude":
+        hooks = json.loads((PLUGIN / "hooks/hooks.json").read_text(encoding="utf-8"))["hooks"]
+        ((entry,),) = (each["hooks"] for each in hooks["SessionStart"])
+    else:
+        manifest = json.loads((PLUGIN / ".cursor-plugin/plugin.json").read_text(encoding="utf-8"))
+        hooks = json.loads((PLUGIN / manifest["hooks"]).read_text(encoding="utf-8"))
+        assert hooks["version"] == 1
+        (entry,) = hooks["hooks"]["sessionStart"]
     store(tmp_path, (["food"], "x"))
     python = Path(sys.executable).parent
     command = f'PATH="{python}:$PATH"; {entry["command"]}'

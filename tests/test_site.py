@@ -116,6 +116,17 @@ def test_light_and_dark_and_a_search_are_there(site: Path) -> None:
     assert 'data-md-component="search"' in start
 
 
+@pytest.mark.timeout(600)
+def test_each_page_has_the_icon(site: Path) -> None:
+    """As its own, in the browser's tab and beside the title."""
+    drawing = (ROOT / "src/aiaml_server/web/static/icon.svg").read_bytes()
+    for page in (site / "index.html", site / "toolsets" / "semantic.html"):
+        text = page.read_text("utf-8")
+        for found in (r'<link rel="icon" href="([^"]+)"', r'<img src="([^"]+)" alt="logo"'):
+            named = re.search(found, text)
+            assert named and (page.parent / named[1]).read_bytes() == drawing
+
+
 COLOURS = """names => names.map(name => {
     const style = getComputedStyle(document.querySelector(name))
     return [style.color, style.backgroundColor]
