@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import http.server
 import os
+import ssl
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -37,8 +38,8 @@ class Terms:
 
 
 @contextmanager
-def git_server(terms: Terms) -> Iterator[str]:
-    """Serve; give the address of the root."""
+def git_server(terms: Terms, context: ssl.SSLContext | None = None) -> Iterator[str]:
+    """Serve, with a `context` by TLS; give the address of the root."""
 
     class Handler(_Handler):
         pass
@@ -46,10 +47,12 @@ def git_server(terms: Terms) -> Iterator[str]:
     Handler.terms = terms
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
+    if context:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}"
+        yield f"http{'s' if context else ''}://127.0.0.1:{server.server_port}"
     finally:
         server.shutdown()
         server.server_close()

@@ -1,4 +1,4 @@
-"""File systems in files, mounted over a directory: for tests of what only a real one does."""
+"""File systems in files or in memory, for tests of what only one of their own does."""
 
 from __future__ import annotations
 
@@ -50,3 +50,24 @@ def loop_disk(tmp_path: Path, kind: str, mebibytes: int) -> Iterator[LoopDisk]:
         yield disk
     finally:
         disk.unmount()
+
+
+@contextmanager
+def memory_disk(place: Path, options: str) -> Iterator[Path]:
+    """Mount a file system in memory over a new directory; skip the test where that cannot be done.
+
+    Args:
+        place: the directory.
+        options: how large it is, as `mount` wants it.
+    """
+    if sys.platform != "linux" or os.geteuid() != 0:
+        pytest.skip("only root may mount a file system, and this one is Linux's")
+    place.mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(place)]
+    mounted = subprocess.run(words, capture_output=True, text=True, check=False)
+    if mounted.returncode:
+        pytest.skip(f"this root may not mount: {mounted.stderr.strip()}")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "--lazy", str(place)], check=True)

@@ -26,6 +26,7 @@ from aiaml_server.settings import PAGER, VARIABLES
 from aiaml_server.sync import once
 from aiaml_server.watch import is_local
 from client import SERVER
+from loop_disk import memory_disk
 from machine import CLEAN, TOKEN, as_person, bare, git
 
 posix = pytest.mark.skipif(os.name != "posix", reason="Windows has no such modes and programs")
@@ -421,13 +422,8 @@ def test_what_belongs_to_another_user_is_a_warning(base: Path) -> None:
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """Mount a disk of 600 KB and 40 files."""
-    if not IS_ROOT:
-        pytest.skip("only root may mount")
-    mount = ["mount", "-t", "tmpfs", "-o", "size=600k,nr_inodes=40,mode=700", "tmpfs"]
-    if subprocess.run([*mount, str(tmp_path)], check=False, capture_output=True).returncode:
-        pytest.skip("mounting is not permitted")
-    yield tmp_path
-    subprocess.run(["umount", "--lazy", str(tmp_path)], check=True)
+    with memory_disk(tmp_path / "disk", "size=600k,nr_inodes=40,mode=700") as place:
+        yield place
 
 
 def test_a_disk_without_room_is_an_error(small_disk: Path) -> None:

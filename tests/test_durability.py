@@ -24,6 +24,7 @@ from aiaml_server.files import is_temporary
 from aiaml_server.memory import parse
 from client import SERVER, Client, ask, bank_process
 from disk import contents, leftovers, memories
+from loop_disk import memory_disk
 
 IS_ROOT = sys.platform != "win32" and os.geteuid() == 0
 linux = pytest.mark.skipif(sys.platform != "linux", reason="the means to test it are Linux's")
@@ -342,16 +343,8 @@ def test_too_few_descriptors_are_refused(tmp_path: Path, exists: bool) -> None:
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """Mount a file system of 128 KiB and 32 files, in memory."""
-    if sys.platform != "linux" or not IS_ROOT:
-        pytest.skip("only root may mount a file system, and this one is Linux's")
-    place = tmp_path / "disk"
-    place.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=128k,nr_inodes=32", "tmpfs", str(place)]
-    mounted = subprocess.run(command, capture_output=True, text=True, check=False)
-    if mounted.returncode:
-        pytest.skip(f"this root may not mount: {mounted.stderr.strip()}")
-    yield place
-    subprocess.run(["umount", "--lazy", str(place)], check=True)
+    with memory_disk(tmp_path / "disk", "size=128k,nr_inodes=32") as place:
+        yield place
 
 
 def test_a_full_disk_is_refused_until_there_is_room(small_disk: Path) -> None:

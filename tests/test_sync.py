@@ -197,7 +197,9 @@ def test_what_a_killed_git_left_locked_does_not_stop_commits(alone: Machine) -> 
     assert index_lock.exists()
     ref_lock.touch()
     alone.remember("three")
-    assert "aiaml.lock" in str(alone.sync().problem)
+    status = alone.sync()
+    assert status.problem_kind == "locked"
+    assert "aiaml.lock" in str(status.problem)
     for lock in (index_lock, ref_lock):
         os.utime(lock, (time.time() - 3600,) * 2)
     alone.synced()

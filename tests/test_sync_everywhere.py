@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from aiaml_server.memory import Memory
-from aiaml_server.sync import once, purge, repository
+from aiaml_server.sync import Status, once, purge, repository
 from aiaml_server.sync.everywhere import plan
 from aiaml_server.sync.remote import Remote
 from aiaml_server.sync.rewrite import commits, mark, marks_in, text_of, without
@@ -536,6 +536,7 @@ def test_a_remote_that_refuses_is_told_as_such(ada: Machine, bob: Machine, remot
     git(remote, "config", "receive.denyNonFastForwards", "true")
     said = forget(ada, memory.id, code=3)
     assert "does not let its history be replaced" in said
+    assert Status.read(ada.base).problem_kind == "history-kept"
     git(remote, "config", "receive.denyNonFastForwards", "false")
     settle([ada, bob])
     assert content_of(remote) == ada.files == bob.files

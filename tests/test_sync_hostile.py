@@ -105,7 +105,9 @@ def test_a_call_that_takes_too_long_is_ended(tmp_path: Path, silence: Silence) -
     machine.remember("hello")
     assert machine.rounds._remote
     machine.rounds.pace.call = 0.5
-    assert machine.sync().problem == "the remote did not answer in time"
+    status = machine.sync()
+    assert status.problem_kind == "timeout"
+    assert status.problem == "the remote did not answer in time"
     assert machine.messages()[0].startswith("Add memory")
 
 
@@ -134,21 +136,22 @@ def test_a_new_machine_waits_longer_for_all_that_there_is(
 
 
 @pytest.mark.parametrize(
-    ("address", "words"),
+    ("address", "kind", "words"),
     [
-        ("https://aiaml.invalid/memories", "cannot be resolved"),
-        ("http://127.0.0.1:1/memories", "cannot be reached"),
-        ("ssh://127.0.0.1:1/memories", "cannot be reached"),
-        ("/nowhere/memories", "no git repository"),
+        ("https://aiaml.invalid/memories", "offline", "cannot be resolved"),
+        ("http://127.0.0.1:1/memories", "unreachable", "cannot be reached"),
+        ("ssh://127.0.0.1:1/memories", "unreachable", "cannot be reached"),
+        ("/nowhere/memories", "no-repository", "no git repository"),
     ],
 )
 def test_a_remote_that_cannot_be_reached_is_named_in_plain_words(
-    tmp_path: Path, address: str, words: str
+    tmp_path: Path, address: str, kind: str, words: str
 ) -> None:
     """The memory is committed; the status says what is wrong; nothing counts as pushed."""
     machine = Machine(tmp_path / "base", address)
     machine.remember("hello")
     status = machine.sync()
+    assert status.problem_kind == kind
     assert words in str(status.problem)
     assert (status.last_push, status.ahead) == (None, 2)
 
@@ -619,7 +622,9 @@ def test_a_merge_of_a_person_is_not_disturbed(ada: Machine) -> None:
     head = ada.git("rev-parse", "HEAD")
     (ada.base / ".git" / "MERGE_HEAD").write_text(f"{head}\n")
     ada.remember("two")
-    assert "MERGE_HEAD" in str(ada.sync().problem)
+    status = ada.sync()
+    assert status.problem_kind == "waiting"
+    assert "MERGE_HEAD" in str(status.problem)
     assert ada.git("rev-parse", "HEAD") == head
     (ada.base / ".git" / "MERGE_HEAD").unlink()
     ada.synced()

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from aiaml_server.errors import GitMissing, InvalidSetting, StoreError
+from aiaml_server.errors import GitMissing, InvalidSetting, NotOurs, StoreError
 
 from .command import GitFailed
 from .guard import Untold
@@ -49,7 +49,7 @@ class Cause(NamedTuple):
 
 # The kinds that have nothing to do with the remote: a round that did not ask it can end them.
 LOCAL = frozenset(
-    {"no-git", "old-git", "git", "waiting", "ownership", "locked", "not-ours"}
+    {"no-git", "old-git", "git", "waiting", "locked", "not-ours"}
     | {"disk", "disk-full", "disk-read-only"}
 )
 
@@ -83,11 +83,13 @@ def _of_git(verb: str, output: str) -> Problem:
     if verb == "push":
         return Problem("refused", f"{_REFUSED}{_reason(output, ours=True)}", _MAY_WRITE)
     words = " / ".join(_telling(output)) or "it failed without a word"
-    kind = "remote" if verb in REMOTE_VERBS else "git"
-    return Problem(kind, f"git {verb} failed: {words[:_LONGEST]}", TRY_AGAIN)
+    sentence = f"git {verb} failed: {words[:_LONGEST]}"
+    return Problem("remote" if verb in REMOTE_VERBS else "git", sentence, TRY_AGAIN)
 
 
 def _of_system(sentence: str, error: OSError) -> Problem:
+    if isinstance(error, NotOurs):
+        return Problem("not-ours", f"{error.path} is {error.what}", _MOVE_AWAY)
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return Problem("disk-full", sentence, _MAKE_ROOM)
     if error.errno == errno.EROFS:
@@ -125,6 +127,10 @@ _CORRECT = "correct it, or remove it, where the server's environment is set."
 _MAKE_ROOM = "make room on the disk that holds the memories. Nothing is lost."
 _MOUNT = "the disk is mounted read-only; mount it so that it can be written."
 _OWN = "see that the memory directory and all in it belongs to you and can be written."
+_MOVE_AWAY = (
+    "move it away; or, where it is yours and only belongs to another user, make it your own "
+    "(`chown`). Then sync goes on by itself."
+)
 _REFUSED = "the remote refuses what is pushed"
 _MAY_WRITE = (
     "see that the key or token may write, and that no rule or hook of the host protects `main` or "
@@ -223,7 +229,7 @@ _CAUSES = (
         "read-only",
         r"\b(key|token|access|repository)\b[^\n]{0,99}\b(is|marked as) read.only"
         r"|write access to repository not granted|read.only access|archived so it is read.only"
-        r"|not enabled[^\n]{0,20}receive-pack|receive-pack[^\n]{0,20}not enabled",
+        r"|service not enabled",
         "the remote may be read, but not written",
         "give the key or token the right to write (on GitHub: the deploy key's \"Allow write "
         'access", or a token with "Contents: read and write"); git\'s own server needs '
@@ -245,7 +251,13 @@ _CAUSES = (
         "room.",
         ("push",),
     ),
-    Cause("disk-full", r"no space left|disk quota", "the disk is full", _MAKE_ROOM, quoted=False),
+    Cause(
+        "disk-full",
+        r"no space left|out of disk.?space|disk quota",
+        "the disk is full",
+        _MAKE_ROOM,
+        quoted=False,
+    ),
     Cause(
         "remote-ownership",
         r"dubious ownership",
@@ -253,13 +265,6 @@ _CAUSES = (
         "there, as the user who serves it: `chown` the repository, or `git config --global --add "
         "safe.directory` with its path.",
         REMOTE_VERBS,
-        quoted=False,
-    ),
-    Cause(
-        "ownership",
-        r"dubious ownership",
-        "the memory directory belongs to another user",
-        "make the memory directory your own (`chown`).",
         quoted=False,
     ),
     Cause(
@@ -289,7 +294,7 @@ _CAUSES = (
     ),
     Cause(
         "not-exported",
-        r"access denied or repository not exported",
+        r"repository not exported",
         "git's own server does not give out the repository at the remote address",
         "compare the path in AIAML_GITHUB_REMOTE with the server's; there, the repository needs "
         "the file `git-daemon-export-ok`, and pushing `--enable=receive-pack`.",
