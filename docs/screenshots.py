@@ -8,6 +8,7 @@ but for the fonts of the machine.
 
 from __future__ import annotations
 
+import json
 import random
 import sys
 import tempfile
@@ -111,9 +112,27 @@ def _uses(memories: Sequence[Memory]) -> Iterator[Use]:
         yield Use(at, "claude", "recall", (), (memories[int(44 * draw.random() ** 2)].id,))
 
 
-def served(base: Path) -> Web:
+def served(base: Path, **environ: str) -> Web:
     """Serve the samples: in the zone of the browser, and with an inbox."""
-    return Web(base, TZ="UTC", AIAML_INBOX="true")
+    return Web(base, TZ="UTC", AIAML_INBOX="true", **environ)
+
+
+@contextmanager
+def two_directories() -> Iterator[Web]:
+    """Serve the samples inside the `with`, those of the work in a directory of their own."""
+    with tempfile.TemporaryDirectory(prefix="aiaml-samples-") as home:
+        work, private = Path(home, "work"), Path(home, "private")
+        for memory in samples():
+            base = work if {"project", "team", "database"} & {*memory.topics} else private
+            (base / "files").mkdir(parents=True, exist_ok=True)
+            (base / "files" / memory.file_name).write_text(format(memory), encoding="utf-8")
+        entry = {"command": sys.executable, "args": ["-m", "aiaml_server"],
+                 "env": {"AIAML_MEMORY_DIR": str(work)}}  # fmt: skip
+        settings = Path(home, ".cursor", "mcp.json")
+        settings.parent.mkdir()
+        settings.write_text(json.dumps({"mcpServers": {"aiaml": entry}}), encoding="utf-8")
+        with served(private, HOME=home, USERPROFILE=home) as web:
+            yield web
 
 
 def open_page(browser: Browser, web: Web, scheme: str = "light") -> Page:
@@ -131,8 +150,20 @@ def open_page(browser: Browser, web: Web, scheme: str = "light") -> Page:
     return page
 
 
+def every_view(browser: Browser, scheme: str = "light") -> Iterator[tuple[str, Page]]:
+    """Yield each view of the page with its name, while it is seen."""
+    with sample_store() as base, served(base) as web:
+        page = open_page(browser, web, scheme)
+        yield from ((name, page) for name in views(page, web))
+        page.close()
+    with two_directories() as web:
+        page = open_page(browser, web, scheme)
+        yield from ((name, page) for name in _directories(page))
+        page.close()
+
+
 def views(page: Page, web: Web) -> Iterator[str]:
-    """Yield the name of each view of the page, while it is seen."""
+    """Yield the name of each view of a page over one directory, while it is seen."""
     yield "overview"
     yield from _one_memory(page)
     yield from _many_memories(page)
@@ -206,11 +237,28 @@ def _many_memories(page: Page) -> Iterator[str]:
     yield "forgotten"
 
 
+def _directories(page: Page) -> Iterator[str]:
+    page.get_by_label("Directory").select_option("All directories")
+    page.get_by_text("44 memories, newest first").wait_for()
+    page.locator(".timeline").wait_for()
+    yield "directories"
+    page.locator("#hits a", has_text="Billing moves").first.click()
+    page.locator(".memory h1").wait_for()
+    yield "directories-reader"
+    page.keyboard.press("n")
+    page.get_by_label("What to remember").wait_for()
+    yield "directories-new"
+    page.keyboard.press("Escape")
+    page.locator("#sync").click()
+    page.locator("#sync-facts h3").nth(1).wait_for()
+    yield "directories-sync"
+    page.keyboard.press("Escape")
+
+
 def main(directory: Path | None = None) -> None:
     """Write the pictures of the documents; into another directory, those of all views."""
-    with sample_store() as base, served(base) as web, chromium() as browser:
-        page = open_page(browser, web)
-        for name in views(page, web):
+    with chromium() as browser:
+        for name, page in every_view(browser):
             if directory:
                 page.screenshot(path=directory / f"{name}.png")
             elif name in PICTURES:

@@ -21,18 +21,6 @@ from printed import printed
 WORDS = ("dog", "dogs", "car", "house", "dogma", "tree")
 
 
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make an empty home; nothing of the person's own is seen."""
-    for name in ("HOME", "USERPROFILE"):
-        monkeypatch.setenv(name, str(tmp_path))
-    for name in ("APPDATA", "LOCALAPPDATA", "XDG_CONFIG_HOME"):
-        monkeypatch.setenv(name, str(tmp_path / "config"))
-    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    return tmp_path
-
-
 def connected(home: Path, client: str, **variables: str) -> None:
     """Put an entry into a client's file."""
     entry = {"command": sys.executable, "args": ["-m", "aiaml_server"], "env": variables}

@@ -784,24 +784,18 @@ STRUCTURE = """() => [...document.querySelectorAll("h1, h2, button, label, summa
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_everybody_can_use_every_view(browser: Browser, axe: str, scheme: str) -> None:
     """In both schemes no rule of axe is broken: names, contrast, landmarks, headings."""
-    with screenshots.sample_store() as base, screenshots.served(base) as web:
-        page = screenshots.open_page(browser, web, scheme)
-        for name in screenshots.views(page, web):
-            page.evaluate(f"{axe}; 0")
-            assert page.evaluate(VIOLATIONS) == [], name
-        page.close()
+    for name, page in screenshots.every_view(browser, scheme):
+        page.evaluate(f"{axe}; 0")
+        assert page.evaluate(VIOLATIONS) == [], name
 
 
 def test_the_pictures_in_the_documents_can_be_made(browser: Browser, tmp_path: Path) -> None:
     """By their script, from the real program; what each view offers is as it is written down."""
     lines = []
-    with screenshots.sample_store() as base, screenshots.served(base) as web:
-        page = screenshots.open_page(browser, web)
-        for name in screenshots.views(page, web):
-            picture = page.screenshot(path=tmp_path / f"{name}.png")
-            assert 10_000 < len(picture) < 400_000
-            lines += [f"# {name}", *page.evaluate(STRUCTURE), ""]
-        page.close()
+    for name, page in screenshots.every_view(browser):
+        picture = page.screenshot(path=tmp_path / f"{name}.png")
+        assert 10_000 < len(picture) < 400_000
+        lines += [f"# {name}", *page.evaluate(STRUCTURE), ""]
     assert "\n".join(lines) == VIEWS.read_text(encoding="utf-8"), "\n".join(lines)
     for path in DOCS.glob("web*.png"):
         assert path.read_bytes().startswith(b"\x89PNG")
@@ -819,6 +813,76 @@ def test_a_screen_holds_eighteen_memories(browser: Browser) -> None:
         )
         page.close()
     assert seen >= 18
+
+
+# --- several directories --------------------------------------------------------------------------
+
+
+def test_another_directory_or_all_are_looked_at(browser: Browser) -> None:
+    """Chosen in the head: list, search, overview, address; each row says where it lies."""
+    with screenshots.two_directories() as web:
+        page = browser.new_page(locale="en-GB")
+        page.goto(web.address)
+        chooser = page.get_by_label("Directory", exact=True)
+        expect(chooser.locator("option")).to_have_text(["private", "work", "All directories"])
+        expect(page.locator(".overview h1")).to_have_text("28 memories")
+        expect(page.locator("#hits .in")).to_have_count(0)
+        chooser.select_option("work")
+        expect(page.locator(".overview h1")).to_have_text("16 memories")
+        chooser.select_option("All directories")
+        expect(page.locator(".overview h1")).to_have_text("44 memories")
+        expect(page.locator("#count")).to_have_text("44 memories, newest first")
+        assert {*page.locator("#hits .in").all_text_contents()} == {"private", "work"}
+        page.get_by_label("Search memories").fill("preferences")
+        expect(page.locator("#hits .score").first).to_be_visible()
+        scores = [int(each) for each in page.locator("#hits .score").all_text_contents()]
+        assert scores == sorted(scores, reverse=True)
+        assert {*page.locator("#hits .in").all_text_contents()} == {"private", "work"}
+        for width in (390, 820, 1280):
+            page.set_viewport_size({"width": width, "height": 800})
+            fits(page)
+        page.reload()
+        expect(page.locator("#hits .in")).to_have_count(len(scores))
+        expect(chooser).to_have_value("*")
+        page.go_back()
+        expect(chooser).not_to_have_value("*")
+
+
+def test_a_memory_is_changed_where_it_lies_and_a_new_one_goes_where_it_is_said(
+    browser: Browser,
+) -> None:
+    """Edited, forgotten, brought back and stored, while all directories are looked at."""
+    with screenshots.two_directories() as web:
+        page = browser.new_page(locale="en-GB")
+        page.goto(web.address)
+        page.get_by_label("Directory", exact=True).select_option("All directories")
+        page.locator("#hits a", has_text="Billing moves").first.click()
+        place = page.locator(".place code").last
+        expect(place).to_contain_text("work: files/")
+        known = {each["name"]: Path(each["path"]) for each in web.get("/api/directories")}
+        file = known["work"] / "files" / place.inner_text().rpartition("/")[2]
+        page.keyboard.press("e")
+        page.get_by_label("What to remember").fill("Billing stays where it is.")
+        page.keyboard.press("Control+s")
+        expect(page.locator(".memory h1")).to_have_text("Billing stays where it is.")
+        assert "Billing stays where it is." in file.read_text(encoding="utf-8")
+        page.keyboard.press("d")
+        page.get_by_role("button", name="Forget", exact=True).click()
+        expect(page.locator("#toast")).to_contain_text("Forgotten")
+        assert not file.exists()
+        page.keyboard.press("u")
+        expect(page.locator("#toast")).to_contain_text("Brought back")
+        assert file.exists()
+        page.keyboard.press("n")
+        page.get_by_label("Topics").fill("tea")
+        page.get_by_label("About").last.fill("marco")
+        page.get_by_role("combobox", name="Directory").last.select_option("work")
+        page.get_by_label("What to remember").fill("Green, after lunch.")
+        page.get_by_role("button", name="Save", exact=True).click()
+        expect(page.locator("#toast")).to_have_text("Saved in work")
+        texts = [each.read_text(encoding="utf-8") for each in file.parent.iterdir()]
+        assert sum("Green, after lunch." in text for text in texts) == 1
+        expect(page.locator("#hits a", has_text="Green, after").locator(".in")).to_have_text("work")
 
 
 # --- looks ----------------------------------------------------------------------------------------

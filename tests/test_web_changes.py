@@ -353,12 +353,15 @@ def test_an_undo_replaces_nothing(base: Path) -> None:
 
 
 @contextmanager
-def listening(web: Web, **headers: str | None) -> Iterator[http.client.HTTPResponse]:
+def listening(
+    web: Web, words: str = "", **headers: str | None
+) -> Iterator[http.client.HTTPResponse]:
     """Hold the stream of events inside the `with`."""
     connection = http.client.HTTPConnection("127.0.0.1", web.port, timeout=SECONDS)
     wanted = {HEADER: web.token, **headers}
     try:
-        connection.request("GET", "/api/events", headers={k: v for k, v in wanted.items() if v})
+        said = {name: value for name, value in wanted.items() if value}
+        connection.request("GET", f"/api/events?{words}", headers=said)
         yield connection.getresponse()
     finally:
         connection.close()
@@ -388,7 +391,7 @@ def test_what_others_do_is_told(base: Path) -> None:
             (base / ".sync-status.json").write_text("{}")
             while told(stream)[1] == status:
                 pass
-        with listening(web, **{HEADER: None}) as refused:
+        with listening(web, "", **{HEADER: None}) as refused:
             assert refused.status == 403
         with listening(web, Origin="https://evil.example") as refused:
             assert refused.status == 403
@@ -459,7 +462,7 @@ def test_counts_are_those_of_the_memories_and_read_few_files(
     bank = MemoryBank(Settings(tmp_path, sync=False))
     for each in memories:
         bank.add(each)
-    overview(bank.index, Filter())
+    overview([bank.index], Filter())
     read: list[str] = []
     text = Store.text
 
@@ -470,7 +473,7 @@ def test_counts_are_those_of_the_memories_and_read_few_files(
     monkeypatch.setattr(Store, "text", noted)
     for said in QUESTIONS:
         wanted, _ = Filter().and_said(words(said))
-        counts = overview(bank.index, wanted)
+        counts = overview([bank.index], wanted)
         assert counts["all"] == len(memories)
         meant = [each for each in memories if wanted.matches(each)]
         assert counts["count"] == len(meant)

@@ -44,9 +44,17 @@ class Web:
     """
 
     def __init__(self, base: Path, *options: str, **environ: str) -> None:
-        """Start it, without a browser and without sync, and read the address."""
+        """Start it, without a browser and without sync, and read the address.
+
+        Args:
+            base: the directory.
+            options: further words of the command line.
+            environ: variables; without a home among them, no other directory is known.
+        """
+        nobody = str(base.parent / "nobody")
         outer = {key: value for key, value in os.environ.items() if not key.startswith("AIAML_")}
         settings = {"AIAML_MEMORY_DIR": str(base), "AIAML_ENABLE_SYNC": "false"}
+        settings |= {"HOME": nobody, "USERPROFILE": nobody}
         group = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
         self.process = subprocess.Popen(
             [sys.executable, "-m", "aiaml_server", "web", "--no-browser", *options],

@@ -326,16 +326,20 @@ class Database(SharedFile):
 
     def newest(self, wanted: Filter | None = None) -> list[str]:
         """Return the files of all memories that are meant, newest first."""
+        return [_name(name) for (name,) in self._newest("name", wanted)]
+
+    def dated(self, wanted: Filter | None = None) -> list[tuple[int, str]]:
+        """Return the same with their moments, as they are recorded."""
+        return [(moment, _name(name)) for moment, name in self._newest("instant, name", wanted)]
+
+    def _newest(self, columns: str, wanted: Filter | None) -> list[tuple[Any, ...]]:
+        # Through the index that has the order: `+id` keeps SQLite from looking up each row.
+        statement = f"SELECT {columns} FROM files WHERE %s ORDER BY instant DESC, name DESC"
         if not wanted:
-            return self._newest("memory_id IS NOT NULL")
+            return self.read(statement % "memory_id IS NOT NULL")
         with self.snapshot():
             meant = self.labels.where(wanted)
-            return self._newest(f"+id IN (SELECT id FROM labels WHERE {meant})")
-
-    def _newest(self, where: str) -> list[str]:
-        # Through the index that has the order: `+id` keeps SQLite from looking up each row.
-        rows = self.read(f"SELECT name FROM files WHERE {where} ORDER BY instant DESC, name DESC")
-        return [_name(name) for (name,) in rows]
+            return self.read(statement % f"+id IN (SELECT id FROM labels WHERE {meant})")
 
     # --- memories -------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -26,7 +26,7 @@ from .database import Database, Entry, Row, file_of, making, remove, remove_othe
 from .errors import AiamlError, MalformedFile, NotOurs, StoreError
 from .filters import Filter
 from .freshness import Closed, Freshness
-from .labels import Counts, Spans
+from .labels import Counts
 from .memory import Memory
 from .moments import present
 from .scorer import MAX_HITS, Found, Hit, every_hit, newest_first, ordered, rank
@@ -148,8 +148,33 @@ class Index:
         """
         return self._ask(lambda database: database.newest(wanted)) or []
 
-    def counts(self, wanted: Filter, spans: Spans) -> Counts | None:
-        """Count what a filter lets through, in spans of time; None while there is no directory.
+    def dated(self, wanted: Filter | None = None) -> list[tuple[int, str]]:
+        """Return the same, each with its moment, by which several such lists can be merged.
+
+        Raises:
+            StoreError: the directory cannot be read.
+        """
+        return self._ask(lambda database: database.dated(wanted)) or []
+
+    def extent(self, wanted: Filter) -> tuple[int, int] | None:
+        """Return the first and the last moment of what a filter lets through at any time.
+
+        None where there is no such memory, or none with a moment that a picture can show.
+
+        Raises:
+            StoreError: the directory cannot be read.
+        """
+
+        def found(database: Database) -> tuple[int, int] | None:
+            with database.snapshot():
+                return database.labels.extent(wanted)
+
+        return self._ask(found)
+
+    def counts(self, wanted: Filter, borders: Sequence[int]) -> Counts | None:
+        """Count what a filter lets through, also between `borders` in time.
+
+        None while there is no directory.
 
         Raises:
             StoreError: the directory cannot be read.
@@ -157,7 +182,7 @@ class Index:
 
         def counted(database: Database) -> Counts:
             with database.snapshot():
-                return database.labels.counts(wanted, spans)
+                return database.labels.counts(wanted, borders)
 
         return self._ask(counted)
 

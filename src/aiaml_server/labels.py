@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, pairwise
 from typing import NamedTuple, TypeAlias
@@ -46,8 +46,8 @@ _FAR = 4_102_444_800_000_000  # the year 2100: what claims to be of then would f
 _FEW_PEOPLE = 50
 _LINKED = 18  # topics whose pairs are counted
 _NEWEST = 5_000  # memories in which they are
-_MOST_PAIRS = 60
-_MOST_NAMES = 200
+MOST_PAIRS = 60
+MOST_NAMES = 200
 _NEVER = -(1 << 63)  # the moment of a memory that names none
 
 Name: TypeAlias = tuple[str, str]  # the field, and what stands there
@@ -56,8 +56,6 @@ Row: TypeAlias = tuple[int, int, int, str, int]
 
 Folded: TypeAlias = tuple[str, str]  # a name as it is written, and in any case
 Pairs: TypeAlias = list[tuple[str, str, int]]
-Spans: TypeAlias = Callable[[int, int], Sequence[int]]
-"""Returns, for the first and the last moment, where spans begin, and where the last ends."""
 
 
 class Label(NamedTuple):
@@ -180,8 +178,19 @@ class Labels:
 
     # --- counted ------------------------------------------------------------------------------
 
-    def counts(self, wanted: Filter, spans: Spans) -> Counts:
-        """Count what a filter lets through; `spans` says by what times."""
+    def extent(self, wanted: Filter) -> tuple[int, int] | None:
+        """Return the first and the last moment of what a filter lets through at any time."""
+        self._check()
+        ends = "SELECT min(instant), max(instant) FROM labels"
+        ((first, last),) = self._file.read(f"{ends} WHERE {self._in_picture(wanted)}")
+        return None if first is None else (first, last)
+
+    def _in_picture(self, wanted: Filter) -> str:
+        at_any_time = replace(wanted, since=None, until=None)
+        return f"{self._where(at_any_time)} AND instant > 0 AND instant < {_FAR}"
+
+    def counts(self, wanted: Filter, borders: Sequence[int]) -> Counts:
+        """Count what a filter lets through, and that of any time between borders."""
         self._check()
         anyone = replace(wanted, agent=""), replace(wanted, user="")
         where = self._where(wanted)
@@ -195,7 +204,7 @@ class Labels:
             users=_most(self._people("user", anyone[1]), written),
             topics=_most(topics, written),
             pairs=self._pairs(where, topics, written),
-            times=self._times(replace(wanted, since=None, until=None), spans),
+            times=self._times(wanted, borders),
         )
 
     def _one(self, statement: str) -> int:
@@ -249,20 +258,14 @@ class Labels:
             if len(found := wanted.keys() & each.split(",")) > 1:
                 counts.update(combinations(sorted({wanted[number] for number in found}), 2))
         names = {written[number][1]: written[number][0] for number in most}
-        return [(names[a], names[b], count) for (a, b), count in counts.most_common(_MOST_PAIRS)]
+        return [(names[a], names[b], count) for (a, b), count in counts.most_common(MOST_PAIRS)]
 
-    def _times(self, wanted: Filter, spans: Spans) -> list[tuple[int, int]]:
-        where = f"{self._where(wanted)} AND instant > 0 AND instant < {_FAR}"
-        ends = "SELECT min(instant), max(instant) FROM labels"
-        ((first, last),) = self._file.read(f"{ends} WHERE {where}")
-        if first is None:
-            return []
-        borders = spans(first, last)
-        if not wanted:
+    def _times(self, wanted: Filter, borders: Sequence[int]) -> list[tuple[int, int]]:
+        if not replace(wanted, since=None, until=None):
             count = "SELECT count(*) FROM files WHERE instant >= ? AND instant < ?"
             return [(a, self._file.read(count, (a, b))[0][0]) for a, b in pairwise(borders)]
-        text = self._text("instant || ','", where)
-        moments = sorted(map(int, text[:-1].split(",")))
+        text = self._text("instant || ','", self._in_picture(wanted))
+        moments = sorted(map(int, filter(None, text.split(","))))
         places = [bisect_left(moments, each) for each in borders]
         return [(start, b - a) for start, (a, b) in zip(borders, pairwise(places), strict=False)]
 
@@ -363,4 +366,4 @@ def _most(counts: Counter[int], written: Mapping[int, Folded]) -> list[tuple[str
         if counts[number] > 0:
             by_name[folded] += counts[number]
             names[folded] = name
-    return [(names[each], count) for each, count in by_name.most_common(_MOST_NAMES)]
+    return [(names[each], count) for each, count in by_name.most_common(MOST_NAMES)]

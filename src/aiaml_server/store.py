@@ -260,6 +260,19 @@ class Store:
             raise StoreError("read", self.directory, error) from error
         return [name for name in names if self.may_hold(name)]
 
+    def check(self) -> None:
+        """Look whether the directory can be listed.
+
+        Raises:
+            StoreError: there is something, but it cannot be listed.
+        """
+        try:
+            os.scandir(self.directory).close()
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise StoreError("read", self.directory, error) from error
+
     @staticmethod
     def may_hold(name: str) -> bool:
         """Say whether a memory may stand under a name."""

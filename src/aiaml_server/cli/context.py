@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from aiaml_server.errors import StoreError
-from aiaml_server.settings import Settings
+from aiaml_server.settings import BASE, Settings
 from aiaml_server.sync import with_remote_in_use
 from aiaml_server.terminal import note
 
 if TYPE_CHECKING:
     from aiaml_server.bank import MemoryBank
+
+REMOTE = "AIAML_GITHUB_REMOTE"
 
 
 def settings() -> Settings:
@@ -28,6 +30,15 @@ def settings() -> Settings:
         InvalidSetting: a variable cannot be used.
     """
     return with_remote_in_use(Settings.from_environ(os.environ), os.environ)
+
+
+def settings_of(base: Path) -> Settings:
+    """Return the settings of another directory than the one in use.
+
+    A remote that the environment names is that of the environment's directory alone.
+    """
+    environ = {name: value for name, value in os.environ.items() if name != REMOTE}
+    return with_remote_in_use(Settings.from_environ({**environ, BASE: str(base)}), environ)
 
 
 class Place(NamedTuple):

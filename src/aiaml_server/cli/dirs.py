@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from aiaml_server import directories
+from aiaml_server.cli.context import REMOTE
 from aiaml_server.errors import StoreError
 from aiaml_server.invisible import marked_line
 from aiaml_server.settings import BASE, Settings
@@ -15,7 +16,6 @@ from aiaml_server.store import Store
 from aiaml_server.terminal import as_json, bold, columns, dim, note, out, out_json, padded, plural
 
 _USUAL = "aiaml.usual"  # the environment's directory, where another one is chosen
-_REMOTE = "AIAML_GITHUB_REMOTE"
 
 
 @click.command("dirs")
@@ -92,9 +92,9 @@ def choose(word: str) -> None:
     path = directories.found(word, known())
     click.get_current_context().meta[_USUAL] = base
     os.environ[BASE] = str(path)
-    if os.environ.get(_REMOTE) and path.resolve() != base.resolve():
-        del os.environ[_REMOTE]
-        note(f"{_REMOTE} is for {shown(base)}, so it is not used for {shown(path)}.")
+    if os.environ.get(REMOTE) and path.resolve() != base.resolve():
+        del os.environ[REMOTE]
+        note(f"{REMOTE} is for {shown(base)}, so it is not used for {shown(path)}.")
 
 
 def tell() -> None:

@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import ExitStack, suppress
 from dataclasses import asdict
-from heapq import merge
-from itertools import islice
 from typing import Any
 
 import click
 
+from aiaml_server import together
 from aiaml_server.bank import SHORTEST_ID, MemoryBank
 from aiaml_server.cli.context import Place, opened, opened_all, reading
 from aiaml_server.cli.filtering import Part, filtered, paged
@@ -22,7 +21,7 @@ from aiaml_server.invisible import marked_line
 from aiaml_server.memory import Memory
 from aiaml_server.moments import minute, present
 from aiaml_server.rendering import visible
-from aiaml_server.scorer import Hit, Points, clean, explained, newest_first
+from aiaml_server.scorer import Hit, Points, clean, explained
 from aiaml_server.terminal import (
     Ended,
     as_json,
@@ -80,14 +79,14 @@ def list_(
     part = Part(limit, page, everything)
     unseen: set[str] = set()
     with opened_all(everywhere=everywhere) as places:
-        names = [each.bank.index.newest(wanted) for each in places]
+        names = _newest(places, wanted)
         if new:
-            there = any(names)
-            names = [_new(*each) for each in zip(places, names, strict=True)]
-            if there and not any(names):
+            there = bool(names)
+            names = _new(names)
+            if there and not names:
                 raise Ended("none of these is new to you")
-        total = sum(map(len, names))
-        shown = _merged(places, names, part)
+        total = len(names)
+        shown = _read(names[part.first : part.last])
         if telling := _tells_new(places):
             shown = _noting_new(shown, unseen)
         if json:
@@ -108,26 +107,22 @@ Found = tuple[Place, str, Memory]
 """A memory with its directory and its file's name."""
 
 
-def _new(place: Place, names: list[str]) -> list[str]:
-    """Return the names of the files that the person has not seen."""
-    reading = place.bank.read(progress(names, "Reading"))
-    return [name for name, memory in reading if place.bank.inbox.is_new(memory)]
+def _newest(places: Sequence[Place], wanted: Filter) -> list[tuple[Place, str]]:
+    """Return the files of what is meant, the newest first."""
+    by_bank = {place.bank: place for place in places}
+    return [(by_bank[bank], name) for bank, name in together.newest([*by_bank], wanted)]
 
 
-def _merged(places: Sequence[Place], names: Sequence[Sequence[str]], part: Part) -> Iterator[Found]:
-    """Return the part that is to be shown, the newest first; nothing older is read."""
-    if len(places) == 1:
-        names, part = [names[0][part.first : part.last]], Part(0, 1, everything=True)
-    runs = [_read(*each) for each in zip(places, names, strict=True)]
-    return islice(merge(*runs, key=_newness, reverse=True), part.first, part.last)
+def _new(names: Sequence[tuple[Place, str]]) -> list[tuple[Place, str]]:
+    """Return the files that the person has not seen."""
+    reading = _read(progress(names, "Reading"))
+    return [(place, name) for place, name, memory in reading if place.bank.inbox.is_new(memory)]
 
 
-def _read(place: Place, names: Iterable[str]) -> Iterator[Found]:
-    return ((place, name, memory) for name, memory in place.bank.read(names))
-
-
-def _newness(found: Found) -> tuple[float, str]:
-    return -newest_first(found[2].timestamp), found[1]
+def _read(names: Iterable[tuple[Place, str]]) -> Iterator[Found]:
+    for place, name in names:
+        for _, memory in place.bank.read([name]):
+            yield place, name, memory
 
 
 def _tells_new(places: Sequence[Place]) -> bool:
@@ -344,17 +339,9 @@ def _searched(
     places: Sequence[Place], keywords: Sequence[str], wanted: Filter, part: Part
 ) -> tuple[int, list[tuple[Place, Hit]]]:
     """Return how many hits there are, and the part that is to be shown, ranked as if in one."""
-    if len(places) == 1:
-        found = places[0].bank.search(keywords, wanted, part.first, part.last)
-        return found.total, [(places[0], hit) for hit in found.hits]
-    total, hits = 0, []
-    for place in places:
-        found = place.bank.search(keywords, wanted, 0, part.last)
-        total += found.total
-        hits += [(place, hit) for hit in found.hits]
-    hits.sort(key=lambda each: each[1].file_name, reverse=True)
-    hits.sort(key=lambda each: (-each[1].relevance_score, newest_first(each[1].timestamp)))
-    return total, hits[part.first : part.last]
+    by_bank = {place.bank: place for place in places}
+    total, hits = together.best([*by_bank], keywords, wanted, part.first, part.last)
+    return total, [(by_bank[bank], hit) for bank, hit in hits]
 
 
 def _unfound(wanted: Filter) -> str:

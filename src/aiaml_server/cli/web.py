@@ -6,7 +6,9 @@ import math
 
 import click
 
-from aiaml_server.cli.context import settings
+from aiaml_server.cli.context import settings, settings_of
+
+from .dirs import known
 
 
 @click.command("web")
@@ -33,6 +35,8 @@ def web(port: int | None, no_browser: bool, idle: float) -> int:
     `--no-browser` it stays out of the list of processes, which other people on this computer may
     see.
 
+    Where you have several memory directories (`aiaml dirs`), the page can show another one, or all.
+
     Ctrl-C ends it. So does a closed or forgotten page: see `--idle`.
 
     \b
@@ -44,4 +48,9 @@ def web(port: int | None, no_browser: bool, idle: float) -> int:
         raise click.BadParameter("it must be a number of minutes", param_hint="--idle")
     from aiaml_server.web.service import serve  # noqa: PLC0415 (starlette and uvicorn: 0.3 s)
 
-    return serve(settings(), port, browser=not no_browser, idle=idle * 60)
+    own, *others = known()
+    if others:
+        pages = [(own.name, settings()), *((each.name, settings_of(each.path)) for each in others)]
+    else:
+        pages = [("", settings())]
+    return serve(pages, port, browser=not no_browser, idle=idle * 60)

@@ -3,6 +3,7 @@
     service    the socket, uvicorn, and how it ends
     guard      who may ask: this machine, this page, whoever has the token
     pages      the fixed files in static/, and what is answered when something goes wrong
+    places     the directories that are shown, and the files in them
     choice     which memories a request means
     api        what the page asks for, as JSON
     edits      what it changes

@@ -10,12 +10,10 @@ from typing import Any
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from aiaml_server.errors import ChangedMeanwhile, InvalidInput
+from aiaml_server.errors import InvalidInput
 from aiaml_server.filters import Filter, words
 from aiaml_server.scorer import clean
-from aiaml_server.store import MAX_FILE, SUFFIX, Store
-
-from .shown import version_of
+from aiaml_server.store import MAX_FILE, SUFFIX
 
 MAX_QUESTION = 1000  # characters
 MAX_BODY = 8 * MAX_FILE  # of several memories
@@ -54,15 +52,6 @@ def number(request: Request, field: str) -> int:
     return int(text)
 
 
-def name_in(request: Request) -> str:
-    """Return the name in the path.
-
-    Raises:
-        FileNotFoundError: no memory may have it.
-    """
-    return name_of(request.path_params["name"])
-
-
 def name_of(name: object) -> str:
     """Return a name, if it is one that a memory may have.
 
@@ -75,21 +64,6 @@ def name_of(name: object) -> str:
     if name[0] == ".":
         raise FileNotFoundError(name)
     return name
-
-
-def current(store: Store, name: str, seen: object) -> str:
-    """Return the text of a file that must still be the version that the page has seen.
-
-    Raises:
-        ChangedMeanwhile: it is another.
-        HTTPException: none was said.
-    """
-    if not seen:
-        raise HTTPException(428, "a change must say, as If-Match, which version it changes")
-    text = store.text(name)
-    if version_of(text) != seen:
-        raise ChangedMeanwhile(name)
-    return text
 
 
 async def body(request: Request, most: int = MAX_FILE) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 
 from starlette.concurrency import run_in_threadpool
@@ -20,21 +20,15 @@ MOST_STREAMS = 4  # a browser has six connections to a server, for all of its ta
 
 
 class Changes:
-    """Counts what changed in a directory since it is looked at. Safe to use from any thread.
-
-    Attributes:
-        streams: how many are open.
-    """
+    """Counts what changed in a directory since it is looked at. Safe to use from any thread."""
 
     def __init__(self, store: Store) -> None:
-        self.streams = 0
         self._store = store
         self._lock = threading.Lock()
         self._watch = Watch()
         self._directory: Stamp | None = None
         self._status = 0
         self._counted = (0, 0)
-        self._ended = False
 
     def look(self) -> tuple[int, int]:
         """Return how often memories, and how often sync's status, were seen to have changed.
@@ -62,13 +56,30 @@ class Changes:
             self._status = (self._store.base / NAME).lstat().st_mtime_ns
         return self._status != before
 
-    async def events(self) -> AsyncIterator[bytes]:
-        """Yield the lines of server-sent events: `look`, now and whenever it differs."""
-        self.streams += 1
+    def close(self) -> None:
+        """Watch no more."""
+        with self._lock:
+            self._watch.end()
+
+
+class Streams:
+    """What is told of directories as it happens, to every window that listens.
+
+    Attributes:
+        open: how many listen.
+    """
+
+    def __init__(self) -> None:
+        self.open = 0
+        self._ended = False
+
+    async def events(self, directories: Sequence[Changes]) -> AsyncIterator[bytes]:
+        """Yield the lines of server-sent events: sums of `look`, now and whenever they differ."""
+        self.open += 1
         try:
             told, quiet = None, 0
             while not self._ended:
-                counted = await run_in_threadpool(self.look)
+                counted = await run_in_threadpool(_sums, directories)
                 if counted != told:
                     yield f"data: {json.dumps(counted)}\n\n".encode()
                     told, quiet = counted, 0
@@ -78,10 +89,12 @@ class Changes:
                 quiet += 1
                 await asyncio.sleep(LOOK_SECONDS)
         finally:
-            self.streams -= 1
+            self.open -= 1
 
     def close(self) -> None:
-        """Have all streams end, soon, and watch no more."""
+        """Have all streams end, soon."""
         self._ended = True
-        with self._lock:
-            self._watch.end()
+
+
+def _sums(directories: Sequence[Changes]) -> list[int]:
+    return [sum(column) for column in zip(*(each.look() for each in directories), strict=True)]

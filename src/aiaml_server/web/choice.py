@@ -9,25 +9,26 @@ from contextlib import suppress
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from aiaml_server.bank import MemoryBank
+from aiaml_server import together
 from aiaml_server.errors import ChangedMeanwhile, MalformedFile
 from aiaml_server.inbox import digest
 from aiaml_server.scorer import Hit
 from aiaml_server.store import Stamp
 
-from .asked import json_in, name_of, question
+from .asked import json_in, question
+from .places import File, Places
 
 
 class Choice:
-    """Finds them in one bank."""
+    """Finds them in the person's directories."""
 
-    def __init__(self, bank: MemoryBank) -> None:
-        self._bank = bank
+    def __init__(self, places: Places) -> None:
+        self._places = places
         self._digests: dict[str, tuple[Stamp, bytes]] = {}  # of files that have settled
 
     def part(
         self, request: Request, first: int = 0, last: int | None = None
-    ) -> tuple[int, list[tuple[str, Hit | None]]]:
+    ) -> tuple[int, list[tuple[File, Hit | None]]]:
         """Return how many memories a question means, and a part of them, in their order.
 
         Raises:
@@ -35,26 +36,30 @@ class Choice:
             StoreError: the directory cannot be read.
         """
         wanted, keywords = question(request)
+        places = {each.bank: each for each in self._places.meant(request)}
         new = "new" in request.query_params
-        hits: Sequence[tuple[str, Hit | None]]
+        found: Sequence[tuple[File, Hit | None]]
         if keywords:
-            found = self._bank.search(keywords, wanted, *((0, None) if new else (first, last)))
-            hits = [(hit.file_name, hit) for hit in found.hits]
+            some = (0, None) if new else (first, last)
+            total, hits = together.best([*places], keywords, wanted, *some)
+            found = [(File(places[bank], hit.file_name), hit) for bank, hit in hits]
             if not new:
-                return found.total, list(hits)
-            hits = [each for each in hits if self.is_new(each[0])]
-            return len(hits), hits[first:last]
-        names = self._bank.index.newest(wanted)
-        if new:
-            names = [name for name in names if self.is_new(name)]
-        return len(names), [(name, None) for name in names[first:last]]
+                return total, list(found)
+        else:
+            names = together.newest([*places], wanted)
+            if not new:
+                part = names[first:last]
+                return len(names), [(File(places[bank], name), None) for bank, name in part]
+            found = [(File(places[bank], name), None) for bank, name in names]
+        found = [each for each in found if self.is_new(each[0])]
+        return len(found), found[first:last]
 
-    def names(self, request: Request) -> list[str]:
-        """Return the names of all memories that a question means."""
-        return [name for name, _ in self.part(request)[1]]
+    def files(self, request: Request) -> list[File]:
+        """Return the files of all memories that a question means."""
+        return [file for file, _ in self.part(request)[1]]
 
-    def said(self, request: Request, text: str) -> list[str]:
-        """Return the names that a body lists; without one, those that the question means.
+    def said(self, request: Request, text: str) -> list[File]:
+        """Return the files that a body lists; without one, those that the question means.
 
         Raises:
             ChangedMeanwhile: the question means others by now than those that the page told of.
@@ -62,48 +67,49 @@ class Choice:
             HTTPException: the body is neither, or it is not said which were told of.
         """
         if text:
-            return [name_of(each) for each in json_in(text, list)]
+            return [self._places.file(each) for each in json_in(text, list)]
         told = request.headers.get("if-match")
         if not told:
             raise HTTPException(428, "it must be said, as If-Match, which memories were told of")
-        names = self.names(request)
-        if told != self.version(request, names):
+        files = self.files(request)
+        if told != self.version(request, files):
             raise ChangedMeanwhile("what was chosen")
-        return names
+        return files
 
-    def version(self, request: Request, names: Iterable[str]) -> str:
+    def version(self, request: Request, files: Iterable[File]) -> str:
         """Return by what the memories that a question means are known.
 
         Where only new ones were asked for, to what each says as well.
         """
         summed = hashlib.sha256()
-        for name in names:
-            summed.update(name.encode("utf-8", "surrogatepass") + b"\0")
+        for file in files:
+            summed.update(file.path.encode("utf-8", "surrogatepass") + b"\0")
             if "new" in request.query_params:
-                summed.update(self._digest(name) or b"")
+                summed.update(self._digest(file) or b"")
         return summed.hexdigest()
 
-    def is_new(self, name: str) -> bool:
+    def is_new(self, file: File) -> bool:
         """Say whether the person has not seen what this file says now.
 
         Raises:
             OSError: what was noted cannot be read.
         """
-        known = self._digest(name)
-        return known is not None and not self._bank.inbox.has(known)
+        known = self._digest(file)
+        return known is not None and not file.place.bank.inbox.has(known)
 
-    def _digest(self, name: str) -> bytes | None:
+    def _digest(self, file: File) -> bytes | None:
         """Return the digest of a memory, read only where its file has changed."""
-        stamp = self._bank.store.stamp(name)
+        store = file.place.bank.store
+        stamp = store.stamp(file.name)
         if stamp is None:
-            self._digests.pop(name, None)
+            self._digests.pop(file.path, None)
             return None
-        before = self._digests.get(name)
+        before = self._digests.get(file.path)
         if before and before[0] == stamp:
             return before[1]
         with suppress(FileNotFoundError, MalformedFile):
-            found = digest(self._bank.store.read(name))
+            found = digest(store.read(file.name))
             if stamp.settled:
-                self._digests[name] = stamp, found
+                self._digests[file.path] = stamp, found
             return found
         return None

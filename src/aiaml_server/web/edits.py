@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -13,17 +14,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from aiaml_server.bank import MemoryBank
 from aiaml_server.errors import ChangedMeanwhile, InvalidInput, MalformedFile, StoreError
 from aiaml_server.exchange.jsonl import line_of
 from aiaml_server.memory import must_be, parse
 from aiaml_server.rendering.html import safe_html
-from aiaml_server.store import MAX_FILE
+from aiaml_server.store import MAX_FILE, Stamp
 
-from .asked import MAX_BODY, body, current, json_in, name_in, name_of
+from .asked import MAX_BODY, body, json_in
 from .choice import Choice
 from .pages import Json
-from .past import Past
+from .places import File, Place, Places, memories
 from .shown import whole
 from .writing import Words, with_line_ends, with_words
 
@@ -33,17 +33,16 @@ Work = Callable[[Request, str], Response]
 
 
 class Edits:
-    """The page's changes, made in one bank."""
+    """The page's changes, each made in the memory's own directory."""
 
-    def __init__(self, bank: MemoryBank, choice: Choice) -> None:
-        self._bank = bank
+    def __init__(self, places: Places, choice: Choice) -> None:
+        self._places = places
         self._choice = choice
-        self._undone: dict[str, dict[str, str]] = {}  # what each of the last ones deleted
-        self._past = Past(bank.store)
+        self._undone: dict[str, dict[File, str]] = {}  # what each of the last ones deleted
 
     def routes(self) -> list[Route]:
         """Return where each change is asked for."""
-        one = "/api/memories/{name}"
+        one = "/api/memories/{name:path}"
         return [
             _route("/api/memories", "POST", self._store),
             _route(one, "PUT", self._edit),
@@ -56,58 +55,60 @@ class Edits:
             _route("/api/preview", "POST", self._preview),
         ]
 
-    def _store(self, _: Request, text: str) -> Response:
-        memory = self._bank.remember(**_words(json_in(text, dict))._asdict())
-        self._bank.own(memory)
-        secret = self._bank.secret_in(memory)
-        return Json({**whole(*self._stored(memory.id)), "secret": secret}, 201)
-
-    def _stored(self, memory_id: str) -> tuple[str, str]:
-        ((name, _), *_) = self._bank.find(memory_id)
-        return name, self._bank.store.text(name)
+    def _store(self, request: Request, text: str) -> Response:
+        place = self._places.one(request)
+        words = _words(json_in(text, dict))
+        bank = place.kept()
+        memory = bank.remember(**words._asdict())
+        bank.own(memory)
+        ((name, _), *_) = bank.find(memory.id)
+        file = File(place, name)
+        return Json({**whole(file, file.text), "secret": bank.secret_in(memory)}, 201)
 
     def _edit(self, request: Request, text: str) -> Response:
         """Take a file's whole text; or, as JSON, the words of a memory."""
-        name = name_in(request)
-        before = current(self._bank.store, name, request.headers.get("if-match"))
+        file = self._places.file_in(request)
+        before = file.current(request.headers.get("if-match"))
         if request.headers.get("content-type", "").startswith("application/json"):
             after = with_words(before, _words(json_in(text, dict)))
         else:
             after = with_line_ends(before, text)
         if after != before:
-            self._bank.own(self._bank.edit(name, before, after))
-        return Json(whole(name, after))
+            bank = file.place.kept()
+            bank.own(bank.edit(file.name, before, after))
+        return Json(whole(file, after))
 
     def _forget(self, request: Request) -> Response:
         """Delete a memory, after having git keep what git may keep."""
-        name = name_in(request)
-        text = current(self._bank.store, name, request.headers.get("if-match"))
-        kept = self._bank.forget({name: text})
-        return Json({"forgotten": name, "kept": name in (kept or ())})
+        file = self._places.file_in(request)
+        text = file.current(request.headers.get("if-match"))
+        kept = _forget({file: text})
+        return Json({"forgotten": file.path, "kept": kept == {file}})
 
     def _forget_all(self, request: Request, text: str) -> Response:
         """Delete the files that are listed, or meant; what they held is kept for an undo."""
-        names = self._choice.said(request, text)
+        files = self._choice.said(request, text)
         if text:
-            texts = {name: self._bank.store.text(name) for name in names}
+            texts = {file: file.text for file in files}
         else:
-            texts = {name: each for name in names if (each := self._present(name)) is not None}
+            texts = {file: each for file in files if (each := _present(file)) is not None}
         problem = ""
-        kept: set[str] | None = None
+        kept: set[File] = set()
         try:
-            kept = self._bank.forget(texts)
+            kept = _forget(texts)
         except (ChangedMeanwhile, StoreError) as error:
-            if all(map(self._bank.store.stamp, texts)):
+            if all(map(_stamp, texts)):
                 raise
             problem = str(error)  # and what is gone by then can be undone
-        gone = {name: each for name, each in texts.items() if not self._bank.store.stamp(name)}
+        gone = {file: each for file, each in texts.items() if not _stamp(file)}
         undo = secrets.token_urlsafe(8)
         self._undone = dict([*self._undone.items(), (undo, gone)][-_UNDONE:])
         return Json(
             {
                 "count": len(gone),
-                "forgotten": gone if text else None,  # all of a filter's would be too much
-                "kept": kept is not None and kept >= set(gone),
+                # All of a filter's would be too much.
+                "forgotten": {file.path: each for file, each in gone.items()} if text else None,
+                "kept": kept >= set(gone),
                 "undo": undo,
                 "problem": problem,
             }
@@ -119,9 +120,9 @@ class Edits:
         if undo not in self._undone:
             raise HTTPException(410, "that was too long ago; `aiaml restore` brings back more")
         back = 0
-        for name, before in self._undone[undo].items():
+        for file, before in self._undone[undo].items():
             with suppress(ChangedMeanwhile):
-                self._bank.restore(name, None, before)
+                file.place.kept().restore(file.name, None, before)
                 back += 1
         del self._undone[undo]
         return Json({"restored": back})
@@ -130,43 +131,41 @@ class Edits:
         """Note that the person has seen memories in the versions that were shown; or all meant."""
         if text:
             shown = json_in(text, dict)
-            pairs = [(name_of(name), version) for name, version in shown.items()]
-            texts = [current(self._bank.store, name, version) for name, version in pairs]
-            memories = [parse(each) for each in texts]
+            pairs = [(self._places.file(path), version) for path, version in shown.items()]
+            found = [(file.place, parse(file.current(version))) for file, version in pairs]
         else:
-            names = self._choice.said(request, text)
-            memories = [memory for _, memory in self._bank.read(names)]
-        return Json({"seen": self._bank.inbox.see(memories)})
+            files = self._choice.said(request, text)
+            found = [(file.place, memory) for file in files for memory in memories([file])]
+        seen = 0
+        for place in {place: None for place, _ in found}:
+            its = [memory for other, memory in found if other is place]
+            seen += place.bank.inbox.see(its)
+        return Json({"seen": seen})
 
     def _restore(self, _: Request, text: str) -> Response:
         """Give files texts that they once had: those that are gone, or an earlier version."""
-        wanted = {name_of(name): after for name, after in json_in(text, dict).items()}
-        for name, after in wanted.items():
+        wanted = {self._places.file(path): after for path, after in json_in(text, dict).items()}
+        for file, after in wanted.items():
             if not isinstance(after, str):
-                raise InvalidInput(name, "must be a text")
+                raise InvalidInput(file.name, "must be a text")
             parse(after)
             if len(after.encode()) > MAX_FILE:
                 raise MalformedFile([f"it is larger than {MAX_FILE // 1024 // 1024} MiB"])
-        for name, after in wanted.items():
-            before = self._present(name)
+        for file, after in wanted.items():
+            before = _present(file)
             history: list[str] = []
+            bank = file.place.kept()
             if before is not None:
-                self._bank.commit()
-                history = [each["text"] for each in self._past.versions(name)]
+                bank.commit()
+                history = [each["text"] for each in file.place.past.versions(file.name)]
             if after != before:
-                self._bank.restore(name, before, after, history)
-        return Json({"restored": list(wanted)})
-
-    def _present(self, name: str) -> str | None:
-        try:
-            return self._bank.store.text(name)
-        except FileNotFoundError:
-            return None
+                bank.restore(file.name, before, after, history)
+        return Json({"restored": [file.path for file in wanted]})
 
     def _export(self, request: Request, text: str) -> Response:
         """Return memories as lines of JSON, as `aiaml export` writes them."""
-        names = dict.fromkeys(self._choice.said(request, text))
-        return Json({"lines": "".join(line_of(each) for _, each in self._bank.read(names))})
+        files = dict.fromkeys(self._choice.said(request, text))
+        return Json({"lines": "".join(map(line_of, memories(files)))})
 
     def _preview(self, _: Request, text: str) -> Response:
         return Json({"html": safe_html(text)})
@@ -179,6 +178,29 @@ def _route(path: str, method: str, work: Work, most: int = MAX_FILE) -> Route:
         return await run_in_threadpool(work, request, await body(request, most))
 
     return Route(path, answer, methods=[method])
+
+
+def _present(file: File) -> str | None:
+    try:
+        return file.text
+    except FileNotFoundError:
+        return None
+
+
+def _stamp(file: File) -> Stamp | None:
+    return file.place.bank.store.stamp(file.name)
+
+
+def _forget(texts: Mapping[File, str]) -> set[File]:
+    """Delete files, each with the text that it holds; return those that git's history keeps."""
+    by_place: defaultdict[Place, dict[str, str]] = defaultdict(dict)
+    for (place, name), text in texts.items():
+        by_place[place][name] = text
+    return {
+        File(place, name)
+        for place, its in by_place.items()
+        for name in place.kept().forget(its) or ()
+    }
 
 
 def _words(said: dict[str, Any]) -> Words:

@@ -17,7 +17,7 @@ from aiaml_server.sync.history import Change, History
 from .shown import title
 
 _MOST = 200  # versions, and forgotten memories
-_LATELY = 12
+LATELY = 12
 _MANY = 3  # memories of one commit that are told one by one
 
 
@@ -70,7 +70,7 @@ class Past:
             AiamlError: git is missing, or cannot read its repository.
         """
         known = self._history()
-        rows = list(islice(known.rows(many=_MANY), _LATELY))
+        rows = list(islice(known.rows(many=_MANY), LATELY))
         told = self._told(known, [changes[0] for changes in rows])
         return [
             {**each, "text": None, "memories": len(changes)}

@@ -10,27 +10,37 @@ import sys
 import threading
 import time
 import webbrowser
+from collections.abc import Sequence
 from contextlib import suppress
 
 import uvicorn
 from starlette.applications import Starlette
 
-from aiaml_server.bank import MemoryBank
 from aiaml_server.settings import Settings
 from aiaml_server.terminal import DONE, REFUSED, Ended, note, out
 
 from . import pages
 from .api import Api
-from .changes import Changes
+from .changes import Streams
 from .choice import Choice
 from .edits import Edits
 from .guard import Guard
+from .places import Places, opened
 
 _CLOSING_SECONDS = 1
 
 
-def serve(settings: Settings, port: int | None, *, browser: bool, idle: float) -> int:
+def serve(
+    directories: Sequence[tuple[str, Settings]], port: int | None, *, browser: bool, idle: float
+) -> int:
     """Serve the page until Ctrl-C, or until nobody came for `idle` seconds.
+
+    Args:
+        directories: the names of those that it can show, the one in use first; where that is the
+            only one, without a name.
+        port: where to listen; None for any that is free.
+        browser: whether to open the page.
+        idle: seconds.
 
     Raises:
         Ended: the port cannot be used.
@@ -39,11 +49,11 @@ def serve(settings: Settings, port: int | None, *, browser: bool, idle: float) -
     with suppress(KeyboardInterrupt), _listening(port) as listener:
         port = listener.getsockname()[1]
         token = secrets.token_urlsafe(32)
-        with MemoryBank(settings, told=note).opened() as bank:
-            changes = Changes(bank.store)
-            guard = _page(bank, settings, changes, port, token)
+        with opened(directories) as places:
+            streams = Streams()
+            guard = _page(places, streams, port, token)
             _announce(f"http://127.0.0.1:{port}/#token={token}", browser=browser, idle=idle)
-            _run(guard, changes, listener, idle)
+            _run(guard, streams, listener, idle)
             note(f"Ended: nobody came for {_minutes(idle)}.")
     return DONE
 
@@ -56,10 +66,10 @@ def _end_in_order() -> None:
             signal.signal(number, signal.default_int_handler)
 
 
-def _page(bank: MemoryBank, settings: Settings, changes: Changes, port: int, token: str) -> Guard:
+def _page(places: Places, streams: Streams, port: int, token: str) -> Guard:
     public = pages.routes()
-    choice = Choice(bank)
-    api, edits = Api(bank, settings, changes, choice), Edits(bank, choice)
+    choice = Choice(places)
+    api, edits = Api(places, choice, streams), Edits(places, choice)
     private = [*api.routes(), *edits.routes()]
     app = Starlette(routes=[*public, *private], exception_handlers=pages.PROBLEMS)
     app.router.redirect_slashes = False
@@ -99,7 +109,7 @@ def _has_screen() -> bool:
     return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
 
 
-def _run(guard: Guard, changes: Changes, listener: socket.socket, idle: float) -> None:
+def _run(guard: Guard, streams: Streams, listener: socket.socket, idle: float) -> None:
     """Serve, beside this thread, which is left to the signals; return when nobody comes any more.
 
     Raises:
@@ -125,7 +135,7 @@ def _run(guard: Guard, changes: Changes, listener: socket.socket, idle: float) -
         while thread.is_alive() and (left := guard.last_visit + idle - time.monotonic()) > 0:
             time.sleep(min(left, 1))
     finally:
-        changes.close()
+        streams.close()
         server.should_exit = True
         thread.join()
 

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aiaml_server import rendering
 from aiaml_server.memory import Memory, parse
 from aiaml_server.moments import present
 from aiaml_server.rendering.html import safe_html
 
+if TYPE_CHECKING:
+    from .places import File
+
 TITLE = 120  # characters
 EXCERPT = 240  # characters
 _LOOKED_AT = 4 * EXCERPT  # characters of the markdown; what is marked up has more than it shows
 
 
-def head(name: str, memory: Memory) -> dict[str, Any]:
+def head(file: File, memory: Memory) -> dict[str, Any]:
     """Return what is said of a memory beside its text."""
     return {
-        "file": name,
+        **file.told,
         "id": memory.id,
         "timestamp": memory.timestamp,
         "agent": memory.agent,
@@ -30,7 +33,7 @@ def head(name: str, memory: Memory) -> dict[str, Any]:
     }
 
 
-def whole(name: str, text: str) -> dict[str, Any]:
+def whole(file: File, text: str) -> dict[str, Any]:
     """Return a memory rendered, and as its file's text.
 
     Raises:
@@ -38,7 +41,7 @@ def whole(name: str, text: str) -> dict[str, Any]:
     """
     memory = parse(text)
     return {
-        **head(name, memory),
+        **head(file, memory),
         "content": memory.content,
         "html": safe_html(memory.content),
         "text": text,

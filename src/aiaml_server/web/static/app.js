@@ -16,8 +16,10 @@ const AGAIN = 20_000; // milliseconds before a broken connection is tried again
 const CALM = 300; // milliseconds in which what happens is shown as one
 
 const THEME = "aiaml-theme";
+const ALL = "*"; // in place of a directory's name
 
-const state = { words: "", chips: [], open: "", forgotten: false, unread: false };
+const state = { words: "", chips: [], open: "", forgotten: false, unread: false, directory: "" };
+let directories = []; // that can be read, that in use first
 let rows = []; // what is listed
 let inAll = 0; // how many there are, also of those that are not listed
 let following = null; // where the next page of the list begins
@@ -35,10 +37,20 @@ function fromAddress() {
   const words = new URLSearchParams(location.hash.slice(1));
   const { chips, rest } = divided(words.get("q") ?? "");
   Object.assign(state, { chips, words: rest, open: words.get("open") ?? "", forgotten: words.has("forgotten"), unread: words.has("new") });
+  state.directory = words.has("all") ? ALL : words.get("directory") ?? "";
+  byId("directory").value = state.directory;
+}
+
+// How the program is told which directory is looked at; without a word, that in use.
+function within(more = {}) {
+  const words = new URLSearchParams(more);
+  if (state.directory === ALL) words.set("all", "");
+  else if (state.directory) words.set("directory", state.directory);
+  return words;
 }
 
 function address(open) {
-  const words = new URLSearchParams();
+  const words = within();
   if (question()) words.set("q", question());
   if (open) words.set("open", open);
   if (state.forgotten) words.set("forgotten", "");
@@ -61,7 +73,7 @@ async function listed({ fresh = false } = {}) {
   }, asking);
 }
 
-const asked = (more = {}) => new URLSearchParams({ q: question(), ...(state.unread ? { new: "" } : {}), ...more });
+const asked = (more = {}) => within({ q: question(), ...(state.unread ? { new: "" } : {}), ...more });
 const page = (from, signal) => api.memories(asked({ from }), signal);
 
 function show(memories, { next, total }, fresh = false) {
@@ -69,7 +81,7 @@ function show(memories, { next, total }, fresh = false) {
   rows = memories;
   inAll = total;
   following = next;
-  list.fill(rows, { byDay: !state.words.trim(), fresh, address, total: inWords(rows.length, total), more: next != null });
+  list.fill(rows, { byDay: !state.words.trim(), fresh, several: state.directory === ALL, address, total: inWords(rows.length, total), more: next != null });
   list.mark(state.open, address);
   if (keep) list.link(keep)?.focus();
 }
@@ -93,10 +105,10 @@ function inWords(shown, total) {
 
 async function listForgotten() {
   await guarded(async (signal) => {
-    const gone = await api.forgotten(signal);
+    const gone = await api.forgotten(within(), signal);
     rows = gone.map((each) => ({ ...each, timestamp: each.time ?? "", agent: each.agent ?? "", user: "", topics: [], excerpt: each.file }));
     following = null;
-    list.fill(rows, { byDay: true, address, total: gone.length ? `${plural(gone.length, "forgotten memory")}` : "Git knows of no forgotten memory", more: false, choice: false });
+    list.fill(rows, { byDay: true, several: state.directory === ALL, address, total: gone.length ? `${plural(gone.length, "forgotten memory")}` : "Git knows of no forgotten memory", more: false, choice: false });
   }, asking);
 }
 
@@ -106,7 +118,7 @@ async function count() {
   counting.abort();
   counting = new AbortController();
   await guarded(async (signal) => {
-    counts = await api.overview(new URLSearchParams({ q: state.chips.join(" ") }), signal);
+    counts = await api.overview(within({ q: state.chips.join(" ") }), signal);
     choices();
     if (!state.open) showOverview();
   }, counting);
@@ -114,7 +126,10 @@ async function count() {
 
 async function remembered() {
   try {
-    lately = await api.lately();
+    const { directory } = state;
+    const found = await api.lately(within());
+    if (directory !== state.directory) return;
+    lately = found;
     if (!state.open && counts) showOverview();
   } catch (error) {
     if (error.status !== 503) fail(error); // without git, nothing is remembered
@@ -234,7 +249,38 @@ async function close() {
 async function create() {
   if (!await editor.leave()) return;
   onPhone(true);
-  editor.create();
+  editor.create(directories, state.directory === ALL ? "" : state.directory);
+}
+
+// --- the directories ------------------------------------------------------------------------------
+
+async function choosable() {
+  const known = await api.directories();
+  directories = known.filter(({ problem }) => !problem);
+  byId("directories").hidden = known.length < 2;
+  byId("directory").replaceChildren(
+    ...known.map(({ name, path, problem }, at) => h("option", { value: at ? name : "", title: problem || path, disabled: at > 0 && problem !== "" }, problem ? `${name} (cannot be read)` : name)),
+    h("option", { value: ALL }, "All directories"));
+}
+
+// Look at another directory, or at all of them.
+async function lookAt(directory) {
+  if (!await editor.leave()) return byId("directory").value = state.directory;
+  state.directory = directory;
+  elsewhere();
+  go("");
+  listed();
+  count();
+}
+
+// What was known of the directory before does not hold for this one.
+function elsewhere() {
+  counts = null;
+  lately = [];
+  list.clear();
+  remembered();
+  stream.abort();
+  looked();
 }
 
 // --- what happens meanwhile -----------------------------------------------------------------------
@@ -245,14 +291,15 @@ let stream = new AbortController();
 
 async function follow() {
   while (!document.hidden) {
-    stream = new AbortController();
+    const { signal } = stream = new AbortController();
     try {
-      await api.listen(told, stream.signal);
+      await api.listen(within(), told, signal);
     } catch (error) {
-      if (error.name === "AbortError" || stream.signal.aborted) return;
+      if (error.name === "AbortError" || signal.aborted) return;
       if (error.status !== 503) fail(error);
     }
     await new Promise((resolve) => setTimeout(resolve, AGAIN));
+    if (signal.aborted) return;
     seen = [];
   }
 }
@@ -282,9 +329,12 @@ async function again() {
 
 async function sync() {
   try {
-    const status = await api.status();
-    showSync(status);
-    byId("unread").hidden = byId("see").hidden = !status.inbox;
+    const { directory } = state;
+    const names = directory === ALL ? directories.map(({ name }) => name) : [directory];
+    const all = await Promise.all(names.map((name) => api.status(new URLSearchParams(name ? { directory: name } : {}))));
+    if (directory !== state.directory) return;
+    showSync(all.map((status, at) => ({ ...status, directory: names.length > 1 ? names[at] : "" })));
+    byId("unread").hidden = byId("see").hidden = !all[0].inbox;
   } catch (error) {
     fail(error);
   }
@@ -500,7 +550,9 @@ async function uncover() {
 async function moved() {
   api.takeToken();
   if (!await editor.leave()) return history.pushState(null, "", address(state.open));
+  const before = state.directory;
   fromAddress();
+  if (state.directory !== before) elsewhere();
   byId("search").value = state.words;
   chips();
   listed().then(() => state.forgotten && shown());
@@ -539,7 +591,7 @@ function changed() {
 function listenTo() {
   reader.start({
     changed, close, fail, topic,
-    saved: (memory) => { toast("Saved"); state.open = memory.file; history.replaceState(null, "", address(state.open)); reader.read(memory); byId("pane").focus({ preventScroll: true }); listed({ fresh: true }); count(); },
+    saved: (memory) => { toast(memory.directory ? `Saved in ${memory.directory}` : "Saved"); state.open = memory.file; history.replaceState(null, "", address(state.open)); reader.read(memory); byId("pane").focus({ preventScroll: true }); listed({ fresh: true }); count(); },
     forgotten: (files) => { list.clear(); if (!files || files.includes(state.open)) { reader.closed(); go("", { replace: true }); } listed({ fresh: true }); count(); remembered(); },
   });
   byId("search").addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(search, TYPING); });
@@ -549,6 +601,7 @@ function listenTo() {
   byId("all").addEventListener("click", () => list.selectAll(inAll));
   byId("home").addEventListener("click", () => go(""));
   byId("new").addEventListener("click", create);
+  byId("directory").addEventListener("change", (event) => lookAt(event.target.value));
   byId("theme").addEventListener("click", theme);
   byId("filters").addEventListener("submit", (event) => event.preventDefault());
   byId("agent").addEventListener("change", (event) => filter(withField(state.chips, "agent", event.target.value)));
@@ -583,6 +636,8 @@ showTheme();
 furnish();
 listenTo();
 if (await api.hasToken()) {
+  await guarded(choosable, new AbortController());
+  fromAddress();
   await moved();
   follow();
   remembered();

@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { confirm, toast } from "./dialogs.js";
-import { byId, h, invisible, rendered } from "./elements.js";
+import { byId, h, invisible, placed, rendered } from "./elements.js";
 
 const TYPING = 250; // milliseconds without a key before the preview follows
 let calls = null;
@@ -14,7 +14,8 @@ export const start = (given) => { calls = given; };
 export const dirty = () => Boolean(now && form() && said() !== now.from);
 const form = () => document.querySelector(".editor");
 
-export const create = () => open({ agent: "me", user: "", topics: [], content: "" }, null, false);
+// Write a new memory, into one of the directories; `chosen` is the name of the likely one.
+export const create = (directories, chosen) => open({ agent: "me", user: "", topics: [], content: "", directories, chosen }, null, false);
 export const edit = (memory, raw = false) => open(memory, memory, raw);
 
 function open(words, memory, raw) {
@@ -45,12 +46,14 @@ const tab = (words, chosen, raw) => h("button", { type: "button", "aria-pressed"
   else if (!chosen) edit(now.memory, raw);
 } }, words);
 
-function fields({ agent, user, topics, content }) {
+function fields({ agent, user, topics, content, directories = [], chosen }) {
   const field = (id, label, value) => h("span", { class: "field" }, h("label", { for: `edit-${id}` }, label), h("input", { id: `edit-${id}`, value, autocomplete: "off" }));
   return [
     h("div", { class: "fields" },
       h("span", { class: "field" }, h("label", { for: "topics" }, "Topics"), h("input", { id: "topics", value: topics.join(", "), autocomplete: "off" })),
       field("agent", "Agent", agent), field("user", "About", user)),
+    directories.length > 1 ? h("p", { class: "into" }, h("label", { for: "into" }, "Directory"), " ", h("select", { id: "into" }, directories.map(({ name, path }) =>
+      h("option", { value: name, title: path, selected: name === chosen }, name)))) : null,
     h("label", { for: "text" }, "What to remember"),
     area(content),
   ];
@@ -58,7 +61,7 @@ function fields({ agent, user, topics, content }) {
 
 function rawFields(memory) {
   return [
-    h("label", { for: "text" }, `files/${memory.file}`),
+    h("label", { for: "text" }, placed(memory)),
     area(memory.text),
     h("p", { class: "hint" }, "The whole file: the lines between the two --- say whose and what about, the rest is markdown. The id must stay."),
   ];
@@ -119,7 +122,7 @@ export async function save() {
   if (memory && !dirty()) return leave();
   byId("trouble").replaceChildren();
   try {
-    const stored = !memory ? await api.store(words())
+    const stored = !memory ? await api.store(words(), new URLSearchParams(value("into") ? { directory: value("into") } : {}))
       : raw ? await api.edit(memory.file, version, value("text")) : await api.editWords(memory.file, version, words());
     now = null;
     calls.saved(stored);

@@ -134,6 +134,11 @@ export function day(timestamp) {
   return days > 1 && days < OLD ? WEEKDAY.format(found) : MONTH.format(found);
 }
 
+// Where a memory's file is, in which directory where there are several.
+export function placed({ file, directory }) {
+  return directory ? `${directory}: files/${file.slice(directory.length + 1)}` : `files/${file}`;
+}
+
 // What agents did with a memory.
 export function usesOf({ recalled, found, last }) {
   if (!last) return "never came up";

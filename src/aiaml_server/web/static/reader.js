@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import { confirm, toast } from "./dialogs.js";
 import * as editor from "./editor.js";
-import { ago, byId, exact, h, plural, rendered, usesOf } from "./elements.js";
+import { ago, byId, exact, h, placed, plural, rendered, usesOf } from "./elements.js";
 import { standing } from "./sync.js";
 
 const MOST_TITLES = 8; // that are shown before several are forgotten
@@ -41,7 +41,7 @@ export function read(memory) {
       memory.uses ? h("span", { class: "uses" }, ` · ${usesOf(memory.uses)}`) : null),
     h("p", { class: "tags" }, memory.topics.map((topic) => h("button", { type: "button", class: "tag", title: "Filter by this topic", onclick: () => calls.topic(topic) }, topic))),
     h("div", { id: "view" }, body(memory)),
-    h("p", { class: "place" }, h("code", {}, memory.id), " in ", h("code", {}, `files/${memory.file}`))));
+    h("p", { class: "place" }, h("code", {}, memory.id), " in ", h("code", {}, placed(memory)))));
   pane.scrollTop = at;
   if (view === "history") showHistory();
 }

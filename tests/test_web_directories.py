@@ -1,0 +1,214 @@
+"""`aiaml web` over several directories: each chosen among those known, or all of them as one."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aiaml_server import MemoryBank, Settings
+from aiaml_server.memory import Memory
+from test_directories import WORDS, aiaml, connected
+from test_web_changes import GIT, listening, post, told
+from web_process import Web, one
+
+
+def served(base: Path, **environ: str) -> Web:
+    """Start the page with the clients of the person whose directory it is."""
+    homes = {name: str(base.parent) for name in ("HOME", "USERPROFILE")}
+    return Web(base, **homes, **environ)
+
+
+def stored(base: Path, content: str, **fields: Any) -> str:
+    """Store a memory in a directory; return its file's name."""
+    bank = MemoryBank(Settings(base, sync=False))
+    made = Memory.new("claude", "ann", fields.pop("topics", ["dog"]), content)
+    memory = bank.add(replace(made, **fields))
+    ((name, _),) = bank.find(memory.id)
+    bank.close()
+    return name
+
+
+@pytest.fixture
+def bases(home: Path) -> tuple[Path, Path]:
+    """Two directories, one of which a client serves."""
+    connected(home, "cursor", AIAML_MEMORY_DIR=str(home / "work"))
+    return home / "private", home / "work"
+
+
+@pytest.fixture
+def names(bases: tuple[Path, Path]) -> list[str]:
+    """The files of a memory in each, as the page calls them."""
+    return [f"{base.name}/{stored(base, f'Of {base.name}')}" for base in bases]
+
+
+@pytest.fixture
+def web(bases: tuple[Path, Path], names: list[str]) -> Iterator[Web]:
+    """The page, started with the first."""
+    assert names
+    with served(bases[0]) as web:
+        yield web
+
+
+def listed(web: Web, words: str = "") -> list[str]:
+    """Return the files that a question means."""
+    return [each["file"] for each in web.get(f"/api/memories?{words}")["memories"]]
+
+
+def test_it_begins_with_the_one_in_use_and_shows_those_known_alone(
+    web: Web, bases: tuple[Path, Path], names: list[str]
+) -> None:
+    """By their names; no path leads to another."""
+    known = web.get("/api/directories")
+    assert [(each["name"], each["path"], each["problem"]) for each in known] == [
+        ("private", str(bases[0]), ""),
+        ("work", str(bases[1]), ""),
+    ]
+    assert listed(web) == listed(web, "directory=private") == names[:1]
+    assert listed(web, "directory=work") == names[1:]
+    assert sorted(listed(web, "all")) == sorted(names)
+    assert web.get(one(names[1]))["directory"] == "work"
+    assert web.get("/api/status?directory=work")["base"] == str(bases[1])
+    stranger = stored(bases[0].parent / "stranger", "Of a stranger")
+    for wrong in ("stranger", str(bases[1].parent / "stranger"), "../stranger", "*", "work/"):
+        for path in ("memories", "overview", "status", "lately", "events", "chosen"):
+            assert web.ask(f"/api/{path}?directory={wrong}").status == 404
+        assert web.ask(one(f"{wrong}/{stranger}")).status == 404
+        assert post(web, "/api/export", [f"{wrong}/{stranger}"]).status == 404
+        assert post(web, f"/api/memories?directory={wrong}", {}).status == 404
+    for wrong in ("/" + names[0], names[1].replace("/", "//"), "work/../" + names[0]):
+        assert web.ask(one(wrong)).status == 404
+
+
+def test_all_are_listed_searched_and_counted_as_if_they_were_one(home: Path) -> None:
+    """As the command line has it, and one directory with all of it in there."""
+    drawn = random.Random(23)
+    bases = [home / "one", home / "work", home / "all"]
+    connected(home, "cursor", AIAML_MEMORY_DIR=str(bases[1]))
+    for number in range(90):
+        text = " ".join(drawn.choices(WORDS, k=6))
+        day = f"2026-{1 + number % 4:02}-{1 + number // 4:02}T10:00:00.000000+00:00"
+        fields = {
+            "timestamp": day if number % 9 else "once",
+            "topics": drawn.sample(["Dog", "dog", "car", "house", "tree"], k=2),
+            "id": f"{number:08x}",
+        }
+        for base in (drawn.choice(bases[:2]), bases[2]):
+            stored(base, text, **fields)
+    with served(bases[0]) as several, Web(bases[2]) as together:
+        for words in ("", "q=dog+tree", "q=car+topic:dog", "q=topic:tree", "q=dog&from=50"):
+            found, expected = (
+                several.get(f"/api/memories?all&{words}"),
+                together.get(f"/api/memories?{words}"),
+            )
+            for each in found["memories"]:
+                directory, _, name = each["file"].rpartition("/")
+                assert each.pop("directory") == directory
+                assert (home / directory / "files" / name).is_file()
+                each["file"] = name
+            assert found == expected
+            assert found["memories"]
+        shown = aiaml(home, bases[0], "search", "dog", "tree", "--all-dirs", "--json", "--all")
+        first = several.get("/api/memories?all&q=dog+tree")["memories"]
+        assert [each["id"] for each in first] == [each["id"] for each in shown][: len(first)]
+        for words in ("", "q=topic:dog", "q=agent:nobody", "q=since:2026-03-01"):
+            counts = several.get(f"/api/overview?all&{words}")
+            expected = together.get(f"/api/overview?{words}")
+            for each in (counts, expected):
+                each["topics"] = sorted((name.casefold(), n) for name, n in each["topics"])
+                each["pairs"] = sorted((*sorted((a.casefold(), b.casefold())), n)
+                                       for a, b, n in each["pairs"])  # fmt: skip
+            assert counts == expected
+
+
+def test_a_change_is_made_in_the_memorys_own_directory(
+    web: Web, bases: tuple[Path, Path], names: list[str]
+) -> None:
+    """Edited, forgotten, brought back, stored, exported: also several together."""
+    own, work = (base / "files" for base in bases)
+    seen = web.get(one(names[1]))
+    after = seen["text"].replace("Of work", "Of the office")
+    put = web.ask(one(names[1]), "PUT", after.encode(), {"If-Match": seen["version"]})
+    assert (put.status, put.json()["file"]) == (200, names[1])
+    assert (work / names[1].rpartition("/")[2]).read_text(encoding="utf-8") == after
+    lines = post(web, "/api/export", names).json()["lines"].splitlines()
+    assert [json.loads(line)["content"] for line in lines] == ["Of private", "Of the office"]
+    gone = post(web, "/api/forget", names).json()
+    assert (gone["count"], list(gone["forgotten"])) == (2, names)
+    assert [*own.iterdir(), *work.iterdir()] == []
+    assert post(web, "/api/undo", gone["undo"]).json() == {"restored": 2}
+    assert (work / names[1].rpartition("/")[2]).read_text(encoding="utf-8") == after
+    chosen = web.get("/api/chosen?all")
+    version = {"If-Match": chosen["version"]}
+    assert (chosen["count"], sorted(chosen["titles"])) == (2, ["Of private", "Of the office"])
+    assert web.ask("/api/forget?directory=work", "POST", b"", version).status == 412
+    assert web.ask("/api/forget?all", "POST", b"", version).json()["count"] == 2
+    assert [*own.iterdir(), *work.iterdir()] == []
+    words = {"agent": "me", "user": "ann", "topics": ["tea"], "content": "Green"}
+    new = post(web, "/api/memories?directory=work", words).json()
+    assert (new["directory"], [path.name for path in work.iterdir()]) == (
+        "work",
+        [new["file"].removeprefix("work/")],
+    )
+
+
+def test_looking_leaves_another_directory_alone_and_a_change_is_kept_in_its_git(
+    bases: tuple[Path, Path], names: list[str]
+) -> None:
+    """What was forgotten there is found among the forgotten ones, and comes back from there."""
+    with served(bases[0], **GIT) as web:
+        before = {path.name for path in bases[1].iterdir()}
+        for path in ("memories", "overview", "status", "lately", "chosen"):
+            web.get(f"/api/{path}?all")
+        assert {path.name for path in bases[1].iterdir()} == before
+        text = web.get(one(names[1]))["text"]
+        assert post(web, "/api/forget", names).json()["kept"] is True
+        gone = web.get("/api/forgotten?all")
+        assert {each["file"]: each["text"] for each in gone}[names[1]] == text
+        assert sorted(each["file"] for each in gone) == sorted(names)
+        assert [each["file"] for each in web.get("/api/forgotten")] == names[:1]
+        assert {each["directory"] for each in web.get("/api/lately?all")} == {"private", "work"}
+        assert post(web, "/api/restore", {names[1]: text}).json() == {"restored": [names[1]]}
+        assert listed(web, "all") == [names[1]]
+        (newest, *_) = web.get(f"{one(names[1])}/history")
+        assert (newest["file"], newest["text"]) == (names[1], text)
+
+
+def test_what_happens_in_another_directory_is_told(
+    web: Web, bases: tuple[Path, Path], names: list[str]
+) -> None:
+    """To whoever looks at it, or at all."""
+    with listening(web, "all") as stream:
+        first = told(stream)
+        stored(bases[1], "Later")
+        assert told(stream)[0] > first[0]
+    assert len(listed(web, "all")) == len(names) + 1
+
+
+def test_one_that_cannot_be_read_hides_no_other(home: Path) -> None:
+    """It is named with the reason, and left out of all."""
+    connected(home, "cursor", AIAML_MEMORY_DIR=str(home / "bad"))
+    (home / "bad").mkdir()
+    (home / "bad" / "files").write_text("no directory", encoding="utf-8")
+    name = stored(home / "good", "Max")
+    with served(home / "good") as web:
+        assert listed(web, "all") == [f"good/{name}"]
+        assert web.get("/api/overview?all")["count"] == 1
+        assert "directory" in web.get("/api/directories")[1]["problem"]
+        assert web.ask("/api/memories?directory=bad").status == 503
+
+
+def test_new_memories_are_new_in_each(bases: tuple[Path, Path], names: list[str]) -> None:
+    """And seen in each."""
+    with served(bases[0], AIAML_INBOX="true") as web:
+        assert sorted(listed(web, "all&new")) == sorted(names)
+        version = {"If-Match": web.get("/api/chosen?all&new")["version"]}
+        seen = web.ask("/api/seen?all&new", "POST", b"", version)
+        assert seen.json() == {"seen": 2}
+        assert listed(web, "all&new") == []
+    assert all((base / ".index" / "inbox").is_file() for base in bases)
