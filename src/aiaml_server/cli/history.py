@@ -492,6 +492,10 @@ def _unknown(memory_id: str, known: History, *, there: bool) -> str:
     if there:
         how = "`aiaml sync` commits it" if settings().sync else "AIAML_ENABLE_SYNC is false"
         return f"memory {memory_id} is there, but git does not know it yet: {how}"
+    from .show import told_elsewhere  # noqa: PLC0415 (hardly ever needed)
+
+    if said := told_elsewhere(memory_id):
+        return said
     if not known.heads:
         return f"no memory has the id {memory_id}, and git has no history here"
     return f"no memory has or had the id {memory_id}"

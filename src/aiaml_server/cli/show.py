@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import ExitStack, suppress
 from dataclasses import asdict
-from typing import Any
+from shlex import quote
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,7 +16,7 @@ from aiaml_server import together
 from aiaml_server.bank import SHORTEST_ID, MemoryBank
 from aiaml_server.cli.context import Place, opened, opened_all, reading
 from aiaml_server.cli.filtering import Part, filtered, paged
-from aiaml_server.errors import InvalidInput, MalformedFile
+from aiaml_server.errors import AiamlError, InvalidInput, MalformedFile
 from aiaml_server.filters import Filter
 from aiaml_server.invisible import marked_line
 from aiaml_server.memory import Memory
@@ -41,6 +42,9 @@ from aiaml_server.terminal import (
 )
 
 from .rows import NARROW, Layout, in_columns, print_rows
+
+if TYPE_CHECKING:
+    from aiaml_server.directories import Directory
 
 
 @click.command("list")
@@ -228,28 +232,48 @@ def _anywhere(
     Raises:
         Ended: there are none in any of the person's directories.
     """
-    try:
-        return Place("", bank), found_by(bank, memory_id)
-    except Ended:
-        from .dirs import known  # noqa: PLC0415 (reads the files of all clients)
+    if found := bank.find(memory_id):
+        return Place("", bank), found
+    if place := _elsewhere(memory_id):
+        other = others.enter_context(reading(place.path))
+        return Place(place.name, other), other.find(memory_id)
+    raise Ended(_unknown(memory_id))
 
-        for directory in known()[1:]:
-            other = others.enter_context(reading(directory.path))
-            with suppress(Ended):
-                return Place(directory.name, other), found_by(other, memory_id)
-        raise
+
+def _elsewhere(memory_id: str) -> Directory | None:
+    """Return the first of the person's other directories in which a memory has this id."""
+    from .dirs import known  # noqa: PLC0415 (reads the files of all clients)
+
+    for directory in known()[1:]:
+        with reading(directory.path) as bank, suppress(AiamlError):
+            if bank.find(memory_id):
+                return directory
+    return None
 
 
 def found_by(bank: MemoryBank, memory_id: str) -> list[tuple[str, Memory]]:
     """Return every memory that a person's (shortened) id names, with its file's name.
 
     Raises:
-        Ended: there is none.
+        Ended: there is none; where one is in another directory, the sentence says so.
     """
     if found := bank.find(memory_id):
         return found
+    raise Ended(told_elsewhere(memory_id) or _unknown(memory_id))
+
+
+def told_elsewhere(memory_id: str) -> str:
+    """Say in which other directory a memory is, and what to type; empty where it is in none."""
+    if not (place := _elsewhere(memory_id)):
+        return ""
+    program, _, verb = click.get_current_context().command_path.partition(" ")
+    command = f"{program} --dir {quote(place.name)} {verb} {memory_id}"
+    return f"memory {memory_id} is in {place.name}: `{command}`"
+
+
+def _unknown(memory_id: str) -> str:
     short = f"; an id is shortened to {SHORTEST_ID} characters at least"
-    raise Ended(f"no memory has the id {memory_id}{short if len(memory_id) < SHORTEST_ID else ''}")
+    return f"no memory has the id {memory_id}{short if len(memory_id) < SHORTEST_ID else ''}"
 
 
 def _render(place: Place, name: str, memory: Memory, *, rule: bool) -> None:
