@@ -9,10 +9,11 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from aiaml_server.sync import once, worktree
+from aiaml_server.sync import disk, once, repository, worktree
 from aiaml_server.sync.survey import survey
 from machine import Machine, as_person, content_of, git, settle
 
@@ -155,6 +156,57 @@ def test_an_incomplete_disk_is_no_wish_to_forget(
     assert before.items() <= content_of(remote).items()
     assert ada.files == bob.files == content_of(remote)
     assert len(ada.files) == 9
+
+
+@pytest.mark.parametrize("disaster", [emptied, replaced, half_there, copied_in_part])
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_disaster_in_the_middle_of_a_round_is_none_either(
+    ada: Machine, bob: Machine, disaster: Callable[[Path], None], moment: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Just when the directory is about to be listed, or has been."""
+    for number in range(8):
+        ada.remember(f"number {number}")
+    settle([ada, bob])
+    before = dict(ada.files)
+    listing, happens = disk.listing, [disaster]
+
+    def while_it_happens(*words: Any) -> Any:
+        if happens and moment == "before":
+            happens.pop()(ada.base)
+        found = listing(*words)
+        if happens:
+            happens.pop()(ada.base)
+        return found
+
+    monkeypatch.setattr(repository, "listing", while_it_happens)
+    ada.sync()
+    assert not happens
+    settle([ada, bob])
+    assert ada.files == bob.files == before
+
+
+@pytest.mark.parametrize("disaster", [emptied, replaced])
+def test_what_was_read_before_a_disaster_was_not_seen_after_it(
+    ada: Machine, bob: Machine, disaster: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The very first round: all files are read, and then the directory is another one."""
+    for number in range(8):
+        ada.remember(f"number {number}")
+    before, reading, left = dict(ada.files), worktree.read, [disaster, *[None] * 7]
+
+    def while_it_happens(path: Path) -> bytes | None:
+        data = reading(path)
+        if left and (happens := left.pop()):
+            happens(ada.base)
+        return data
+
+    monkeypatch.setattr(disk, "read", while_it_happens)
+    ada.sync()
+    assert not left
+    assert ada.files == {}
+    settle([ada, bob])
+    assert ada.files == bob.files == before
 
 
 @pytest.mark.parametrize("disaster", DISASTERS)

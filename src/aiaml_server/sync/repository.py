@@ -325,6 +325,8 @@ class Repository:
         tree, seen = self.tree(head), self._seen
         known = seen.read()
         here = listing(directory, known)
+        if not seen.is_same():  # what was listed may be another one
+            known = {}
         moves = self._checkout.journal.moves()  # later than the listing, so that it has all of it
         if here is None and tree and seen.anything() and not moves.last:
             raise Busy(f"the directory {directory} is missing", _PUT_BACK)
@@ -401,6 +403,7 @@ class Repository:
         journal, named = self._checkout.journal, asked.to_forget(self.base)
         journal.rest()
         state = journal.state()
+        self._seen.mark()
         if not any(self._obstacle):
             self._undo(journal.moves(), head, named)
         disk = self._disk(head)

@@ -65,9 +65,21 @@ class Seen:
         self.file = file
         self._directory = directory
         self._rows: tuple[Stamp, dict[bytes, Sighting]] | None = None  # as read at that stamp
+        self._place: Place | None = None  # the directory that was there when it was read
+
+    def mark(self) -> None:
+        """Have the directory known again, if it is there."""
+        with suppress(OSError):
+            if self._directory.is_dir() and not _place(self._directory):
+                _mark(self._directory)
+
+    def is_same(self) -> bool:
+        """Whether the directory is the one that was there when the record was read."""
+        return _place(self._directory) == self._place
 
     def read(self) -> dict[bytes, Sighting]:
         """Return what each file was last seen to be; nothing where this is another directory."""
+        self._place = _place(self._directory)
         try:
             with self._opened(write=False) as connection:
                 if not self._is_here(connection):
@@ -114,9 +126,10 @@ class Seen:
     def note(self, sightings: Mapping[bytes, Sighting | None]) -> None:
         """Add what was seen now; None for a file that is gone and whose deletion is committed.
 
-        A disk that refuses is let be: what is not noted, was not seen.
+        A disk that refuses is let be: what is not noted, was not seen. Nothing is noted either if
+        another directory has taken the place of the one that was there when the record was read.
         """
-        if not sightings:
+        if not sightings or (self._place and not self.is_same()):
             return
         try:
             self._note(sightings)
