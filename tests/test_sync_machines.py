@@ -135,6 +135,32 @@ def test_who_comes_second_is_put_on_top_and_nothing_is_joined(
         assert all(arrived[line.split("|")[0]] is True for line in dates[other])
 
 
+def test_a_new_machine_adds_nothing_to_the_history(
+    ada: Machine, bob: Machine, remote: Path
+) -> None:
+    """What every machine begins with is there already, so there is nothing to join or to push."""
+    ada.remember("one")
+    ada.synced()
+    tip = git(remote, "rev-parse", "main")
+    bob.synced()
+    assert bob.files == ada.files
+    assert bob.git("rev-parse", "aiaml") == bob.git("rev-parse", "main") == tip
+    assert git(remote, "rev-parse", "main") == tip
+    assert bob.git("status", "--porcelain") == ""
+
+
+def test_what_a_new_machine_remembered_before_it_joined_is_kept(
+    ada: Machine, bob: Machine, remote: Path
+) -> None:
+    """It has commits of its own then, and these are joined."""
+    ada.remember("one")
+    ada.synced()
+    bob.remember("two")
+    settle([bob, ada])
+    assert len(bob.files) == 2
+    assert bob.files == ada.files == content_of(remote)
+
+
 def test_two_edits_of_one_memory_are_joined_once(
     ada: Machine, bob: Machine, remote: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

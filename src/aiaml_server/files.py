@@ -17,13 +17,14 @@ import stat
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 from typing import NamedTuple
 
 from .errors import MalformedFile, NotOurs, TooLarge
+from .watch import is_local
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +32,9 @@ TEMPORARY = ".tmp"  # ends the name of a file that is still being written
 # The names that such files have, and had in earlier versions.
 _TEMPORARY = re.compile(r"\.(?:aiaml-(?:doctor-)?[0-9a-f]+|.+\.md(?:\.[0-9a-f]{8})?)\.tmp")
 _POLL_SECONDS = 0.002
+_WRITERS = 8
+_MANY = 32  # files that a whole file system is synced for; fewer are synced one by one
+_TELLS = (5, 8)  # the Linux whose syncfs tells what could not be written
 
 
 def make_directory(path: Path) -> None:
@@ -93,8 +97,67 @@ def write_beside(path: Path, data: bytes) -> Path:
         OSError: the disk refused; nothing was left behind.
     """
     beside = _temporary(path)
-    _write_new(beside, data, 0o600)
+    _write_new(beside, data)
     return beside
+
+
+def write_all_beside(files: Sequence[tuple[Path, bytes]]) -> list[Path]:
+    """Put the bytes of several files of one directory durably beside their paths.
+
+    Many are made durable in one step where the system has one for a whole file system (syncfs on
+    Linux), which waits for what other programs wrote there, too. Elsewhere several threads write:
+    a file system may make the files of several durable together.
+
+    Returns:
+        The temporary files, in the same order.
+
+    Raises:
+        OSError: the disk refused; nothing was left behind.
+    """
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
+
+    drafts, texts = [_temporary(path) for path, _ in files], [data for _, data in files]
+    try:
+        if len(files) < _MANY or not _written_together(drafts, texts):
+            with ThreadPoolExecutor(_WRITERS, "writer") as pool:
+                list(pool.map(_write_new, drafts, texts))
+    except BaseException:
+        for draft in drafts:
+            with suppress(OSError):
+                draft.unlink()
+        raise
+    return drafts
+
+
+def _written_together(paths: Sequence[Path], texts: Sequence[bytes]) -> bool:
+    """Write files of one directory, durable in one step; if there is none, write none, say False.
+
+    Raises:
+        OSError: the disk refused.
+    """
+    directory = paths[0].parent
+    if not is_local(directory) or _kernel() < _TELLS:
+        return False
+    import ctypes  # noqa: PLC0415 (there, or it would not be known to be local)
+
+    descriptor = os.open(directory, os.O_RDONLY)  # first: it is told what fails from now on
+    try:
+        for path, data in zip(paths, texts, strict=True):
+            _write_new(path, data, synced=False)
+        refused = ctypes.CDLL(None, use_errno=True).syncfs(descriptor) and ctypes.get_errno()
+    finally:
+        os.close(descriptor)
+    if refused in (errno.ENOSYS, errno.EPERM):  # a sandbox does not let us
+        for path in paths:
+            path.unlink()
+        return False
+    if refused:
+        raise OSError(refused, os.strerror(refused), str(directory))
+    return True
+
+
+def _kernel() -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", os.uname().release)[:2]))
 
 
 def replace_atomic(path: Path, data: bytes, mode: int) -> None:
@@ -120,7 +183,7 @@ def _temporary(path: Path) -> Path:
     return path.with_name(f".aiaml-{os.urandom(8).hex()}{TEMPORARY}")
 
 
-def _write_new(path: Path, data: bytes, mode: int) -> None:
+def _write_new(path: Path, data: bytes, mode: int = 0o600, *, synced: bool = True) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     descriptor = os.open(path, flags, 0o600)
     try:
@@ -129,7 +192,8 @@ def _write_new(path: Path, data: bytes, mode: int) -> None:
             stream.flush()
             if mode != 0o600 and sys.platform != "win32":
                 os.fchmod(stream.fileno(), mode)
-            _sync(stream.fileno())
+            if synced:
+                _sync(stream.fileno())
     except BaseException:
         with suppress(OSError):
             path.unlink()

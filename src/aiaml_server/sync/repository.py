@@ -741,6 +741,7 @@ class Repository:
 
         Histories that crossed have several common ancestors; these are joined first, as git does.
         Commits that are only ours are put on top of theirs, where both touch different memories.
+        A new machine, which has nothing but what every machine begins with, goes on from theirs.
         """
         bases = [ours] if ours == theirs else self._bases(ours, theirs)
         if theirs in bases:
@@ -753,9 +754,16 @@ class Repository:
         if ahead[0] in joins and (bare := self._without_join(ours, theirs)):
             return self._joined(bare, theirs)
         mine, their = self._sides(bases, ours, theirs)
+        if mine.items() <= their.items() and self._is_beginning(ours):
+            return theirs
         few = len(bases) == 1 and len(ahead) <= MOST and not joins
         replayed = few and self._replayed(ours, theirs, mine, their)
         return replayed or self._together(ours, theirs, mine, their)
+
+    def _is_beginning(self, commit: str) -> bool:
+        """Whether a commit is the first of a repository that we made, and it has no memory yet."""
+        words = ("--no-show-signature", "--format=%P%n%s", commit, "--")
+        return _text(self.git.run("log", "-1", *words)) == stream.SET_UP
 
     def _followed(self, ours: str, theirs: str) -> str:
         """Return a commit that holds both, where theirs are a person's on this machine.

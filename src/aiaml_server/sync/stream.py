@@ -12,6 +12,7 @@ from .union import Entry, is_safe
 
 _MANY = 500  # changes that have a commit each
 JOIN = "Join the memories of another machine"
+SET_UP = "Set up the memory directory"
 
 
 class Step(NamedTuple):
@@ -119,7 +120,7 @@ def _quoted(path: bytes) -> bytes:
 
 def _message(group: Sequence[Step]) -> str:
     if group[0].verb == "Set up":
-        return "Set up the memory directory"
+        return SET_UP
     if group[0].verb == "Forget everywhere":
         return "Forget memories everywhere"
     if len(group) > 1:

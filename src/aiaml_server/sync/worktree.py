@@ -15,13 +15,12 @@ from aiaml_server.files import (
     read_regular,
     sync_directory,
     take_name,
-    write_beside,
+    write_all_beside,
 )
 from aiaml_server.store import Stamp
 
 from .status import CUT, MOVE, Problem
 
-_WRITERS = 8
 _OWN = "see that the file belongs to you and can be read."
 _FOLDED = Problem(
     "name",
@@ -95,8 +94,7 @@ def bring(directory: Path, changes: Sequence[Change]) -> dict[Path, Problem]:
     """Make changes to files of a directory, each whole, and durable when this returns.
 
     All new bytes are durable before the first file takes its name: git must never hold a commit of
-    which the disk could lose a file. They are written by several threads, because a file system
-    makes the files of several durable in one step.
+    which the disk could lose a file.
 
     Returns:
         The files that stayed as they were, because of what has the name or since the disk refuses
@@ -106,25 +104,21 @@ def bring(directory: Path, changes: Sequence[Change]) -> dict[Path, Problem]:
         Changed: another version stands there.
         OSError: the disk refused.
     """
-    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
-
     make_directory(directory)
     bringing = _Bringing(directory)
-    due = [(change, stamp) for change in changes if (stamp := bringing.due(change))]
-    new = [change for change, _ in due if change.data is not None]
-    with ThreadPoolExecutor(_WRITERS, "writer") as pool:
-        writing = {
-            each.path: pool.submit(write_beside, each.path, each.data or b"") for each in new
-        }
+    due = [(change, state) for change in changes if (state := bringing.due(change))]
+    new = {change.path: change.data for change, _ in due if change.data is not None}
+    drafts = dict(zip(new, write_all_beside([*new.items()]), strict=True))
     try:
-        drafts = {path: done.result() for path, done in writing.items()}
-        for change, stamp in due:
-            bringing.apply(change, stamp, drafts.get(change.path))
+        for change, state in due:
+            bringing.apply(change, state, drafts.get(change.path))
+            if change.path not in bringing.refused:
+                drafts.pop(change.path, None)
         sync_directory(directory)
     finally:
-        for done in writing.values():
-            with suppress(OSError):  # it has another name by now, or was not written
-                done.result().unlink()
+        for draft in drafts.values():
+            with suppress(OSError):
+                draft.unlink()
     return bringing.refused
 
 
