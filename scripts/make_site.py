@@ -187,6 +187,15 @@ def dark() -> str:
     return "@media screen and (prefers-color-scheme: dark) {\n" + "\n".join(rules) + "\n}\n"
 
 
+SOURCE = """\
+<a href="{{ config.repo_url }}" class="md-source">
+  <div class="md-source__icon md-icon">{% include ".icons/fontawesome/brands/git-alt.svg" %}</div>
+  <div class="md-source__repository">{{ config.repo_name }}</div>
+</a>
+"""
+"""The link to the repository; with the theme's, every reader's browser asks the code host."""
+
+
 def configuration(source: Path, built: Path) -> dict[str, Any]:
     """Return what the generator is told."""
     nav: list[dict[str, Any]] = []
@@ -211,6 +220,7 @@ def configuration(source: Path, built: Path) -> dict[str, Any]:
         },
         "theme": {
             "name": "material",
+            "custom_dir": str(source.parent / "theme"),
             "font": False,  # nothing is loaded from elsewhere
             "logo": ICON,
             "favicon": ICON,
@@ -245,6 +255,9 @@ def build(built: Path) -> None:
             shutil.copy(picture, source)
         shutil.copy(ROOT / "src/aiaml_server/web/static" / ICON, source)
         (source / DARK).write_text(dark(), encoding="utf-8")
+        link = Path(directory) / "theme" / "partials" / "source.html"
+        link.parent.mkdir(parents=True)
+        link.write_text(SOURCE, encoding="utf-8")
         told = Path(directory) / "mkdocs.yml"
         told.write_text(yaml.dump(configuration(source, built), sort_keys=False), encoding="utf-8")
         words = ["-m", "mkdocs", "build", "--strict", "--quiet", "--clean", "--config-file"]

@@ -7,9 +7,13 @@ import importlib.util
 import json
 import re
 import subprocess
+import threading
 from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import ModuleType
+from urllib.parse import urljoin, urlsplit
 
 import pytest
 
@@ -148,6 +152,67 @@ def test_the_system_chooses_the_colours_also_without_scripts(site: Path) -> None
                 shown[scheme, scripts] = page.evaluate(COLOURS, names)
     assert shown["light", True] == shown["light", False] != shown["dark", False]
     assert shown["dark", True] == shown["dark", False]
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Serves files and prints nothing."""
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
+
+
+@pytest.fixture
+def address(site: Path) -> Iterator[str]:
+    """Serve the site; return its address."""
+    handler = partial(Quiet, directory=str(site))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.skipif(not found_browser(), reason="needs Chromium")
+@pytest.mark.timeout(600)
+def test_the_search_finds_what_a_page_says(address: str, site: Path) -> None:
+    """From a page further down, and the way that it names is the page's."""
+    with chromium() as browser:
+        page = browser.new_page(viewport={"width": 1300, "height": 900})
+        page.goto(f"{address}/toolsets/sessions.html")
+        page.locator(".md-search__input").fill("vegetarian")
+        found = page.locator(".md-search-result__link").first
+        found.wait_for(timeout=20_000)
+        led = urlsplit(urljoin(page.url, found.get_attribute("href") or ""))
+    assert (site / led.path.removeprefix("/")).is_file(), led
+
+
+@pytest.mark.skipif(not found_browser(), reason="needs Chromium")
+@pytest.mark.timeout(600)
+def test_every_page_fits_a_telephone(address: str) -> None:
+    """Nothing is wider than the window, no picture missing; no script fails or asks elsewhere."""
+    wrong: list[object] = []
+    asked: list[str] = []
+    with chromium() as browser:
+        page = browser.new_page(viewport={"width": 400, "height": 800})
+        page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("request", lambda sent: asked.append(sent.url))
+        for file in SITE.files():
+            page.goto(f"{address}/{Path(SITE.place(file)).with_suffix('.html').as_posix()}")
+            wider, missing = page.evaluate(FITS)
+            if wider > 0 or missing:
+                wrong.append((file, wider, missing))
+    assert not wrong
+    assert asked and all(each.startswith(f"{address}/") for each in asked)
+
+
+FITS = """() => [
+    document.documentElement.scrollWidth - innerWidth,
+    [...document.images].filter(each => each.complete && !each.naturalWidth).map(each => each.src)
+]"""
 
 
 def test_a_link_that_leads_nowhere_ends_the_build(monkeypatch: pytest.MonkeyPatch) -> None:
