@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import importlib.util
 import json
 import shutil
 import subprocess
@@ -44,11 +45,15 @@ BESIDE = {
     "special_tokens_map.json": SPECIAL,
 }
 """What fastembed wants to find there as well."""
+FASTEMBED = importlib.util.find_spec("fastembed") is not None
+WITHOUT = "onnxruntime has no wheel for this Python"
 
 
 @functools.cache
 def model_folder() -> Path:
     """Return the folder with the model, fetched if it is not there; skip where it cannot be."""
+    if not FASTEMBED:
+        pytest.skip(WITHOUT)
     try:
         _fetch()
     except subprocess.CalledProcessError as error:
@@ -94,11 +99,10 @@ class Real:
 
     def __init__(self) -> None:
         """Load it."""
+        folder = str(model_folder())
         from fastembed import TextEmbedding
 
-        self._model = TextEmbedding(
-            NAME, specific_model_path=str(model_folder()), local_files_only=True
-        )
+        self._model = TextEmbedding(NAME, specific_model_path=folder, local_files_only=True)
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return the texts' vectors."""

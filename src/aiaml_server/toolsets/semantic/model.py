@@ -240,7 +240,7 @@ class Model:
         """Say what can be said by looking at files alone."""
         name = self._wanted.model
         if find_spec("fastembed") is None:
-            install = "pip install 'aiaml-server[semantic]'"
+            install = "pip install 'aiaml-server[semantic]' (not on Python 3.15 yet)"
             return State("off", "fastembed is not installed", install)
         if wrong := self._wrong():
             return State("failed", wrong)

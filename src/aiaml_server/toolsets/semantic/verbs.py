@@ -319,7 +319,8 @@ def _width(name: str) -> int:
         return int(described(name)["dim"])
     except ImportError as error:
         raise Unavailable(
-            "fastembed is not installed; pip install 'aiaml-server[semantic]'"
+            "fastembed is not installed; "
+            "pip install 'aiaml-server[semantic]' (not on Python 3.15 yet)"
         ) from error
     except AiamlError as error:
         raise Ended(f"{name} is no directory here, and {error}", USAGE) from error
