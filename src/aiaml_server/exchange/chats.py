@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .found import Note, Skip, printable
+from .jsonl import list_of, text_of
 from .notes import kept_lines, one_line, words
 from .records import document
 from .walk import first_time, place
@@ -110,14 +111,6 @@ def _objects(path: Path, where: str) -> Iterator[Mapping[str, Any] | Skip]:
         yield each if isinstance(each, dict) else Skip(where, "it holds what is no JSON object")
 
 
-def _text(value: object) -> str:
-    return value.strip() if isinstance(value, str) else ""
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
 def _counted(**counts: int) -> list[str]:
     """Say what is not taken, where there is any: "3 pictures_and_files"."""
     return [f"{name.replace('_', ' ')}: {count:,}" for name, count in counts.items() if count]
@@ -155,13 +148,13 @@ def _chatgpt_one(
         if not isinstance(message, dict) or not isinstance(content := message.get("content"), dict):
             continue
         for name in _CONTEXT:
-            if (text := _text(content.get(name))) and text not in contexts:
+            if (text := text_of(content.get(name))) and text not in contexts:
                 contexts.add(text)
                 title = f"ChatGPT's {name.replace('_', ' ')}"
                 yield from source.notes(name, title, [text], {"created": about["created"]})
         who = _role(message)
         if not who or content.get("content_type") not in _SHOWN:
-            steps += _is_step(message)
+            steps += _is_step(message, content)
             continue
         parts = content.get("parts")
         texts = [each for each in parts if isinstance(each, str)] if isinstance(parts, list) else []
@@ -199,11 +192,10 @@ def _role(message: object) -> str:
     return {"user": "You", "assistant": "ChatGPT"}.get(role, "") if isinstance(role, str) else ""
 
 
-def _is_step(message: Mapping[str, Any]) -> bool:
+def _is_step(message: Mapping[str, Any], content: Mapping[str, Any]) -> bool:
     author = message.get("author")
     role = author.get("role") if isinstance(author, dict) else ""
-    content = message.get("content")
-    shown = content.get("content_type") if isinstance(content, dict) else ""
+    shown = content.get("content_type")
     is_context = isinstance(shown, str) and shown.endswith("_editable_context")
     return role in ("assistant", "tool") and not _is_hidden(message) and not is_context
 
@@ -242,16 +234,16 @@ def _claude_one(source: _Source, value: Mapping[str, Any]) -> Iterator[Note | Sk
     for message in value["chat_messages"]:
         if not isinstance(message, dict):
             continue
-        blocks = [each for each in _list(message.get("content")) if isinstance(each, dict)]
-        texts = [_text(each.get("text")) for each in blocks if each.get("type") == "text"]
-        texts = [*filter(None, texts)] or [_text(message.get("text"))]
+        blocks = [each for each in list_of(message.get("content")) if isinstance(each, dict)]
+        texts = [text_of(each.get("text")) for each in blocks if each.get("type") == "text"]
+        texts = [*filter(None, texts)] or [text_of(message.get("text"))]
         steps += sum(each.get("type") != "text" for each in blocks)
-        for each in _list(message.get("attachments")):
-            if isinstance(each, dict) and (inside := _text(each.get("extracted_content"))):
+        for each in list_of(message.get("attachments")):
+            if isinstance(each, dict) and (inside := text_of(each.get("extracted_content"))):
                 texts.append(f"{one_line(each.get('file_name')) or 'Attachment'}:\n\n{inside}")
             else:
                 files += 1
-        files += len(_list(message.get("files")))
+        files += len(list_of(message.get("files")))
         who = "You" if message.get("sender") == "human" else "Claude"
         turns += [Turn(who, text) for text in texts if text]
     about = {"id": value.get("uuid"), "created": value.get("created_at")}
@@ -264,11 +256,11 @@ def _claude_one(source: _Source, value: Mapping[str, Any]) -> Iterator[Note | Sk
 def _claude_project(source: _Source, value: Mapping[str, Any]) -> Iterator[Note]:
     name, key = one_line(value.get("name")) or "A project", str(value.get("uuid"))[:100]
     about = {"id": value.get("uuid"), "created": value.get("created_at")}
-    texts = [_text(value.get("description")), _text(value.get("prompt_template"))]
+    texts = [text_of(value.get("description")), text_of(value.get("prompt_template"))]
     if texts := [*filter(None, texts)]:
         yield from source.notes(key, name, texts, {**about, "updated": value.get("updated_at")})
-    for each in _list(value.get("docs")):
-        if isinstance(each, dict) and (text := _text(each.get("content"))):
+    for each in list_of(value.get("docs")):
+        if isinstance(each, dict) and (text := text_of(each.get("content"))):
             title = one_line(each.get("filename")) or "document"
             said = {"id": each.get("uuid"), "created": each.get("created_at") or about["created"]}
             yield from source.notes(f"{key}/{title}", f"{name} › {title}", [text], said)
@@ -277,11 +269,11 @@ def _claude_project(source: _Source, value: Mapping[str, Any]) -> Iterator[Note]
 def _claude_memory(
     source: _Source, value: Mapping[str, Any], projects: Mapping[str, str]
 ) -> Iterator[Note | Skip]:
-    if text := _text(value.get("conversations_memory")):
+    if text := text_of(value.get("conversations_memory")):
         yield from source.notes("memory", "What Claude remembers", [text], {})
     memories = value.get("project_memories")
     for key, held in memories.items() if isinstance(memories, dict) else ():
-        if text := _text(held):
+        if text := text_of(held):
             title = f"What Claude remembers of {projects.get(key) or key}"
             yield from source.notes(f"memory/{key}", title, [text], {})
     if value.get("memory_files"):

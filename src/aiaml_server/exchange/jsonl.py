@@ -94,9 +94,9 @@ class _Entity:
     """An entity with what all its lines say, and the relations that are told with it."""
 
     def __init__(self, first: Mapping[str, Any]) -> None:
-        self.name = _text(first["name"])
-        self.type = _text(first.get("entityType"))
-        self.created = _text(first.get("createdAt") or first.get("timestamp"))
+        self.name = text_of(first["name"])
+        self.type = text_of(first.get("entityType"))
+        self.created = text_of(first.get("createdAt") or first.get("timestamp"))
         self.observations: dict[str, None] = {}
         self.relations: dict[str, None] = {}
 
@@ -120,27 +120,30 @@ def entities_in(path: Path) -> Iterator[Note | Skip]:
             yield record
         elif record.value.get("type") == "relation":
             relations.append(record)
-        elif record.value.get("type") == "entity" and _text(record.value.get("name")):
-            _learn(entities, record.value)
+        elif record.value.get("type") == "entity" and text_of(record.value.get("name")):
+            entity = entities.setdefault(text_of(record.value["name"]), _Entity(record.value))
+            for each in list_of(record.value.get("observations")):
+                # Some variants of the server keep an object with a time for each.
+                if text := text_of(each.get("content") if isinstance(each, dict) else each):
+                    entity.observations[text] = None
         else:
             yield Skip(record.place, "it is neither an entity with a name nor a relation")
     yield from filter(None, (_relate(entities, relation) for relation in relations))
     for entity in entities.values():
-        yield _note(path, entity)
-
-
-def _learn(entities: dict[str, _Entity], value: Mapping[str, Any]) -> None:
-    entity = entities.setdefault(_text(value["name"]), _Entity(value))
-    observations = value.get("observations")
-    for each in observations if isinstance(observations, list) else []:
-        # Some variants of the server keep an object with a time for each.
-        text = _text(each.get("content") if isinstance(each, dict) else each)
-        if text:
-            entity.observations[text] = None
+        yield Note(
+            kind="mcp-memory",
+            agent="mcp-memory",
+            place=printable(f"{place(path, path)}#{entity.name[:200]}"),
+            content=entity.content,
+            topics=(*words(entity.type), *words(entity.name)),
+            timestamp=first_time([entity.created], path),
+        )
 
 
 def _relate(entities: Mapping[str, _Entity], record: Record) -> Skip | None:
-    source, verb, target = (_text(record.value.get(key)) for key in ("from", "relationType", "to"))
+    source, verb, target = (
+        text_of(record.value.get(key)) for key in ("from", "relationType", "to")
+    )
     if not (source and verb and target):
         return Skip(record.place, "the relation lacks 'from', 'relationType' or 'to'")
     if source in entities:
@@ -152,19 +155,14 @@ def _relate(entities: Mapping[str, _Entity], record: Record) -> Skip | None:
     return None
 
 
-def _note(path: Path, entity: _Entity) -> Note:
-    return Note(
-        kind="mcp-memory",
-        agent="mcp-memory",
-        place=printable(f"{place(path, path)}#{entity.name[:200]}"),
-        content=entity.content,
-        topics=(*words(entity.type), *words(entity.name)),
-        timestamp=first_time([entity.created], path),
-    )
-
-
-def _text(value: object) -> str:
+def text_of(value: object) -> str:
+    """Return a text without the blanks around it; empty for what is none."""
     return value.strip() if isinstance(value, str) else ""
+
+
+def list_of(value: object) -> list[Any]:
+    """Return a list; an empty one for what is none."""
+    return value if isinstance(value, list) else []
 
 
 def _bullets(texts: Mapping[str, None]) -> str:

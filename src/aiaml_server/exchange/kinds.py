@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.memory import parse
@@ -79,7 +78,8 @@ def _plain(kind: str, agent: str, *, categories: bool = False, templates: bool =
 
 def _serena(source: Path, reading: Reading) -> Iterator[Found]:
     style = Style("serena", "serena", reading.split)
-    top = next(filter(Path.is_dir, _serena_folders(source)), source)
+    inside = (source / "memories",) if source.name == ".serena" else ()
+    top = next(filter(Path.is_dir, (*inside, source / ".serena" / "memories")), source)
     about = [label(top).split("/")[0]] if "/" in label(top) else []
     for path in _markdown(top, reading):
         yield from [path] if isinstance(path, Skip) else notes_in(top, path, style, about)
@@ -163,17 +163,12 @@ def _markdown(source: Path, reading: Reading) -> Iterator[Path | Skip]:
     return markdown_below(source, reading.without) if source.is_dir() else iter([source])
 
 
-def _mem0(source: Path, reading: Reading) -> Iterator[Found]:
-    path = _memories(source)
-    yield from notes_of(path, "mem0", "mem0", fields_of(path, reading.fields))
+def _records(kind: str, in_folder: str = "") -> Reader:
+    def read(source: Path, reading: Reading) -> Iterator[Found]:
+        path = source / in_folder if source.is_dir() else source
+        yield from notes_of(path, kind, kind, fields_of(path, reading.fields))
 
-
-def _records(source: Path, reading: Reading) -> Iterator[Found]:
-    yield from notes_of(source, "json", "json", fields_of(source, reading.fields))
-
-
-def _memories(source: Path) -> Path:
-    return source / "memories.json" if source.is_dir() else source
+    return read
 
 
 def _graph(source: Path) -> Path:
@@ -189,12 +184,12 @@ READERS: dict[str, Reader] = {
     "mcp-memory": lambda source, _: entities_in(_graph(source)),
     "chatgpt": lambda source, _: chatgpt(source),
     "claude-ai": lambda source, _: claude_ai(source),
-    "mem0": _mem0,
+    "mem0": _records("mem0", "memories.json"),
     "compartments": lambda source, _: compartments(source),
     "semantic": lambda source, _: semantic(source),
     "sessions": lambda source, reading: sessions(source, split=reading.split),
     "citations": lambda source, reading: citations(source, split=reading.split),
-    "json": _records,
+    "json": _records("json"),
     "obsidian": _plain("obsidian", "obsidian", templates=True),
     "serena": _serena,
     "claude": _claude,
@@ -229,16 +224,12 @@ KINDS = {
 def detect(source: Path) -> str | None:
     """Return the kind of a source, or None where it cannot be told."""
     if source.is_dir():
-        return _detect_folder(source)
+        return next((kind for kind, is_so in _FOLDERS.items() if is_so(source)), None)
     if source.suffix.lower() in (".jsonl", ".ndjson", ".json"):
         return _detect_lines(source)
     if semantic_below(source):
         return "semantic"
     return _detect_note(source) if source.suffix.lower() in MARKDOWN else None
-
-
-def _detect_folder(source: Path) -> str | None:
-    return next((kind for kind, is_so in _FOLDERS.items() if is_so(source)), None)
 
 
 def others(source: Path, kind: str) -> list[Skip]:
@@ -251,10 +242,6 @@ def others(source: Path, kind: str) -> list[Skip]:
 
 def _holds_memories(source: Path) -> bool:
     return any(_is_memory(path) for folder in (source / "files", source) for path in _some(folder))
-
-
-def _is_serena(source: Path) -> bool:
-    return ".serena" in source.parts or (source / ".serena" / "memories").is_dir()
 
 
 def _has_graph(source: Path) -> bool:
@@ -306,20 +293,14 @@ def _detect_lines(source: Path) -> str | None:
         return "mem0"
     lines = records(source) if source.suffix.lower() != ".json" else records_in(source)
     found = [each.value for each in islice(lines, _LOOKED_AT) if isinstance(each, Record)]
-    for value in [*found, *_lines_of(source)]:
+    # A file that is called a document may have one on each line.
+    also = islice(records(source) if source.suffix.lower() == ".json" else (), _LOOKED_AT)
+    for value in [*found, *(each.value for each in also if isinstance(each, Record))]:
         if value.get("type") in ("entity", "relation"):
             return "mcp-memory"
         if {"id", "timestamp", "agent", "user", "topics", "content"} <= value.keys():
             return "jsonl"
     return "json" if any(found) else None
-
-
-def _lines_of(source: Path) -> Iterator[Mapping[str, Any]]:
-    """Yield what stands on the lines of a file that is called a document."""
-    if source.suffix.lower() == ".json":
-        for each in islice(records(source), _LOOKED_AT):
-            if isinstance(each, Record):
-                yield each.value
 
 
 def _is_claude(source: Path) -> bool:
@@ -356,7 +337,9 @@ _FOLDERS: dict[str, Callable[[Path], object]] = {
     "mem0": lambda source: _detect_export(source) == "mem0",
     "sessions": sessions_below,
     "semantic": semantic_below,
-    "serena": _is_serena,
+    "serena": lambda source: (
+        ".serena" in source.parts or (source / ".serena" / "memories").is_dir()
+    ),
     "claude": _is_claude,
     "citations": citations_below,
     "mcp-memory": _has_graph,
@@ -366,8 +349,3 @@ _FOLDERS: dict[str, Callable[[Path], object]] = {
 """What makes a folder a source of each kind, in the order in which they are tried."""
 
 _OF_PROJECTS = ("sessions", "semantic", "serena", "claude", "citations", "mcp-memory")
-
-
-def _serena_folders(source: Path) -> tuple[Path, ...]:
-    inside = (source / "memories",) if source.name == ".serena" else ()
-    return (*inside, source / ".serena" / "memories")

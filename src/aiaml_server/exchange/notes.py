@@ -54,7 +54,8 @@ def notes_in(
     try:
         text = read_text(path).removeprefix("\ufeff").replace("\r\n", "\n")
         fields, body = _fields(text)
-        made = first_time(_stated_times(fields, path.stem), path)
+        dated = re.match(r"\d{4}-\d\d-\d\d(?!\d)", path.stem)
+        made = first_time([*(fields.get(name) for name in _CREATED), dated and dated[0]], path)
     except (ValueError, OSError) as error:
         yield Skip(where, str(error))
         return
@@ -70,7 +71,9 @@ def notes_in(
     title = one_line(titled) or stem
     description = one_line(fields.get("description"))
     folders = [] if path == top else path.relative_to(top).parts[:-1]
-    described = [*_named_tags(fields), *_type(fields)]
+    metadata = fields.get("metadata")  # where Claude keeps the type
+    stated = fields.get("type") or (metadata.get("type") if isinstance(metadata, dict) else "")
+    described = [*_named_tags(fields), *([] if stated == "note" else words(one_line(stated)))]
     names = [stem, *(text for name in _NAMES for text in _texts(fields.get(name)))]
     extra, lost = kept_lines(fields)
     for headings, section in _sections(body) if style.split else [((), body or listed)]:
@@ -173,19 +176,6 @@ def _texts(value: object) -> list[str]:
 def _named_tags(fields: Mapping[str, object]) -> list[str]:
     texts = (text for name in _TAGS for text in _texts(fields.get(name)))
     return [word.lstrip("#") for text in texts for word in re.split(r"[\s,]+", text)]
-
-
-def _type(fields: Mapping[str, object]) -> list[str]:
-    """Return the note's type as a topic; Claude keeps it under `metadata`."""
-    metadata = fields.get("metadata")
-    stated = fields.get("type") or (metadata.get("type") if isinstance(metadata, dict) else "")
-    return [] if stated == "note" else words(one_line(stated))
-
-
-def _stated_times(fields: Mapping[str, object], stem: str) -> list[object]:
-    """Return what may be the note's time: as it says, or as its name begins."""
-    dated = re.match(r"\d{4}-\d\d-\d\d(?!\d)", stem)
-    return [*(fields.get(name) for name in _CREATED), dated and dated[0]]
 
 
 def _unread_times(fields: Mapping[str, object]) -> Iterator[str]:

@@ -237,10 +237,6 @@ def _memory_of(note: Note, user: str) -> Memory:
 
 def _topics(note: Note) -> list[str]:
     pieces = (word for topic in note.topics for word in re.split(r"[\s,]+", topic))
-    fit = (piece.strip("[]") for piece in pieces)
-    topics = dict.fromkeys(topic for topic in fit if _is_topic(topic))
-    return list(topics)[:MAX_TOPICS] or [note.kind]
-
-
-def _is_topic(word: str) -> bool:
-    return bool(word) and len(word) <= MAX_TOPIC and word.isprintable()
+    topics = dict.fromkeys(piece.strip("[]") for piece in pieces)
+    fit = [each for each in topics if 0 < len(each) <= MAX_TOPIC and each.isprintable()]
+    return fit[:MAX_TOPICS] or [note.kind]

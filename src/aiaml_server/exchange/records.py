@@ -13,7 +13,7 @@ from aiaml_server.errors import InvalidInput, MalformedFile
 from aiaml_server.files import read_regular
 
 from .found import Note, Skip, printable
-from .jsonl import Record, records
+from .jsonl import Record, list_of, records
 from .notes import kept_lines, one_line, words
 from .walk import first_time, place
 
@@ -107,7 +107,7 @@ def _resolved(value: Mapping[str, Any]) -> list[object]:
     names = {
         each["id"]: each.get("name")
         for kind in ("apps", "categories")
-        for each in _list(value.get(kind))
+        for each in list_of(value.get(kind))
         if isinstance(each, dict) and isinstance(each.get("id"), str)
     }
     return [
@@ -115,17 +115,13 @@ def _resolved(value: Mapping[str, Any]) -> list[object]:
             **{name: held for name, held in each.items() if name not in ("app_id", "category_ids")},
             "app": names.get(str(each.get("app_id"))),
             "categories": [
-                names[str(key)] for key in _list(each.get("category_ids")) if str(key) in names
+                names[str(key)] for key in list_of(each.get("category_ids")) if str(key) in names
             ],
         }
         if isinstance(each, dict)
         else each
-        for each in _list(value.get("memories"))
+        for each in list_of(value.get("memories"))
     ]
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 def is_mem0(path: Path) -> bool:
@@ -188,8 +184,8 @@ def note_of(record: Record, path: Path, kind: str, agent: str, fields: Fields) -
         return Skip(record.place, f"its {fields.content!r} is missing, or no text")
     title = one_line(" ".join(_texts(value, fields.title)))
     told = " ".join(_texts(value, fields.topics))
-    rest = {key: held for key, held in value.items() if key not in _taken(fields)}
-    extra, lost = kept_lines(rest)
+    taken = {way for each in fields for way in each.split("+") if way and "." not in way}
+    extra, lost = kept_lines({key: held for key, held in value.items() if key not in taken})
     identity = value.get("id", value.get("uuid"))
     where = record.place.rpartition(":")[0]
     named = f"{where}#{identity}" if isinstance(identity, (str, int)) else record.place
@@ -205,11 +201,6 @@ def note_of(record: Record, path: Path, kind: str, agent: str, fields: Fields) -
         user=one_line(" ".join(_texts(value, fields.user))),
         lost=lost,
     )
-
-
-def _taken(fields: Fields) -> set[str]:
-    """Return the names of the fields of which nothing is left to keep."""
-    return {way for each in fields for way in each.split("+") if way and "." not in way}
 
 
 def _at(value: object, way: str) -> object:

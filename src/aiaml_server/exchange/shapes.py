@@ -88,20 +88,17 @@ def book(memories: Sequence[Memory], *, by_topic: bool = False) -> Iterator[byte
     as the text that it is, where a renderer would hide a word of it.
     """
     chapters = by_topics(memories) if by_topic else by_months(memories)
-    yield f"# Memories\n\n{_count(memories)}.\n\n".encode()
-    for number, (title, inside) in enumerate(chapters.items(), 1):
-        yield f"- [{_plain(title)}](#chapter-{number}) ({len(inside)})\n".encode()
-    for number, (title, inside) in enumerate(chapters.items(), 1):
-        yield f'\n<a id="chapter-{number}"></a>\n\n## {_plain(title)}\n'.encode()
-        for memory in inside:
-            yield _entry(memory).encode()
-
-
-def _entry(memory: Memory) -> str:
-    memory = visible(memory)
-    about = f"{memory.agent}, about {memory.user}: {', '.join(memory.topics)} ({memory.id})"
-    made = _plain(minute(memory.timestamp))
-    return f"\n### {made}\n\n{_plain(about)}\n\n{_quoted(memory.content)}\n"
+    number = "1 memory" if len(memories) == 1 else f"{len(memories):,} memories"
+    months = " to ".join(dict.fromkeys((month(memories[0]), month(memories[-1]))))
+    yield f"# Memories\n\n{number}, {months}.\n\n".encode()
+    for at, (title, inside) in enumerate(chapters.items(), 1):
+        yield f"- [{_plain(title)}](#chapter-{at}) ({len(inside)})\n".encode()
+    for at, (title, inside) in enumerate(chapters.items(), 1):
+        yield f'\n<a id="chapter-{at}"></a>\n\n## {_plain(title)}\n'.encode()
+        for memory in map(visible, inside):
+            about = f"{memory.agent}, about {memory.user}: {', '.join(memory.topics)} ({memory.id})"
+            made = _plain(minute(memory.timestamp))
+            yield f"\n### {made}\n\n{_plain(about)}\n\n{_quoted(memory.content)}\n".encode()
 
 
 def _quoted(content: str) -> str:
@@ -119,12 +116,6 @@ def _quoted(content: str) -> str:
 def _plain(text: str) -> str:
     """Return text on one line, `marked`, in which markdown sees no sign of its own."""
     return re.sub(r"([\\`*_{}\[\]<>#|~&!])", r"\\\1", " ".join(marked(text).split()))
-
-
-def _count(memories: Sequence[Memory]) -> str:
-    number = "1 memory" if len(memories) == 1 else f"{len(memories):,} memories"
-    first, last = month(memories[0]), month(memories[-1])
-    return f"{number}, {first}" if first == last else f"{number}, {first} to {last}"
 
 
 # --- chapters ---------------------------------------------------------------------------------
