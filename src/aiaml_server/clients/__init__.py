@@ -193,8 +193,10 @@ def connections(entry: Entry, machine: Machine) -> list[Connection]:
     for client in CLIENTS:
         files = _files(client, machine)
         found += [_connection(entry, client, path) for path in files]
-        if not files:
-            found.append(_absent(entry, client, machine))
+        try:
+            found += [] if files else [Connection(client, *located(entry, client, machine))]
+        except ConfigError as error:
+            found.append(_unusable(client, error))
     return found
 
 
@@ -211,8 +213,6 @@ def snippet(
 # --- hooks of Claude Code -------------------------------------------------------------------------
 
 _HOOKS = "hooks"
-
-
 _Groups = Sequence[tuple[str, Mapping[str, Any]]]
 
 
@@ -264,7 +264,7 @@ def unhook(name: str, path: Path, ours: Callable[[str], bool]) -> Change:
         if not groups:
             return Change(CLAUDE_CODE, path, backups, before, before, new=False)
         first = file.original(backups)
-        if _is_all_that_was_hooked(path, text, groups, first):
+        if _is_all_that_came(path, text, first, lambda old: _hooked(old, groups)):
             return Change(CLAUDE_CODE, path, backups, before, first, new=False)
         edited = _unhooked(text, groups)
     except Refused as refused:
@@ -298,15 +298,6 @@ def _unhooked(text: str, groups: _Groups) -> str:
             text = jsonc.remove(text, (_HOOKS, event))
     is_empty = bool(groups) and jsonc.entry(text, (_HOOKS,)) == {}
     return jsonc.remove(text, (_HOOKS,)) if is_empty else text
-
-
-def _is_all_that_was_hooked(path: Path, text: str, groups: _Groups, first: bytes | None) -> bool:
-    """Say whether the hooks are all that has come to a file since its first state."""
-    if first is None and path.is_symlink():
-        return False
-    with suppress(Refused, ConfigError):
-        return _hooked(_decoded(path, first), groups) == text
-    return False
 
 
 def _expanded(place: Place) -> list[Place]:
@@ -381,44 +372,41 @@ def _without(entry: Entry, client: Client, path: Path) -> list[Change]:
     if current is None:
         return []
     backups = Backups.of(path, entry.name)
-    first, keys = file.original(backups), (*client.keys, entry.name)
-    if _is_all_that_came(client, path, text, keys, current, first):
+    first, keys, form = file.original(backups), (*client.keys, entry.name), _FORMS[client.form]
+
+    def again(old: str) -> str | None:
+        return form.put(old, keys, current) if form.entry(old, keys) is None else None
+
+    if _is_all_that_came(path, text, first, again):
         return [Change(client, path, backups, before, first, new=False)]
     try:
-        edited = _FORMS[client.form].remove(text, keys)
+        edited = form.remove(text, keys)
     except Refused as refused:
         raise _where(path, text, refused) from None
     return [Change(client, path, backups, before, edited.encode("utf-8"), new=False)]
 
 
 def _is_all_that_came(
-    client: Client, path: Path, text: str, keys: Sequence[str], current: Any, first: bytes | None
+    path: Path, text: str, first: bytes | None, again: Callable[[str], str | None]
 ) -> bool:
-    """Say whether the entry is all that has come to a file since its first state."""
+    """Say whether what is done `again` to a file's first state makes the text that it has now."""
     if first is None and path.is_symlink():
         return False
     with suppress(Refused, ConfigError, AttributeError):
-        old, form = _decoded(path, first), _FORMS[client.form]
-        return form.entry(old, keys) is None and form.put(old, keys, current) == text
+        return again(_decoded(path, first)) == text
     return False
 
 
-def _absent(entry: Entry, client: Client, machine: Machine) -> Connection:
-    try:
-        return Connection(client, *located(entry, client, machine))
-    except ConfigError as error:
-        return Connection(client, error.path, installed=True, problems=(_problem(error),))
-
-
-def _problem(error: ConfigError) -> Problem:
-    return Problem(f"{error.path}: {error.reason}", error.remedy)
+def _unusable(client: Client, error: ConfigError) -> Connection:
+    problem = Problem(f"{error.path}: {error.reason}", error.remedy)
+    return Connection(client, error.path, installed=True, problems=(problem,))
 
 
 def _connection(entry: Entry, client: Client, path: Path) -> Connection:
     try:
         current = _current(entry, client, path, _decoded(path, file.read(path)))
     except ConfigError as error:
-        return Connection(client, path, installed=True, problems=(_problem(error),))
+        return _unusable(client, error)
     if current is None:
         return Connection(client, path, installed=True)
     command = _command(client, current)
@@ -427,12 +415,9 @@ def _connection(entry: Entry, client: Client, path: Path) -> Connection:
         Problem(f"{path}: the entry {entry.name} {what}", remedy)
         for what, remedy in _problems(current, command, again)
     )
-    return Connection(client, path, True, True, command, problems, _environment(client, current))
-
-
-def _environment(client: Client, entry: Any) -> dict[str, str]:
-    given = entry.get(client.environment) if isinstance(entry, dict) else None
-    return {str(k): str(v) for k, v in given.items()} if isinstance(given, dict) else {}
+    given = current.get(client.environment) if isinstance(current, dict) else None
+    variables = {str(k): str(v) for k, v in given.items()} if isinstance(given, dict) else {}
+    return Connection(client, path, True, True, command, problems, variables)
 
 
 def _command(client: Client, entry: Any) -> tuple[str, ...]:

@@ -173,7 +173,9 @@ class _Scanner:
         try:
             value, end = self._scalar(self._text, at)
         except json.JSONDecodeError as error:
-            raise Refused(error.pos, _in_words(error)) from None
+            words = error.msg.removesuffix(" at").removesuffix(" starting")
+            reason = "a value should be here" if words == "Expecting value" else words.lower()
+            raise Refused(error.pos, reason) from None
         except ValueError as error:
             raise Refused(at, str(error)) from None
         return Node(at, end, value)
@@ -218,11 +220,6 @@ class _Scanner:
 
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is no value in JSON")
-
-
-def _in_words(error: json.JSONDecodeError) -> str:
-    words = error.msg.removesuffix(" at").removesuffix(" starting")
-    return "a value should be here" if words == "Expecting value" else words.lower()
 
 
 def _member(node: Node, name: str, trail: Sequence[str]) -> Member | None:

@@ -114,6 +114,14 @@ def _in(directory: PurePath, file: str) -> Place:
     return Place(directory / file, directory)
 
 
+def _at_home(directory: str, file: str = "mcp.json") -> Callable[[Machine], list[Place]]:
+    return lambda machine: [_in(machine.home / directory, file)]
+
+
+def _code(directory: str) -> Callable[[Machine], list[Place]]:
+    return lambda machine: [_in(machine.roaming / directory, "User/mcp.json")]
+
+
 def _claude_desktop(machine: Machine) -> list[Place]:
     file = "claude_desktop_config.json"
     places = [_in(machine.roaming / "Claude", file)]
@@ -129,19 +137,6 @@ def _claude_code(machine: Machine) -> list[Place]:
     own = machine.directory("CLAUDE_CONFIG_DIR", machine.home)
     sign = machine.home / ".claude" if own == machine.home else own
     return [Place(own / ".claude.json", sign)]
-
-
-def _cursor(machine: Machine) -> list[Place]:
-    return [_in(machine.home / ".cursor", "mcp.json")]
-
-
-def _vscode(machine: Machine) -> list[Place]:
-    return [Place(machine.roaming / "Code" / "User" / "mcp.json", machine.roaming / "Code")]
-
-
-def _vscode_insiders(machine: Machine) -> list[Place]:
-    own = machine.roaming / "Code - Insiders"
-    return [Place(own / "User" / "mcp.json", own)]
 
 
 def _codex(machine: Machine) -> list[Place]:
@@ -168,29 +163,6 @@ def _zed(machine: Machine) -> list[Place]:
 def _antigravity(machine: Machine) -> list[Place]:
     shared = machine.home / ".gemini"
     return [_in(shared / each, "mcp_config.json") for each in ("config", "antigravity")]
-
-
-def _cline(machine: Machine) -> list[Place]:
-    own = machine.home / ".cline"
-    return [Place(own / "data" / "settings" / "cline_mcp_settings.json", own)]
-
-
-def _copilot(machine: Machine) -> list[Place]:
-    return [_in(machine.home / ".copilot", "mcp-config.json")]
-
-
-def _junie(machine: Machine) -> list[Place]:
-    own = machine.home / ".junie"
-    return [Place(own / "mcp" / "mcp.json", own)]
-
-
-def _kiro(machine: Machine) -> list[Place]:
-    own = machine.home / ".kiro"
-    return [Place(own / "settings" / "mcp.json", own)]
-
-
-def _lm_studio(machine: Machine) -> list[Place]:
-    return [_in(machine.home / ".lmstudio", "mcp.json")]
 
 
 def _goose(machine: Machine) -> list[Place]:
@@ -225,14 +197,14 @@ CLIENTS = (
     Client(
         "cursor",
         "Cursor",
-        _cursor,
+        _at_home(".cursor"),
         "Start Cursor again; its settings show {name} under MCP.",
         project=".cursor/mcp.json",
     ),
     Client(
         "vscode",
         "VS Code",
-        _vscode,
+        _code("Code"),
         "Run the command MCP: List Servers and start {name}, or start VS Code again.",
         keys=("servers",),
         extras=_STDIO,
@@ -241,7 +213,7 @@ CLIENTS = (
     Client(
         "vscode-insiders",
         "VS Code Insiders",
-        _vscode_insiders,
+        _code("Code - Insiders"),
         "Run the command MCP: List Servers and start {name}, or start VS Code Insiders again.",
         keys=("servers",),
         extras=_STDIO,
@@ -286,22 +258,27 @@ CLIENTS = (
     Client(
         "copilot",
         "Copilot CLI",
-        _copilot,
+        _at_home(".copilot", "mcp-config.json"),
         "Start copilot again; /mcp show has {name} in it.",
         extras={**_STDIO, "tools": ["*"]},
     ),
-    Client("cline", "Cline", _cline, "Open the list of MCP servers in Cline; {name} is there."),
+    Client(
+        "cline",
+        "Cline",
+        _at_home(".cline", "data/settings/cline_mcp_settings.json"),
+        "Open the list of MCP servers in Cline; {name} is there.",
+    ),
     Client(
         "junie",
         "Junie",
-        _junie,
+        _at_home(".junie", "mcp/mcp.json"),
         "Open the MCP settings of Junie in your JetBrains IDE; {name} is there.",
         project=".junie/mcp/mcp.json",
     ),
     Client(
         "kiro",
         "Kiro",
-        _kiro,
+        _at_home(".kiro", "settings/mcp.json"),
         "Kiro starts {name} at once; its panel of MCP servers shows it.",
         project=".kiro/settings/mcp.json",
     ),
@@ -320,7 +297,7 @@ CLIENTS = (
     Client(
         "lm-studio",
         "LM Studio",
-        _lm_studio,
+        _at_home(".lmstudio"),
         "Switch {name} on in the Program tab of LM Studio.",
     ),
     Client(

@@ -225,21 +225,17 @@ def _proven(text: str, edited: str, expected: Any, keys: Sequence[str]) -> str:
 
 def _load(text: str) -> dict[str, Any]:
     try:
-        return _loads(text.removeprefix(BOM))
+        if sys.version_info >= (3, 11):
+            import tomllib  # noqa: PLC0415 (only Codex's file is TOML)
+        else:
+            import tomli as tomllib  # noqa: PLC0415
+        return tomllib.loads(text.removeprefix(BOM), parse_float=_Number)
     except RecursionError:
         raise Refused(0, "its values are nested too deeply") from None
     except ValueError as error:
         reason, where = str(error), re.search(r" \(at line (\d+), column (\d+)\)", str(error))
         offset = _offset(text, int(where[1]), int(where[2])) if where else len(text)
         raise Refused(offset, re.sub(r" \(at [^()]*\)$", "", reason).lower()) from None
-
-
-def _loads(text: str) -> dict[str, Any]:
-    if sys.version_info >= (3, 11):
-        import tomllib  # noqa: PLC0415 (only Codex's file is TOML)
-    else:
-        import tomli as tomllib  # noqa: PLC0415
-    return tomllib.loads(text, parse_float=_Number)
 
 
 def _offset(text: str, line: int, column: int) -> int:
