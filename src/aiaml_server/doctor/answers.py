@@ -14,7 +14,6 @@ from aiaml_server.terminal import in_bytes, plural
 
 from .context import Context
 from .finding import Finding, Fix
-from .scan import Question
 
 _UNWATCHED = (
     "other programs use all that this system has (fs.inotify.max_user_instances) for telling which"
@@ -34,7 +33,12 @@ def index(context: Context) -> Iterator[Finding]:
     store = Store(base)
     asked = context.scan.answers
     with closing(Index(store)) as questioned:
-        wrong = [each for each in asked if not _agree(store, questioned, each, context)]
+        wrong = [
+            each
+            for each, hits in asked.items()
+            if questioned.think(each) != hits
+            and questioned.think(each) != rank(store.scan(), each)  # the files of this very moment
+        ]
         unwatched = questioned.lacks_watch
         missing = set(questioned.newest()) ^ context.scan.names
         if missing:  # of this very moment, in which others may be writing
@@ -53,22 +57,13 @@ def index(context: Context) -> Iterator[Finding]:
     what = f"does not answer {' '.join(wrong[0])!r} as the files do" if wrong else ""
     what = what or f"and the files differ in {min(missing)}"
     remedy = f"delete {base / '.index'} (it is made anew), or `aiaml doctor --fix`"
-    yield Finding("index", "error", f"the index {what}", remedy, _anew(base))
 
-
-def _agree(store: Store, index: Index, question: Question, context: Context) -> bool:
-    """Compare an answer; where it differs, once more with the files of this very moment."""
-    if index.think(question) == context.scan.answers[question]:
-        return True
-    return index.think(question) == rank(store.scan(), question)
-
-
-def _anew(base: Path) -> Fix:
     def delete() -> None:
         for path in databases(base / ".index"):
             remove(path)
 
-    return Fix(f"delete the index in {base / '.index'}, which is made anew", delete)
+    fix = Fix(f"delete the index in {base / '.index'}, which is made anew", delete)
+    yield Finding("index", "error", f"the index {what}", remedy, fix)
 
 
 def _sizes(base: Path) -> str:

@@ -20,7 +20,9 @@ def settings(context: Context) -> Iterator[Finding]:
         remedy = f"correct {error.variable}, or remove it, where the server's environment is set"
         yield Finding("settings", "error", str(error), remedy)
     given = sorted(name for name in context.environ if name.upper().startswith(PREFIX))
-    known = _known()
+    theirs = (each for name in toolsets.NAMES for each in toolsets.door(name).variables)
+    variables = (*VARIABLES, toolsets.VARIABLE, PAGER, *theirs)
+    known = list(dict.fromkeys(each.name for each in variables))
     unknown = [name for name in given if name not in (*known, *_INTERNAL)]
     for name in unknown:
         near = get_close_matches(name.upper(), known, 1)
@@ -29,15 +31,3 @@ def settings(context: Context) -> Iterator[Finding]:
     good = [name for name in given if name in known and name not in context.wrong]
     if good or not (context.wrong or unknown):
         yield Finding("settings", "ok", ", ".join(good) or "none set: the defaults are used")
-
-
-def _known() -> list[str]:
-    """Return every variable that this program or one of its toolsets reads."""
-    doors = [toolsets.door(name) for name in toolsets.NAMES]
-    found = [
-        *VARIABLES,
-        toolsets.VARIABLE,
-        PAGER,
-        *(each for door in doors for each in door.variables),
-    ]
-    return list(dict.fromkeys(each.name for each in found))

@@ -44,7 +44,9 @@ def packages(_: Context) -> Iterator[Finding]:
     """Say which versions of other packages there are, and whether they are those it needs."""
     good = []
     for name, bounds in _needed():
-        have = _version(name)
+        have = ""
+        with suppress(metadata.PackageNotFoundError):
+            have = metadata.version(name)
         if have and all(_within(have, bound) for bound in bounds):
             good.append(f"{name} {have}")
             continue
@@ -92,13 +94,6 @@ def _needed() -> Iterator[tuple[str, list[str]]]:
         match = re.match(r"([\w.-]+)(?:\[[^]]*\])?([^;]*)$", each)
         if match:  # no marker: it is needed everywhere
             yield match[1], [bound.strip() for bound in match[2].split(",") if bound.strip()]
-
-
-def _version(name: str) -> str:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return ""
 
 
 def _within(version: str, bound: str) -> bool:

@@ -69,7 +69,8 @@ class FileScan:
             self.misnamed[name] = memory.id
         if len(memory.content) > MAX_CONTENT // 4 and len(memory.content.encode()) > MAX_CONTENT:
             self.large.append(name)
-        if characters := invisible_in("\n".join((name, *_texts(memory)))):
+        head = (memory.id, memory.timestamp, memory.agent, memory.user, *memory.topics)
+        if characters := invisible_in("\n".join((name, *head, memory.content))):
             self.invisible[name] = " ".join(characters[:_SHOWN])
         if len(memory.topics) > MAX_TOPICS:
             self.crowded[name] = len(memory.topics)
@@ -109,12 +110,6 @@ def look(store: Store) -> FileScan:
     for question, hits in scan.answers.items():
         scan.answers[question] = ordered(hits)[:MAX_HITS]
     return scan
-
-
-def _texts(memory: Memory) -> Iterator[str]:
-    yield from (memory.id, memory.timestamp, memory.agent, memory.user)
-    yield from memory.topics
-    yield memory.content
 
 
 def _questions(store: Store, names: list[str]) -> Iterator[Question]:

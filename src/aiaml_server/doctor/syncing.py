@@ -59,7 +59,9 @@ def status(context: Context) -> Iterator[Finding]:
         told = "no git repository yet; the next server, or `aiaml sync`, makes one"
         yield Finding("sync", "ok", told)
     elif not found:
-        yield Finding("sync", "ok", f"all memories are committed{_told(last)}")
+        times = {"commit": last.last_commit, "fetch": last.last_fetch, "push": last.last_push}
+        told = "".join(f", last {name} {value}" for name, value in times.items() if value)
+        yield Finding("sync", "ok", f"all memories are committed{told}")
 
 
 def _troubles(base: Path, last: Status, now: Survey) -> Iterator[Finding]:
@@ -76,12 +78,6 @@ def _troubles(base: Path, last: Status, now: Survey) -> Iterator[Finding]:
         told = f"{path} is kept out of git: {why.sentence}"
         yield Finding("sync", "warning", told, why.remedy)
     yield from _obstacles(base / ".git")
-
-
-def _told(last: Status) -> str:
-    times = {"last commit": last.last_commit, "last fetch": last.last_fetch}
-    times["last push"] = last.last_push
-    return "".join(f", {name} {value}" for name, value in times.items() if value)
 
 
 def _obstacles(directory: Path) -> Iterator[Finding]:
@@ -105,7 +101,13 @@ def remote(context: Context) -> Iterator[Finding]:
     if not settings.remote:
         yield Finding("remote", "ok", "none set: memories stay on this computer")
         return
-    yield from _exposed(settings.remote)
+    if re.match(r"\w+://[^/@:]*:[^/@]+@", settings.remote):
+        found = "AIAML_GITHUB_REMOTE holds a password, which stands in your client's configuration"
+        todo = "use an SSH key or a credential helper instead (docs/sync.md)"
+        yield Finding("remote", "warning", found, todo)
+    if re.match(r"(http|git)://", settings.remote):
+        found = "memories travel to AIAML_GITHUB_REMOTE unencrypted"
+        yield Finding("remote", "warning", found, "use an https:// or ssh address")
     if context.offline:
         yield Finding("remote", "ok", "not asked (--offline)")
         return
@@ -139,13 +141,3 @@ def _asked(settings: Settings) -> dict[str, str]:
         asked = Remote(repository, settings.remote, lambda: None, pace)
         asked.prepare()
         return asked.refs()
-
-
-def _exposed(address: str) -> Iterator[Finding]:
-    if re.match(r"\w+://[^/@:]*:[^/@]+@", address):
-        found = "AIAML_GITHUB_REMOTE holds a password, which stands in your client's configuration"
-        todo = "use an SSH key or a credential helper instead (docs/sync.md)"
-        yield Finding("remote", "warning", found, todo)
-    if re.match(r"(http|git)://", address):
-        found = "memories travel to AIAML_GITHUB_REMOTE unencrypted"
-        yield Finding("remote", "warning", found, "use an https:// or ssh address")

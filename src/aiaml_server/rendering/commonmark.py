@@ -76,16 +76,13 @@ def _words(text: str) -> list[str]:
 
     So its name gives no letters in which a hidden word could be found.
     """
-    return _WORD_CHARACTER.findall(_ENTITY.sub(_decoded, text))
+    decoded = _ENTITY.sub(lambda entity: marked(html.unescape(entity[0])), text)
+    return _WORD_CHARACTER.findall(decoded)
 
 
 def text_of(rendered: str) -> str:
     """Return the text that a person sees of HTML made by a renderer, numbers of lists included."""
     return html.unescape(_TAG.sub("", _NUMBER.sub(r" \1 ", rendered)))
-
-
-def _decoded(entity: re.Match[str]) -> str:
-    return marked(html.unescape(entity[0]))
 
 
 # --- what others make of it -----------------------------------------------------------------------

@@ -97,11 +97,10 @@ def _aside(attrs: Mapping[str, Any], text: str = "") -> list[Token]:
     if text in (address, address.removeprefix("mailto:")):
         address = ""
     said = " ".join(filter(None, [address, title and f'"{title}"']))
-    return [_text(" "), *_small(f"({said})")] if said else []
-
-
-def _small(text: str) -> list[Token]:
-    return [Token("small_open", "small", 1), _text(text), Token("small_close", "small", -1)]
+    if not said:
+        return []
+    small = Token("small_open", "small", 1)
+    return [_text(" "), small, _text(f"({said})"), Token("small_close", "small", -1)]
 
 
 def _paragraph(text: str) -> list[Token]:

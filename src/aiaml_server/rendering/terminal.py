@@ -41,12 +41,8 @@ def _blocks(nodes: Iterable[SyntaxTreeNode], room: int, *, tight: bool = False) 
     lines: list[str] = []
     for node in nodes:
         lines += [""] if lines and not tight else []
-        lines += _block(node, max(room, _NARROWEST))
+        lines += _BLOCKS.get(node.type, _paragraph)(node, max(room, _NARROWEST))
     return lines
-
-
-def _block(node: SyntaxTreeNode, room: int) -> list[str]:
-    return _BLOCKS.get(node.type, _paragraph)(node, room)
 
 
 def _paragraph(node: SyntaxTreeNode, room: int) -> list[str]:
@@ -59,10 +55,6 @@ def _heading(node: SyntaxTreeNode, room: int) -> list[str]:
 
 def _quote(node: SyntaxTreeNode, room: int) -> list[str]:
     return [f"{dim('│')} {line}".rstrip() for line in _blocks(node.children, room - 2)]
-
-
-def _rule(_: SyntaxTreeNode, room: int) -> list[str]:
-    return [dim("─" * room)]
 
 
 def _list(node: SyntaxTreeNode, room: int) -> list[str]:
@@ -119,7 +111,7 @@ _BLOCKS: dict[str, Callable[[SyntaxTreeNode, int], list[str]]] = {
     "fence": _code,
     "code_block": _code,
     "table": _table,
-    "hr": _rule,
+    "hr": lambda _, room: [dim("─" * room)],
 }
 
 
@@ -144,7 +136,7 @@ def _span(node: SyntaxTreeNode, style: Style) -> str:
         return _styled(f"[image: {node.content.strip()}]", style) + _aside(source, node)
     if node.type in ("softbreak", "hardbreak"):
         return " " if node.type == "softbreak" else "\n"
-    return _styled(node.content, _code_style if node.type == "code_inline" else style)
+    return _styled(node.content, _CODE if node.type == "code_inline" else style)
 
 
 def _link(node: SyntaxTreeNode, style: Style) -> str:
@@ -166,10 +158,7 @@ def _styled(text: str, style: Style) -> str:
     return re.sub(r"[^ \n]+", lambda word: style(word[0]), marked(text))
 
 
-def _code_style(word: str) -> str:
-    return styled(word, "cyan")
-
-
+_CODE: Style = lambda word: styled(word, "cyan")  # noqa: E731 (a style like those below)
 _STYLES: dict[str, Style] = {
     "strong": bold,
     "em": lambda word: styled(word, "italic"),
