@@ -34,8 +34,8 @@ ELSEWHERE = {
     "aiaml_server.scorer: re.compile(f'{letters}(?<=\\\\b(?s:.{{{len(keyword)}}}))\\\\b')": Given(
         lambda: [scorer._whole_word(each).pattern for each in LITERALS]
     ),
-    "aiaml_server.server: re.compile(''.join(names))": Given(
-        lambda: [r"a://b/(?P<c>[^/]+)/(?P<d>[^/]+)"], "fullmatch"
+    "aiaml_server.server: re.fullmatch(pattern, uri)": Given(
+        lambda: [r"a://b/(?P<c>[^/]+)/(?P<d>[^/]+)"]
     ),
     "aiaml_server.sync.problem: re.search(cause.words, text)": Given(
         lambda: [cause.words for cause in problem._CAUSES]

@@ -114,9 +114,7 @@ class MemoryBank:
             InvalidInput: a value is not what it must be; nothing was written.
             StoreError: the disk refused; nothing was left behind.
         """
-        memory = self.store.add(Memory.new(agent, user, topics, content))
-        self._tell()
-        return memory
+        return self.add(Memory.new(agent, user, topics, content))
 
     def secret_in(self, memory: Memory) -> str:
         """Name the secret for which a memory stays out of git; empty when it does not."""

@@ -72,18 +72,16 @@ class Unhurried(logging.Handler):
                 if self._dropped:
                     lines.append(b"%d lines are missing here: nobody read them\n" % self._dropped)
                     self._dropped = 0
+            rest = memoryview(b"".join(lines))
             with suppress(OSError):  # nobody is left to read it
-                self._write_whole(memoryview(b"".join(lines)))
+                while rest:
+                    try:
+                        rest = rest[os.write(self._descriptor, rest) :]
+                    except BlockingIOError:  # the client has set its end not to block
+                        select.select([], [self._descriptor], [])
             with self._changed:
                 self._size = sum(map(len, self._lines))
                 self._changed.notify_all()
-
-    def _write_whole(self, rest: memoryview) -> None:
-        while rest:
-            try:
-                rest = rest[os.write(self._descriptor, rest) :]
-            except BlockingIOError:  # the client has set its end not to block
-                select.select([], [self._descriptor], [])
 
 
 class LogFormatter(logging.Formatter):

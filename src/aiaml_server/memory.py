@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -82,6 +83,11 @@ class Memory:
             topics=_topics(topics),
             content=_content(content),
         )
+
+    def fields(self) -> dict[str, Any]:
+        """Return it as JSON has it, but for `extra`."""
+        fields = {name: getattr(self, name) for name in (*_FIELDS, "content")}
+        return {**fields, "topics": list(self.topics)}
 
     def with_new_id(self) -> Memory:
         """Return the same memory under another random id."""
@@ -236,6 +242,13 @@ def parse(text: str) -> Memory:
     else:
         content = body.strip()
     return Memory(**values, content=content, extra=extra)
+
+
+def parsed(text: str | None) -> Memory | None:
+    """Return the memory that a text is; None where there is no text, or it is none."""
+    with suppress(MalformedFile):
+        return None if text is None else parse(text)
+    return None
 
 
 def _too_long(memory_id: str, timestamp: str) -> list[str]:

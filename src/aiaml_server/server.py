@@ -27,7 +27,7 @@ from . import __version__, stdio, tools
 from .errors import AiamlError, InvalidArguments, InvalidSetting
 from .greeting import Greeting
 from .settings import Settings
-from .toolset import CRASHED, Answer, Prompt, Resource, Tool, Toolset, client, repair_surrogates
+from .toolset import CRASHED, Answer, Resource, Tool, Toolset, client, repair_surrogates
 from .wire import Wire
 
 log = logging.getLogger(__name__)
@@ -161,7 +161,8 @@ class Server(ProtocolServer[None]):
                     name=each.name,
                     title=each.title,
                     description=each.description,
-                    input_schema=_closed(each.parameters, self._tools[each.name]),
+                    input_schema=each.parameters
+                    | ({} if self._tools[each.name].lenient else {"additionalProperties": False}),
                     output_schema=each.output_schema,
                     annotations=each.annotations,
                 )
@@ -179,7 +180,9 @@ class Server(ProtocolServer[None]):
         known = self._checked[params.name].parameters["properties"]
         unknown = [name for name in params.arguments or {} if name not in known]
         if unknown and not tool.lenient:
-            return _result(tool.failure(_no_arguments(unknown, known)), failed=True)
+            there = f"there are {', '.join(known)}" if known else "it takes none"
+            wrong = {name[:100]: f"is no argument of this tool; {there}" for name in unknown}
+            return _result(tool.failure(InvalidArguments(wrong)), failed=True)
         if about := ctx.session.client_params:
             client.set(about.client_info.name)
         try:
@@ -240,7 +243,9 @@ class Server(ProtocolServer[None]):
 
     def _located(self, uri: str) -> tuple[Resource, dict[str, str]]:
         for each in self._resources.values():
-            if match := _pattern(each.uri).fullmatch(uri):
+            # Each `{name}` is one part of a path.
+            pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/]+)", re.escape(each.uri))
+            if match := re.fullmatch(pattern, uri):
                 return each, {name: unquote(part) for name, part in match.groupdict().items()}
         raise _missing_resource(uri)
 
@@ -289,7 +294,11 @@ class Server(ProtocolServer[None]):
         if params.name not in self._prompts:
             raise MCPError(types.INVALID_PARAMS, f"there is no prompt {params.name!r}")
         prompt = self._prompts[params.name]
-        given = _known_arguments(prompt, params.arguments or {})
+        told = params.arguments or {}
+        required = [each.name for each in prompt.arguments if each.required]
+        if absent := [name for name in required if name not in told]:
+            raise MCPError(types.INVALID_PARAMS, f"{prompt.name} needs {', '.join(absent)}")
+        given = {each.name: told[each.name] for each in prompt.arguments if each.name in told}
         try:
             text = await self._threads.run(partial(prompt.text, **given))
         except Exception as error:
@@ -337,13 +346,6 @@ def _checked(tool: Tool, ready: Callable[[], Awaitable[None]]) -> CheckedTool:
     )
 
 
-def _pattern(uri: str) -> re.Pattern[str]:
-    """Return what an address matches; each `{name}` is one part of a path."""
-    parts = re.split(r"\{(\w+)\}", uri)
-    names = (f"(?P<{part}>[^/]+)" if odd % 2 else re.escape(part) for odd, part in enumerate(parts))
-    return re.compile("".join(names))
-
-
 # --- answers --------------------------------------------------------------------------------------
 
 
@@ -376,18 +378,6 @@ def _reason(error: ToolError, tool: Tool) -> AiamlError | None:
         return _wrong_types(cause, tool.rules)
     log.error("Tool %s crashed", tool.name, exc_info=cause)
     return None
-
-
-def _closed(schema: dict[str, Any], tool: Tool) -> dict[str, Any]:
-    """Say in a tool's input schema that it takes no other arguments, where it does not."""
-    return schema if tool.lenient else {**schema, "additionalProperties": False}
-
-
-def _no_arguments(unknown: Sequence[str], known: Iterable[str]) -> InvalidArguments:
-    there = f"there are {', '.join(known)}" if known else "it takes none"
-    return InvalidArguments(
-        {name[:100]: f"is no argument of this tool; {there}" for name in unknown}
-    )
 
 
 def _wrong_types(error: ValidationError, rules: Mapping[str, str]) -> InvalidArguments:
@@ -433,14 +423,6 @@ def _within(*where: int | str, kind: str) -> str:
         case (_, str(), *inner) if not any(isinstance(each, int) for each in inner):
             return f"{'.'.join(str(each)[:100] for each in where)} {said}"
     return ""
-
-
-def _known_arguments(prompt: Prompt, given: Mapping[str, str]) -> dict[str, str]:
-    known = {each.name for each in prompt.arguments}
-    absent = [each.name for each in prompt.arguments if each.required and each.name not in given]
-    if absent:
-        raise MCPError(types.INVALID_PARAMS, f"{prompt.name} needs {', '.join(absent)}")
-    return {name: value for name, value in given.items() if name in known}
 
 
 def _missing_resource(uri: str) -> MCPError:

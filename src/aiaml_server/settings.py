@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import InvalidSetting
-from .toolset import Variable
+from .toolset import Variable, as_given
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
@@ -64,16 +64,16 @@ class Settings:
         Raises:
             InvalidSetting: a value cannot be used; the sentence says what would be right.
         """
-        return cls.of({each.name: each.value(environ) for each in VARIABLES})
+        return cls(**{field: each.value(environ) for field, each in _BY_FIELD.items()})
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Settings:
         """Return the settings with these values, by variable."""
-        return cls(**{_FIELDS[name]: value for name, value in values.items()})
+        return cls(**{field: values[each.name] for field, each in _BY_FIELD.items()})
 
     def by_variable(self) -> list[tuple[Variable, Any]]:
         """Return each variable with the value in use."""
-        return [(each, getattr(self, _FIELDS[each.name])) for each in VARIABLES]
+        return [(each, getattr(self, field)) for field, each in _BY_FIELD.items()]
 
 
 def without_password(address: str) -> str:
@@ -130,11 +130,6 @@ def _seconds(variable: str, value: str) -> float:
     return seconds
 
 
-def _remote(_: str, value: str) -> str:
-    """Take any address: `Settings.remote_error` says whether it can be used."""
-    return value
-
-
 def _wrong_remote(value: str) -> str:
     """Say what is wrong with an address. It is not repeated: it may hold a password."""
     scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*):(:|//)", value)
@@ -161,71 +156,64 @@ LOG_LEVEL = Variable(
 PAGER = Variable(
     "AIAML_PAGER",
     "",
-    lambda _, value: value,
+    as_given,
     "what shows long answers on a terminal; without it $PAGER, or less; `cat` for none",
 )
 """Of the command line alone: servers do not read it."""
 
 BASE = "AIAML_MEMORY_DIR"
-VARIABLES = (
-    Variable(BASE, "~/.aiaml", _directory, "where memories are kept"),
-    Variable(
+_BY_FIELD = {
+    "base": Variable(BASE, "~/.aiaml", _directory, "where memories are kept"),
+    "sync": Variable(
         "AIAML_ENABLE_SYNC",
         "true",
         _switch,
         "true keeps memories in git; false: no git at all",
     ),
-    Variable(
+    "remote": Variable(
         "AIAML_GITHUB_REMOTE",
         "",
-        _remote,
+        as_given,
         "a git URL or path to exchange memories with; without it git stays on this computer",
         secret=True,
     ),
-    Variable("AIAML_SYNC_INTERVAL", "60", _seconds, "seconds between two looks at the remote"),
-    Variable(
+    "sync_interval": Variable(
+        "AIAML_SYNC_INTERVAL",
+        "60",
+        _seconds,
+        "seconds between two looks at the remote",
+    ),
+    "check_secrets": Variable(
         "AIAML_CHECK_SECRETS",
         "true",
         _switch,
         "true keeps memories that hold a known form of key out of git",
     ),
-    Variable(
+    "check_index": Variable(
         "AIAML_CHECK_INDEX",
         "false",
         _switch,
         "true: compare every answer with a scan of all files (slow)",
     ),
-    Variable(
+    "log_uses": Variable(
         "AIAML_LOG_USES",
         "true",
         _switch,
         "true notes beside the index what agents ask for; `aiaml uses` tells it",
     ),
-    Variable(
+    "hide_expired": Variable(
         "AIAML_HIDE_EXPIRED",
         "false",
         _switch,
         "true: agents do not find memories whose `until` is over",
     ),
-    Variable(
+    "inbox": Variable(
         "AIAML_INBOX",
         "false",
         _switch,
         "true: `aiaml list` and the page tell which memories you have not seen yet",
     ),
-    LOG_LEVEL,
-)
-"""Every setting; `Settings`, `--help`, `where` and doctor are made of this table."""
-
-_FIELDS = {
-    "AIAML_MEMORY_DIR": "base",
-    "AIAML_ENABLE_SYNC": "sync",
-    "AIAML_GITHUB_REMOTE": "remote",
-    "AIAML_SYNC_INTERVAL": "sync_interval",
-    "AIAML_CHECK_SECRETS": "check_secrets",
-    "AIAML_CHECK_INDEX": "check_index",
-    "AIAML_LOG_USES": "log_uses",
-    "AIAML_HIDE_EXPIRED": "hide_expired",
-    "AIAML_INBOX": "inbox",
-    "AIAML_LOG_LEVEL": "log_level",
+    "log_level": LOG_LEVEL,
 }
+VARIABLES = tuple(_BY_FIELD.values())
+"""Every setting; `Settings`, `--help`, `where` and doctor are made of this table."""

@@ -137,7 +137,15 @@ class Store:
 
     def _know_ids(self, *, alone: bool) -> None:
         if not alone or self._ids_stamp is None or self._ids_stamp != self.stamp():
-            self._list_ids()
+            names = os.listdir(self.directory)  # noqa: PTH208 (names, not paths)
+            self._ids = {name.removesuffix(SUFFIX).rpartition("_")[2] for name in names}
+            for name in names:
+                if is_temporary(name):
+                    path = self.directory / name
+                    with suppress(OSError):
+                        if time.time() - path.lstat().st_mtime > _LEFTOVER_SECONDS:
+                            path.unlink()
+                            log.info("Removed %s, left by a writer that died", path)
 
     def _note_stamp(self) -> None:
         self._ids_stamp = None
@@ -213,7 +221,7 @@ class Store:
         path = self.directory / name
         try:
             with self._lock.held(LOCK_SECONDS):
-                if self._held(name) != before:
+                if self.present(name) != before:
                     raise ChangedMeanwhile(name)
                 if after is not None:
                     replace_atomic(path, after.encode(), 0o600)
@@ -222,27 +230,6 @@ class Store:
                     sync_directory(self.directory)
         except OSError as error:
             raise StoreError("change", path, error) from error
-
-    def _held(self, name: str) -> str | None:
-        try:
-            return self.text(name)
-        except FileNotFoundError:
-            return None
-
-    def _list_ids(self) -> None:
-        """Take the ids from the names, and remove what writers long dead have left."""
-        names = os.listdir(self.directory)  # noqa: PTH208 (names, not paths)
-        self._ids = {name.removesuffix(SUFFIX).rpartition("_")[2] for name in names}
-        for name in names:
-            if is_temporary(name):
-                self._remove_leftover(self.directory / name)
-
-    @staticmethod
-    def _remove_leftover(path: Path) -> None:
-        with suppress(OSError):
-            if time.time() - path.lstat().st_mtime > _LEFTOVER_SECONDS:
-                path.unlink()
-                log.info("Removed %s, left by a writer that died", path)
 
     # --- reading ------------------------------------------------------------------------------
 
@@ -326,6 +313,13 @@ class Store:
             StoreError: no file can be opened now.
         """
         return _text(self._path(name))
+
+    def present(self, name: str) -> str | None:
+        """Return the text of a file, as `text` does; None where there is none."""
+        try:
+            return self.text(name)
+        except FileNotFoundError:
+            return None
 
     def scan(self, names: Iterable[str] | None = None) -> Iterator[tuple[str, Memory]]:
         """Read every memory, or those of `names`. What is none is skipped, and once in the log.

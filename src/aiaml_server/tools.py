@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
 from typing import Annotated, Any, cast
 
 from pydantic import Field
@@ -323,7 +322,10 @@ class MemoryTools:
                     entries.append(_too_much(memory_id))
                     continue
                 room -= size
-                entries += map(_whole, memories) if memories else [_not_found(memory_id)]
+                entries += [cast(Whole, each.fields()) for each in memories]
+                if not memories:
+                    error = f"Memory with ID {memory_id} not found"
+                    entries.append({"id": memory_id, "error": error})
             if MOST_RECALLED - room < MOST_RECALLED // 8:
                 some = min(2 * some, _MANY)
         found = (each["id"] for each in entries if "content" in each)
@@ -342,17 +344,6 @@ def _too_much(memory_id: str) -> NotFound:
         "id": memory_id,
         "error": f"Memory with ID {memory_id} not given: {found}; ask for it alone",
     }
-
-
-def _whole(memory: Memory) -> Whole:
-    entry = asdict(memory)
-    del entry["extra"]
-    entry["topics"] = list(memory.topics)
-    return cast(Whole, entry)
-
-
-def _not_found(memory_id: str) -> NotFound:
-    return {"id": memory_id, "error": f"Memory with ID {memory_id} not found"}
 
 
 def not_stored(error: AiamlError | None) -> dict[str, str]:

@@ -53,6 +53,11 @@ class Variable(NamedTuple):
         return self.read(self.name, environ.get(self.name) or self.default)
 
 
+def as_given(_variable: str, value: str) -> str:
+    """Take a value as it is; whether it can be used is seen when it is."""
+    return value
+
+
 class Answer(NamedTuple):
     """What a tool answers, where there is more to say than the value.
 
@@ -212,6 +217,10 @@ class Finding:
     remedy: str = ""
     fix: Fix | None = field(default=None, compare=False)
 
+    def fields(self) -> dict[str, str]:
+        """Return it as JSON has it."""
+        return {name: getattr(self, name) for name in ("check", "level", "found", "remedy")}
+
 
 class Embedder(Protocol):
     """A model that turns texts into vectors.
@@ -288,6 +297,22 @@ class Door(NamedTuple):
             InvalidSetting: one cannot be used.
         """
         return {each.name: each.value(environ) for each in self.variables}
+
+
+def lazily(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return a package's `__getattr__`, which imports a public name when it is first used.
+
+    Args:
+        package: the package's name.
+        places: the module in it of each public name.
+    """
+
+    def attribute(name: str) -> Any:
+        if name not in places:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(f".{places[name]}", package), name)
+
+    return attribute
 
 
 def at(place: str) -> Any:
