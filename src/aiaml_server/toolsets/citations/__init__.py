@@ -6,10 +6,9 @@ memories = Memories("/home/ada/shop")
 memories.save("Prices are in cents", "**Fact**: …", [Citation("shop/prices.py", 12)])
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
-from aiaml_server.toolset import Door, Variable
+from aiaml_server.toolset import Door, Variable, as_given, lazily
 
 if TYPE_CHECKING:
     from .failures import Refused
@@ -33,11 +32,6 @@ __all__ = [
 REPOSITORY = "AIAML_CITATIONS_REPO"
 
 
-def _as_given(_variable: str, value: str) -> str:
-    """Take a directory as it is named; whether it is one is seen when it is used."""
-    return value
-
-
 DOOR = Door(
     name="citations",
     summary="memories of a code base that cite its lines, and know when they are stale",
@@ -57,7 +51,7 @@ DOOR = Door(
         Variable(
             REPOSITORY,
             "",
-            _as_given,
+            as_given,
             "the repository whose memories are served; else it is found upwards from the working"
             " directory",
         ),
@@ -80,8 +74,4 @@ _PLACES = {
 }
 
 
-def __getattr__(name: str) -> object:
-    """Import a public name when it is first used."""
-    if name not in _PLACES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_PLACES[name]}", __name__), name)
+__getattr__ = lazily(__name__, _PLACES)

@@ -109,12 +109,9 @@ def run(verb: Verb, screen: Screen, given: Mapping[str, Any]) -> int:
     """Run a verb; return the exit code. What it refuses is a sentence."""
     try:
         return verb.run(screen, given)
-    except (NotFound, Kept) as error:
-        screen.fail(str(error))
-        return STALE
     except Refused as error:
         screen.fail(str(error))
-        return COULD_NOT
+        return STALE if isinstance(error, (NotFound, Kept)) else COULD_NOT
 
 
 def _memories(given: Mapping[str, Any]) -> Memories:
@@ -295,7 +292,8 @@ def _graph(screen: Screen, given: Mapping[str, Any]) -> int:
         return VALID
     types = given["type"] or None
     if root:
-        walk = memories.traverse(root, _depth(given), types, given["order"])
+        depth = 3 if given["depth"] is None else given["depth"]
+        walk = memories.traverse(root, depth, types, given["order"])
     else:
         walk = memories.whole_graph(types)
     if given["json"]:
@@ -313,10 +311,6 @@ def _graph(screen: Screen, given: Mapping[str, Any]) -> int:
         draw = graph.mermaid if given["format"] == "mermaid" else graph.dot
         screen.out_source(draw(walk, subjects))
     return VALID
-
-
-def _depth(given: Mapping[str, Any]) -> int:
-    return 3 if given["depth"] is None else given["depth"]
 
 
 def _delete(screen: Screen, given: Mapping[str, Any]) -> int:

@@ -106,7 +106,9 @@ def check(citation: Citation, sources: Sources) -> Checked:
     if not found and citation.line and _within(source, wanted, citation.line):
         found = citation.line, True
     if not found:
-        return _changed(citation, source, wanted)
+        near = likest(source, wanted[0], citation.line or 0)
+        note = f"the likest line is {near}: {source.plain[near - 1]}" if near else ""
+        return Checked(citation, CHANGED, 0.0, note=note)
     line, sure = found
     if not sure:
         note = "the snippet is there several times"
@@ -233,12 +235,6 @@ def _without_snippet(citation: Citation, source: Source) -> Checked:
         return Checked(citation, MISSING, 0.0, note=note)
     note = "there is no snippet to compare"
     return Checked(citation, OK, WITHOUT_SNIPPET, citation.path, citation.line, note)
-
-
-def _changed(citation: Citation, source: Source, wanted: list[str]) -> Checked:
-    near = likest(source, wanted[0], citation.line or 0)
-    note = f"the likest line is {near}: {source.plain[near - 1]}" if near else ""
-    return Checked(citation, CHANGED, 0.0, note=note)
 
 
 def likest(source: Source, wanted: str, line: int) -> int:

@@ -97,15 +97,11 @@ def updated(
             pending.setdefault(at, []).extend(block(key, value))
     for at, lines in pending.items():
         splices.append(_Splice(at, at, "".join(line + newline for line in lines)))
-    return _spliced(document.text, splices)
-
-
-def _spliced(text: str, splices: Sequence[_Splice]) -> str:
     parts, at = [], 0
     for splice in sorted(splices, key=lambda each: (each.start, each.end)):
-        parts += [text[at : splice.start], splice.text]
+        parts += [document.text[at : splice.start], splice.text]
         at = splice.end
-    return "".join([*parts, text[at:]])
+    return "".join([*parts, document.text[at:]])
 
 
 class _Writer:

@@ -7,12 +7,11 @@ with Compartments("memory.json") as memory:  # a run
 """
 
 import os
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aiaml_server.errors import InvalidInput, InvalidSetting
-from aiaml_server.toolset import Door, Variable
+from aiaml_server.toolset import Door, Variable, lazily
 
 from .entries import ARGUMENTS, FILE, LIMIT, is_limit, is_scope, is_session
 
@@ -117,8 +116,4 @@ _PLACES = {
 }
 
 
-def __getattr__(name: str) -> object:
-    """Import a public name when it is first used."""
-    if name not in _PLACES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_PLACES[name]}", __name__), name)
+__getattr__ = lazily(__name__, _PLACES)

@@ -171,22 +171,16 @@ class File:
             return None
         return (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
 
-    def _load(self) -> Content:
-        try:
-            return load(self.path)
-        except FileNotFoundError:
-            return Content({"format": FORMAT})
-        except Damaged:
-            with self._alone():  # another process may have begun it anew meanwhile
-                return self._load_alone()
-
-    def _load_alone(self) -> Content:
+    def _load(self, *, alone: bool = False) -> Content:
         try:
             return load(self.path)
         except FileNotFoundError:
             return Content({"format": FORMAT})
         except Damaged as error:
-            return self._set_aside(error)
+            if alone:
+                return self._set_aside(error)
+            with self._alone():  # another process may have begun it anew meanwhile
+                return self._load(alone=True)
 
     def _set_aside(self, why: Exception) -> Content:
         """Give a damaged file another name, under which it stays."""

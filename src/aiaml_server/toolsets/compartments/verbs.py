@@ -371,17 +371,13 @@ def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
         size = in_bytes(path.stat().st_size)
         version = f"format {content.value['format']}"
         yield Finding(DOOR.name, "ok", f"{path}, {size}, {version}")
-        yield from _full(content, values)
+        for each in _counted(content, values):
+            if each.characters >= FULL * each.limit:
+                used = f"{each.characters:,} of {each.limit:,} characters"
+                remedy = "clear what is no longer needed, or raise AIAML_COMPARTMENT_LIMIT"
+                found = f"{_name(each.place)} holds {used}"
+                yield Finding(DOOR.name, "warning", found, remedy)
     aside = sorted(each.name for each in path.parent.glob(f"{path.name}.damaged-*"))
     for name in aside:
         remedy = "take out what you need, then delete it"
         yield Finding(DOOR.name, "warning", f"{name} was damaged, and is kept", remedy)
-
-
-def _full(content: Content, values: Mapping[str, Any]) -> Iterator[Finding]:
-    for each in _counted(content, values):
-        if each.characters >= FULL * each.limit:
-            used = f"{each.characters:,} of {each.limit:,} characters"
-            remedy = "clear what is no longer needed, or raise AIAML_COMPARTMENT_LIMIT"
-            found = f"{_name(each.place)} holds {used}"
-            yield Finding(DOOR.name, "warning", found, remedy)

@@ -6,10 +6,9 @@ memories = Memories.at("/home/ada/shop")
 memories.store("Prices are in cents until they are shown", tags=["billing"])
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
-from aiaml_server.toolset import Door, Hook, Variable
+from aiaml_server.toolset import Door, Hook, Variable, as_given, lazily
 
 if TYPE_CHECKING:
     from .config import Config
@@ -21,11 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["DOOR", "Config", "Embedder", "Memories", "Memory", "Provider", "Refused", "State"]
 
 PROJECT = "AIAML_SEMANTIC_PROJECT"
-
-
-def _as_given(_variable: str, value: str) -> str:
-    """Take a directory as it is named; whether it is one is seen when it is used."""
-    return value
 
 
 DOOR = Door(
@@ -45,7 +39,7 @@ DOOR = Door(
         Variable(
             PROJECT,
             "",
-            _as_given,
+            as_given,
             "the project whose memories are served beside yours; else the directory with a"
             " .memory in it, upwards from the working directory",
         ),
@@ -78,8 +72,4 @@ _PLACES = {
 }
 
 
-def __getattr__(name: str) -> object:
-    """Import a public name when it is first used."""
-    if name not in _PLACES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_PLACES[name]}", __name__), name)
+__getattr__ = lazily(__name__, _PLACES)

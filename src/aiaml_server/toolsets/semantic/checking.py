@@ -41,7 +41,13 @@ def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
         else:
             yield Finding(CHECK, "ok", f"{each.path}: no memories yet")
     if any(each.there for each in databases):
-        yield _model(Model(settings, home / CACHE))
+        model = Model(settings, home / CACHE)
+        state = model.state()
+        if state.kind == "loading":
+            yield Finding(CHECK, "ok", f"the model is in {model.folder}")
+        else:
+            told = f"search is by words only: {state.reason}"
+            yield Finding(CHECK, "warning", told, state.remedy)
 
 
 def _seen_by_others(database: Path) -> Iterator[Finding]:
@@ -57,13 +63,6 @@ def _seen_by_others(database: Path) -> Iterator[Finding]:
                 remedy = f"unless you share it on purpose: `{chmod}`, or `aiaml doctor --fix`"
                 fix = Fix(f"make {path} private ({chmod})", partial(path.chmod, mode & 0o7700))
                 yield Finding(CHECK, "warning", found, remedy, fix)
-
-
-def _model(model: Model) -> Finding:
-    state = model.state()
-    if state.kind == "loading":
-        return Finding(CHECK, "ok", f"the model is in {model.folder}")
-    return Finding(CHECK, "warning", f"search is by words only: {state.reason}", state.remedy)
 
 
 def _examined(database: Database) -> Finding:

@@ -103,24 +103,23 @@ def _is_folder(value: Any) -> bool:
     return value == "" or (isinstance(value, str) and Path(value).is_absolute())
 
 
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)
-
-
 def _whole(least: int, most: int) -> Callable[[Any], bool]:
     return lambda value: type(value) is int and least <= value <= most
-
-
-def _share(value: Any) -> bool:
-    return _is_number(value) and 0 <= value <= 1
 
 
 def _switch(attribute: str) -> _Key:
     return _Key(attribute, lambda value: type(value) is bool, "true or false")
 
 
+def _number(attribute: str, least: float, most: float, rule: str) -> _Key:
+    def fits(value: Any) -> bool:
+        return type(value) in (int, float) and math.isfinite(value) and least <= value <= most
+
+    return _Key(attribute, fits, rule)
+
+
 def _weight(attribute: str) -> _Key:
-    return _Key(attribute, _share, "a number from 0 to 1")
+    return _number(attribute, 0, 1, "a number from 0 to 1")
 
 
 KEYS = {
@@ -138,11 +137,7 @@ KEYS = {
     "retrieval.scoring_weights.recency": _weight("recency"),
     "retrieval.scoring_weights.priority": _weight("priority"),
     "retrieval.scoring_weights.usage": _weight("usage"),
-    "retrieval.half_life_days": _Key(
-        "half_life",
-        lambda value: _is_number(value) and 1 <= value <= 100_000,
-        "a number of days from 1",
-    ),
+    "retrieval.half_life_days": _number("half_life", 1, 100_000, "a number of days from 1"),
     "retrieval.project_boost": _weight("project_boost"),
     "auto_triggers.session_start": _switch("session_start"),
     "auto_triggers.session_end": _switch("session_end"),

@@ -15,7 +15,7 @@ import struct
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -88,6 +88,7 @@ CREATE TABLE merges (
 CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 """
 
+# What was imported is known by this, though its memory says something else now.
 _IMPORTS = """
 CREATE TABLE imports (digest TEXT PRIMARY KEY, memory_id INTEGER NOT NULL);
 CREATE INDEX idx_imports ON imports(memory_id);
@@ -209,27 +210,8 @@ class Database:
         """
         with self._lock, _translated(self.path):
             sql = self._open(create=True)
-            self._begin(sql)
-            try:
+            with _transaction(sql):
                 yield sql
-                sql.execute("COMMIT")
-            except BaseException:
-                if sql.in_transaction:
-                    sql.execute("ROLLBACK")
-                raise
-
-    def _begin(self, sql: apsw.Connection) -> None:
-        """Begin to write at once: who has read before is refused instead of waiting."""
-        import apsw  # noqa: PLC0415 (an extra)
-
-        for pause in PAUSES:
-            try:
-                sql.execute("BEGIN IMMEDIATE")
-            except apsw.BusyError:
-                time.sleep(pause)
-            else:
-                return
-        sql.execute("BEGIN IMMEDIATE")
 
     # --- opening ----------------------------------------------------------------------------------
 
@@ -307,17 +289,14 @@ class Database:
             return
         if self.read_only:
             raise DiskError(f"{self.path} is of an earlier version, and can only be read")
-        self._begin(sql)
-        try:
+        with _transaction(sql):
             version = self._version(sql)
             for number, step in enumerate(STEPS[version:], version + 1):
-                step(self, sql)
+                if isinstance(step, str):
+                    _run(sql, step)
+                else:
+                    step(self, sql)
                 sql.execute(f"PRAGMA user_version = {number}")
-            sql.execute("COMMIT")
-        except BaseException:
-            if sql.in_transaction:
-                sql.execute("ROLLBACK")
-            raise
 
     def _version(self, sql: apsw.Connection) -> int:
         version: int = rows(sql, "PRAGMA user_version")[0][0]
@@ -327,10 +306,6 @@ class Database:
                 "Install a newer aiaml-server; the file is left as it is.",
             )
         return version
-
-    def _specified(self, sql: apsw.Connection) -> None:
-        """Make the specification's tables, or take over those of a program that did."""
-        _run(sql, _SPECIFIED)
 
     def _extended(self, sql: apsw.Connection) -> None:
         """Add what is needed beyond them; vectors of others are made anew."""
@@ -347,10 +322,6 @@ class Database:
         sql.execute("INSERT INTO words(words) VALUES ('rebuild')")
         if self.project is not None:
             sql.execute("INSERT INTO about VALUES ('project_id', ?)", (self.project,))
-
-    def _importing(self, sql: apsw.Connection) -> None:
-        """Add what was imported, by which it is known though its memory says something else now."""
-        _run(sql, _IMPORTS)
 
     def _unspaced(self, sql: apsw.Connection) -> None:
         """Have words found where there are no blanks between them."""
@@ -492,12 +463,12 @@ class Database:
 
 
 STEPS = (
-    Database._specified,  # noqa: SLF001 (this module's own)
-    Database._extended,  # noqa: SLF001
-    Database._importing,  # noqa: SLF001
+    _SPECIFIED,
+    Database._extended,  # noqa: SLF001 (this module's own)
+    _IMPORTS,
     Database._unspaced,  # noqa: SLF001
 )
-"""What makes each version of the schema out of the one before."""
+"""What makes each version of the schema out of the one before: statements, or a method."""
 
 
 def rows(
@@ -505,6 +476,27 @@ def rows(
 ) -> list[tuple[Any, ...]]:
     """Return all that a statement gives."""
     return sql.execute(statement, values).fetchall()
+
+
+@contextmanager
+def _transaction(sql: apsw.Connection) -> Iterator[None]:
+    """Begin to write at once: who has read before is refused instead of waiting."""
+    import apsw  # noqa: PLC0415 (an extra)
+
+    for pause in PAUSES:
+        with suppress(apsw.BusyError):
+            sql.execute("BEGIN IMMEDIATE")
+            break
+        time.sleep(pause)
+    else:
+        sql.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        sql.execute("COMMIT")
+    except BaseException:
+        if sql.in_transaction:
+            sql.execute("ROLLBACK")
+        raise
 
 
 def _run(sql: apsw.Connection, statements: str) -> None:

@@ -5,16 +5,14 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from . import cutting, logs
-from .config import Config
 from .database import Author, Database, author_of, packed, rows
 from .failures import Refused, Unavailable
 from .filters import Filters
 from .memory import Memory
-from .model import Embedder, Provider
+from .model import Embedder
 from .opened import Opened
 
 if TYPE_CHECKING:
@@ -47,31 +45,7 @@ class Progress(NamedTuple):
 class Embedding(Opened):
     """The memories' vectors, made at once, or in the background where there is one."""
 
-    def __init__(
-        self,
-        home: Path,
-        project: Path | None = None,
-        model: Provider | None = None,
-        settings: Config | None = None,
-        *,
-        background: bool = False,
-    ) -> None:
-        """Take the places; nothing is opened or made.
-
-        Args:
-            home: the person's directory, `~/.memory`.
-            project: the project's top directory; None for none.
-            model: what turns texts into vectors; None for words only.
-            settings: else they are read from `config.json`.
-            background: whether what could not be embedded at once is embedded in a thread, also
-                while the model is still being loaded.
-
-        Raises:
-            InvalidConfig: the settings are not as they must be.
-            InvalidProject: the project is the home directory, or has a name that is no text.
-        """
-        super().__init__(home, project, model, settings)
-        self._background = background
+    def _prepare(self) -> None:
         self._closing = threading.Event()
         self._asked = threading.Lock()
         self._wanted: set[str] = set()  # ids whose vectors are of another model
@@ -188,7 +162,7 @@ class Embedding(Opened):
             self._complete = self._complete and not lacking
             if self._complete and not self._wanted:
                 return
-            if self._background:
+            if self.background:
                 if self._thread is None or not self._thread.is_alive():
                     self._thread = threading.Thread(
                         target=self._work, args=(0.25,), name="semantic", daemon=True

@@ -205,7 +205,8 @@ def _session_end(memories: Memories, settings: Config, given: Mapping[str, Any])
     if not settings.session_end or memories.project is None:
         return ""
     session = str(given.get("session_id") or given.get("transcript_path"))
-    size = _size(given)
+    path = Path(str(given.get("transcript_path") or ""))
+    size = path.stat().st_size if path.is_file() else 0
     # A session can end several times; what was forgotten since does not come again.
     heard = memories.heard(session)
     summary = _generate_session_summary(list(_transcript(given, heard if heard <= size else 0)))
@@ -254,12 +255,6 @@ class _Said(NamedTuple):
     who: str
     text: str
     files: tuple[str, ...] = ()
-
-
-def _size(given: Mapping[str, Any]) -> int:
-    """Return how long a conversation's transcript is, in bytes; 0 where there is none."""
-    path = Path(str(given.get("transcript_path") or ""))
-    return path.stat().st_size if path.is_file() else 0
 
 
 def _transcript(given: Mapping[str, Any], begin: int = 0) -> Iterator[_Said]:

@@ -33,14 +33,11 @@ def record(home: Path, doing: str, error: BaseException) -> None:
     moment = datetime.now(timezone.utc).isoformat(timespec="seconds")
     line = f"{moment} {os.getpid()} {doing} {kind}\n".encode("ascii", "backslashreplace")
     with suppress(OSError):
-        _append(home / "logs", line)
-
-
-def _append(directory: Path, line: bytes) -> None:
-    own_directory(directory)
-    path = directory / NAME
-    if check_own(path) and path.stat().st_size + len(line) > MOST:
-        take_name(path, path.with_name(f"{NAME}.1"))
-    descriptor = open_own(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    with FileIO(descriptor, "a") as stream:
-        stream.write(line)
+        directory = home / "logs"
+        own_directory(directory)
+        path = directory / NAME
+        if check_own(path) and path.stat().st_size + len(line) > MOST:
+            take_name(path, path.with_name(f"{NAME}.1"))
+        descriptor = open_own(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        with FileIO(descriptor, "a") as stream:
+            stream.write(line)

@@ -45,8 +45,13 @@ def pieces(text: str, stem: str) -> list[Piece]:
     """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     fields, body, above = _fields(text)
-    if _is_memory(fields):
-        return _whole(fields, body)
+    # A memory: of this product's own, or one that cites code.
+    if {"id", "timestamp", "agent"} <= set(fields) or {"id", "subject"} <= set(fields):
+        subject = str(fields.get("subject") or "")
+        content = "\n\n".join(filter(None, [subject, body.strip()]))
+        given = fields.get("topics") or fields.get("tags")
+        labels = [str(each) for each in given] if isinstance(given, list) else []
+        return [Piece(content, 1, tuple(dict.fromkeys(filter(None, labels))))] if content else []
     lines = body.split("\n")
     blocks = list(_blocks(body))
     title = next((block.text for block in blocks if block.kind == "heading"), "")
@@ -79,19 +84,6 @@ def _fields(text: str) -> tuple[dict[str, Any], str, int]:
         if isinstance(value := yaml.safe_load(head), dict):
             return value, text[found.end() :], found[0].count("\n")
     return {}, text, 0
-
-
-def _is_memory(fields: dict[str, Any]) -> bool:
-    """Say whether a file is a memory: of this product's own, or one that cites code."""
-    return {"id", "timestamp", "agent"} <= set(fields) or {"id", "subject"} <= set(fields)
-
-
-def _whole(fields: dict[str, Any], body: str) -> list[Piece]:
-    subject = str(fields.get("subject") or "")
-    content = "\n\n".join(filter(None, [subject, body.strip()]))
-    given = fields.get("topics") or fields.get("tags")
-    tags = [str(each) for each in given] if isinstance(given, list) else []
-    return [Piece(content, 1, tuple(dict.fromkeys(filter(None, tags))))] if content else []
 
 
 # --- sections and lists ---------------------------------------------------------------------------

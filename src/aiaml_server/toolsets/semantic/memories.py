@@ -138,7 +138,7 @@ class Memories(Merging):
         database = self._database(scope)
         embedder, warnings = self._embedder()
         parts = cutting.parts(new.content)
-        behind = self._background and len(parts) > 1
+        behind = self.background and len(parts) > 1
         vectors, problem = self._vectors(embedder, parts[:1] if behind else parts)
         warnings += [*problem, *memory.repaired(new.content, *new.tags, new.category or "")]
         with database.writing() as sql:
@@ -167,7 +167,10 @@ class Memories(Merging):
 
     def _put(self, sql: apsw.Connection, database: Database, new: Draft) -> tuple[int, bool]:
         """Add a memory, or merge it into the one that is equal; return the number, and if added."""
-        there = self._equal(sql, database, new.content)
+        found = rows(sql, f"{SELECT} WHERE content_hash = ?", (memory.digest(new.content),))
+        if not found and self.config.check:
+            found = rows(sql, f"{SELECT} WHERE folded = ? LIMIT 1", (memory.folded(new.content),))
+        there = of_row(database.name, found[0]) if found else None
         if there is None:
             moment = memory.now()
             number = database.add(
@@ -184,13 +187,6 @@ class Memories(Merging):
             digest = memory.folded(new.content)
             sql.execute("INSERT OR IGNORE INTO imports VALUES (?, ?)", (digest, number))
         return number, there is None
-
-    def _equal(self, sql: apsw.Connection, database: Database, content: str) -> Memory | None:
-        """Return the memory with this text; by its folded form, if that is asked for."""
-        found = rows(sql, f"{SELECT} WHERE content_hash = ?", (memory.digest(content),))
-        if not found and self.config.check:
-            found = rows(sql, f"{SELECT} WHERE folded = ? LIMIT 1", (memory.folded(content),))
-        return of_row(database.name, found[0]) if found else None
 
     def _absorb(
         self,
@@ -261,14 +257,16 @@ class Memories(Merging):
         self._held(database, number, memory_id)
         embedder, warnings = self._embedder() if content is not None else (None, [])
         parts = cutting.parts(content) if content is not None else []
-        behind = self._background and len(parts) > 1
+        behind = self.background and len(parts) > 1
         vectors, problem = self._vectors(embedder, parts[:1] if behind else parts)
         warnings += [*problem, *memory.repaired(content or "", *(tags or ()), category or "")]
         with database.writing() as sql:
             before = self._row(sql, database, number)
             is_new = content is not None and content != before.content
             if is_new:
-                _check_new(sql, database, number, values["content_hash"])
+                same = "SELECT id FROM memories WHERE content_hash = ? AND id != ?"
+                if taken := rows(sql, same, (values["content_hash"], number)):
+                    raise AlreadyThere(f"{database.name}:{taken[0][0]} has exactly that text")
             else:
                 values.pop("content", None)
             if values:
@@ -611,17 +609,6 @@ def _changes(
     if source is not None:
         values["source"] = memory.check_choice("source", source, memory.SOURCES)
     return values
-
-
-def _check_new(sql: apsw.Connection, database: Database, number: int, digest: str) -> None:
-    """See that no other memory has a text, whose hash is given.
-
-    Raises:
-        AlreadyThere: one has.
-    """
-    same = "SELECT id FROM memories WHERE content_hash = ? AND id != ?"
-    if taken := rows(sql, same, (digest, number)):
-        raise AlreadyThere(f"{database.name}:{taken[0][0]} has exactly that text")
 
 
 def _check_limit(limit: int, most: int) -> None:

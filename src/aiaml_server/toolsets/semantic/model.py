@@ -453,7 +453,11 @@ def _load(wanted: Wanted, folder: Path) -> Embedder:
     if known and (folder / known["model_file"]).is_file():
         name, weights = known["model"], folder / known["model_file"]
     else:
-        weights = _weights(folder)
+        found = sorted({*folder.glob("*.onnx"), *folder.glob("onnx/*.onnx")})
+        plain = [path for path in found if path.stem in ("model", "model_optimized")]
+        if not found:
+            raise Unusable(f"the folder {folder} has no .onnx file, which a model must have")
+        weights = (plain or found)[0]
         name = _registered(folder, weights, wanted)
     try:
         embedding = _fastembed().TextEmbedding(
@@ -482,19 +486,6 @@ def _check_folder(folder: Path) -> None:
             raise Unusable(f"the folder {folder} has no {name}, which a model must have")
 
 
-def _weights(folder: Path) -> Path:
-    """Return the file with a model's weights.
-
-    Raises:
-        Unusable: there is none.
-    """
-    found = sorted({*folder.glob("*.onnx"), *folder.glob("onnx/*.onnx")})
-    plain = [path for path in found if path.stem in ("model", "model_optimized")]
-    if not found:
-        raise Unusable(f"the folder {folder} has no .onnx file, which a model must have")
-    return (plain or found)[0]
-
-
 def _registered(folder: Path, weights: Path, wanted: Wanted) -> str:
     """Return the name by which fastembed knows how to use a folder's model."""
     from fastembed.common.model_description import ModelSource, PoolingType  # noqa: PLC0415 (heavy)
@@ -521,13 +512,9 @@ def _is_first(folder: Path, name: str) -> bool:
     some families.
     """
     with suppress(OSError, ValueError, AttributeError, RecursionError):
-        said = json.loads(_text(folder / "1_Pooling" / "config.json"))
+        said = json.loads((folder / "1_Pooling" / "config.json").read_text(encoding="utf-8"))
         return bool(said.get("pooling_mode_cls_token"))
     return any(family in name.lower() for family in ("bge-", "arctic-embed", "mxbai-embed"))
-
-
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8")
 
 
 def _digest(path: Path) -> str:

@@ -40,6 +40,8 @@ class Opened:
         project: Path | None = None,
         model: Provider | None = None,
         settings: Config | None = None,
+        *,
+        background: bool = False,
     ) -> None:
         """Take the places; nothing is opened or made.
 
@@ -48,6 +50,8 @@ class Opened:
             project: the project's top directory; None for none.
             model: what turns texts into vectors; None for words only.
             settings: else they are read from `config.json`.
+            background: whether what could not be embedded at once is embedded in a thread, also
+                while the model is still being loaded.
 
         Raises:
             InvalidConfig: the settings are not as they must be.
@@ -55,6 +59,7 @@ class Opened:
         """
         self.home, self.project, self.model = home, project, model
         self.config = config.load(home) if settings is None else settings
+        self.background = background
         self.databases: dict[str, Database] = {}
         for path in filter(None, (home, project)):
             if repair_surrogates(os.fspath(path)) != os.fspath(path):
@@ -67,6 +72,10 @@ class Opened:
                 directory / place.DATABASE, "project", project.name or "project"
             )
         self.databases["global"] = Database(home / place.DATABASE, "global")
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Make what a subclass needs besides."""
 
     def close(self) -> None:
         """Close the databases; another call opens them."""

@@ -571,7 +571,12 @@ def import_(paths: Sequence[str], dry_run: bool, yes: bool, json: bool) -> int:
         asks = not (json or yes or dry_run)
         if dry_run or asks:
             if json:
-                out_json(_previewed(preview))
+                out_json(
+                    {
+                        "candidates": [each._asdict() for each in preview.candidates],
+                        "skipped": [each._asdict() for each in preview.skipped],
+                    }
+                )
             else:
                 for each in new:
                     tags = " ".join(f"#{tag}" for tag in each.tags)
@@ -617,13 +622,6 @@ def _told(found: Sequence[importing.Candidate]) -> Iterator[importing.Candidate]
         raise
 
 
-def _previewed(preview: Any) -> dict[str, Any]:
-    return {
-        "candidates": [each._asdict() for each in preview.candidates],
-        "skipped": [each._asdict() for each in preview.skipped],
-    }
-
-
 # --- doctor, hooks --------------------------------------------------------------------------------
 
 
@@ -645,8 +643,7 @@ def doctor(json: bool) -> int:
     found = list(checks(os.environ))
     worst = {"ok": DONE, "warning": NOTHING, "error": REFUSED}
     if json:
-        fields = ("check", "level", "found", "remedy")
-        out_json([{name: getattr(each, name) for name in fields} for each in found])
+        out_json([each.fields() for each in found])
     else:
         colours = {"ok": "green", "warning": "yellow", "error": "red"}
         for each in found:

@@ -222,7 +222,10 @@ class Place:
                 raise Busy(f"another process writes for {self.agent}; try again")
             self._check_links(self.directory / LOGS)
             for directory in (self.directory, self.directory / LOGS):
-                _clear_leftovers(directory)
+                with suppress(OSError):
+                    for name in os.listdir(directory):  # noqa: PTH208
+                        if is_temporary(name):
+                            (directory / name).unlink()
             yield
 
     def _lock(self) -> Path:
@@ -247,7 +250,10 @@ class Place:
         """
         path = self.directory / name
         try:
-            self._make_directories(path.parent)
+            missing = [each for each in (path.parent, *path.parent.parents) if not each.exists()]
+            for each in reversed(missing):
+                each.mkdir(exist_ok=True)
+                sync_directory(each.parent)
             mode = path.stat().st_mode if path.exists() else path.parent.stat().st_mode & 0o666
             replace_atomic(path, data, stat.S_IMODE(mode))
         except OSError as error:
@@ -269,20 +275,6 @@ class Place:
                     if each == name:
                         break
                 raise
-
-    def _make_directories(self, path: Path) -> None:
-        missing = [each for each in (path, *path.parents) if not each.exists()]
-        for each in reversed(missing):
-            each.mkdir(exist_ok=True)
-            sync_directory(each.parent)
-
-
-def _clear_leftovers(directory: Path) -> None:
-    """Remove what a writer that was killed has left; nobody else writes now."""
-    with suppress(OSError):
-        for name in os.listdir(directory):  # noqa: PTH208
-            if is_temporary(name):
-                (directory / name).unlink()
 
 
 def _is_link(status: os.stat_result) -> bool:
