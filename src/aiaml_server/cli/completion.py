@@ -174,15 +174,11 @@ def _is_one_word(item: Item) -> bool:
 
 def _offer(param: click.Parameter) -> Offer | None:
     by_option = (_OPTIONS[each] for each in param.opts if each in _OPTIONS)
-    offer = next(by_option, None) or _WORDS.get(_first(param.metavar or ""))
+    first = (param.metavar or "").strip("[].").partition("|")[0]  # ID of `[ID|FIELD:VALUE]...`
+    offer = next(by_option, None) or _WORDS.get(first)
     if isinstance(param, click.Argument) and param.name in ("said", "words"):
         return _or_fields(offer)
     return offer
-
-
-def _first(metavar: str) -> str:
-    """Return what stands first where several may stand: ID of `[ID|FIELD:VALUE]...`."""
-    return metavar.strip("[].").partition("|")[0]
 
 
 def _ids(context: click.Context, beginning: str) -> Iterator[Item]:

@@ -98,7 +98,7 @@ def doctor(only: tuple[str, ...], mend: bool, offline: bool, yes: bool, json: bo
         fixed = _mended(fixes, ask=not yes)
         found = [_after(each, fixed) for each in found]
     if json:
-        out_json([_fields(each) for each in found])
+        out_json([each.fields() for each in found])
     return max((_CODES[each.level] for each in found), default=DONE)
 
 
@@ -159,12 +159,3 @@ def _after(finding: Finding, fixed: dict[int, str]) -> Finding:
     if id(finding.fix) not in fixed:
         return finding
     return replace(finding, level="ok", found=f"{finding.found}; mended", remedy="")
-
-
-def _fields(finding: Finding) -> dict[str, str]:
-    return {
-        "check": finding.check,
-        "level": finding.level,
-        "found": finding.found,
-        "remedy": finding.remedy,
-    }

@@ -15,7 +15,7 @@ from aiaml_server.cli.context import opened, settings
 from aiaml_server.errors import AiamlError, InvalidInput, MalformedFile
 from aiaml_server.filters import Filter
 from aiaml_server.invisible import marked, marked_line
-from aiaml_server.memory import Memory, parse
+from aiaml_server.memory import Memory, parse, parsed
 from aiaml_server.rendering import title, visible
 from aiaml_server.settings import Settings
 from aiaml_server.terminal import (
@@ -214,7 +214,7 @@ def _forgotten_texts(known: History, start: float, bank: MemoryBank) -> dict[str
     return {
         name: text
         for name, text in gone.items()
-        if text is not None and _memory(text) and not bank.store.stamp(name)
+        if text is not None and parsed(text) and not bank.store.stamp(name)
     }
 
 
@@ -298,7 +298,9 @@ def log(limit: int | None, since: str | None, follow: bool, json: bool) -> None:
         def begun() -> None:
             if not json:
                 with suppress(AiamlError):  # where git fails, files are followed all the same
-                    _print_last(limit or _LAST)
+                    known = git_history(settings())
+                    rows = list(islice(known.rows(many=_MANY), limit or _LAST))[::-1]
+                    _print_rows(rows, _texts_of(known, rows))
 
         show_live(settings().base, json=json, begun=begun)
         return
@@ -316,13 +318,6 @@ def log(limit: int | None, since: str | None, follow: bool, json: bool) -> None:
         note(dim(f"There is more: `-n {limit * 4}` shows more of it."))
     if not rows:
         note("Nothing has come or gone since then." if since else "Git knows of no memory yet.")
-
-
-def _print_last(count: int) -> None:
-    """Print the last rows, the newest below, where what follows goes on."""
-    known = git_history(settings())
-    rows = list(islice(known.rows(many=_MANY), count))[::-1]
-    _print_rows(rows, _texts_of(known, rows))
 
 
 def _texts_of(known: History, rows: Sequence[Row]) -> dict[Entry, str]:
@@ -345,23 +340,22 @@ def _print_rows(rows: Sequence[Row], texts: dict[Entry, str]) -> None:
         change = row[0]
         head = f"{_when(change)}  {change.what:9}  "
         if len(row) > 1:
-            titles = filter(None, (_title(each, texts) for each in row[:_TITLED]))
-            words = ": ".join(filter(None, (_many(row), " · ".join(titles))))
+            told = [memory for each in row[:_TITLED] if (memory := _told(each, texts))]
+            titles = " · ".join(filter(None, (title(memory.content) for memory in told)))
+            words = ": ".join(filter(None, (_many(row), titles)))
             words = one_line(words, max(width() - len(head) - who - 12, 20))
             out(f"{dim(head)}{'':8}  {dim(padded(_who(change), who))}  {words}")
             continue
-        entry = change.after or change.before
-        memory = _memory(texts.get(entry) if entry else None)
+        memory = _told(change, texts)
         identity = marked_line(f"{memory.id if memory else _id_of(change.name):8}")
         words = f"{memory.agent}: {memory.content}" if memory else change.name
         words = one_line(words, max(width() - len(head) - len(identity) - who - 4, 20))
         out(f"{dim(head)}{bold(identity)}  {dim(padded(_who(change), who))}  {words}")
 
 
-def _title(change: Change, texts: dict[Entry, str]) -> str:
+def _told(change: Change, texts: dict[Entry, str]) -> Memory | None:
     entry = change.after or change.before
-    memory = _memory(texts.get(entry) if entry else None)
-    return title(memory.content) if memory else ""
+    return parsed(texts.get(entry) if entry else None)
 
 
 def _many(row: Row) -> str:
@@ -377,8 +371,7 @@ def _row_fields(row: Row, texts: dict[Entry, str]) -> dict[str, Any]:
     if len(row) > 1:
         nothing = {"file": None, "id": None, "agent": None, "content": None}
         return {**_fields(change), **nothing, "memories": len(row)}
-    entry = change.after or change.before
-    memory = _memory(texts.get(entry) if entry else None)
+    memory = _told(change, texts)
     return {
         **_fields(change),
         "id": memory.id if memory else _id_of(change.name),
@@ -422,7 +415,12 @@ class Past:
             lambda name: name in names or _is_meant(name, identity, exact=bool(found))
         )
         if not changes and not found:
-            names = _names_of_forgotten(known, memory_id)
+            gone = known.forgotten()
+            texts = known.texts(change.before for change in gone)
+            memories = {
+                change.name: parsed(texts.get(change.before)) for change in gone if change.before
+            }
+            names = {name for name, memory in memories.items() if memory and memory.id == memory_id}
             changes = known.of(names.__contains__)
         if not changes:
             raise Ended(_unknown(memory_id, known, there=bool(found)))
@@ -480,14 +478,6 @@ def _one_id(memory_id: str, changes: Sequence[Change]) -> str:
     return memory_id if memory_id in ids else ids[0]
 
 
-def _names_of_forgotten(known: History, memory_id: str) -> set[str]:
-    """Look into deleted files that others named: their names do not hold the id."""
-    gone = known.forgotten()
-    texts = known.texts(change.before for change in gone)
-    memories = {change.name: _memory(texts.get(change.before)) for change in gone if change.before}
-    return {name for name, memory in memories.items() if memory and memory.id == memory_id}
-
-
 def _unknown(memory_id: str, known: History, *, there: bool) -> str:
     if there:
         how = "`aiaml sync` commits it" if settings().sync else "AIAML_ENABLE_SYNC is false"
@@ -509,16 +499,14 @@ def git_history(setting: Settings) -> History:
 
 
 def _present(bank: MemoryBank, name: str) -> str | None:
-    with suppress(FileNotFoundError, MalformedFile):
-        return bank.store.text(name)
+    with suppress(MalformedFile):
+        return bank.store.present(name)
     return None
 
 
 def _text(bank: MemoryBank, name: str) -> str | None:
     try:
-        return bank.store.text(name)
-    except FileNotFoundError:
-        return None
+        return bank.store.present(name)
     except MalformedFile as error:
         raise Ended(f"files/{name} is no text ({error}): move it away first", REFUSED) from error
 
@@ -555,14 +543,8 @@ def _fields(change: Change) -> dict[str, Any]:
     }
 
 
-def _memory(text: str | None) -> Memory | None:
-    with suppress(MalformedFile):
-        return parse(text) if text is not None else None
-    return None
-
-
 def _first_words(text: str | None) -> str:
-    memory = _memory(text)
+    memory = parsed(text)
     return memory.content if memory else text or ""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +105,10 @@ def import_(
 
     given = Fields.parse(fields) if fields else None
     with opened() as bank, TemporaryDirectory(prefix="aiaml-import-") as scratch:
-        own = _own_directory(bank, sources)
+        own = bank.store.base.resolve()
+        for source in (each.resolve() for each in sources if each != Path("-")):
+            if own.exists() and any(map(own.samefile, (source, *source.parents))):
+                raise Ended(f"{source} lies in your own memory directory, {own}", USAGE)
         shown = [_shown(source) for source in sources]
         sources, left_out = _reachable(sources, Path(scratch))
         pairs = zip(sources, shown, strict=True)
@@ -162,14 +165,6 @@ def _kind(source: Path, fields: Fields | None, shown: str) -> str:
         known = ", ".join(KINDS)
         raise Ended(f"{shown}: cannot tell what this is; `--from KIND` says it: {known}", USAGE)
     return kind
-
-
-def _own_directory(bank: MemoryBank, sources: Iterable[Path]) -> Path:
-    own = bank.store.base.resolve()
-    for source in (each.resolve() for each in sources if each != Path("-")):
-        if own.exists() and any(map(own.samefile, (source, *source.parents))):
-            raise Ended(f"{source} lies in your own memory directory, {own}", USAGE)
-    return own
 
 
 def _agreed() -> bool:

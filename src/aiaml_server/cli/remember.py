@@ -204,7 +204,12 @@ def edit(memory_id: str, until: str | None, json: bool) -> None:
       aiaml edit 1b2c --until 2027-01-31
     """
     with opened() as bank:
-        name, memory = _only(bank, memory_id)
+        found = found_by(bank, memory_id)
+        if len(found) > 1:
+            files = ", ".join(name for name, _ in found)
+            several = f"several files carry the id {memory_id}: {files}"
+            raise Ended(f"{several}; edit the right one yourself")
+        name, memory = found[0]
         before = bank.store.text(name)
         if until is None:
             changed = _edited(bank, name, memory, before)
@@ -225,8 +230,11 @@ def _edited(bank: MemoryBank, name: str, memory: Memory, before: str) -> Memory:
     with closing(Draft(title, before)) as draft:
         after = _changed(before, draft.edited())
         with draft.kept_unless_stored():
-            _check_filled(parse(after), memory)
-            _tell_open_end(parse(after))
+            checked = parse(after)
+            for field in ("agent", "user", "topics", "content"):  # which `remember` needs, too
+                if not getattr(checked, field) and getattr(memory, field):
+                    raise must_be(field)
+            _tell_open_end(checked)
             return bank.edit(name, before, after)
 
 
@@ -234,25 +242,6 @@ def _changed(before: str, after: str) -> str:
     if after == before:
         raise Ended("nothing was changed")
     return after
-
-
-def _check_filled(after: Memory, before: Memory) -> None:
-    """Refuse what `remember` would refuse, unless it was so before.
-
-    Raises:
-        InvalidInput: a field is empty.
-    """
-    for field in ("agent", "user", "topics", "content"):
-        if not getattr(after, field) and getattr(before, field):
-            raise must_be(field)
-
-
-def _only(bank: MemoryBank, memory_id: str) -> tuple[str, Memory]:
-    found = found_by(bank, memory_id)
-    if len(found) > 1:
-        files = ", ".join(name for name, _ in found)
-        raise Ended(f"several files carry the id {memory_id}: {files}; edit the right one yourself")
-    return found[0]
 
 
 class Draft:
@@ -398,7 +387,12 @@ def forget(
         if not json and (dry_run or not yes):
             _preview(list(found.values()), whole=bool(ids))
         if dry_run:
-            _tell_dry(found, json=json)
+            if json:
+                memories = [fields(memory, name) for name, memory in found.items()]
+                out_json({"forgotten": 0, "memories": memories})
+            else:
+                told = f"{plural(len(found), 'memory')} would be forgotten; nothing was changed."
+                out(wrapped(told))
             return None
         if not yes:
             confirm(f"Forget {plural(len(found), 'memory')}?")
@@ -442,13 +436,6 @@ def _preview(found: Sequence[Memory], *, whole: bool) -> None:
                     out(each)
         if len(lines) > _SHOWN_LINES:
             out(dim(f"    … and {plural(len(lines) - _SHOWN_LINES, 'more line')}"))
-
-
-def _tell_dry(found: Mapping[str, Memory], *, json: bool) -> None:
-    if json:
-        out_json({"forgotten": 0, "memories": [fields(m, name) for name, m in found.items()]})
-    else:
-        out(wrapped(f"{plural(len(found), 'memory')} would be forgotten; nothing was changed."))
 
 
 @dataclass(frozen=True)

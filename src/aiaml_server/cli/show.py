@@ -16,7 +16,7 @@ from aiaml_server import together
 from aiaml_server.bank import SHORTEST_ID, MemoryBank
 from aiaml_server.cli.context import Place, opened, opened_all, reading
 from aiaml_server.cli.filtering import Part, filtered, paged
-from aiaml_server.errors import AiamlError, InvalidInput, MalformedFile
+from aiaml_server.errors import AiamlError, InvalidInput
 from aiaml_server.filters import Filter
 from aiaml_server.invisible import marked_line
 from aiaml_server.memory import Memory
@@ -165,12 +165,7 @@ def directory_of(place: Place) -> dict[str, str]:
 def fields(memory: Memory, name: str) -> dict[str, Any]:
     """Return a memory as `recall` has it, the file that it stands in, and until when it holds."""
     return {
-        "id": memory.id,
-        "timestamp": memory.timestamp,
-        "agent": memory.agent,
-        "user": memory.user,
-        "topics": list(memory.topics),
-        "content": memory.content,
+        **memory.fields(),
         "file": name,
         **({"until": memory.until, "expired": memory.expired(present())} if memory.until else {}),
     }
@@ -347,14 +342,19 @@ def search(
     part = Part(limit, page, everything)
     with opened_all(everywhere=everywhere) as places:
         total, found = _searched(places, keywords, wanted, part)
-        hits = [(place, hit, memory) for place, hit in found if (memory := _of(place.bank, hit))]
+        hits = [
+            (place, hit, memory)
+            for place, hit in found
+            for _, memory in place.bank.read([hit.file_name])
+        ]
     if json:
         out_json([{**_hit_fields(hit, memory, explain=explain), **directory_of(place)}
                   for place, hit, memory in hits])  # fmt: skip
     else:
         _print_hits(hits, lines, explain=explain)
     if not hits:
-        raise Ended("there is no such page" if total else _unfound(wanted))
+        like = "memory that is like that" if wanted else "memory"
+        raise Ended("there is no such page" if total else f"no {like} holds any of these words")
     if told := part.told(len(hits), total):
         note(dim(told))
 
@@ -366,18 +366,6 @@ def _searched(
     by_bank = {place.bank: place for place in places}
     total, hits = together.best([*by_bank], keywords, wanted, part.first, part.last)
     return total, [(by_bank[bank], hit) for bank, hit in hits]
-
-
-def _unfound(wanted: Filter) -> str:
-    if wanted:
-        return "no memory that is like that holds any of these words"
-    return "no memory holds any of these words"
-
-
-def _of(bank: MemoryBank, hit: Hit) -> Memory | None:
-    with suppress(FileNotFoundError, MalformedFile):
-        return bank.store.read(hit.file_name)
-    return None
 
 
 def _hit_fields(hit: Hit, memory: Memory, *, explain: bool) -> dict[str, Any]:

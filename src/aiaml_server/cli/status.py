@@ -125,7 +125,11 @@ class Standing:
         yield _where_to(self.settings)
         if usual := _another_in_use(self.settings):
             yield f"Servers here use another, {usual}, of which the following is. {_CHANGE_REMOTE}."
-        yield from self._times()
+        times = {"committed": self.last.last_commit}
+        if self.settings.remote:
+            times |= {"fetched": self.last.last_fetch, "pushed": self.last.last_push}
+        told = [f"{what} {_since(at)}" if at else f"never {what}" for what, at in times.items()]
+        yield f"{joined(told).capitalize()}."
         if self.survey.occupied:
             yield "A process synchronises it at this moment."
         yield from self._waiting()
@@ -153,13 +157,6 @@ class Standing:
         noticed = instant(self.last.noticed_at) if self.last.noticed_at else None
         if self.last.notice and noticed and now().timestamp() - noticed / 1e6 < _NOTICED:
             yield f"{bold('Of note')}, {ago(noticed)}: {self.last.notice}."
-
-    def _times(self) -> Iterator[str]:
-        times = {"committed": self.last.last_commit}
-        if self.settings.remote:
-            times |= {"fetched": self.last.last_fetch, "pushed": self.last.last_push}
-        told = [f"{what} {_since(at)}" if at else f"never {what}" for what, at in times.items()]
-        yield f"{joined(told).capitalize()}."
 
     def _waiting(self) -> Iterator[str]:
         found = self.survey

@@ -52,7 +52,7 @@ class Edits:
             _route("/api/undo", "POST", self._undo),
             _route("/api/seen", "POST", self._see, MAX_BODY),
             _route("/api/export", "POST", self._export, MAX_BODY),
-            _route("/api/preview", "POST", self._preview),
+            _route("/api/preview", "POST", lambda _, text: Json({"html": safe_html(text)})),
         ]
 
     def _store(self, request: Request, text: str) -> Response:
@@ -166,9 +166,6 @@ class Edits:
         """Return memories as lines of JSON, as `aiaml export` writes them."""
         files = dict.fromkeys(self._choice.said(request, text))
         return Json({"lines": "".join(map(line_of, memories(files)))})
-
-    def _preview(self, _: Request, text: str) -> Response:
-        return Json({"html": safe_html(text)})
 
 
 def _route(path: str, method: str, work: Work, most: int = MAX_FILE) -> Route:

@@ -95,9 +95,6 @@ class Guard:
         origins = {headers.get("origin"), headers.get("sec-fetch-site")}
         if not origins <= {None, f"http://{host}", "same-origin", "none"}:
             return 403, "another page asked; paste the address that `aiaml web` printed"
-        if private and not self._has_token(headers):
+        if private and not compare_digest(headers.get(HEADER, "").encode(), self._token):
             return 403, "the token is missing or wrong; open the address that `aiaml web` printed"
         return None
-
-    def _has_token(self, headers: Headers) -> bool:
-        return compare_digest(headers.get(HEADER, "").encode(), self._token)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from datetime import datetime, timezone
 from difflib import unified_diff
 from itertools import islice
 from typing import Any
 
-from aiaml_server.errors import MalformedFile
-from aiaml_server.memory import Memory, parse
+from aiaml_server.memory import parsed
 from aiaml_server.store import Store
 from aiaml_server.sync.history import Change, History
 
@@ -89,7 +87,7 @@ class Past:
         for each in changes:
             entry = each.after or each.before
             text = texts.get(entry) if entry else None
-            memory = _memory(text)
+            memory = parsed(text)
             yield {
                 **_fields(each),
                 "there": bool(self._store.stamp(each.name)),
@@ -115,9 +113,3 @@ def _difference(before: str, after: str) -> list[str]:
     """Return the lines of a unified difference, without its head."""
     lines = unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=2)
     return list(islice(lines, 2, None))
-
-
-def _memory(text: str | None) -> Memory | None:
-    with suppress(MalformedFile):
-        return parse(text) if text is not None else None
-    return None

@@ -21,16 +21,11 @@ _LOOKED_AT = 4 * EXCERPT  # characters of the markdown; what is marked up has mo
 
 def head(file: File, memory: Memory) -> dict[str, Any]:
     """Return what is said of a memory beside its text."""
-    return {
-        **file.told,
-        "id": memory.id,
-        "timestamp": memory.timestamp,
-        "agent": memory.agent,
-        "user": memory.user,
-        "topics": list(memory.topics),
-        "title": title(memory.content),
-        **({"until": memory.until, "expired": memory.expired(present())} if memory.until else {}),
-    }
+    said = {**file.told, **memory.fields(), "title": title(memory.content)}
+    del said["content"]  # of a list, it would be too much
+    if memory.until:
+        said |= {"until": memory.until, "expired": memory.expired(present())}
+    return said
 
 
 def whole(file: File, text: str) -> dict[str, Any]:
