@@ -138,7 +138,7 @@ class History:
 
     def forgotten(self) -> list[Change]:
         """Return every deletion of a memory, newest first."""
-        others = [each for each in self.commits if not _keeps(each)]
+        others = [each for each in self.commits if _own(each)[0] not in ("Add", "Update")]
         found = [change for group in self._changes(others) for change in group]
         return [change for change in found if not change.after]
 
@@ -300,11 +300,6 @@ def time_of(text: str) -> int | None:
     if not text.isdecimal() or len(text) > len(str(_LATEST_TIME)):
         return None
     return time if (time := int(text)) < _LATEST_TIME else None
-
-
-def _keeps(commit: Commit) -> bool:
-    """Whether it is one of ours that deletes nothing."""
-    return _own(commit)[0] in ("Add", "Update")
 
 
 def _may_touch(commit: Commit, wanted: Wanted) -> bool:

@@ -148,10 +148,6 @@ def _beside(form: Form, data: bytes, _: int, end: int) -> re.Match[bytes] | None
 # --- examples are no secrets ----------------------------------------------------------------------
 
 
-def _is_random(match: re.Match[bytes]) -> bool:
-    return looks_random(match[match.lastindex or 0])
-
-
 def looks_random(text: bytes) -> bool:
     """Say whether a text may have been drawn at random, rather than be written as an example."""
     lowered = text[:100].lower()  # in long ones chance writes words, too
@@ -200,13 +196,9 @@ def _is_password(match: re.Match[bytes]) -> bool:
     return not (re.search(_USUAL, match[1], re.IGNORECASE) or re.search(_NO_HOST, match[0]))
 
 
-def _is_any(_: re.Match[bytes]) -> bool:
-    return True
-
-
 _JUDGES: dict[str, Callable[[re.Match[bytes]], bool]] = {
-    "random": _is_random,
+    "random": lambda match: looks_random(match[match.lastindex or 0]),
     "claims": _has_claims,
     "password": _is_password,
-    "": _is_any,
+    "": lambda _: True,
 }

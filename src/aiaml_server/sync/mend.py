@@ -79,7 +79,13 @@ def mend(repository: Repository, objection: Objection) -> None:
     _remove_empty(repository.common / "refs")
     _set_aside_packs(repository)
     _restore_branches(repository, objection)
-    _restore_index(repository)
+    try:
+        repository.git.run("ls-files", "--", "files")
+    except GitFailed:
+        (repository.directory / "index").rename(repository.directory / "index.damaged")
+        log.warning("The index was damaged; it is made anew")
+    if not (repository.directory / "index").exists() and _commit_of(repository, "HEAD"):
+        repository.git.run("read-tree", "HEAD")
 
 
 def _remove_transport(directory: Path) -> None:
@@ -172,13 +178,3 @@ def _fit(paths: Iterable[Path], objection: Objection) -> Iterator[bytes]:
             name = b"files/" + os.fsencode(path.name)
             if (data := read(path)) is not None and not objection(name, data):
                 yield data
-
-
-def _restore_index(repository: Repository) -> None:
-    try:
-        repository.git.run("ls-files", "--", "files")
-    except GitFailed:
-        (repository.directory / "index").rename(repository.directory / "index.damaged")
-        log.warning("The index was damaged; it is made anew")
-    if not (repository.directory / "index").exists() and _commit_of(repository, "HEAD"):
-        repository.git.run("read-tree", "HEAD")

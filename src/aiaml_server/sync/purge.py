@@ -169,7 +169,8 @@ def _remove(git: Git, objects: Path, names: set[bytes]) -> None:
 
 def _remove_from_pack(git: Git, index: Path, names: set[bytes]) -> None:
     """Have a pack without some objects take the place of another, if that has any of them."""
-    has = list(_names_in(git, index))
+    held = git.run("show-index", stdin=index.read_bytes()).splitlines()
+    has = [line.split(b" ")[1] for line in held]
     kept = [name for name in has if name not in names]
     if len(kept) == len(has):
         return
@@ -181,8 +182,3 @@ def _remove_from_pack(git: Git, index: Path, names: set[bytes]) -> None:
         (index.parent / "multi-pack-index").unlink()
     for suffix in _BESIDE:
         index.with_suffix(suffix).unlink(missing_ok=True)
-
-
-def _names_in(git: Git, index: Path) -> Iterator[bytes]:
-    for line in git.run("show-index", stdin=index.read_bytes()).splitlines():
-        yield line.split(b" ")[1]

@@ -85,13 +85,10 @@ class Remote:
             return
         variables["GIT_DIR"] = variables["GIT_COMMON_DIR"] = str(directory)
         variables["GIT_OBJECT_DIRECTORY"] = str(self._repository.common / "objects")
-        self._prepare_ssh(variables)
-        self._receiving = self._receive_pack()
-
-    def _prepare_ssh(self, variables: dict[str, str]) -> None:
         configured = variables.get("GIT_SSH_COMMAND") or self._ask("config", "core.sshCommand")
         if configured or "GIT_SSH" not in variables:
             variables["GIT_SSH_COMMAND"] = ssh_command(configured)
+        self._receiving = self._receive_pack()
 
     def look(self) -> tuple[str, bool]:
         """Return the commit that the remote has, once it is here too, and whether it is on main.
@@ -155,7 +152,10 @@ class Remote:
             GitFailed: it cannot be reached, or refuses.
         """
         try:
-            self._push(commit, instead_of)
+            words = ["--porcelain", "--no-verify", "--recurse-submodules=no", *self._receiving]
+            if instead_of:
+                words.append(f"--force-with-lease={MAIN}:{instead_of}")
+            self._call("push", *words, "origin", f"{commit}:{MAIN}")
         except GitFailed as error:
             commits = self._commits_up_to(commit, instead_of)
             if problem_of(error).kind != "too-large" or len(commits) < 2:
@@ -163,12 +163,6 @@ class Remote:
             middle = len(commits) // 2
             self.push(commits[middle - 1], instead_of)
             self.push(commit)
-
-    def _push(self, commit: str, instead_of: str) -> None:
-        words = ["--porcelain", "--no-verify", "--recurse-submodules=no", *self._receiving]
-        if instead_of:
-            words.append(f"--force-with-lease={MAIN}:{instead_of}")
-        self._call("push", *words, "origin", f"{commit}:{MAIN}")
 
     def _commits_up_to(self, commit: str, instead_of: str) -> list[str]:
         """Return the commits that lead from what the remote has to this one."""

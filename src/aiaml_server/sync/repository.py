@@ -177,7 +177,10 @@ class Repository:
             self._create()
         place = (self.base / ".git").stat().st_ino  # or replaced
         if place != self._adopted:
-            self._adopt()
+            self.find()
+            for name, text in (("attributes", _EXACT), ("exclude", _IGNORED)):
+                _ensure_text(self.common / "info" / name, text)
+            self._checkout.unhide()
             self._adopted = place
         self._checkout.begin()
         self._clear_leftovers()
@@ -244,13 +247,6 @@ class Repository:
             for name in ("HEAD", "config"):
                 check_own(self.common / "aiaml" / name)
             address.clear(self.common / "aiaml" / "remote")
-
-    def _adopt(self) -> None:
-        """Find it, and have bytes kept as they are."""
-        self.find()
-        for name, text in (("attributes", _EXACT), ("exclude", _IGNORED)):
-            _ensure_text(self.common / "info" / name, text)
-        self._checkout.unhide()
 
     def _clear_leftovers(self) -> None:
         left = [*self.directory.glob("*.lock"), *self.directory.glob("fast_import_crash_*")]
@@ -421,7 +417,7 @@ class Repository:
         most = (_IMPORTED, _IMPORTED_BYTES) if adopting else (_CHUNK, _BYTES)
         committed = brought_back = 0
         passed: list[tuple[bytes, bytes]] = []
-        for chunk in in_chunks(found, _size, *most):
+        for chunk in in_chunks(found, lambda found: len(found[0].data or b""), *most):
             wait = wait or journal.is_under_way(state)
             sure = [each for each in chunk if not wait or each[0].verb == "Add"]
             passed += [(step.path, each.oid) for step, each in sure if each]
@@ -992,10 +988,6 @@ _ONLY_CONFIGURED = {
 
 def _text(output: bytes) -> str:
     return os.fsdecode(output).strip()
-
-
-def _size(found: tuple[Step, Sighting | None]) -> int:
-    return len(found[0].data or b"")
 
 
 def _sighting(entry: Entry | None) -> Sighting | None:

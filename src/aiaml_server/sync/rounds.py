@@ -156,13 +156,17 @@ class Rounds:
             self._repository.check()
             if unfinished := self._repository.joining():
                 self._join(unfinished)
-            self._forget()
+            # Have no history here with anything that is forgotten everywhere.
+            if self._erase:
+                self.progress.begin("rewriting the history")
+            self._until_quiet(lambda: self._repository.erase(self._erase))
             if not last and self._remote and self.pace.is_due():
                 self._exchange(self._remote)
         finally:
             self._repository.bring_along()
             if not last:
-                self._count()
+                if self._remote and self._repository.head():
+                    self._status.ahead, self._status.behind = self._repository.ahead_behind()
                 self._purge()
         if last:
             return
@@ -190,12 +194,6 @@ class Rounds:
         """Commit while the remote is slow, and let git show it."""
         self._commit()
         self._repository.bring_along()
-
-    def _forget(self) -> None:
-        """Have no history here with anything that is forgotten everywhere."""
-        if self._erase:
-            self.progress.begin("rewriting the history")
-        self._until_quiet(lambda: self._repository.erase(self._erase))
 
     def _purge(self) -> None:
         """Have nothing left of it in the repository."""
@@ -329,10 +327,6 @@ class Rounds:
             except Busy:  # a file changed meanwhile: that version is committed, then joined
                 self._commit()
         return join()
-
-    def _count(self) -> None:
-        if self._remote and self._repository.head():
-            self._status.ahead, self._status.behind = self._repository.ahead_behind()
 
     # --- telling --------------------------------------------------------------------------------
 

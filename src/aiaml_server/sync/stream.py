@@ -30,7 +30,12 @@ def commits(groups: Sequence[Sequence[Step]], branch: str, head: str, who: str) 
         if head and not number:
             yield b"from %s\n" % head.encode()
         for step in group:
-            yield from _file_lines(step.path, step.data)
+            if step.data is None:
+                yield b"D %s\n" % _quoted(step.path)
+            else:
+                yield b"M 100644 inline %s\ndata %d\n" % (_quoted(step.path), len(step.data))
+                yield step.data
+                yield b"\n"
     yield b"get-mark :1\ndone\n"
 
 
@@ -101,15 +106,6 @@ def _commit(branch: str, who: str, message: str) -> Iterator[bytes]:
     yield b"commit %s\nmark :1\n" % os.fsencode(branch)
     yield b"committer %s %d %s\n" % (os.fsencode(who), time.time(), time.strftime("%z").encode())
     yield b"data %d\n%s\n" % (len(text), text)
-
-
-def _file_lines(path: bytes, data: bytes | None) -> Iterator[bytes]:
-    if data is None:
-        yield b"D %s\n" % _quoted(path)
-    else:
-        yield b"M 100644 inline %s\ndata %d\n" % (_quoted(path), len(data))
-        yield data
-        yield b"\n"
 
 
 def _quoted(path: bytes) -> bytes:

@@ -41,7 +41,8 @@ class Tidy:
     def __init__(self, repository: Repository) -> None:
         self._repository = repository
         self._git = Git(repository.base)
-        self._git.prefix = [*dying_with_us(), *_nicely()]
+        program = programs.find("nice") if os.name == "posix" else None
+        self._git.prefix = [*dying_with_us(), *([program, "-n", "19"] if program else [])]
         self._thread: threading.Thread | None = None
         self._left = 0  # bytes that the last packing left as they were
 
@@ -63,7 +64,10 @@ class Tidy:
             place.mkdir(exist_ok=True)
             with Lock(place / "tidying").held(0) as hold:
                 if hold.had:
-                    _remove_leftovers(objects / "pack")
+                    for path in (objects / "pack").glob(".tmp-*"):  # of a killed packing
+                        with suppress(OSError):
+                            if time.time() - path.lstat().st_mtime > _STALE_SECONDS:
+                                path.unlink()
                     words = ("-d", "-l", "-q", "--geometric=2")
                     self._git.run("repack", *words, seconds=_SECONDS)
         except (GitFailed, OSError) as error:
@@ -115,17 +119,3 @@ def _size(entry: os.DirEntry[str]) -> int:
     with suppress(OSError):
         return entry.stat(follow_symlinks=False).st_size
     return 0
-
-
-def _remove_leftovers(directory: Path) -> None:
-    """Remove what a killed packing has left."""
-    for path in directory.glob(".tmp-*"):
-        with suppress(OSError):
-            if time.time() - path.lstat().st_mtime > _STALE_SECONDS:
-                path.unlink()
-
-
-def _nicely() -> list[str]:
-    """Return the program that runs another one at the lowest priority, where there is one."""
-    program = programs.find("nice") if os.name == "posix" else None
-    return [program, "-n", "19"] if program else []
