@@ -10,7 +10,7 @@ import pytest
 
 from aiaml_server.sync.forms import FORMS
 from aiaml_server.sync.leaks import leak, objection
-from secrets_corpus import ALNUM, SECRETS, near_misses, of, ordinary
+from secrets_corpus import ALNUM, B64, SECRETS, URL, near_misses, of, ordinary
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -53,6 +53,21 @@ def test_examples_of_documentation_are_no_secrets() -> None:
     """At most three of them are taken for one."""
     alarms = {text[:80]: found for text in near_misses() if (found := leak(text.encode()))}
     assert len(alarms) <= 3, alarms
+
+
+@pytest.mark.parametrize("alphabet", [B64, URL])
+@pytest.mark.parametrize(("prefix", "length"), [("YCA", 38), ("EAA", 120), ("tfp_", 50)])
+def test_what_chance_writes_in_megabytes_of_base64_is_no_secret(
+    alphabet: str, prefix: str, length: int
+) -> None:
+    """Within a long run, or in lines; alone, the same is one."""
+    r = random.Random(prefix)
+    token = prefix + of(ALNUM, length)(r)
+    run = f"{of(alphabet, 500)(r)}{alphabet[-1]}{token}{of(alphabet, 500)(r)}"
+    lines = "\n".join(run[at : at + 76] for at in range(0, len(run), 76))
+    alone = [f"{token}.", f"key={token}", f'{{"key": "{token}"}}', f"see `{token}`, {token}"]
+    assert [leak(each.encode()) for each in (run, lines)] == ["", ""]
+    assert all(leak(each.encode()) for each in alone)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,8 @@ from typing import NamedTuple
 ALNUM = "[A-Za-z0-9]"
 URL = "[A-Za-z0-9_-]"  # the alphabet of base64 that is safe in addresses
 HEX = "[0-9a-f]"
+# Around what begins with three letters: in megabytes of base64, chance writes these as well.
+ALONE = ("(?<![+/_-])", "(?![A-Za-z0-9+/=_-])")
 UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
 
 
@@ -171,7 +173,8 @@ FORMS = (
     ),
     Form(
         "a Yandex Cloud key", ("AQVN", "YCA", "t1."),
-        rf"(?:AQVN({URL}{{35,38}})|YC[AMNOPQ]({URL}{{36,38}})|t1\.[A-Z0-9a-z_-]{{1,300}}={{0,2}}\.({URL}{{86}})=)",
+        rf"(?:AQVN({URL}{{35,38}})|{ALONE[0]}YC[AMNOPQ]({URL}{{36,38}}){ALONE[1]}"
+        rf"|t1\.[A-Z0-9a-z_-]{{1,300}}={{0,2}}\.({URL}{{86}})=)",
         "Yandex Cloud: Types of credentials",
     ),
     Form(
@@ -413,10 +416,10 @@ FORMS = (
     Form("an Asana token", ("1/", "2/"), rf"[12]/(\d{{13,18}}(?:/\d{{13,18}})?:{HEX}{{32}})(?![A-Za-z0-9])", "Asana: Personal access token"),
     Form("a ClickUp token", ("pk_",), r"pk_(\d{6,10}_[A-Z0-9]{32})(?![A-Za-z0-9])", "ClickUp: Authentication"),
     Form("a HubSpot token", ("pat-",), rf"pat-(?:na|eu|ap)\d-({UUID})", "HubSpot: Private apps"),
-    Form("a Typeform token", ("tfp_",), r"tfp_([A-Za-z0-9_.=-]{40,70})", "Typeform: Personal access tokens"),
+    Form("a Typeform token", ("tfp_",), r"tfp_([A-Za-z0-9_.=-]{40,70})(?![A-Za-z0-9+/=_-])", "Typeform: Personal access tokens"),
     Form("a Dropbox token", ("sl.",), rf"sl\.(?:u\.)?({URL}{{120,1500}})", "Dropbox: OAuth guide, short-lived tokens"),
     Form("a Salesforce token", ("00D",), r"00D([A-Za-z0-9]{12,15}![A-Za-z0-9._]{80,120})", "Salesforce: Session ids and access tokens"),
-    Form("a Facebook token", ("EAA",), rf"EAA({ALNUM}{{90,300}})(?![A-Za-z0-9])", "Meta: Access tokens"),
+    Form("a Facebook token", ("EAA",), rf"{ALONE[0]}EAA({ALNUM}{{90,300}}){ALONE[1]}", "Meta: Access tokens"),
     Form("an Instagram token", ("IGQV", "IGQW", "IGAA"), rf"IG(?:Q[VW]|AA)({URL}{{100,250}})", "Meta: Instagram Platform, access tokens"),
     _named("a Facebook secret", ("facebook", "fb_app"), rf"{HEX}{{32}}", "Meta: App secret"),
     Form("a Twitter bearer token", ("AAAAAAAAAAAAAAAAAAAAA",), r"A{21,24}([A-Za-z0-9]{10,30}(?:%[0-9A-F]{2}|[A-Za-z0-9]){30,120})(?![A-Za-z0-9])", "X: OAuth 2.0 bearer token"),
