@@ -15,6 +15,7 @@ import pytest
 
 from aiaml_server.sync import disk, once, repository, worktree
 from aiaml_server.sync.survey import survey
+from loop_disk import loop_disk
 from machine import Machine, as_person, content_of, git, settle
 
 links = pytest.mark.skipif(sys.platform == "win32", reason="links take a privilege on Windows")
@@ -315,6 +316,33 @@ def test_an_older_backup_takes_no_edit_back(ada: Machine, bob: Machine) -> None:
     assert len(ada.files) == 3
 
 
+def test_a_disk_that_is_rolled_back_forgets_nothing(
+    tmp_path: Path, ada: Machine, bob: Machine
+) -> None:
+    """Its own snapshot, so that the very directory is there as it was before."""
+    with loop_disk(tmp_path, "ext4", 8) as volume:
+        ada.base.mkdir()
+        (ada.base / "files").symlink_to(volume.place / "files")
+        (volume.place / "files").mkdir()
+        ada.remember("one")
+        settle([ada, bob])
+        volume.unmount()
+        snapshot = shutil.copy(volume.image, tmp_path / "snapshot")
+        volume.mount()
+        for number in range(5):
+            ada.remember(f"later {number}")
+        settle([ada, bob])
+        before = dict(ada.files)
+        volume.unmount()
+        shutil.copy(snapshot, volume.image)
+        volume.mount()
+        assert len(ada.files) == 1
+        ada.restart()
+        settle([ada, bob])
+        assert ada.files == bob.files == before
+        assert len(before) == 6
+
+
 def test_a_persons_commit_of_a_deletion_is_no_loss(ada: Machine, bob: Machine) -> None:
     """What a person deletes with git itself is forgotten too."""
     memories = [ada.remember("one"), ada.remember("two")]
@@ -436,9 +464,8 @@ def test_what_changes_elsewhere_meanwhile_arrives(
 def test_what_our_own_verb_forgets_is_never_held(
     ada: Machine, bob: Machine, many: list[Path]
 ) -> None:
-    """A person's word for each of them was enough."""
-    for path in many:
-        ada.bank.forget({path.name: path.read_text()})
+    """A person's word for all of them was enough."""
+    ada.bank.forget({path.name: path.read_text() for path in many})
     settle([ada, bob])
     assert bob.files == {}
     assert not (ada.base / ".sync-forget").exists()
@@ -527,12 +554,13 @@ def test_a_first_join_that_was_killed_brings_nothing_back(
     assert b"edited" in cy.files[many[1].name]
 
 
+@pytest.mark.parametrize("files", [10, 25])
 def test_a_join_that_was_killed_is_finished_without_the_remote(
-    ada: Machine, many: list[Path], remote: Path, tmp_path: Path
+    ada: Machine, many: list[Path], remote: Path, tmp_path: Path, files: int
 ) -> None:
-    """All memories are there at the next start, though nothing can be fetched."""
+    """All memories are there at the next start, though nothing can be fetched; none is news."""
     cy = Machine(tmp_path / "cy", ada.settings.remote)
-    killed_while_joining(cy, 10)
+    killed_while_joining(cy, files)
     remote.rename(remote.with_name("away"))
     cy.sync()
     assert cy.files == ada.files

@@ -144,6 +144,22 @@ def test_another_machines_deletion_leaves_what_is_held_back(
     assert b"local" in bob.files[memory.file_name]
 
 
+@holds
+def test_a_deletion_of_what_is_held_back_takes_nothing_of_the_others(
+    ada: Machine, bob: Machine, remote: Path, hold: Hold
+) -> None:
+    """What was deleted is the local version; the other machine's, which was never here, comes."""
+    memory = ada.remember("public")
+    settle([ada, bob])
+    hold(bob, memory)
+    add(ada, memory, "by ada")
+    settle([ada, bob])
+    bob.path(memory).unlink()
+    settle([bob, ada])
+    assert b"by ada" in content_of(remote)[memory.file_name]
+    assert ada.files == bob.files == content_of(remote)
+
+
 @ends
 def test_when_the_hold_ends_it_is_an_edit(
     ada: Machine, bob: Machine, remote: Path, hold: Hold, end: Hold

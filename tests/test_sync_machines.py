@@ -7,11 +7,14 @@ import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from aiaml_server.sync import once
 from aiaml_server.sync.history import History
 from aiaml_server.sync.pace import FIRST_PAUSE, Pace
 from aiaml_server.sync.remote import Remote
+from aiaml_server.sync.union import Entry, union
 from machine import Machine, as_person, content_of, git, settle
 
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="shell scripts stand in for git")
@@ -180,6 +183,22 @@ def test_two_edits_of_one_memory_are_joined_once(
     texts = b"".join(ada.files.values())
     assert (texts.count(b"by ada"), texts.count(b"by bob")) == (1, 1)
     assert len(git(remote, "rev-list", "--merges", f"{start}..main").splitlines()) == 1
+
+
+SIDES = st.dictionaries(
+    st.sampled_from([b"files/a_1.md", b"files/b_2.md", b"files/c_3.md"]),
+    st.one_of(st.none(), st.builds(Entry, st.just(b"100644"), st.sampled_from([b"1", b"2", b"3"]))),
+)
+
+
+@given(SIDES, SIDES)
+def test_two_machines_that_join_apart_come_to_the_same(
+    ours: dict[bytes, Entry | None], theirs: dict[bytes, Entry | None]
+) -> None:
+    """Whichever joins, and both if neither knows of the other's join: files and copies agree."""
+    (mine, copies), (their, others) = union(ours, theirs), union(theirs, ours)
+    assert {**ours, **mine} == {**theirs, **their}
+    assert set(copies) == set(others)
 
 
 def test_a_commit_by_a_person_is_joined_as_it_is(ada: Machine, bob: Machine, remote: Path) -> None:
