@@ -129,6 +129,8 @@ def test_bytes_that_are_no_text_are_looked_into() -> None:
     """A memory by hand may be of any encoding."""
     token = f"ghp_{of(ALNUM, 36)(random.Random(1))}".encode()
     assert leak(b"\xff\xfe\x00 " + token + b"\xff")
+    for encoding in ("utf-16", "utf-16-le", "utf-16-be", "utf-32"):
+        assert leak(f"Köln: {token.decode()}, until May".encode(encoding)), encoding
 
 
 # --- how long it takes ----------------------------------------------------------------------------

@@ -140,12 +140,21 @@ def test_what_a_person_commits_is_looked_at_as_well(ada: Machine, remote: Path) 
     held = ada.synced().held_back
     assert set(held) == {"notes.txt", f"{TOKEN}.txt"}
     assert held[f"{TOKEN}.txt"].sentence.startswith("its name seems to hold a GitHub token")
+    assert all("with the file's path" in why.remedy for why in held.values())
     assert git(remote, "show", "main:fine.txt") == "fine"
     assert TOKEN not in git(remote, "ls-tree", "-r", "--name-only", "main")
     assert not in_any_object(remote, TOKEN)
     release(ada.base / ".git", ["notes.txt"])
     assert set(ada.synced().kept_out) == {f"{TOKEN}.txt"}
     assert TOKEN in git(remote, "show", "main:notes.txt")
+
+
+def test_a_secret_in_a_name_takes_another_name(ada: Machine) -> None:
+    """Editing the memory would change nothing."""
+    ada.remember("hello")
+    (ada.base / "files" / f"{TOKEN}.md").write_text("hello")
+    (why,) = ada.synced().held_back.values()
+    assert why.remedy.startswith("give the file another name")
 
 
 def test_a_large_file_is_looked_at_to_its_end(ada: Machine, remote: Path) -> None:

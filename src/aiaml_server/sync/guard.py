@@ -21,6 +21,7 @@ from .erasure import erased
 from .leaks import objection
 from .rewrite import is_erased
 from .status import KEPT_LOCAL, Problem
+from .union import is_memory
 
 KEEP_LOCAL = ".keep-local"
 _FORGOTTEN = Problem(
@@ -30,6 +31,14 @@ _FORGOTTEN = Problem(
 )
 _TAKE_OUT = (
     "take the secret out with `aiaml edit`, and the memory travels; if it is none, `aiaml sync "
+    "--release ID` lets it."
+)
+_TAKE_OUT_OF_YOURS = (
+    "nothing, if it is to stay here; or take the secret out and commit that; if it is none, `aiaml "
+    "sync --release` with the file's path lets it travel."
+)
+_RENAME = (
+    "give the file another name, and the memory travels; if that is no secret, `aiaml sync "
     "--release ID` lets it."
 )
 _LET_GO = "nothing, if you still want it so; `aiaml keep-local --undo ID` lets it travel."
@@ -84,7 +93,8 @@ class Guard:
         ):
             return None
         if reason := objection(path, data):
-            return Problem("secret", reason, _TAKE_OUT)
+            named = _RENAME if reason.startswith("its name") else _TAKE_OUT
+            return Problem("secret", reason, named if is_memory(path) else _TAKE_OUT_OF_YOURS)
         if len(self._harmless) < _REMEMBERED:
             self._harmless.add(seen)
         return None

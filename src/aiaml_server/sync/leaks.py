@@ -66,7 +66,15 @@ _NO_HOST = rb"@(?:[\w.-]{0,200}\.)?(?:example\.?(?:com|org|net)?|invalid|host(?:
 
 
 def leak(data: bytes) -> str:
-    """Name the first secret in `data` ("a GitHub token"); empty when there is none."""
+    """Name the first secret in `data` ("a GitHub token"); empty when there is none.
+
+    In UTF-16, a text has a zero byte beside each of its letters.
+    """
+    found = _leak(data)
+    return _leak(data.replace(b"\0", b"")) if b"\0" in data and not found else found
+
+
+def _leak(data: bytes) -> str:
     words = b"\n".join(_LONG_WORD.findall(data))
     if not words and b"://" not in data:
         return ""

@@ -507,10 +507,7 @@ class Repository:
         changes |= outdated
         done = self._check_out(changes)
         self._seen.note({path: _sighting(changes[path][1]) for path in done})
-        back = [path for path in done if changes[path][1]]
-        if back:
-            log.warning("Brought back %d memories that were in git and not on disk", len(back))
-        return len(back)
+        return sum(1 for path in done if changes[path][1])
 
     @property
     def _seen(self) -> Seen:

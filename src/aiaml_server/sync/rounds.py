@@ -183,6 +183,9 @@ class Rounds:
         committed = self._repository.commit(self._guard, self._missing)
         self.progress.committed += committed.number
         self.progress.brought_back += committed.brought_back
+        if back := committed.brought_back:
+            memories = "1 memory" if back == 1 else f"{back} memories"
+            log.warning("Brought back %s that git had and the disk had not", memories)
         self._kept_out = committed.kept_out
         self._tell_kept_out()
         self._outgoing.note(committed.passed, self._guard)
