@@ -22,8 +22,8 @@ PASS = (sys.executable, "-c", "pass")
 LINES = (
     "--version", "--help", "help list", "list", "show ID", "show ID --raw", "search dinner",
     "topics", "stats", "history ID", "log", "restore ID --help", "status", "where", "toolsets",
-    "export --to -", "install --list", "completion bash", "doctor files", "list --help",
-    "import --help", "remember --help", "web --help", "rm",
+    "export --to -", "remember x -u y -t z", "install --list", "completion bash", "doctor files",
+    "list --help", "import --help", "remember --help", "web --help", "rm",
 )  # fmt: skip
 
 

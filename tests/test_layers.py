@@ -193,18 +193,21 @@ def run_in_python(module: str, function: str, line: str, place: Path) -> tuple[s
         ("--version", "bank index memory sync exchange clients doctor web rendering"),
         ("where", "bank index store"),
         ("status", "bank index cli.show cli.keep_local"),
-        ("log", "bank index cli.show"),
+        ("log", "bank index cli.show sync.repository sync.checkout sync.rewrite sync.erasure"),
+        ("history 1b2c", "sync.repository sync.checkout sync.rewrite sync.erasure sync.forms"),
         ("list", "cli.history sync.repository rendering.terminal toolsets.sessions sync.forms"),
+        ("export --to -", "exchange.notes exchange.page exchange.jsonl rendering.html"),
     ],
 )  # fmt: skip
 def test_a_verb_imports_only_what_it_uses(line: str, needless: str, tmp_path: Path) -> None:
     """Half of a start is importing; nor is OpenSSL light, or the metadata of packages."""
     _, found = run_in_python("aiaml_server.cli", "main", line, tmp_path)
-    heavy = {"importlib.metadata", "email", "difflib", *([] if line in GIT else ["_hashlib"])}
+    heavy = {"importlib.metadata", "email", "difflib", "random", "tempfile", "zipfile"}
+    heavy |= {"html", "importlib.resources"} | (set() if line in GIT else {"_hashlib", "shutil"})
     assert found & {*(f"aiaml_server.{each}" for each in needless.split()), *heavy} == set()
 
 
-GIT = ("status", "log")
+GIT = ("status", "log", "history 1b2c")
 
 
 def test_no_private_name_of_the_sdk_is_used() -> None:

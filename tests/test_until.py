@@ -14,7 +14,8 @@ import pytest
 from aiaml_server import MemoryBank, Settings
 from aiaml_server.errors import InvalidInput
 from aiaml_server.exchange.found import Kept
-from aiaml_server.exchange.jsonl import line_of, memories_in
+from aiaml_server.exchange.jsonl import memories_in
+from aiaml_server.exchange.shapes import line_of
 from aiaml_server.filters import Filter
 from aiaml_server.memory import Memory, format, parse, with_until  # noqa: A004
 from aiaml_server.moments import instant, present, timestamp

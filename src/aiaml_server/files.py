@@ -12,7 +12,6 @@ import errno
 import logging
 import os
 import re
-import shutil
 import stat
 import sys
 import threading
@@ -384,6 +383,8 @@ def remove_own(path: Path) -> None:
         if kind:
             path.unlink()
         else:
+            import shutil  # noqa: PLC0415 (its compressors are slow, and a link is the usual case)
+
             shutil.rmtree(path)
     except FileNotFoundError:
         return

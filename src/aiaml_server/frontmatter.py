@@ -5,7 +5,6 @@ Only the standard library is used for what `memory.format` writes; YAML is impor
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -108,6 +107,8 @@ def scalar(text: str) -> str:
     """Write a text so that the plain reader and any YAML parser read it alike."""
     if _BARE.fullmatch(text) and text.lower() not in _YAML_WORDS:
         return text
+    import json  # noqa: PLC0415 (most values need no quotes)
+
     quoted = json.dumps(text, ensure_ascii=False)
     return _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", quoted)
 
@@ -154,6 +155,8 @@ def _unquoted(value: str) -> str:
     if value[:1] not in ("'", '"'):
         return value
     if len(value) > 1 and value[0] == value[-1] == '"':
+        import json  # noqa: PLC0415 (see `scalar`)
+
         try:
             text = json.loads(value)
         except ValueError:

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import codecs
 import io
-import json
 import logging
 import os
 import re
-import shutil
 import sys
 import threading
 import time
@@ -81,6 +79,8 @@ def passing(text: str = "") -> None:
 
 def out_json(value: Any, *, in_one_line: bool = False) -> None:
     """Print one JSON document, in which nothing is invisible: such characters are escaped."""
+    import json  # noqa: PLC0415 (most answers are no JSON)
+
     encoding = (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "")
     text = json.dumps(value, ensure_ascii=encoding != "utf8", indent=None if in_one_line else 2)
     click.echo(_INVISIBLE.sub(lambda found: json.dumps(found[0])[1:-1], text))
@@ -378,7 +378,15 @@ def is_terminal() -> bool:
 
 def width() -> int:
     """Return the columns there are: the terminal's, `COLUMNS`, or 80."""
-    return max(shutil.get_terminal_size().columns, 40)
+    said = os.environ.get("COLUMNS", "")
+    return max((int(said) if said.isdecimal() else 0) or _seen_columns() or 80, 40)
+
+
+def _seen_columns() -> int:
+    """Return the columns of the terminal; 0 where there is none. `shutil` has this, and is slow."""
+    with suppress(AttributeError, ValueError, OSError):  # no output, closed, or no terminal
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns  # type: ignore[union-attr]
+    return 0
 
 
 def plural(number: int, noun: str, nouns: str = "") -> str:

@@ -7,7 +7,6 @@ lines in one piece; at `MOST` bytes it becomes the older of two.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import sys
@@ -53,11 +52,15 @@ class Use:
 
     def line(self) -> bytes:
         """Return it as it stands in the log."""
+        import json  # noqa: PLC0415 (who only looks for memories pays nothing for it)
+
         return json.dumps(asdict(self)).encode() + b"\n"
 
     @classmethod
     def parsed(cls, line: bytes) -> Use | None:
         """Return what a line says; None where it is torn or foreign."""
+        import json  # noqa: PLC0415 (see `line`)
+
         try:
             said = json.loads(line)
             found = cls(**{**said, "keywords": (*said["keywords"],), "ids": (*said["ids"],)})

@@ -116,7 +116,7 @@ def _check_target(path: Path | None, form: str, bank: MemoryBank, *, force: bool
 def _data(
     form: str, bank: MemoryBank, found: Sequence[tuple[str, Memory]], *, by_topic: bool
 ) -> Iterable[bytes]:
-    from aiaml_server.exchange import page, shapes  # noqa: PLC0415 (only this verb's)
+    from aiaml_server.exchange import shapes  # noqa: PLC0415 (only this verb's)
 
     newest = [memory for _, memory in found]
     if form == "zip":
@@ -125,6 +125,8 @@ def _data(
         except (OSError, MalformedFile) as error:
             raise Ended(f"a memory changed meanwhile ({error}); try again", REFUSED) from error
     if form == "site":
+        from aiaml_server.exchange import page  # noqa: PLC0415 (only this form's)
+
         return page.page(newest)
     if form == "book":
         return shapes.book(newest[::-1], by_topic=by_topic)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -259,6 +258,8 @@ class Draft:
     def close(self) -> None:
         """Remove the file, unless it was kept."""
         if not self._kept:  # with what the editor put beside it
+            import shutil  # noqa: PLC0415 (for an editor alone)
+
             shutil.rmtree(self._directory, ignore_errors=True)
 
     def edited(self) -> str:

@@ -60,12 +60,6 @@ def _record(where: str, line: bytes) -> Record | Skip:
 # --- our own ----------------------------------------------------------------------------------
 
 
-def line_of(memory: Memory) -> str:
-    """Return the memory as one line of JSON; `memories_in` gives the same memory back."""
-    fields = {name: getattr(memory, name) for name in Memory.__dataclass_fields__}
-    return json.dumps(fields, ensure_ascii=False) + "\n"
-
-
 def memories_in(path: Path) -> Iterator[Kept | Skip]:
     """Read our own JSON Lines, as `aiaml export` writes them."""
     for record in records(path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -17,7 +18,6 @@ from aiaml_server.rendering import visible
 from aiaml_server.store import MAX_FILE
 
 from .found import printable
-from .jsonl import line_of
 
 _MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September",
@@ -29,6 +29,12 @@ def lines(memories: Iterable[Memory]) -> Iterator[bytes]:
     """Return the memories as JSON Lines, which `aiaml import` reads."""
     for memory in memories:
         yield line_of(memory).encode()
+
+
+def line_of(memory: Memory) -> str:
+    """Return the memory as one line of JSON; `jsonl.memories_in` gives the same memory back."""
+    fields = {name: getattr(memory, name) for name in Memory.__dataclass_fields__}
+    return json.dumps(fields, ensure_ascii=False) + "\n"
 
 
 def archive(directory: Path, names: Iterable[str]) -> bytes:

@@ -8,6 +8,7 @@
     remote      the other end
     address     where that is
     repository  the base directory's git repository
+    reading     that, to be read alone
     stream      new commits, as git fast-import reads them
     worktree    its files, read and replaced without a loss
     disk        the files compared with a commit

@@ -39,7 +39,6 @@ log = logging.getLogger(__name__)
 _MOST_RULES = 1024 * 1024  # bytes of `.git/info/exclude`
 
 MAIN = "refs/heads/main"
-BRANCH = "refs/heads/aiaml"  # our own; in a worktree of another repository, with its name
 HIDDEN = b"/files/*.md\n"
 _OWN = (b".gitignore", b".gitattributes", FILE)
 _EDITOR_SECONDS = 3600.0  # a commit message is not written for longer

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .command import GitFailed
-from .repository import Repository
+from .reading import Reading
 from .union import Entry, is_memory
 from .worktree import MAX_FILE
 
@@ -79,7 +79,7 @@ class History:
     """
 
     def __init__(self, base: Path) -> None:
-        self._repository = Repository(base)
+        self._repository = Reading(base)
         self.heads = self._repository.heads() if self._repository.find() else []
 
     @cached_property

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from .command import Git, GitFailed
 
+BRANCH = "refs/heads/aiaml"  # our own; in a worktree of another repository, with its name
+
 _NAME = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _REF = re.compile(r"(HEAD|refs/[\w/.-]+)(?:\^\{commit\})?")
 
@@ -28,12 +30,12 @@ def name_of(git: Git, directory: Path, common: Path, revision: str) -> str:
         GitFailed: git could not tell.
     """
     match = _REF.fullmatch(revision)
-    name = _read(directory, common, match[1]) if match else ""
+    name = written(directory, common, match[1]) if match else ""
     return name or quiet(git, "rev-parse", "--verify", "--quiet", revision)
 
 
-def _read(directory: Path, common: Path, ref: str) -> str:
-    """Return what a file says plainly; empty where only git knows."""
+def written(directory: Path, common: Path, ref: str) -> str:
+    """Return what the file of a ref, or HEAD, says plainly; empty where only git knows."""
     text = _text_of((directory if ref == "HEAD" else common) / ref)
     if ref == "HEAD" and text.startswith("ref: refs/heads/"):
         text = _text_of(common / text.removeprefix("ref: "))

@@ -16,7 +16,6 @@ from typing import Literal, NamedTuple
 from aiaml_server.errors import AiamlError, NotOurs
 from aiaml_server.files import (
     TEMPORARY,
-    check_end,
     check_own,
     make_directory,
     own_directory,
@@ -26,13 +25,14 @@ from aiaml_server.files import (
     replace_atomic,
 )
 
-from . import address, asked, stream
-from .checkout import BRANCH, MAIN, Checkout, Difference, changes, changes_since, empty_tree, tree
-from .command import Git, GitFailed
+from . import asked, stream
+from .checkout import MAIN, Checkout, Difference, changes, changes_since, empty_tree, tree
+from .command import GitFailed
 from .disk import Disk, Objection, in_chunks, listing
 from .erasure import Erasure
 from .moves import Moves
-from .refs import name_of, quiet
+from .reading import Reading
+from .refs import BRANCH, quiet
 from .replay import MOST, SCRATCH, on_top
 from .rewrite import FILE, Marks, mark, text_of
 from .seen import MARKER, Seen, Sighting
@@ -79,13 +79,6 @@ _IGNORED = f"""\
 """
 _EXACT = "files/*.md -text -filter -ident !eol !working-tree-encoding\n"
 _OWN_FILES = {".gitignore": _IGNORED, ".gitattributes": _EXACT}
-# What git reads unasked, and waits for.
-_READ_HERE = (".gitattributes", ".gitignore", "files/.gitattributes", "files/.gitignore")
-_READ_THERE = (
-    *("HEAD", "commondir", "config", "config.worktree", "index", "packed-refs", "shallow"),
-    *("info/attributes", "info/exclude", "info/grafts", "logs/HEAD", "aiaml/moves"),
-    *("objects/info/alternates", "objects/info/commit-graph", "objects/pack/multi-pack-index"),
-)
 __all__ = ["BRANCH", "IMPORT_FROM", "MAIN", "REMOTE", "Busy", "Repository"]
 
 
@@ -142,14 +135,11 @@ class Joined(NamedTuple):
     notice: str = ""
 
 
-class Repository:
-    """The repository in `base`: its own, also where that lies inside another one."""
+class Repository(Reading):
+    """The repository in `base`: made where there is none, and changed."""
 
     def __init__(self, base: Path) -> None:
-        self.base = base
-        self.directory = base / ".git"
-        self.git = Git(base)
-        self.common = self.directory  # the same but in a worktree of another repository
+        super().__init__(base)
         self._held_back: dict[bytes, Problem] = {}  # memories that must not be committed, and why
         self._unfit: dict[bytes, Problem] = {}  # what has a memory's name and is none
         self._forgetting: frozenset[bytes] = frozenset()  # deletions that wait for a person's word
@@ -220,33 +210,14 @@ class Repository:
 
     def find(self) -> bool:
         """Name the repository, so that git looks for no other; say whether there is one."""
-        if not (self.base / ".git").exists():
+        if not super().find():
             return False
-        self.directory, self.common = address.git_directories(self.base)
-        self._check_files()
-        self.git.variables["GIT_DIR"] = str(self.directory)
-        self.git.variables["GIT_WORK_TREE"] = str(self.base)
         self.erasure = Erasure(self.git, self.common)
         self._checkout = Checkout(self)
         return True
 
-    def _check_files(self) -> None:
-        """See that git will wait for no pipe, and that what is ours in its directory is ours.
-
-        Raises:
-            NotOurs: something else is there.
-        """
-        places = {self.base: _READ_HERE, self.directory: _READ_THERE, self.common: _READ_THERE}
-        for directory, names in places.items():
-            for name in names:
-                check_end(directory / name)
-        for place, _, refs in os.walk(self.common / "refs"):
-            for name in refs:
-                check_end(Path(place, name))
-        if check_own(self.common / "aiaml", directory=True):
-            for name in ("HEAD", "config"):
-                check_own(self.common / "aiaml" / name)
-            address.clear(self.common / "aiaml" / "remote")
+    def _start(self) -> str:
+        return self._checkout.start()
 
     def _clear_leftovers(self) -> None:
         left = [*self.directory.glob("*.lock"), *self.directory.glob("fast_import_crash_*")]
@@ -260,31 +231,6 @@ class Repository:
                     log.warning("Removed %s, left by a git that died", path)
 
     # --- asking ---------------------------------------------------------------------------------
-
-    def head(self) -> str:
-        """Return the newest commit of our branch, or the one that it is to begin with.
-
-        Empty where it is to begin anew.
-        """
-        return self.name_of(f"{self.branch()}^{{commit}}") or self._checkout.start()
-
-    def heads(self) -> list[str]:
-        """Return that commit, and the one that is checked out where it has memories, too."""
-        asked = f"{self.branch()}^{{commit}}\nHEAD:files\nHEAD^{{commit}}\n".encode()
-        answers = self.git.run("cat-file", "--batch-check", stdin=asked).decode().splitlines()
-        found = ("" if each.endswith("missing") else each.split()[0] for each in answers)
-        ours, files, checked_out = found
-        return list(dict.fromkeys(filter(None, (ours or self.head(), files and checked_out))))
-
-    def branch(self) -> str:
-        """Return the full name of the branch that memories are committed to."""
-        if self.directory == self.common:
-            return BRANCH
-        return f"{BRANCH}-{self.directory.name}"  # one of several worktrees
-
-    def name_of(self, revision: str) -> str:
-        """Return the object name that git understands by `revision`; empty where there is none."""
-        return name_of(self.git, self.directory, self.common, revision)
 
     def ahead_behind(self) -> tuple[int, int]:
         """Count the commits that the remote, as last seen, has not; and those that we have not."""
@@ -864,13 +810,6 @@ class Repository:
         self.git.run("update-ref", "-m", reason, self.branch(), pushed, ours)
         return True
 
-    def objects(self, oids: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Return what objects hold, by their names."""
-        if not oids:
-            return {}
-        asked = b"".join(oid + b"\n" for oid in oids)
-        return _parted(self.git.run("cat-file", "--batch", stdin=asked))
-
     def _without_join(self, ours: str, theirs: str) -> str:
         """Return what a join of ours joined that never got to the remote; empty if it is none.
 
@@ -1002,18 +941,6 @@ def _entry(mode: bytes, oid: bytes) -> Entry | None:
 def _create(path: Path, text: str) -> None:
     with open(path, "x", encoding="utf-8", opener=private) as file:
         file.write(text)
-
-
-def _parted(output: bytes) -> dict[bytes, bytes]:
-    """Return the objects in what `git cat-file --batch` printed, by their names."""
-    blobs, start = {}, 0
-    while start < len(output):
-        head, _, _ = output[start : start + 100].partition(b"\n")
-        oid, _, size = head.split(b" ")
-        start += len(head) + 1
-        blobs[oid] = output[start : start + int(size)]
-        start += int(size) + 1
-    return blobs
 
 
 def _ensure_text(path: Path, text: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime, timezone
@@ -57,6 +56,8 @@ class Status:
 
         What is missing, as in the file of an older version, or of no use is left empty.
         """
+        import json  # noqa: PLC0415 (most verbs ask for no status)
+
         try:
             values = json.loads(read_own(base / NAME, _MOST))
         except (OSError, ValueError, RecursionError):
@@ -69,6 +70,8 @@ class Status:
 
     def write(self, base: Path) -> None:
         """Put it into its file, for whoever reads to see whole. A disk that refuses is let be."""
+        import json  # noqa: PLC0415 (see `read`)
+
         text = json.dumps(asdict(self), indent=2, ensure_ascii=True) + "\n"
         with suppress(OSError):
             replace_atomic(base / NAME, text.encode(), 0o600)

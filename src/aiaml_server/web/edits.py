@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from aiaml_server.errors import ChangedMeanwhile, InvalidInput, MalformedFile, StoreError
-from aiaml_server.exchange.jsonl import line_of
+from aiaml_server.exchange.shapes import line_of
 from aiaml_server.memory import must_be, parse
 from aiaml_server.rendering.html import safe_html
 from aiaml_server.store import MAX_FILE, Stamp
