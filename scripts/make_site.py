@@ -28,7 +28,7 @@ from aiaml_server.toolset import Variable
 
 ROOT = Path(__file__).resolve().parent.parent
 REPOSITORY = "https://github.com/aiaml/aiaml"
-DARK, ICON = "dark.css", "icon.svg"
+STYLE, ICON = "site.css", "icon.svg"
 CLIENTS_PAGE, SETTINGS_PAGE = "clients.md", "settings.md"
 
 Parts = dict[str, str | dict[str, str]]
@@ -174,8 +174,11 @@ def page(file: str, places: Mapping[str, str]) -> str:
     return "".join([*parts, _LINK.sub(led, text[end:])])
 
 
-def dark() -> str:
-    """Return a style sheet: where no script chooses the theme's dark colours, the system does."""
+def style() -> str:
+    """Return a style sheet: where no script chooses the theme's dark colours, the system does.
+
+    Names at the beginning of a table's row stay in one line.
+    """
     theme = Path(import_module("material").__file__ or "").parent
     scheme, ours = "[data-md-color-scheme=slate]", ".no-js [data-md-color-scheme]"
     rules: list[str] = []
@@ -184,7 +187,8 @@ def dark() -> str:
             chosen = [each for each in found[1].split(",") if each.startswith(scheme)]
             if chosen:
                 rules.append(f"{','.join(chosen).replace(scheme, ours)}{{{found[2]}}}")
-    return "@media screen and (prefers-color-scheme: dark) {\n" + "\n".join(rules) + "\n}\n"
+    dark = "@media screen and (prefers-color-scheme: dark) {\n" + "\n".join(rules) + "\n}\n"
+    return dark + ".md-typeset td:first-child code {white-space: nowrap}\n"
 
 
 SOURCE = """\
@@ -230,7 +234,7 @@ def configuration(source: Path, built: Path) -> dict[str, Any]:
                 for when, scheme in (("light", "default"), ("dark", "slate"))
             ],
         },
-        "extra_css": [DARK],
+        "extra_css": [STYLE],
         "plugins": ["material/search"],
         "markdown_extensions": [
             "tables", "attr_list", "sane_lists", "pymdownx.superfences", "pymdownx.highlight",
@@ -254,7 +258,7 @@ def build(built: Path) -> None:
         for picture in (ROOT / "docs").glob("*.[ps][nv]g"):
             shutil.copy(picture, source)
         shutil.copy(ROOT / "src/aiaml_server/web/static" / ICON, source)
-        (source / DARK).write_text(dark(), encoding="utf-8")
+        (source / STYLE).write_text(style(), encoding="utf-8")
         link = Path(directory) / "theme" / "partials" / "source.html"
         link.parent.mkdir(parents=True)
         link.write_text(SOURCE, encoding="utf-8")

@@ -20,9 +20,9 @@ from aiaml_server.toolsets.semantic import model
 from aiaml_server.toolsets.semantic.config import Config
 from aiaml_server.toolsets.semantic.model import Model
 from model_hub import refusing, serving, silent
-from semantic_model import FASTEMBED, NAME, WITHOUT, model_folder
+from semantic_model import NAME, model_folder, needs_fastembed
 
-pytestmark = pytest.mark.skipif(not FASTEMBED, reason=WITHOUT)
+pytestmark = needs_fastembed
 
 BGE = "BAAI/bge-small-en-v1.5"
 LONG = 60.0

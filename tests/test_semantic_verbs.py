@@ -19,7 +19,7 @@ from aiaml_server.toolsets.semantic.failures import Busy
 from aiaml_server.toolsets.semantic.memories import Memories
 from client import PYTHON, SERVER
 from model_hub import Hub, refusing, serving
-from semantic_model import NAME, Ready, Real, model_folder
+from semantic_model import NAME, Ready, Real, model_folder, needs_fastembed
 
 PROGRAM = str(Path(PYTHON).with_name("aiaml.exe" if sys.platform == "win32" else "aiaml"))
 BGE = "BAAI/bge-small-en-v1.5"
@@ -90,6 +90,7 @@ def person(tmp_path: Path) -> Any:
 # --- the model ------------------------------------------------------------------------------------
 
 
+@needs_fastembed
 def test_status_makes_and_fetches_nothing(person: Person) -> None:
     """It says what there is, and what would bring the rest."""
     said = person.runs("status")
@@ -117,6 +118,7 @@ def test_a_model_is_fetched_used_and_memories_get_vectors(person: Person, hub: H
     assert found["meaning"] and found["memories"][0]["content"] == "The dog is called Rex."
 
 
+@needs_fastembed
 def test_a_fetch_that_fails_is_said_in_a_sentence(person: Person) -> None:
     """With the reason, and the exit code of what another has refused."""
     said = person.runs("fetch", code=3)
@@ -140,6 +142,7 @@ def test_ctrl_c_loses_nothing_of_what_has_come(person: Person, hub: Hub) -> None
     assert hub.sent < 1.6 * sum(map(len, hub.files.values()))
 
 
+@needs_fastembed
 def test_a_directory_is_used_once_it_was_tried(person: Person) -> None:
     """What is no model changes no setting."""
     empty = person.home / "empty"
@@ -160,6 +163,7 @@ def test_a_directory_is_used_once_it_was_tried(person: Person) -> None:
     assert person.asks("status")["model"]["state"] == "missing"
 
 
+@needs_fastembed
 def test_a_migration_goes_from_one_model_to_the_next(person: Person) -> None:
     """All memories get new vectors, and those that have them already do not."""
 
@@ -172,6 +176,7 @@ def test_a_migration_goes_from_one_model_to_the_next(person: Person) -> None:
     assert person.asks("migrate")["embedded"] == 0
 
 
+@needs_fastembed
 def test_without_a_model_nothing_is_migrated(person: Person) -> None:
     """The sentence says why."""
     person.stores("A fact.")
@@ -181,6 +186,7 @@ def test_without_a_model_nothing_is_migrated(person: Person) -> None:
 # --- memories -------------------------------------------------------------------------------------
 
 
+@needs_fastembed
 def test_memories_are_found_listed_shown_and_forgotten(person: Person) -> None:
     """By words while there is no model, which is said."""
     person.stores("Prices are kept in cents.", "The dog is called \x1b[31mRex.")

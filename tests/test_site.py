@@ -192,7 +192,7 @@ def test_the_search_finds_what_a_page_says(address: str, site: Path) -> None:
 @pytest.mark.skipif(not found_browser(), reason="needs Chromium")
 @pytest.mark.timeout(600)
 def test_every_page_fits_a_telephone(address: str) -> None:
-    """Nothing is wider than the window, no picture missing; no script fails or asks elsewhere."""
+    """No page is wider, no picture missing, no name broken; no script fails or asks elsewhere."""
     wrong: list[object] = []
     asked: list[str] = []
     with chromium() as browser:
@@ -202,16 +202,18 @@ def test_every_page_fits_a_telephone(address: str) -> None:
         page.on("request", lambda sent: asked.append(sent.url))
         for file in SITE.files():
             page.goto(f"{address}/{Path(SITE.place(file)).with_suffix('.html').as_posix()}")
-            wider, missing = page.evaluate(FITS)
-            if wider > 0 or missing:
-                wrong.append((file, wider, missing))
+            wider, missing, broken = page.evaluate(FITS)
+            if wider > 0 or missing or broken:
+                wrong.append((file, wider, missing, broken))
     assert not wrong
     assert asked and all(each.startswith(f"{address}/") for each in asked)
 
 
 FITS = """() => [
     document.documentElement.scrollWidth - innerWidth,
-    [...document.images].filter(each => each.complete && !each.naturalWidth).map(each => each.src)
+    [...document.images].filter(each => each.complete && !each.naturalWidth).map(each => each.src),
+    [...document.querySelectorAll("td:first-child code")]
+        .filter(each => each.getClientRects().length > 1).map(each => each.textContent)
 ]"""
 
 
