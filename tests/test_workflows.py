@@ -64,6 +64,23 @@ def test_the_linters_are_heard(tmp_path: Path) -> None:
         assert done.returncode and word in done.stdout, done.stdout
 
 
+@pytest.mark.parametrize(
+    ("schema", "files"),
+    [
+        ("citation-file-format", "CITATION.cff"),
+        ("github-issue-config", ".github/ISSUE_TEMPLATE/config.yml"),
+        ("github-issue-forms", ".github/ISSUE_TEMPLATE/[bi]*.yml"),
+    ],
+)
+def test_the_code_hosts_other_files_have_their_form(schema: str, files: str) -> None:
+    """By the schemas that come with check-jsonschema."""
+    tool = [str(UV / "uv"), "tool", "run", "--quiet", "--no-config", "--from"]
+    check = ["check-jsonschema>=0.37,<1", "check-jsonschema", "--builtin-schema"]
+    paths = [str(path) for path in ROOT.glob(files)]
+    done = printed([*tool, *check, f"vendor.{schema}", *paths], env=on_path())
+    assert paths and done.returncode == 0, done.stdout
+
+
 def test_every_action_is_pinned_to_a_commit() -> None:
     """A tag can be moved; the comment says which version it is. One action has one commit."""
     text = "".join(path.read_text(encoding="utf-8") for path in WORKFLOWS)
