@@ -29,7 +29,10 @@ class Listing(NamedTuple):
 
     def of(self, person: Person) -> str:
         """Return what it lists, a line of words without the signs of JSON."""
-        said = person.run(host(self.package), *self.words)
+        for _ in range(3):  # Gemini CLI gives a server five seconds, also on a busy machine
+            said = person.run(host(self.package), *self.words)
+            if "Disconnected" not in said:
+                break
         return " ".join(re.sub(r'"args":|["\[\],]', " ", said).split())
 
 
