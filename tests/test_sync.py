@@ -314,6 +314,22 @@ def test_an_edit_wins_over_a_deletion(ada: Machine, bob: Machine, first: str) ->
     assert ada.files == bob.files
 
 
+def test_a_rename_here_and_an_edit_there_are_both_kept(ada: Machine, bob: Machine) -> None:
+    """Two files of one id, of which `recall` gives both; deleting one leaves the other."""
+    memory = ada.remember("the original")
+    settle([ada, bob])
+    ada.path(memory).rename(ada.base / "files" / "renamed.md")
+    bob.path(memory).write_bytes(bob.path(memory).read_bytes() + b"and more\n")
+    settle([ada, bob])
+    assert set(ada.files) == set(bob.files) == {memory.file_name, "renamed.md"}
+    for machine in (ada, bob):
+        found = machine.bank.recall([memory.id])[memory.id]
+        assert sorted(each.content for each in found) == ["the original", "the original\nand more"]
+    (ada.base / "files" / "renamed.md").unlink()
+    settle([ada, bob])
+    assert list(bob.files) == [memory.file_name]
+
+
 def test_a_deletion_of_an_unchanged_memory_reaches_all(ada: Machine, bob: Machine) -> None:
     """Deleted on one machine, or on both: gone everywhere."""
     memories = [ada.remember("one"), ada.remember("two")]
