@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
@@ -208,6 +209,28 @@ def test_what_was_read_before_a_disaster_was_not_seen_after_it(
     assert ada.files == {}
     settle([ada, bob])
     assert ada.files == bob.files == before
+
+
+def test_bringing_back_that_is_interrupted_goes_on(
+    ada: Machine, bob: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was seen in the old directory does not count for the new one meanwhile."""
+    for number in range(8):
+        ada.remember(f"number {number}")
+    settle([ada, bob])
+    replaced(ada.base)
+    ada.remember("one more")
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.EIO, "the power is gone")
+
+    monkeypatch.setattr(worktree, "take_name", fail)
+    assert "the power is gone" in str(ada.sync().problem)
+    monkeypatch.undo()
+    ada.restart()
+    settle([ada, bob])
+    assert ada.files == bob.files
+    assert len(ada.files) == 9
 
 
 @pytest.mark.parametrize("disaster", DISASTERS)
@@ -591,6 +614,17 @@ def test_what_is_written_before_a_killed_join_is_finished_is_kept(
     texts = [data for data in bob.files.values() if b"by " in data]
     assert sum(b"by ada" in text for text in texts) == 3
     assert sum(b"by bob" in text for text in texts) >= 3
+
+
+def test_a_join_that_is_finished_hides_nothing(ada: Machine, bob: Machine) -> None:
+    """An edit that is taken back makes the file as it came, and is news all the same."""
+    memory = ada.remember("the original")
+    settle([ada, bob])
+    original = bob.path(memory).read_bytes()
+    for text in (original + b"more\n", original):
+        bob.path(memory).write_bytes(text)
+        settle([bob, ada])
+        assert ada.files[memory.file_name] == text
 
 
 # --- names --------------------------------------------------------------------------------------
