@@ -25,7 +25,10 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from aiaml_server.errors import AiamlError
 from aiaml_server.files import own_directory, read_own, remove_own, replace_atomic
+from aiaml_server.toolset import Embedder as AnyEmbedder
 from aiaml_server.toolset import repair_surrogates
+
+from .config import Config
 
 CACHE = "models"  # in a person's directory, what was fetched
 FETCH = "aiaml semantic fetch"
@@ -44,45 +47,14 @@ _SIZES = {"BAAI/bge-small-en-v1.5": 67_000_000}
 Kind = Literal["ready", "loading", "missing", "downloading", "failed", "off"]
 
 
-class Embedder(Protocol):
+class Embedder(AnyEmbedder, Protocol):
     """A model that is loaded.
 
     Attributes:
-        name: such as "BAAI/bge-small-en-v1.5".
-        version: what tells two builds of it apart.
         dimension: the numbers in a vector.
     """
 
-    name: str
-    version: str
     dimension: int
-
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return a vector for each text; it may raise anything where the model fails."""
-
-
-class Wanted(Protocol):
-    """Which model is meant, as the configuration says it."""
-
-    @property
-    def model(self) -> str:
-        """Its name; one that fastembed knows, unless `path` says where it is."""
-
-    @property
-    def path(self) -> str:
-        """The folder that holds it; empty where it is downloaded."""
-
-    @property
-    def dimension(self) -> int:
-        """The width of its vectors."""
-
-    @property
-    def device(self) -> str:
-        """`cpu` or `cuda`."""
-
-    @property
-    def download(self) -> bool:
-        """Whether it may be fetched."""
 
 
 class State(NamedTuple):
@@ -143,7 +115,7 @@ class Model:
 
     def __init__(
         self,
-        wanted: Wanted,
+        wanted: Config,
         cache: Path,
         clock: Callable[[], float] = time.monotonic,
         noted: Callable[[Exception], None] = lambda _: None,
@@ -248,7 +220,8 @@ class Model:
             return State("loading", f"the model {name} is being loaded")
         total = _SIZES.get(name, 0)
         done = min(_size(self._folder), total)
-        what = f"the model {name}{_sized(total)} is not on this machine"
+        size = f" ({_megabytes(total)} MB)" if total else ""
+        what = f"the model {name}{size} is not on this machine"
         if not download:
             what = f"{what}, and embedding.download is false"
             return State("missing", what, f"`{FETCH}` fetches it", done, total)
@@ -378,10 +351,6 @@ def _megabytes(size: int) -> str:
     return f"{size / 1e6:.0f}"
 
 
-def _sized(total: int) -> str:
-    return f" ({_megabytes(total)} MB)" if total else ""
-
-
 def _reason(error: BaseException) -> str:
     """Return what went wrong at the bottom of it, on one line."""
     while cause := error.__cause__ or (None if error.__suppress_context__ else error.__context__):
@@ -438,7 +407,7 @@ def described(name: str) -> dict[str, Any]:
     raise Unusable(f"embedding.model is {name}, which fastembed does not know", hint)
 
 
-def _load(wanted: Wanted, folder: Path) -> Embedder:
+def _load(wanted: Config, folder: Path) -> Embedder:
     """Load what is in a folder.
 
     Raises:
@@ -486,7 +455,7 @@ def _check_folder(folder: Path) -> None:
             raise Unusable(f"the folder {folder} has no {name}, which a model must have")
 
 
-def _registered(folder: Path, weights: Path, wanted: Wanted) -> str:
+def _registered(folder: Path, weights: Path, wanted: Config) -> str:
     """Return the name by which fastembed knows how to use a folder's model."""
     from fastembed.common.model_description import ModelSource, PoolingType  # noqa: PLC0415 (heavy)
 

@@ -281,10 +281,7 @@ def use(model: str, name: str | None, json: bool) -> int:
 
 def _tried(folder: Path, name: str, settings: Config) -> dict[str, Any]:
     """Return the settings for the model in a directory, which was loaded."""
-    said: dict[str, Any] = {}
-    with suppress(OSError, ValueError):
-        said = json_.loads((folder / "config.json").read_text(encoding="utf-8"))
-    width = said.get("hidden_size") if isinstance(said, dict) else None
+    width = _said_in(folder).get("hidden_size")
     values = {
         "model": name,
         "path": os.fspath(folder),
@@ -298,11 +295,17 @@ def _tried(folder: Path, name: str, settings: Config) -> dict[str, Any]:
     return values
 
 
-def _called(folder: Path) -> str:
-    with suppress(OSError, ValueError, AttributeError):
+def _said_in(folder: Path) -> dict[str, Any]:
+    """Return what a model's configuration says; nothing where there is none that can be read."""
+    with suppress(OSError, ValueError):
         said = json_.loads((folder / "config.json").read_text(encoding="utf-8"))
-        if name := str(said.get("_name_or_path") or ""):
-            return name[:200]
+        return said if isinstance(said, dict) else {}
+    return {}
+
+
+def _called(folder: Path) -> str:
+    if name := str(_said_in(folder).get("_name_or_path") or ""):
+        return name[:200]
     says_nothing = folder.name.lower() in ("model", "models", "onnx")
     return f"{folder.parent.name}/{folder.name}" if says_nothing else folder.name
 
