@@ -31,7 +31,7 @@ def extended(tmp_path: Path) -> dict[str, str]:
     for name, code in files:
         (copy / name).parent.mkdir(exist_ok=True)
         (copy / name).write_text(code, encoding="utf-8")
-    (line,) = re.findall(r"`(\"size\": \"size:size\")`", text)
+    (line,) = re.findall(r"`(\"size\": \(\"size:size\", .*\))`", text)
     for name, before, more in (
         ("toolsets/__init__.py", "NAMES: tuple[str, ...] = (DEFAULT,", ' "words",'),
         ("cli/app.py", "VERBS = {", f"\n    {line},"),

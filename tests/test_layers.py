@@ -129,7 +129,7 @@ def test_the_arrows_have_no_cycle() -> None:
 
 HEAVY = ("mcp", "pydantic", "anyio", "git", "yaml", "portalocker", "rich", "typer", "starlette",
          "uvicorn", "markdown_it")  # fmt: skip
-VERBS = [f"aiaml_server.cli.{where.split(':')[0]}" for where in app.VERBS.values()]
+VERBS = [f"aiaml_server.cli.{where.split(':')[0]}" for where, _ in app.VERBS.values()]
 
 
 @pytest.mark.parametrize("module", ["aiaml_server", "aiaml_server.cli.app", *sorted(set(VERBS))])

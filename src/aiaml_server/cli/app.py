@@ -66,83 +66,65 @@ EXIT_CODES = {
 
 
 VERBS = {
-    "list": "show:list_",
-    "show": "show:show",
-    "search": "show:search",
-    "topics": "stats:topics",
-    "stats": "stats:stats",
-    "seen": "seen:seen",
-    "uses": "uses:uses",
-    "tidy": "tidy:tidy",
-    "remember": "remember:remember",
-    "edit": "remember:edit",
-    "forget": "remember:forget",
-    "web": "web:web",
-    "history": "history:history",
-    "restore": "history:restore",
-    "log": "history:log",
-    "status": "status:status",
-    "sync": "status:sync",
-    "keep-local": "keep_local:keep_local",
-    "doctor": "doctor:doctor",
-    "where": "status:where",
-    "dirs": "dirs:dirs",
-    "toolsets": "toolsets:toolsets",
-    "import": "import_:import_",
-    "export": "export:export",
-    "install": "install:install",
-    "uninstall": "install:uninstall",
-    "completion": "completion:completion",
-    "demo": "serve:demo_verb",
-    "serve": "serve:serve_verb",
-    "version": "app:version",
-    "help": "app:help_",
+    "list": ("show:list_", "List memories, newest first."),
+    "show": ("show:show", "Show memories whole, their markdown rendered."),
+    "search": (
+        "show:search",
+        "Find memories as agents do: in the order of `think`, the best first.",
+    ),
+    "topics": ("stats:topics", "List the topics, the most frequent first."),
+    "stats": ("stats:stats", "Count memories by agent, user, topic and month."),
+    "seen": ("seen:seen", "Say that you have seen memories; what you have not is new."),
+    "uses": (
+        "uses:uses",
+        "Tell what agents asked for: which memories help, and which never come up.",
+    ),
+    "tidy": ("tidy:tidy", "Propose what could be tidied, and do it where you say so."),
+    "remember": ("remember:remember", "Store a memory of your own, for every agent to find."),
+    "edit": ("remember:edit", "Change a memory's file in your editor ($VISUAL, $EDITOR)."),
+    "forget": (
+        "remember:forget",
+        "Delete memories, after showing them and asking: by their ids, or all that a filter means.",
+    ),
+    "web": ("web:web", "See, search, edit and forget memories in the browser."),
+    "history": ("history:history", "Show every version that a memory has had, newest first."),
+    "restore": ("history:restore", "Bring back an earlier version, or a forgotten memory."),
+    "log": ("history:log", "Show what came, changed and went lately, and from where."),
+    "status": ("status:status", "Show how sync stands, and what to do where it fails."),
+    "sync": ("status:sync", "Commit what is new now, and exchange it with the remote."),
+    "keep-local": (
+        "keep_local:keep_local",
+        "Keep memories on this computer: in no commit from now on.",
+    ),
+    "doctor": ("doctor:doctor", "Check everything, and say what to do."),
+    "where": ("status:where", "Show every place and every setting in use."),
+    "dirs": ("dirs:dirs", "List your memory directories, and which clients use them."),
+    "toolsets": ("toolsets:toolsets", "List the toolsets that can be served, each with its tools."),
+    "import": ("import_:import_", "Bring in memories and notes from other systems."),
+    "export": ("export:export", "Write memories to one file, to keep, to read or to take along."),
+    "install": ("install:install", "Connect AI clients, by an entry in their configuration files."),
+    "uninstall": ("install:uninstall", "Take the entry out of AI clients' files again."),
+    "completion": ("completion:completion", "Print what makes a shell complete with the Tab key."),
+    "demo": ("serve:demo_verb", "Watch the tools at work, in a throw-away place."),
+    "serve": ("serve:serve_verb", "Serve one MCP client on standard input and output."),
+    "version": ("app:version", "Show the version, as `--version` does."),
+    "help": ("app:help_", "Show what a verb does, as its `--help` does."),
 }
-"""Each verb, in the order that `--help` has them, and where it is: imported only when used."""
+"""Each verb, in the order that `--help` has them: where it is, imported only when used; and what it
+says of itself."""
 
 WRITING = frozenset(
     ("remember", "edit", "forget", "restore", "sync", "keep-local", "seen", "tidy", "import", "web")
 )
 """The verbs that say which directory they act on, where a person has several."""
 
-SUMMARIES = {
-    "list": "List memories, newest first.",
-    "show": "Show memories whole, their markdown rendered.",
-    "search": "Find memories as agents do: in the order of `think`, the best first.",
-    "topics": "List the topics, the most frequent first.",
-    "stats": "Count memories by agent, user, topic and month.",
-    "seen": "Say that you have seen memories; what you have not is new.",
-    "uses": "Tell what agents asked for: which memories help, and which never come up.",
-    "tidy": "Propose what could be tidied, and do it where you say so.",
-    "remember": "Store a memory of your own, for every agent to find.",
-    "edit": "Change a memory's file in your editor ($VISUAL, $EDITOR).",
-    "forget": "Delete memories, after showing them and asking: by their ids, or all that a"
-    " filter means.",
-    "web": "See, search, edit and forget memories in the browser.",
-    "history": "Show every version that a memory has had, newest first.",
-    "restore": "Bring back an earlier version, or a forgotten memory.",
-    "log": "Show what came, changed and went lately, and from where.",
-    "status": "Show how sync stands, and what to do where it fails.",
-    "sync": "Commit what is new now, and exchange it with the remote.",
-    "keep-local": "Keep memories on this computer: in no commit from now on.",
-    "doctor": "Check everything, and say what to do.",
-    "where": "Show every place and every setting in use.",
-    "dirs": "List your memory directories, and which clients use them.",
-    "toolsets": "List the toolsets that can be served, each with its tools.",
-    "import": "Bring in memories and notes from other systems.",
-    "export": "Write memories to one file, to keep, to read or to take along.",
-    "install": "Connect AI clients, by an entry in their configuration files.",
-    "uninstall": "Take the entry out of AI clients' files again.",
-    "completion": "Print what makes a shell complete with the Tab key.",
-    "demo": "Watch the tools at work, in a throw-away place.",
-    "serve": "Serve one MCP client on standard input and output.",
-    "version": "Show the version, as `--version` does.",
-    "help": "Show what a verb does, as its `--help` does.",
+_OF_TOOLSETS = {
     "sessions": "Read and check the session logs that repositories keep.",
     "compartments": "Read and clear what agents keep of runs, sessions and plans.",
     "citations": "Search, save and verify the memories of a code base.",
     "semantic": "Look after memories found by meaning, and their model.",
 }
+SUMMARIES = {**{name: said for name, (_, said) in VERBS.items()}, **_OF_TOOLSETS}
 """What `--help` says of each verb, without importing it; the verb itself says the same."""
 
 
@@ -159,7 +141,7 @@ class Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
         """Return a verb; a wrong name is answered with the one that was meant."""
         if cmd_name in VERBS:
-            module, _, function = VERBS[cmd_name].partition(":")
+            module, _, function = VERBS[cmd_name][0].partition(":")
             verb: click.Command = getattr(import_module(f".{module}", __package__), function)
             return _taught(verb) if ctx.resilient_parsing else verb
         groups = _groups()
