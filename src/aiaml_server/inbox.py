@@ -27,7 +27,7 @@ class Inbox:
         self.kept = kept
         self._place = base / ".index"
         self._file = self._place / "inbox"
-        self._known: tuple[os.stat_result, set[bytes]] | None = None
+        self._known: tuple[tuple[int, int], set[bytes]] | None = None
 
     @property
     def _seen(self) -> set[bytes]:
@@ -35,8 +35,9 @@ class Inbox:
         with suppress(FileNotFoundError):
             if check_own(self._place, directory=True):
                 status = self._file.lstat()
-                if not self._known or _differs(self._known[0], status):
-                    self._known = status, set(read_own(self._file, _MOST).split())
+                state = (status.st_ino, status.st_size)  # it only grows
+                if not self._known or self._known[0] != state:
+                    self._known = state, set(read_own(self._file, _MOST).split())
                 return self._known[1]
         return set()
 
@@ -79,10 +80,6 @@ class Inbox:
             with FileIO(open_own(self._file, flags), "a") as file:
                 file.write(b"\n" + b"\n".join(sorted(new)) + b"\n")  # a torn line ends here
         return len(new)
-
-
-def _differs(one: os.stat_result, other: os.stat_result) -> bool:
-    return (one.st_ino, one.st_size) != (other.st_ino, other.st_size)  # it only grows
 
 
 def digest(memory: Memory) -> bytes:

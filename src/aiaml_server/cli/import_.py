@@ -109,7 +109,9 @@ def import_(
         for source in (each.resolve() for each in sources if each != Path("-")):
             if own.exists() and any(map(own.samefile, (source, *source.parents))):
                 raise Ended(f"{source} lies in your own memory directory, {own}", USAGE)
-        shown = [_shown(source) for source in sources]
+        shown = [
+            "the standard input" if each == Path("-") else str(each.resolve()) for each in sources
+        ]
         sources, left_out = _reachable(sources, Path(scratch))
         pairs = zip(sources, shown, strict=True)
         kinds = [kind or _kind(source, given, name) for source, name in pairs]
@@ -151,10 +153,6 @@ def _reachable(sources: Sequence[Path], scratch: Path) -> tuple[list[Path], list
             skips += left_out
         found.append(source)
     return found, skips
-
-
-def _shown(source: Path) -> str:
-    return "the standard input" if source == Path("-") else str(source.resolve())
 
 
 def _kind(source: Path, fields: Fields | None, shown: str) -> str:

@@ -100,7 +100,10 @@ def remember(
         topics = list(_single(topics))
         user = user or usual_user(memory for _, memory in islice(bank.newest(), 25))
         if content == "-" or (content is None and not sys.stdin.isatty()):
-            content = _standard_input()
+            try:
+                content = sys.stdin.buffer.read().decode("utf-8").removesuffix("\n")
+            except UnicodeDecodeError as error:
+                raise must_be("content") from error
         if content is not None and not topics:
             raise Ended("it needs a word to be found by: --topic WORD, as often as you like", USAGE)
         if content is None:
@@ -152,13 +155,6 @@ def checked_user(user: str) -> str:
         InvalidInput: it cannot be one.
     """
     return Memory.new("any", user, ["any"], "any").user
-
-
-def _standard_input() -> str:
-    try:
-        return sys.stdin.buffer.read().decode("utf-8").removesuffix("\n")
-    except UnicodeDecodeError as error:
-        raise must_be("content") from error
 
 
 def _written(bank: MemoryBank, form: str) -> Memory:

@@ -122,7 +122,9 @@ class Standing:
             yield f"{_OFF}."
             yield f"{_TURN_ON}, to switch it on."
             return
-        yield _where_to(self.settings)
+        remote = self.settings.remote
+        how = f"with {without_password(remote)}" if remote else "on this computer only"
+        yield f"Sync is on, {how}." if remote else f"Sync is on, {how}. {_ADD_REMOTE}."
         if usual := _another_in_use(self.settings):
             yield f"Servers here use another, {usual}, of which the following is. {_CHANGE_REMOTE}."
         times = {"committed": self.last.last_commit}
@@ -164,7 +166,7 @@ class Standing:
             how = "a server does it while it runs, or `aiaml sync` now"
             yield f"{plural(number, 'memory')} not committed yet: {how}."
         if self.settings.remote and found.repository:
-            yield _compared(found) if self.last.last_fetch else _unasked(found)
+            yield _compared(found, asked=bool(self.last.last_fetch))
             if self.waits_long:
                 since = (found.ahead_since or 0) * 1_000_000
                 yield f"The oldest is of {ago(since)}: no server ran since, or the remote was away."
@@ -213,21 +215,13 @@ def still(holders: Sequence[str]) -> str:
     )
 
 
-def _where_to(setting: Settings) -> str:
-    if setting.remote:
-        return f"Sync is on, with {without_password(setting.remote)}."
-    return f"Sync is on, on this computer only. {_ADD_REMOTE}."
-
-
-def _compared(found: Survey) -> str:
+def _compared(found: Survey, *, asked: bool) -> str:
+    if not asked:
+        waiting = f"; {plural(found.ahead, 'commit')} to push" if found.ahead else ""
+        return f"The remote was not asked yet{waiting}."
     ahead = f"lacks {plural(found.ahead, 'commit')} of ours" if found.ahead else "has all of ours"
     behind = f", and {plural(found.behind, 'commit')} more" if found.behind else ""
     return f"The remote, as it was last seen, {ahead}{behind}."
-
-
-def _unasked(found: Survey) -> str:
-    waiting = f"; {plural(found.ahead, 'commit')} to push" if found.ahead else ""
-    return f"The remote was not asked yet{waiting}."
 
 
 def _since(time: str | None) -> str:
