@@ -13,7 +13,7 @@ import pytest
 from hypothesis import settings
 
 from aiaml_server.store import Store
-from machine import Machine, bare
+from machine import CLEAN, Machine, bare
 
 # Under nohup, or in the background of a script, signals are ignored, and children inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -45,6 +45,25 @@ def ada(tmp_path: Path, remote: Path) -> Machine:
 def bob(tmp_path: Path, remote: Path) -> Machine:
     """Another machine with the same remote."""
     return Machine(tmp_path / "bob", remote)
+
+
+@pytest.fixture
+def cleo(tmp_path: Path, remote: Path) -> Machine:
+    """A third machine with the same remote."""
+    return Machine(tmp_path / "cleo", remote)
+
+
+@pytest.fixture
+def nobodys_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sync runs as on a machine whose owner has configured nothing."""
+    for name, value in CLEAN.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """Run on asyncio, as the server does."""
+    return "asyncio"
 
 
 @pytest.fixture

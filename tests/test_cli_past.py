@@ -22,16 +22,11 @@ from aiaml_server.sync.command import GitFailed
 from aiaml_server.sync.problem import problem_of
 from machine import CLEAN, Machine, as_person, git, settle
 
+pytestmark = pytest.mark.usefixtures("nobodys_configuration")
+
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="shell scripts stand in for git")
 
 SECRET = "AKIA" + "QX7MZ2KHT4WPBN5J"
-
-
-@pytest.fixture(autouse=True)
-def nobodys_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sync runs as on a machine whose owner has configured nothing."""
-    for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"):
-        monkeypatch.setenv(name, os.devnull)
 
 
 def environment(machine: Machine, **more: str) -> dict[str, str]:

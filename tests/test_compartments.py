@@ -663,12 +663,6 @@ async def test_a_disk_that_refuses_is_told_to_the_agent() -> None:
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    """Run on asyncio, as the server does."""
-    return "asyncio"
-
-
-@pytest.fixture
 def damaged(path: Path) -> Path:
     """A file that is no JSON."""
     path.write_text("{", "utf-8")

@@ -14,7 +14,10 @@ import pytest
 
 from machine import CLEAN, Machine, bare, git
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="Windows has no such modes")
+pytestmark = [
+    pytest.mark.usefixtures("nobodys_configuration"),
+    pytest.mark.skipif(os.name != "posix", reason="Windows has no such modes"),
+]
 NOBODY = 65534
 
 
@@ -27,13 +30,6 @@ def open_place() -> Iterator[Path]:
         place.chmod(0o755)
         yield place
     os.umask(before)
-
-
-@pytest.fixture(autouse=True)
-def nobodys_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sync runs as on a machine whose owner has configured nothing."""
-    for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"):
-        monkeypatch.setenv(name, os.devnull)
 
 
 def open_to_others(base: Path) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -21,14 +20,9 @@ from aiaml_server.sync.guard import keep_local, let_go, release
 from aiaml_server.sync.survey import survey
 from machine import TOKEN, Machine, as_person, content_of, git, settle
 
+pytestmark = pytest.mark.usefixtures("nobodys_configuration")
+
 HELD = "it seems to hold a GitHub token"
-
-
-@pytest.fixture(autouse=True)
-def nobodys_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sync runs as on a machine whose owner has configured nothing."""
-    for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"):
-        monkeypatch.setenv(name, os.devnull)
 
 
 def in_any_object(remote: Path, text: str) -> bool:

@@ -755,12 +755,6 @@ def test_no_network_no_program_and_nothing_is_deleted(repo: Path) -> None:
 # --- over MCP -------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    """Run on asyncio, as the server does."""
-    return "asyncio"
-
-
 @pytest.mark.anyio
 @pytest.mark.parametrize(("tool", "arguments", "code"), [
     ("start_session", {}, "InvalidInput"),

@@ -31,12 +31,7 @@ from machine import (
     wait_until,
 )
 
-
-@pytest.fixture(autouse=True)
-def nobodys_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sync runs as on a machine whose owner has configured nothing."""
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
-    monkeypatch.setenv("GIT_CONFIG_SYSTEM", os.devnull)
+pytestmark = pytest.mark.usefixtures("nobodys_configuration")
 
 
 @pytest.fixture

@@ -25,7 +25,9 @@ import pytest
 from aiaml_server.sync import once, problem
 from git_server import Terms, git_server
 from loop_disk import memory_disk
-from machine import CLEAN, Machine, bare, content_of, git
+from machine import Machine, bare, content_of, git
+
+pytestmark = pytest.mark.usefixtures("nobodys_configuration")
 
 HERE = Path(__file__).parent
 NOBODY = 65534
@@ -112,13 +114,6 @@ def test_each_kind_has_a_row_and_a_test_that_sees_it() -> None:
     assert SHOWN.keys() == set(rows)
     for kind, name in SHOWN.items():
         assert f'"{kind}"' in tests[name], f"{name} does not see {kind}"
-
-
-@pytest.fixture(autouse=True)
-def nobodys_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sync runs as on a machine whose owner has configured nothing."""
-    for name, value in CLEAN.items():
-        monkeypatch.setenv(name, value)
 
 
 def kind_of(machine: Machine) -> str:

@@ -19,14 +19,9 @@ from aiaml_server.sync.survey import survey
 from loop_disk import loop_disk
 from machine import Machine, as_person, content_of, git, settle
 
+pytestmark = pytest.mark.usefixtures("nobodys_configuration")
+
 links = pytest.mark.skipif(sys.platform == "win32", reason="links take a privilege on Windows")
-
-
-@pytest.fixture(autouse=True)
-def nobodys_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sync runs as on a machine whose owner has configured nothing."""
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
-    monkeypatch.setenv("GIT_CONFIG_SYSTEM", os.devnull)
 
 
 def aiaml(machine: Machine, *verb: str) -> subprocess.CompletedProcess[str]:

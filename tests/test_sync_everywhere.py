@@ -19,24 +19,13 @@ from aiaml_server.sync import Status, once, purge, repository
 from aiaml_server.sync.everywhere import plan
 from aiaml_server.sync.remote import Remote
 from aiaml_server.sync.rewrite import commits, mark, marks_in, text_of, without
-from machine import CLEAN, TOKEN, Machine, as_person, content_of, git, settle
+from machine import TOKEN, Machine, as_person, content_of, git, settle
 from printed import printed
+
+pytestmark = pytest.mark.usefixtures("nobodys_configuration")
 
 SECRET = "the-garden-gate-opens-with-4711"  # noqa: S105 (of a garden)
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="shell scripts stand in for git")
-
-
-@pytest.fixture(autouse=True)
-def nobodys_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sync runs as on a machine whose owner has configured nothing."""
-    for name, value in CLEAN.items():
-        monkeypatch.setenv(name, value)
-
-
-@pytest.fixture
-def cleo(tmp_path: Path, remote: Path) -> Machine:
-    """A third machine."""
-    return Machine(tmp_path / "cleo", remote)
 
 
 def environment(machine: Machine) -> dict[str, str]:

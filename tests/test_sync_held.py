@@ -12,20 +12,9 @@ import pytest
 from aiaml_server.memory import Memory
 from aiaml_server.sync.guard import Untold, keep_local, let_go, release
 from aiaml_server.sync.survey import survey
-from machine import CLEAN, TOKEN, Machine, content_of, git, settle
+from machine import TOKEN, Machine, content_of, git, settle
 
-
-@pytest.fixture(autouse=True)
-def nobodys_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sync runs as on a machine whose owner has configured nothing."""
-    for name, value in CLEAN.items():
-        monkeypatch.setenv(name, value)
-
-
-@pytest.fixture
-def cleo(tmp_path: Path, remote: Path) -> Machine:
-    """A third machine."""
-    return Machine(tmp_path / "cleo", remote)
+pytestmark = pytest.mark.usefixtures("nobodys_configuration")
 
 
 def add(machine: Machine, memory: Memory, text: str) -> None:

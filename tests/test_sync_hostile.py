@@ -19,14 +19,9 @@ from aiaml_server import MemoryBank, Settings
 from aiaml_server.sync.command import GitFailed
 from machine import TOKEN, Machine, content_of, git, settle
 
+pytestmark = pytest.mark.usefixtures("nobodys_configuration")
+
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="shell scripts stand in for git")
-
-
-@pytest.fixture(autouse=True)
-def nobodys_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sync runs as on a machine whose owner has configured nothing."""
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
-    monkeypatch.setenv("GIT_CONFIG_SYSTEM", os.devnull)
 
 
 class Silence:

@@ -15,14 +15,9 @@ import pytest
 from aiaml_server.sync import remembered
 from machine import CLEAN, Machine, as_person, content_of, git, settle, wait_until
 
+pytestmark = pytest.mark.usefixtures("nobodys_configuration")
+
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="a shell script is the hook")
-
-
-@pytest.fixture(autouse=True)
-def nobodys_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sync runs as on a machine whose owner has configured nothing."""
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
-    monkeypatch.setenv("GIT_CONFIG_SYSTEM", os.devnull)
 
 
 @pytest.fixture

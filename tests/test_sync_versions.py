@@ -26,6 +26,8 @@ from aiaml_server.sync import Status
 from aiaml_server.sync.everywhere import plan
 from machine import CLEAN, Machine, bare, content_of, git, settle
 
+pytestmark = pytest.mark.usefixtures("nobodys_configuration")
+
 RUNS = 1
 STEPS = 20
 TOKEN = re.compile(rb"token-(\d+)\.")
@@ -69,13 +71,6 @@ class First(Machine):
         )
         assert done.returncode == 0, done.stderr
         return Status(problem=done.stdout.strip() or None)
-
-
-@pytest.fixture(autouse=True)
-def nobodys_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sync runs as on a machine whose owner has configured nothing."""
-    for name, value in CLEAN.items():
-        monkeypatch.setenv(name, value)
 
 
 @pytest.fixture

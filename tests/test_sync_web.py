@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import sys
 import threading
@@ -16,14 +15,9 @@ import pytest
 from git_server import Terms, git_server
 from machine import Machine, content_of
 
+pytestmark = pytest.mark.usefixtures("nobodys_configuration")
+
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="a shell script is the helper")
-
-
-@pytest.fixture(autouse=True)
-def nobodys_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sync runs as on a machine whose owner has configured nothing."""
-    for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"):
-        monkeypatch.setenv(name, os.devnull)
 
 
 @pytest.fixture

@@ -30,12 +30,6 @@ GIVEN: dict[str, Any] = {
 }
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    """Run on asyncio, as the server does."""
-    return "asyncio"
-
-
 @pytest.fixture(params=["auto", "legacy"])
 async def client(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Client]:
     """Connect in memory: "auto" speaks 2026-07-28, "legacy" the handshake protocol before it."""

@@ -286,12 +286,6 @@ def test_all_short_forms_together_fit_where_hosts_cut_them(
     assert len("\n\n".join(briefs)) < INSTRUCTIONS_LIMIT
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    """Run on asyncio, as the server does."""
-    return "asyncio"
-
-
 @pytest.fixture(params=["auto", "legacy"])
 async def plain(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[SdkClient]:
     """Connect to the default toolset."""
