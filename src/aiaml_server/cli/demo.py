@@ -29,26 +29,23 @@ KEYWORDS = ["dinner", "restaurant", "food", "eat", "vegetarian", "diet", "marco"
 def demo() -> int:
     """Play the three tools once against a server of its own; return the exit code."""
     started = time.perf_counter()
-    with tempfile.TemporaryDirectory(prefix="aiaml-demo-") as place:
-        _play(Path(place))
+    with tempfile.TemporaryDirectory(prefix="aiaml-demo-") as directory:
+        place = Path(directory)
+        with begun([sys.executable, "-m", "aiaml_server"], os.environ, place) as server:
+            tools = ", ".join(server.tools())
+            out(f"Connected to a server of version {server.version} with the tools {tools}.")
+            out("\nToday, one agent remembers:")
+            stored = _call(server, "remember", MEMORY)
+            out("\nNext week, another agent is asked for a place for dinner, and thinks first:")
+            found = _call(server, "think", {"keywords": KEYWORDS})
+            out("\nThen it recalls what it found:")
+            _call(server, "recall", {"memory_ids": [hit["id"] for hit in found]})
+        (path,) = (place / "base" / "files").glob(f"*_{stored['memory_id']}.md")
+        out(f"\nAll there is on disk is files/{path.name}:\n")
+        out(_indented(path.read_text(encoding="utf-8")))
     out(f"\nDone in {time.perf_counter() - started:.1f} s; the throw-away directory is gone.\n")
     out(_how_to_connect())
     return 0
-
-
-def _play(place: Path) -> None:
-    with begun([sys.executable, "-m", "aiaml_server"], os.environ, place) as server:
-        tools = ", ".join(server.tools())
-        out(f"Connected to a server of version {server.version} with the tools {tools}.")
-        out("\nToday, one agent remembers:")
-        stored = _call(server, "remember", MEMORY)
-        out("\nNext week, another agent is asked for a place for dinner, and thinks first:")
-        found = _call(server, "think", {"keywords": KEYWORDS})
-        out("\nThen it recalls what it found:")
-        _call(server, "recall", {"memory_ids": [hit["id"] for hit in found]})
-    (path,) = (place / "base" / "files").glob(f"*_{stored['memory_id']}.md")
-    out(f"\nAll there is on disk is files/{path.name}:\n")
-    out(_indented(path.read_text(encoding="utf-8")))
 
 
 def _call(server: Conversation, tool: str, arguments: dict[str, Any]) -> Any:

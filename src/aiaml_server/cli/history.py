@@ -75,13 +75,6 @@ def history(memory_id: str, differences: bool, json: bool) -> None:
     if json:
         out_json([_version(past, change, present) for change in past.changes])
         return
-    _print_versions(past, differences=differences)
-    for name, text in present.items():
-        if text is not None and text not in past.texts.values():
-            note(dim(f"files/{name} has changed since then; git does not know its version yet."))
-
-
-def _print_versions(past: Past, *, differences: bool) -> None:
     who = max(columns(_who(change)) for change in past.changes)
     for change in past.changes:
         head = f"{_when(change)}  {change.what:9}  {padded(_who(change), who)}  "
@@ -91,6 +84,9 @@ def _print_versions(past: Past, *, differences: bool) -> None:
         if differences:
             for line in _difference(past.text(change.before), past.text(change.after)):
                 out(f"    {line}")
+    for name, text in present.items():
+        if text is not None and text not in past.texts.values():
+            note(dim(f"files/{name} has changed since then; git does not know its version yet."))
 
 
 def _version(past: Past, change: Change, present: dict[str, str | None]) -> dict[str, Any]:

@@ -96,7 +96,15 @@ def _others(base: Path) -> Iterator[Finding]:
     """Name what is in the directory and no memory."""
     directory = base / "files"
     entries = sorted(directory.iterdir()) if directory.is_dir() else []
-    yield from _strays([*entries, *base.iterdir()])
+    for path in [*entries, *base.iterdir()]:
+        if not is_temporary(path.name):
+            continue
+        hours = (time.time() - path.lstat().st_mtime) / 3600
+        if hours * 3600 > _STRAY_SECONDS and not path.is_dir():
+            found = f"{path.name} was left by a writer that died {hours:,.0f} hours ago"
+            remedy = f"delete {path}, or `aiaml doctor --fix`"
+            fix = Fix(f"delete {path}", partial(remove_own, path))
+            yield Finding("files", "warning", found, remedy, fix)
     for path in entries:
         if path.name[0] == "." or path.name.lower() in _SYSTEM:
             continue
@@ -109,15 +117,3 @@ def _others(base: Path) -> Iterator[Finding]:
             found = f"{path.name} in {directory} is {kind}"
             remedy = "it is not read: move it away, or what is a memory to where the others are"
             yield Finding("files", "warning", found, remedy)
-
-
-def _strays(paths: list[Path]) -> Iterator[Finding]:
-    for path in paths:
-        if not is_temporary(path.name):
-            continue
-        hours = (time.time() - path.lstat().st_mtime) / 3600
-        if hours * 3600 > _STRAY_SECONDS and not path.is_dir():
-            found = f"{path.name} was left by a writer that died {hours:,.0f} hours ago"
-            remedy = f"delete {path}, or `aiaml doctor --fix`"
-            fix = Fix(f"delete {path}", partial(remove_own, path))
-            yield Finding("files", "warning", found, remedy, fix)

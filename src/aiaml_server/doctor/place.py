@@ -87,7 +87,13 @@ def writable(context: Context) -> Iterator[Finding]:
             return
     found = f"a trial memory was written, synced, read and taken away in {took:.0f} ms"
     yield Finding("disk", "ok", found)
-    yield from _locks(base)
+    path = _trial(base)
+    with Lock(path).held(1.0) as hold:
+        held = hold.had
+    path.unlink(missing_ok=True)
+    if not held:
+        remedy = "keep memories on a local disk, or use them from one program at a time"
+        yield Finding("disk", "warning", f"files cannot be locked in {base}", remedy)
 
 
 def _try_writing(place: Path) -> float:
@@ -113,16 +119,6 @@ def _trial(place: Path) -> Path:
     return place / f".aiaml-doctor-{os.urandom(4).hex()}{TEMPORARY}"
 
 
-def _locks(base: Path) -> Iterator[Finding]:
-    path = _trial(base)
-    with Lock(path).held(1.0) as hold:
-        held = hold.had
-    path.unlink(missing_ok=True)
-    if not held:
-        remedy = "keep memories on a local disk, or use them from one program at a time"
-        yield Finding("disk", "warning", f"files cannot be locked in {base}", remedy)
-
-
 def access(context: Context) -> Iterator[Finding]:
     """Look whether others can read the memories."""
     if sys.platform == "win32" or not (base := context.base):
@@ -138,20 +134,15 @@ def access(context: Context) -> Iterator[Finding]:
         remedy = f"unless you share it on purpose: `chmod 700 {base}`, or `aiaml doctor --fix`"
         fix = Fix(f"make {base} private (chmod 700)", lambda: base.chmod(mode & 0o7700))
         yield Finding("access", "warning", found, remedy, fix)
-        yield from _open_to_others(base)
+        names = [name for name in _OURS.split() if _bits(base / name) & 0o077]
+        if names:
+            found = f"others on this computer can read {joined(names)} in {base}"
+            todo = "`aiaml doctor --fix` makes them private, whatever becomes of the directory"
+            what = f"make {joined(names)} in {base} private (chmod go-rwx)"
+            fix = Fix(what, lambda: _close(base, names))
+            yield Finding("access", "warning", found, todo, fix)
     elif status.st_uid == os.geteuid():
         yield Finding("access", "ok", f"only you can read it (mode {mode:04o})")
-
-
-def _open_to_others(base: Path) -> Iterator[Finding]:
-    """Find what of ours others can read in a directory that they can enter."""
-    names = [name for name in _OURS.split() if _bits(base / name) & 0o077]
-    if names:
-        found = f"others on this computer can read {joined(names)} in {base}"
-        todo = "`aiaml doctor --fix` makes them private, whatever becomes of the directory"
-        what = f"make {joined(names)} in {base} private (chmod go-rwx)"
-        fix = Fix(what, lambda: _close(base, names))
-        yield Finding("access", "warning", found, todo, fix)
 
 
 def _bits(path: Path) -> int:

@@ -41,21 +41,17 @@ def recorded(given: Citation, sources: Sources) -> tuple[Citation, list[str]]:
     except Unreadable as error:
         return cited, [f"{cited.path}: {error}; the citation is stale from the beginning"]
     if not lines_of(cited.snippet):
-        return _with_snippet(cited, source)
+        if cited.line is None:
+            return replace(cited, snippet=None), [
+                f"{cited.path}: a whole file is cited; name a line, so that its change is noticed"
+            ]
+        if cited.line > len(source.lines):
+            raise InvalidCitation(
+                f"citations: {cited.path} has {len(source.lines)} lines, no {cited.line}"
+            )
+        return _with_neighbours(_with_whole_line(cited, cited.line, source), source), []
     found, warnings = _with_line(cited, source)
     return _with_neighbours(found, source), warnings
-
-
-def _with_snippet(cited: Citation, source: Source) -> tuple[Citation, list[str]]:
-    if cited.line is None:
-        return replace(cited, snippet=None), [
-            f"{cited.path}: a whole file is cited; name a line, so that its change is noticed"
-        ]
-    if cited.line > len(source.lines):
-        raise InvalidCitation(
-            f"citations: {cited.path} has {len(source.lines)} lines, no {cited.line}"
-        )
-    return _with_neighbours(_with_whole_line(cited, cited.line, source), source), []
 
 
 def _with_whole_line(cited: Citation, line: int, source: Source) -> Citation:
