@@ -1,6 +1,9 @@
 """What synchronisation costs, against git typed by hand: `python benchmarks/sync.py [files …]`.
 
 `python benchmarks/sync.py machines [interval [number …]]`: many machines that remember at once.
+`python benchmarks/sync.py slow [seconds]`: one on a slow line, among five that never rest.
+`python benchmarks/sync.py new [files …]`: a new machine, beside `git clone`.
+`python benchmarks/sync.py size [files …]`: what `.git` takes, and how long a round at most.
 
 Every figure is measured on repositories of its own, on this machine; the ratios are what counts.
 """
@@ -9,14 +12,18 @@ from __future__ import annotations
 
 import logging
 import os
+import queue
+import random
+import signal
+import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -296,6 +303,180 @@ def many(interval: float, numbers: Sequence[int]) -> None:
             print(f"{number} machines, every {interval:g} s, {name:10}: {told}", flush=True)
 
 
+# --- a slow line ----------------------------------------------------------------------------------
+
+DELAY = 0.3  # seconds that each piece is on its way, in either direction
+BYTES = 100_000  # that pass in a second
+
+
+def carry(source: socket.socket, target: socket.socket) -> None:
+    """Pass on what comes, late and slowly."""
+    underway: queue.Queue[tuple[float, bytes]] = queue.Queue()
+
+    def deliver() -> None:
+        data = b"more"
+        with suppress(OSError):
+            while data:
+                due, data = underway.get()
+                time.sleep(max(due - time.monotonic(), 0))
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+
+    threading.Thread(target=deliver, daemon=True).start()
+    data = b"more"
+    while data:
+        try:
+            data = source.recv(4096)
+        except OSError:
+            data = b""
+        time.sleep(len(data) / BYTES)
+        underway.put((time.monotonic() + DELAY, data))
+
+
+def slow_line(port: int) -> int:
+    """Return a port of this machine behind which there is another one, on a slow line."""
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def accept() -> None:
+        while True:
+            near, _ = listening.accept()
+            far = socket.create_connection(("127.0.0.1", port))
+            for pair in ((near, far), (far, near)):
+                threading.Thread(target=carry, args=pair, daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    return int(listening.getsockname()[1])
+
+
+@contextmanager
+def served(directory: Path) -> Iterator[int]:
+    """Serve the repositories of a directory to this machine; yield the port."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = int(free.getsockname()[1])
+    words = ["--export-all", "--enable=receive-pack", f"--base-path={directory}", "--reuseaddr"]
+    words += ["--listen=127.0.0.1", f"--port={port}", str(directory)]
+    with subprocess.Popen(["git", "daemon", *words], start_new_session=True) as daemon:
+        try:
+            time.sleep(1)
+            yield port
+        finally:
+            os.killpg(daemon.pid, signal.SIGTERM)
+
+
+def slow(directory: Path, duration: float) -> list[float]:
+    """Return how long each memory of a machine on a slow line was not at the remote."""
+    remote, bases = begun(directory, 6)
+    with served(directory) as port, ExitStack() as stack:
+        near, far = (f"git://127.0.0.1:{each}/remote" for each in (port, slow_line(port)))
+        banks = [
+            stack.enter_context(
+                MemoryBank(Settings(base, remote=address, sync_interval=1.0)).opened()
+            )
+            for base, address in zip(bases, [near] * 5 + [far], strict=True)
+        ]
+        end, waits = time.monotonic() + duration, []
+        resting = threading.Event()
+
+        def chatter(bank: MemoryBank) -> None:
+            while not resting.wait(random.expovariate(1.0)):
+                bank.remember("claude", "marco", ["bench"], "words")
+
+        for bank in banks[:5]:
+            threading.Thread(target=chatter, args=(bank,), daemon=True).start()
+        time.sleep(15)
+        while time.monotonic() < end:
+            memory = banks[5].remember("claude", "marco", ["bench"], "words")
+            started = time.monotonic()
+            while memory.file_name not in git(remote, "ls-tree", "--name-only", "main", "files/"):
+                time.sleep(0.5)
+            waits.append(time.monotonic() - started)
+            print(f"a slow line among five machines: {waits[-1]:.1f} s", flush=True)
+            time.sleep(random.uniform(0, 20))
+        resting.set()
+        time.sleep(1)
+    return waits
+
+
+# --- a new machine, and its size ------------------------------------------------------------------
+
+
+def filled_remote(directory: Path, count: int) -> Path:
+    """Return a remote of so many memories, of which some came one by one."""
+    remote = directory / "remote"
+    git(directory, "init", "--quiet", "--bare", "--initial-branch=main", str(remote))
+    fill(directory / "first", count)
+    worker = rounds(directory / "first", str(remote))
+    assert worker.run()
+    for _ in range(20):
+        fill(directory / "first", 1)
+        worker.pace.hurry()
+        assert worker.run()
+    worker.tidy.wait()
+    return remote
+
+
+def new(directory: Path, count: int) -> None:
+    """Print how long a new machine takes, by turns with `git clone`."""
+    remote = filled_remote(directory, count)
+    for turn in range(3):
+        os.sync()
+        clone = seconds(
+            lambda turn=turn: git(
+                directory, "clone", "--quiet", "--no-local", str(remote), f"c{turn}"
+            )  # type: ignore[misc]
+        )
+        durable = clone + seconds(os.sync)
+        base = directory / f"new{turn}"
+        worker = rounds(base, str(remote))
+        ours = seconds(worker.run)
+        worker.tidy.wait()
+        there = len(list((base / "files").glob("*.md")))
+        assert there == count + 20, (there, worker.problem)
+        print(
+            f"{count:,} memories, a new machine: {ours:.2f} s; git clone {clone:.2f} s, and until "
+            f"that is durable {durable:.2f} s: {ours / clone:.1f} x, {ours / durable:.1f} x",
+            flush=True,
+        )
+
+
+def size(directory: Path, count: int) -> None:
+    """Print what `.git` takes after several patterns of use, and what tidying does to a round."""
+    remote = filled_remote(directory, count)
+    here, there = directory / "first", directory / "there"
+    sender, receiver = rounds(here, str(remote)), rounds(there, str(remote))
+    assert receiver.run()
+    paths = sorted((here / "files").glob("*.md"))
+
+    def edit() -> None:
+        path = random.choice(paths)
+        path.write_bytes(path.read_bytes() + b"more\n")
+
+    patterns: dict[str, Callable[[], object]] = {
+        "memories one by one": lambda: fill(here, 1),
+        "edits one by one": edit,
+    }
+    for name, act in patterns.items():
+        for _ in range(GROWTH):
+            act()
+            for who, worker in (("sender", sender), ("receiver", receiver)):
+                beside = bool(worker.tidy._thread and worker.tidy._thread.is_alive())
+                worker.pace.hurry()
+                took = seconds(worker.run)
+                rounds_of.setdefault((who, beside), []).append(took)
+        for who, base in (("sender", here), ("receiver", there)):
+            each = kilobytes(base) / (count + 20 + GROWTH)
+            print(f"{count:,} memories, {GROWTH} {name}: {who} {each:.2f} KB a memory", flush=True)
+    for (who, beside), all_ in sorted(rounds_of.items()):
+        print(
+            f"  rounds of the {who}, {'beside tidying' if beside else 'alone'}: {len(all_)}, "
+            f"median {statistics.median(all_):.2f} s, longest {max(all_):.2f} s",
+            flush=True,
+        )
+
+
+rounds_of: dict[tuple[str, bool], list[float]] = {}
+
+
 def main(sizes: Sequence[int]) -> None:
     """Print the table."""
     measures: list[Callable[[Path, int], tuple[float, ...]]] = [
@@ -322,7 +503,21 @@ def main(sizes: Sequence[int]) -> None:
         print(f"  remember: {off * 1e3:.2f} ms, with sync {on * 1e3:.2f} ms: {on / off:.2f} x")
 
 
+def in_turn(measure: Callable[[Path, int], None], counts: Sequence[int]) -> None:
+    """Measure each in a directory of its own."""
+    for count in counts:
+        with tempfile.TemporaryDirectory(prefix="aiaml-bench-", ignore_cleanup_errors=True) as path:
+            measure(Path(path), count)
+
+
 if __name__ == "__main__":
+    if sys.argv[1:2] in (["new"], ["size"]):
+        in_turn({"new": new, "size": size}[sys.argv[1]], [int(n) for n in sys.argv[2:]] or [10_000])
+        sys.exit()
+    if sys.argv[1:2] == ["slow"]:
+        with tempfile.TemporaryDirectory(prefix="aiaml-bench-", ignore_cleanup_errors=True) as path:
+            print(sorted(slow(Path(path), float((sys.argv[2:3] or ["200"])[0]))))
+        sys.exit()
     if sys.argv[1:2] == ["machines"]:
         many(float((sys.argv[2:3] or ["1"])[0]), [int(word) for word in sys.argv[3:]] or MACHINES)
         sys.exit()

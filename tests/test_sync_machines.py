@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import heapq
+import random
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aiaml_server.sync import once
+from aiaml_server.sync import once, pace
 from aiaml_server.sync.history import History
 from aiaml_server.sync.pace import FIRST_PAUSE, Pace
 from aiaml_server.sync.remote import Remote
@@ -110,6 +114,89 @@ def test_who_pushes_all_the_time_leaves_room_for_the_slow() -> None:
     assert pace.not_before >= time.monotonic() + 0.9
     pace.succeeded(pushed=False)
     assert pace.is_due()
+
+
+class Line(NamedTuple):
+    """A machine's way to the remote.
+
+    Attributes:
+        seconds: from the look at the remote to the answer to a push.
+        every: seconds between two memories there, on average.
+        skew: how far its clock is off, in seconds.
+    """
+
+    seconds: float
+    every: float
+    skew: float
+
+
+class Race:
+    """Machines that push to one remote, each with a `Pace`, in a time that is only counted."""
+
+    def __init__(self, lines: Sequence[Line], monkeypatch: pytest.MonkeyPatch) -> None:
+        """Begin now, which any machine's clock may show in its own way."""
+        self.now = 0.0
+        self.head = 0  # what the remote has
+        self.waits: dict[Line, list[float]] = {line: [] for line in lines}
+        self._clock = random.uniform(0, 100)
+        self._turn = lines[0]
+        monkeypatch.setattr(pace, "time", self)
+        machines = [(0.0, each, line, self._machine(line)) for each, line in enumerate(lines)]
+        while machines[0][0] < 300:
+            self.now, number, self._turn, machine = heapq.heappop(machines)
+            heapq.heappush(machines, (self.now + next(machine), number, self._turn, machine))
+
+    def monotonic(self) -> float:
+        """Return the time since any moment."""
+        return self.now
+
+    def time(self) -> float:
+        """Return what the machine's clock shows whose turn it is."""
+        return self.now + self._clock + self._turn.skew
+
+    def _machine(self, line: Line) -> Iterator[float]:
+        """Remember and push as a round does, and yield the time until what comes next."""
+        patience = Pace(1.0)
+        while True:
+            yield random.expovariate(1 / line.every)
+            begun, lost = self.now, True
+            while lost:
+                yield max(patience.not_before - self.now, 0)
+                for attempt in range(6):
+                    seconds = line.seconds * random.uniform(0.8, 1.2)
+                    yield seconds / 4  # until it is known what the remote has
+                    seen = self.head
+                    yield seconds * 3 / 4
+                    lost = self.head != seen
+                    if not lost:
+                        self.head += 1
+                        self.waits[line].append(self.now - begun)
+                        patience.succeeded(pushed=True)
+                        break
+                    if attempt == 5:
+                        patience.gave_up(seconds, attempt)
+                    else:
+                        yield patience.lost(seconds, attempt)
+
+
+def test_a_slow_line_has_its_turn_among_machines_that_never_rest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nearly always within half a minute, and never after two."""
+    slow, fast = [], []
+    for seed in range(40):
+        random.seed(seed)
+        lines = [Line(0.5, 1.0, random.uniform(-2, 2) + each / 1000) for each in range(5)]
+        lines.append(Line(4.0, 20.0, 0.0))
+        waits = Race(lines, monkeypatch).waits
+        slow += waits.pop(lines[-1])
+        fast += [each for several in waits.values() for each in several]
+    slow.sort()
+    assert len(slow) > 300  # of 600 at most, for one machine with nothing to wait for
+    assert slow[len(slow) * 95 // 100] < 32
+    assert slow[-1] < 120
+    assert sorted(fast)[len(fast) // 2] < 12
+    assert max(fast) < 45
 
 
 def test_who_comes_second_is_put_on_top_and_nothing_is_joined(

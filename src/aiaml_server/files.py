@@ -115,7 +115,8 @@ def write_all_beside(files: Sequence[tuple[Path, bytes]]) -> list[Path]:
     """
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
 
-    drafts, texts = [_temporary(path) for path, _ in files], [data for _, data in files]
+    texts = [data for _, data in files]
+    drafts = _temporaries(files[0][0].parent, len(files)) if files else []
     try:
         if len(files) < _MANY or not _written_together(drafts, texts):
             with ThreadPoolExecutor(_WRITERS, "writer") as pool:
@@ -179,20 +180,27 @@ def replace_atomic(path: Path, data: bytes, mode: int) -> None:
 
 def _temporary(path: Path) -> Path:
     """Return a free name beside `path`, and a short one: its own may be as long as names can be."""
-    return path.with_name(f".aiaml-{os.urandom(8).hex()}{TEMPORARY}")
+    return _temporaries(path.parent, 1)[0]
+
+
+def _temporaries(directory: Path, number: int) -> list[Path]:
+    """Return several such names in a directory."""
+    chance = os.urandom(8).hex()
+    return [directory / f".aiaml-{chance}{each:x}{TEMPORARY}" for each in range(number)]
 
 
 def _write_new(path: Path, data: bytes, mode: int = 0o600, *, synced: bool = True) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     descriptor = os.open(path, flags, 0o600)
     try:
-        with open(descriptor, "wb") as stream:  # noqa: PTH123 (a descriptor, not a path)
-            stream.write(data)
-            stream.flush()
+        with FileIO(descriptor, "w") as stream:
+            written = 0
+            while written < len(data):
+                written += stream.write(memoryview(data)[written:]) or 0
             if mode != 0o600 and sys.platform != "win32":
-                os.fchmod(stream.fileno(), mode)
+                os.fchmod(descriptor, mode)
             if synced:
-                _sync(stream.fileno())
+                _sync(descriptor)
     except BaseException:
         with suppress(OSError):
             path.unlink()

@@ -356,9 +356,10 @@ class Checkout:
         Where there is no such file, git is told not to miss it.
         """
         here, elsewhere, missing = [], [], []
+        base = os.fsencode(self._base)
         linked = (self._base / "files").is_symlink()  # git sees nothing behind it
         for path, (before, after) in new.items():
-            is_here = os.path.lexists(self._base / os.fsdecode(path))
+            is_here = os.path.lexists(b"%s/%s" % (base, path))
             is_here = is_here and not (linked and is_memory(path))
             if after and is_here and is_memory(path) and path not in apart:
                 here.append(path)

@@ -16,7 +16,8 @@ _LONGEST_CALL = 900.0
 _OCCUPIED = 2.0  # while another process synchronises
 _BURST = 5  # pushes that may follow each other at once …
 _BURST_SECONDS = 60.0  # … within this time; then they are gathered
-_GATHER = (4.0, 20.0)
+_GATHER = (1.0, 10.0)
+_QUIET = 10.0  # of every 20 seconds of the clock, whoever gathers leaves the first to others
 
 
 class Pace:
@@ -77,14 +78,15 @@ class Pace:
     def lost(self, seconds: float, tries: int) -> float:
         """Return the pause after a push that another machine's was faster than.
 
-        The more have lost, the wider the tries are spread: as senders on one wire do it.
+        The more have lost, the wider the tries are spread: as senders on one wire do it. But on a
+        slow line a whole try must fit between two of those who gather.
 
         Args:
             seconds: what the try took, from the look at the remote to the answer to the push.
             tries: how many were lost before it in a row.
         """
-        widest = min(seconds * 2.0 ** min(tries, 60), FIRST_PAUSE)
-        return random.uniform(0, widest)  # noqa: S311
+        longest = min(max(_QUIET - 2 * seconds, seconds), FIRST_PAUSE)
+        return random.uniform(0, min(seconds * 2.0 ** min(tries, 60), longest))  # noqa: S311
 
     def gave_up(self, seconds: float, tries: int) -> None:
         """Note that the last push of a round was lost, too; for the numbers see `lost`."""
@@ -98,4 +100,7 @@ class Pace:
         if pushed:
             self._pushes.append(time.monotonic())
             if len(self._pushes) == _BURST and self._pushes[-1] - self._pushes[0] <= _BURST_SECONDS:
-                self.not_before = time.monotonic() + random.uniform(*_GATHER)  # noqa: S311
+                pause = random.uniform(*_GATHER)  # noqa: S311
+                if (time.time() + pause) % (2 * _QUIET) < _QUIET:
+                    pause += _QUIET
+                self.not_before = time.monotonic() + pause

@@ -893,22 +893,26 @@ class Repository(Reading):
     def _put(self, chunk: Sequence[tuple[bytes, Entry | None, Entry | None]]) -> list[bytes]:
         """Bring files in; return the paths of those that are up to date."""
         blobs = self._contents([after for _, _, after in chunk if after])
+        files = [self._file(path) for path, _, _ in chunk]
         changes = [
             Change(
-                self._file(path),
+                file,
                 before.oid if before and path not in self._forgetting else None,
                 blobs[after] if after else None,
             )
-            for path, before, after in chunk
+            for file, (path, before, after) in zip(files, chunk, strict=True)
         ]
         try:
             refused = bring(self.base / "files", changes)
         except Changed as error:
             raise Busy(f"{error} was changed while another version of it arrived") from error
-        for path, _, _ in chunk:
-            if why := refused.get(self._file(path)):
+        here = []
+        for file, (path, _, _) in zip(files, chunk, strict=True):
+            if why := refused.get(file):
                 self._refuse(path, why)
-        return [path for path, _, _ in chunk if self._file(path) not in refused]
+            else:
+                here.append(path)
+        return here
 
     def _refuse(self, path: bytes, why: Problem) -> None:
         sentence = f"another machine's version cannot be brought in: {why.sentence}"

@@ -137,7 +137,8 @@ class _Bringing:
             Changed: another version stands there.
         """
         try:
-            state, present = _state(change.path), read(change.path)
+            state = _state(change.path)
+            present = None if state == _NOTHING else read(change.path)
         except Unfit as error:
             self.refused[change.path] = error.why
             return None
@@ -181,11 +182,14 @@ class _Bringing:
 
 _State = tuple[int, int, int, int]
 _NOTHING: _State = (0, 0, 0, 0)
+_UNKNOWN: _State = (0, 0, 0, 1)
 
 
 def _state(path: Path) -> _State:
     """Return what changes when a file does; the same for every name that nothing has."""
     try:
         return Stamp.of(path.lstat())
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return _NOTHING
+    except OSError:
+        return _UNKNOWN
