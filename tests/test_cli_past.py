@@ -644,7 +644,8 @@ def test_status_says_what_stands_in_the_place_of_the_lock(ada: Machine) -> None:
     place.mkdir()
     done = aiaml(ada, "status")
     assert done.returncode == 3
-    assert f"{place} is a directory; move it away" in done.stdout
+    assert f"{place} is a directory" in done.stdout
+    assert "What to do: move it away" in done.stdout
     assert "at this moment" not in done.stdout
     place.rmdir()
     assert aiaml(ada, "status").returncode == 0

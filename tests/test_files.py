@@ -268,7 +268,8 @@ def test_sync_waits_for_no_pipe_in_the_place_of_gits_own_file(
     assert time.monotonic() - started < SECONDS
     assert machine.bank.recall([memory.id]) == {memory.id: [memory]}
     if problem := machine.rounds.problem:
-        assert f"{path} is a pipe; move it away" in problem.sentence
+        assert problem.sentence == f"{path} is a pipe"
+        assert problem.remedy.startswith("move it away")
     else:
         assert f"files/{memory.file_name}" in git(remote, "ls-tree", "-r", "--name-only", "main")
 
