@@ -347,7 +347,7 @@ own, there is a package for it in this repository; each starts `uvx {PACKAGE}`, 
 | Cursor | [install]({cursor_link()}); or the plugin in `plugin/` |
 | Gemini CLI | `gemini extensions install {HOME}` |
 | VS Code | [install]({vscode_link()}) |
-| JetBrains AI Assistant | add what `aiaml install --print generic` prints under *Settings, Tools, AI Assistant, Model Context Protocol*; the IDEs keep it in files of their own, which they write over |
+| JetBrains AI Assistant | `aiaml install jetbrains` (IDEs since 2026.2); earlier ones keep their servers in files that they write over: add what `aiaml install --print generic` prints under *Settings, Tools, AI Assistant, Model Context Protocol* |
 | Docker | `docker build -t {ENTRY} {HOME}.git`, then `docker run -i --rm -v {ENTRY}:/memory {ENTRY}` |
 
 {BRINGS} In Claude Code and Codex it is tested in the programs themselves, in Cursor

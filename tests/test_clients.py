@@ -135,6 +135,7 @@ PLACES: dict[str, dict[str, Sequence[str]]] = {
     "copilot": dict.fromkeys(SYSTEMS, ("~/.copilot/mcp-config.json",)),
     "cline": dict.fromkeys(SYSTEMS, ("~/.cline/data/settings/cline_mcp_settings.json",)),
     "junie": dict.fromkeys(SYSTEMS, ("~/.junie/mcp/mcp.json",)),
+    "jetbrains": dict.fromkeys(SYSTEMS, ("~/.ai/mcp/mcp.json",)),
     "kiro": dict.fromkeys(SYSTEMS, ("~/.kiro/settings/mcp.json",)),
     "opencode": dict.fromkeys(
         SYSTEMS, ("~/.config/opencode/opencode.jsonc", "~/.config/opencode/opencode.json")

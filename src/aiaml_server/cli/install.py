@@ -90,7 +90,7 @@ def install(
     \b
     Clients:
       claude-desktop, claude-code, cursor, vscode, vscode-insiders, codex,
-      gemini, windsurf, zed, antigravity, copilot, cline, junie, kiro, goose,
+      gemini, windsurf, zed, antigravity, copilot, cline, junie, jetbrains, kiro, goose,
       lm-studio, opencode
 
     Only the entry `aiaml` is written; all else in a file stays as it is, and

@@ -10,7 +10,9 @@ Zed, crates/paths/src/paths.rs in its source; Antigravity, which has moved its f
 https://github.com/CoplayDev/unity-mcp/pull/1151; Copilot CLI, "Adding MCP servers for GitHub
 Copilot CLI" in GitHub's documents; Cline, "Configuration", https://docs.cline.bot/cli/configuration;
 Junie, https://github.com/dagger/container-use/pull/235, in a project "Junie CLI MCP configuration",
-https://junie.jetbrains.com/docs/junie-cli-mcp-configuration.html; Kiro, "Configuration",
+https://junie.jetbrains.com/docs/junie-cli-mcp-configuration.html; JetBrains AI Assistant, whose
+documents name no file, https://github.com/dyoshikawa/rulesync/pull/3004, which read the plugin;
+Kiro, "Configuration",
 https://kiro.dev/docs/mcp/configuration; LM Studio, "Use MCP Servers", https://lmstudio.ai/mcp;
 Goose, "Configuration Overview", https://block.github.io/goose/docs/guides/config-files, and
 crates/goose/src/config/extensions.rs in its source; Devin's file in a project and XDG_CONFIG_HOME,
@@ -274,6 +276,13 @@ CLIENTS = (
         _at_home(".junie", "mcp/mcp.json"),
         "Open the MCP settings of Junie in your JetBrains IDE; {name} is there.",
         project=".junie/mcp/mcp.json",
+    ),
+    Client(
+        "jetbrains",
+        "JetBrains AI Assistant",
+        _at_home(".ai", "mcp/mcp.json"),
+        "Open Settings, Tools, AI Assistant, Model Context Protocol in your IDE; {name} is there.",
+        project=".ai/mcp/mcp.json",
     ),
     Client(
         "kiro",
