@@ -27,7 +27,7 @@ from aiaml_server.terminal import (
 )
 from aiaml_server.toolset import Door, Hook
 
-user = click.option(
+in_project = click.option(
     "--project",
     metavar="DIRECTORY",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
@@ -50,7 +50,7 @@ def add(group: click.Group, door: Door) -> None:
         " was is kept beside it. Doing it again brings them up to date.\n\n\b\nExamples:\n"
         f"  aiaml {name} install-hooks\n  aiaml {name} install-hooks --project .",
     )
-    @user
+    @in_project
     @dry_run
     @as_json
     def install_hooks(project: Path | None, dry_run: bool, json: bool) -> int:
@@ -66,7 +66,7 @@ def add(group: click.Group, door: Door) -> None:
         " since becomes again exactly what it was before.\n\n\b\nExamples:\n"
         f"  aiaml {name} uninstall-hooks\n  aiaml {name} uninstall-hooks --project .",
     )
-    @user
+    @in_project
     @dry_run
     @as_json
     def uninstall_hooks(project: Path | None, dry_run: bool, json: bool) -> int:
