@@ -367,11 +367,11 @@ def test_every_verb_speaks_json() -> None:
 
 @pytest.fixture
 def broken(tmp_path: Path) -> dict[str, str]:
-    """An environment in which every verb that opens the bank meets a mistake in the program."""
+    """An environment in which every verb that asks for the newest meets a mistake of ours."""
     (tmp_path / "sitecustomize.py").write_text(
-        "import aiaml_server.bank\n"
+        "import aiaml_server.index\n"
         f"def fail(*_): raise KeyError('dir{TITLE}')\n"
-        "aiaml_server.bank.MemoryBank.read = fail\n"
+        "aiaml_server.index.Index.newest = fail\n"
     )
     return at(tmp_path / "m", PYTHONPATH=str(tmp_path))
 

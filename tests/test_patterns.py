@@ -173,7 +173,6 @@ OUR_OWN = {
     "sync.remote": "what git writes for us",
     "toolsets.semantic.merging": "lists of our own, written in the same database",
     "toolsets.semantic.memories": "lists of our own, written in the same database",
-    "clients.toml": "guarded by who calls it",
 }
 """Modules that read JSON or TOML that nobody else can have written, and why that is so."""
 

@@ -8,13 +8,13 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from aiaml_server import InvalidSetting, MemoryBank, Settings
-from aiaml_server.files import write_beside
+from aiaml_server.files import write_all_beside
 from aiaml_server.sync import Status, remembered, worktree
 from aiaml_server.sync.address import section
 from aiaml_server.sync.worktree import object_name
@@ -382,12 +382,12 @@ def test_what_a_person_writes_in_the_last_moment_is_not_overwritten_either(
     bob.synced()
     left = [True]
 
-    def write_meanwhile(path: Path, data: bytes) -> Path:
-        if left and left.pop():
+    def write_meanwhile(files: Sequence[tuple[Path, bytes]]) -> list[Path]:
+        if files and left and left.pop():
             ada.path(memory).write_text("by ada")
-        return write_beside(path, data)
+        return write_all_beside(files)
 
-    monkeypatch.setattr(worktree, "write_beside", write_meanwhile)
+    monkeypatch.setattr(worktree, "write_all_beside", write_meanwhile)
     settle([ada, bob])
     assert not left
     assert sorted(ada.files.values()) == [b"by ada", b"by bob"]

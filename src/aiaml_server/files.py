@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .errors import MalformedFile, NotOurs, TooLarge
-from .watch import is_local
 
 log = logging.getLogger(__name__)
 
@@ -135,6 +134,8 @@ def _written_together(paths: Sequence[Path], texts: Sequence[bytes]) -> bool:
     Raises:
         OSError: the disk refused.
     """
+    from .watch import is_local  # noqa: PLC0415 (who only reads goes without)
+
     directory = paths[0].parent
     if not is_local(directory) or _kernel() < _TELLS:
         return False
