@@ -375,3 +375,11 @@ def test_no_git_and_an_old_one(tmp_path: Path, remote: Path, version: str, kind:
         (directory / "git").chmod(0o755)
     assert aiaml(machine, "status", path=str(directory))["problem_kind"] == kind
     works(machine, remote)
+
+
+def test_sync_tells_a_failure_as_json_too(tmp_path: Path) -> None:
+    """As `status` does."""
+    machine = Machine(tmp_path / "ada", tmp_path / "nowhere")
+    machine.remember("hello")
+    told = aiaml(machine, "sync")["problem_kind"]
+    assert told and told == aiaml(machine, "status")["problem_kind"]

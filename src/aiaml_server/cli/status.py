@@ -279,17 +279,21 @@ def sync(forget: bool, bring_back: bool, ids: tuple[str, ...], json: bool) -> in
     for name, why in sorted(after.kept_out.items()):
         note(f"Kept out of git: {name}, because {why.sentence}. What to do: {why.remedy}")
     _tell_notice(before, after, setting)
-    if after.trouble:
-        done = f"{told.summary()}. " if told.something else ""
-        raise Ended(done + _failure(after.trouble), REFUSED)
     standing = Standing.now(setting)
-    if usual:  # what servers achieve with theirs is another matter
-        standing = replace(standing, last=after)
+    # What servers achieve with a remote of theirs is another matter.
+    standing = replace(standing, last=after) if usual else standing
     if json:
         out_json(standing.fields())
-    else:
+    if after.trouble:
+        raise _ended(told, after.trouble)
+    if not json:
         _tell_done(told, setting, usual)
     return standing.code
+
+
+def _ended(told: Told, trouble: Problem) -> Ended:
+    done = f"{told.summary()}. " if told.something else ""
+    return Ended(done + _failure(trouble), REFUSED)
 
 
 def _tell_done(told: Told, setting: Settings, usual: str) -> None:
