@@ -332,7 +332,8 @@ def test_a_link_to_nowhere_in_the_place_of_files(tmp_path: Path) -> None:
     """The first memory could not be written, and the disk's check says so."""
     (tmp_path / "files").symlink_to(tmp_path / "nowhere")
     report = checked(tmp_path, "disk")
-    assert report.having("error", "cannot write in")
+    assert report.having("error", "it is a link to a directory that is not there; connect its disk")
+    assert not (tmp_path / "nowhere").exists()
 
 
 def test_a_file_in_the_place_of_files(tmp_path: Path) -> None:

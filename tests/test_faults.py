@@ -314,7 +314,13 @@ def test_a_stopped_neighbour_costs_no_more_than_two_seconds(tmp_path: Path) -> N
         begun = time.monotonic()
         with Client(tmp_path) as client:
             assert len(client.call("think", keywords=["needle"])) == 25
-        assert time.monotonic() - begun < 2 + 3 * alone
+        beside = time.monotonic() - begun
+        shutil.rmtree(tmp_path / ".index")
+        begun = time.monotonic()
+        with Client(tmp_path) as client:  # once more: a busy machine may have been so meanwhile
+            assert len(client.call("think", keywords=["needle"])) == 25
+        alone = max(alone, time.monotonic() - begun)
+        assert beside < 2 + 3 * alone
         stopped.process.send_signal(signal.SIGCONT)
         assert len(stopped.call("think", keywords=["needle"])) == 25
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from aiaml_server import InvalidInput, MalformedFile, MemoryBank, Settings
-from aiaml_server.errors import ChangedMeanwhile
+from aiaml_server.errors import ChangedMeanwhile, StoreError
 from aiaml_server.memory import Memory, format  # noqa: A004
 from aiaml_server.store import MAX_FILE, Store
 
@@ -130,6 +130,21 @@ def test_the_missing_directory_is_an_empty_store(tmp_path: Path) -> None:
 
 
 @posix
+def test_a_link_to_what_is_not_there_is_named(tmp_path: Path) -> None:
+    """Its disk is not mounted, so what were made in its place would be hidden by it later."""
+    elsewhere = tmp_path / "elsewhere"
+    base = tmp_path / "base"
+    base.mkdir()
+    (base / "files").symlink_to(elsewhere, target_is_directory=True)
+    bank = MemoryBank(Settings(base))
+    with pytest.raises(StoreError, match="files: it is a link to a directory that is not there"):
+        bank.remember("claude", "marco", ["x"], "one")
+    assert not elsewhere.exists()
+    elsewhere.mkdir()
+    bank.remember("claude", "marco", ["x"], "one")
+    assert len(list(elsewhere.glob("*.md"))) == 1
+
+
 def test_what_is_created_is_for_its_owner_alone(tmp_path: Path) -> None:
     """Every directory that has to be made is 0700, every memory 0600."""
     base = tmp_path / "a" / "b"

@@ -24,6 +24,7 @@ from pathlib import Path
 
 import pytest
 
+from aiaml_server.errors import StoreError
 from aiaml_server.sync import repository
 from aiaml_server.sync.erasure import erased
 from aiaml_server.sync.everywhere import plan
@@ -77,8 +78,13 @@ class World:
         return f"token-{self.drawn}."
 
     def remember(self, machine: Machine) -> None:
-        """An agent remembers."""
-        machine.remember(self.token())
+        """An agent remembers; where the directory is a link to what was moved away, it cannot."""
+        files = machine.base / "files"
+        if files.is_symlink() and not files.exists():
+            with pytest.raises(StoreError, match="a link to a directory that is not there"):
+                machine.remember("not kept")
+        else:
+            machine.remember(self.token())
 
     def edit(self, machine: Machine) -> None:
         """A person rewrites a memory in an editor."""

@@ -56,9 +56,12 @@ def _make_one(path: Path) -> None:
     try:
         path.mkdir(mode=0o700)
     except FileExistsError:
-        if not path.is_dir():
-            raise
-        return
+        if path.is_dir():
+            return
+        if path.is_symlink():
+            gone = "it is a link to a directory that is not there; connect its disk, or remove it"
+            raise FileNotFoundError(errno.ENOENT, gone, str(path)) from None
+        raise
     try:
         sync_directory(path.parent)
     except OSError:

@@ -75,14 +75,16 @@ def writable(context: Context) -> Iterator[Finding]:
     files = base / "files"
     for place in (base, files) if os.path.lexists(files) else (base,):
         try:
+            make_directory(place)
             took = _try_writing(place)
         except OSError as error:
             cause = StoreError("write in", place, error)
-            remedy = (
-                "make it writable for you; until then nothing can be remembered"
-                if place.is_dir()
-                else "move it away; the first memory makes a directory there"
-            )
+            if place.is_dir():
+                remedy = "make it writable for you; until then nothing can be remembered"
+            elif place.is_symlink():
+                remedy = "until then nothing can be remembered"
+            else:
+                remedy = "move it away; the first memory makes a directory there"
             yield Finding("disk", "error", str(cause), remedy)
             return
     found = f"a trial memory was written, synced, read and taken away in {took:.0f} ms"
