@@ -19,6 +19,7 @@ import strace
 from aiaml_server import Memory, MemoryBank, Settings
 from aiaml_server.server import MOST
 from client import Client, ask, bank_process
+from clock import quick
 from disk import contents, leftovers, memories
 
 SOON = 10.0  # seconds within which a neighbour in trouble may not keep an answer back
@@ -117,11 +118,11 @@ def test_a_stopped_neighbour_keeps_no_answer_back(tmp_path: Path) -> None:
         started = time.monotonic()
         sent = [client.start_remember(f"call {number}") for number in range(20)]
         assert client.call("think", keywords=["nowhere"]) == []
-        assert time.monotonic() - started < SOON / 2
+        quick(time.monotonic() - started, SOON / 2)
         assert all(client.value(each)["memory_id"] for each in sent)
-        assert time.monotonic() - started < SOON
+        quick(time.monotonic() - started, SOON)
         while client.log().count("without the lock") < len(sent):  # the log comes after the answers
-            assert time.monotonic() - started < 2 * SOON
+            quick(time.monotonic() - started, 2 * SOON)
             time.sleep(0.01)
         holder.kill()
         holder.wait()
@@ -138,7 +139,7 @@ def test_any_number_of_waiting_calls_holds_no_other_tool_up(tmp_path: Path) -> N
         started = time.monotonic()
         sent = [client.start_remember(f"call {number}") for number in range(2 * MOST)]
         assert client.call("think", keywords=["nowhere"]) == []
-        assert time.monotonic() - started < SOON / 2
+        quick(time.monotonic() - started, SOON / 2)
         holder.kill()
         holder.wait()
         assert all(client.value(each)["memory_id"] for each in sent)
@@ -165,7 +166,7 @@ def test_a_neighbour_stopped_in_its_write_delays_ours_and_loses_nothing(tmp_path
             time.sleep(0.01)
         started = time.monotonic()
         assert client.remember("ours")["memory_id"]
-        assert time.monotonic() - started < SOON
+        quick(time.monotonic() - started, SOON)
         assert contents(base) == ["ours"]
         neighbour.send_signal(signal.SIGCONT)
         assert theirs.result()["id"]

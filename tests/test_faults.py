@@ -28,6 +28,7 @@ from aiaml_server.scorer import Hit, rank
 from aiaml_server.store import UNREADABLE, Store
 from aiaml_server.watch import is_local
 from client import Client
+from clock import quick
 from loop_disk import loop_disk
 
 NOTE = Memory("a1b2c3d4", "2026-01-01T00:00:00+00:00", "claude", "marco", ("x",), "needle")
@@ -320,7 +321,7 @@ def test_a_stopped_neighbour_costs_no_more_than_two_seconds(tmp_path: Path) -> N
         with Client(tmp_path) as client:  # once more: a busy machine may have been so meanwhile
             assert len(client.call("think", keywords=["needle"])) == 25
         alone = max(alone, time.monotonic() - begun)
-        assert beside < 2 + 3 * alone
+        quick(beside, 2 + 3 * alone)
         stopped.process.send_signal(signal.SIGCONT)
         assert len(stopped.call("think", keywords=["needle"])) == 25
 
@@ -438,7 +439,7 @@ def test_large_texts_of_different_words_take_little_memory_and_time(tmp_path: Pa
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     *answers, slowest, mebibytes = done.stdout.split()
     assert answers == ["25", "3", "1", "1", "1", "1"]
-    assert float(slowest) < 2.0  # 0.3 on a quiet machine
+    quick(float(slowest), 2.0)  # 0.3 on a quiet machine
     assert float(mebibytes) < 300
     assert scan(tmp_path, "n7z") == MemoryBank(Settings(tmp_path)).think(["n7z"])
 
@@ -462,7 +463,7 @@ def test_one_large_memory_takes_less_than_a_second(tmp_path: Path, different: in
             change()
             begun = time.process_time()
             assert found(bank, "first1z", "last2z") == names
-            assert time.process_time() - begun < 1.0
+            quick(time.process_time() - begun, 1.0)
 
 
 # --- random damage --------------------------------------------------------------------------------

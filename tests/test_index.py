@@ -36,6 +36,7 @@ from aiaml_server.store import Stamp, Store
 from aiaml_server.tokens import Accumulator, pack, terms_of, tokenize, unpack
 from aiaml_server.tuning import MAX_TERM, SEGMENT
 from client import Client
+from clock import quick
 from machine import is_index_current, wait_until
 
 # What breaks such an index: parts of words, several terms, only punctuation, scripts without
@@ -461,7 +462,7 @@ def test_an_edit_in_place_is_seen_within_five_seconds(
     write(base, "first.md", format(replace(NOTE, content="thread")))
     edited = time.monotonic()
     while found(bank, "thread") != ["first.md"]:
-        assert time.monotonic() - edited < 5
+        quick(time.monotonic() - edited, 5)
         time.sleep(0.1)
     assert tuning.SWEEP >= 10_000
 
@@ -628,7 +629,7 @@ def test_the_end_does_not_wait_for_a_process_that_holds_the_index(
             bank.remember("claude", "marco", ["x"], "thread")
             time.sleep(0.6)
             ended = time.monotonic()
-        assert time.monotonic() - ended < 1.5
+        quick(time.monotonic() - ended, 1.5)
     assert file.stat().st_ino == inode
 
 
@@ -734,7 +735,7 @@ def test_an_edit_that_is_on_no_list_is_found_behind_an_answer(
     (base / "elsewhere").write_text(format(replace(NOTE, content="thread")), encoding="utf-8")
     edited = time.monotonic()
     while found(bank, "thread") != ["first.md"]:
-        assert time.monotonic() - edited < 10  # 4 s, and what the comparing takes
+        quick(time.monotonic() - edited, 10)  # 4 s, and what the comparing takes
         time.sleep(0.1)
 
 
@@ -755,7 +756,7 @@ def test_the_end_does_not_wait_for_the_comparing_behind_an_answer(
     began = time.monotonic()
     bank.close()
     wait_until(lambda: not bank.index._sweeping)
-    assert time.monotonic() - began < 5
+    quick(time.monotonic() - began, 5)
 
 
 def test_after_a_change_only_touched_files_are_compared(
@@ -829,7 +830,7 @@ def test_the_end_does_not_wait_until_all_files_are_compared(base: Path) -> None:
         assert begun.wait(10)
         ended = time.monotonic()
         slow.close()
-        assert time.monotonic() - ended < 2
+        quick(time.monotonic() - ended, 2)
         with pytest.raises(Closed):
             refreshed.result()
 
@@ -1080,7 +1081,7 @@ def test_a_process_that_holds_the_index_forever_is_not_waited_for(
     write(base, "second.md", format(NOTE))
     asked = time.monotonic()
     assert found(bank, "needle") == ["first.md", "second.md"]
-    assert time.monotonic() - asked < 2.5
+    quick(time.monotonic() - asked, 2.5)
     (record,) = caplog.records
     assert "made anew: another process holds it" in record.getMessage()
     assert file_of(base / ".index").exists()
@@ -1208,7 +1209,7 @@ def test_the_handshake_does_not_wait_for_the_first_indexing(tmp_path: Path) -> N
         assert recorded < 8000
         started = time.monotonic()
         assert client.close() == 0
-        assert time.monotonic() - started < 2
+        quick(time.monotonic() - started, 2)
 
 
 def test_malformed_files_are_named_by_every_process(

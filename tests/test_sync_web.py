@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from clock import quick
 from git_server import Terms, git_server
 from machine import Machine, content_of
 
@@ -152,6 +153,6 @@ def test_a_credential_helper_that_hangs_is_told_within_ten_seconds(
     machine.remember("hello")
     started = time.monotonic()
     status = machine.sync()
-    assert time.monotonic() - started < 10
+    quick(time.monotonic() - started, 10)
     assert status.problem_kind == "helper-hangs"
     assert not (machine.base / ".git" / "aiaml" / "trace").exists()

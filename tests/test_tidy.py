@@ -10,6 +10,7 @@ from pathlib import Path
 from aiaml_server import MemoryBank, Settings
 from aiaml_server.memory import Memory
 from aiaml_server.tidying import Proposal, proposals, unused
+from clock import quick
 
 
 def made(content: str, *topics: str, user: str = "marco", day: int = 1) -> Memory:
@@ -85,7 +86,7 @@ def test_ten_thousand_memories_are_compared_without_comparing_each_with_each() -
     twin = made(f"{many[77].content} indeed", day=3)
     began = time.process_time()
     assert [each.ids for each in found(*many, twin)] == [(twin.id, many[77].id)]
-    assert time.process_time() - began < 60  # a minute and a half, if each were compared with each
+    quick(time.process_time() - began, 60)  # a minute and a half, if each were compared with each
 
 
 def test_a_base_is_not_changed_by_looking(tmp_path: Path) -> None:
