@@ -190,6 +190,36 @@ def test_hundreds_of_keywords_and_files_give_the_same(tmp_path: Path) -> None:
     tested.close()
 
 
+def test_a_part_of_many_hits_does_not_look_up_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither what a filter leaves out nor what is not among the best; the total is exact."""
+    for number in range(SEGMENT + 300):
+        content = f"shared {'many ' * (number % 300)}" if number < 600 else "shared x.y"
+        made = f"20{20 + number % 5}-01-01T00:00:{number % 60:02}+00:00"
+        memory = Memory(f"{number:08x}", made, "a", "b", ("t",), content)
+        write(tmp_path, f"{number}.md", format(memory))
+    tested, looked_up, ages = Index(Store(tmp_path)), [0], Database.ages
+    assert tested.search(["warm"]).total == 0
+    memories = list(Store(tmp_path).scan())
+
+    def counted(self: Database, numbers: Iterable[int]) -> list[tuple[int, bytes, int]]:
+        wanted = list(numbers)
+        looked_up[0] += len(wanted)
+        return ages(self, wanted)
+
+    monkeypatch.setattr(Database, "ages", counted)
+    monkeypatch.setattr(tuning, "TIES", 500)
+    for wanted in (Filter(), Filter.of(None, None, (), "2022-01-01"), Filter(agent="x")):
+        meant = list(wanted.among(memories))
+        for asked in (["shared"], ["x.y", "many"], ["a"]):
+            looked_up[0] = 0
+            hits = every_hit(meant, asked)
+            assert tested.search(asked, wanted, 30, 60) == Found(len(hits), hits[30:60]), asked
+            assert looked_up[0] < 560
+    tested.close()
+
+
 def test_what_stands_nearly_everywhere_is_counted_in_the_texts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -480,11 +480,9 @@ class Index:
     ) -> Found:
         while True:
             with database.snapshot():
-                among = database.labels.meant(wanted) if wanted else None
-                scores = every(database, question, among)
-                ages = database.ages(scores)
-                ages.sort(key=lambda each: (scores[each[2]], *each), reverse=True)
-                numbers = [number for *_, number in ages[part]]
+                marks = database.labels.marks(wanted, database.end()) if wanted else None
+                total, numbers = every(database, question, marks, part.stop)
+                numbers = numbers[part]
                 hits: list[Hit] = []
                 changed: list[str] = []
                 for at in range(0, len(numbers), tuning.PART):
@@ -492,7 +490,7 @@ class Index:
                     changed += [row.name for row in rows if self._differs(row)]
                     hits += filter(None, map(question.hit, rows))
             if not changed:
-                return Found(len(scores), ordered(hits))
+                return Found(total, ordered(hits))
             self._record(database, changed)
 
     def _differs(self, row: Row) -> bool:

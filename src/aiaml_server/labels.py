@@ -108,10 +108,13 @@ class Labels:
         self._agreed = False
         self._ends = None
 
-    def meant(self, wanted: Filter) -> set[int]:
-        """Return the numbers of the memories that a filter lets through: those it `matches`."""
+    def marks(self, wanted: Filter, size: int) -> bytes:
+        """Return a byte for each number below `size`: 255 where the filter `matches`, else 0."""
+        marks = bytearray(size)
         found = self._file.sql.execute(f"SELECT id FROM labels WHERE {self.where(wanted)}")  # noqa: S608 (numbers)
-        return {number for (number,) in found}
+        for (number,) in found:
+            marks[number] = 255
+        return bytes(marks)
 
     def where(self, wanted: Filter) -> str:
         """Return the condition on `labels` for the memories that a filter lets through."""

@@ -27,6 +27,7 @@ from .tokens import (
     drop,
     histogram,
     is_word,
+    keep,
     least,
     matching,
     number_of,
@@ -92,7 +93,7 @@ def best(
     recent = [number for number in database.unindexed() if number not in without]
     unindexed = _in_texts(database, recent, question.keywords)
     some = _without([*scores.items()], without)
-    return _top(database, [*some, (0, +Counter(dict(unindexed)))])
+    return [*_top(database, [*some, (0, +Counter(dict(unindexed)))], MAX_HITS)]
 
 
 def _without(
@@ -111,34 +112,39 @@ def _without(
 
 
 def every(
-    database: Database, question: Question, among: AbstractSet[int] | None = None
-) -> dict[int, int]:
-    """Return the scores of all memories in which a keyword occurs, by their numbers.
+    database: Database, question: Question, marks: bytes | None = None, most: int | None = None
+) -> tuple[int, list[int]]:
+    """Return in how many memories a keyword occurs, and their numbers, the best first.
 
     Args:
         database: where to look.
         question: the keywords.
-        among: the numbers of the memories that are meant; None for all.
+        marks: a byte for each number, 255 where the memory is meant and 0 elsewhere; None for all.
+        most: how many numbers are returned at most; None for all.
     """
-    found: Counter[int] = Counter()
-    for segment, each in _accumulated(database, question.words).items():
-        first = segment * SEGMENT
-        found.update({first + local_id: value for local_id, value in each.counts().items()})
+    accumulators = _accumulated(database, question.words)
     candidates = {
-        segment * SEGMENT + local_id
+        number
         for keyword in question.others
-        for segment, bound in _bounds(database, keyword)[0].items()
-        for local_id, _ in at_least(bound, 1)
+        for _, number in _from([*_bounds(database, keyword)[0].items()], 1)
+        if marks is None or marks[number]
     }
-    if among is not None:
-        candidates &= among
-    found.update(dict(_in_texts(database, sorted(candidates), question.others)))
-    found.update(dict(_in_texts(database, database.unindexed(), question.keywords)))
-    return {
-        number: value
-        for number, value in found.items()
-        if value and (among is None or number in among)
-    }
+    for number, value in _in_texts(database, sorted(candidates), question.others):
+        if value:
+            segment, local_id = divmod(number, SEGMENT)
+            accumulators[segment].add_scores(Counter({local_id: value}))
+    scores = [(segment, each.scores()) for segment, each in accumulators.items()]
+    recent = database.unindexed()
+    if marks is not None:
+        scores = [
+            (segment, keep(each, marks[segment * SEGMENT : (segment + 1) * SEGMENT]))
+            for segment, each in scores
+        ]
+        recent = [number for number in recent if marks[number]]
+    scores.append((0, +Counter(dict(_in_texts(database, recent, question.keywords)))))
+    top = _top(database, scores, most)
+    ages = sorted(database.ages(top), key=lambda each: (top[each[2]], *each), reverse=True)
+    return sum(number_of(each) for _, each in scores), [number for *_, number in ages]
 
 
 def _in_texts(
@@ -152,7 +158,7 @@ def _in_texts(
         yield number, value
 
 
-def _accumulated(database: Database, words: Iterable[str]) -> dict[int, Accumulator]:
+def _accumulated(database: Database, words: Iterable[str]) -> defaultdict[int, Accumulator]:
     """Return the scores for keywords of word characters, by segment."""
     accumulators: defaultdict[int, Accumulator] = defaultdict(Accumulator)
     wide = []
@@ -333,18 +339,22 @@ def _from(scores: Iterable[tuple[int, Scores]], lowest: int) -> Iterator[tuple[i
             yield value, segment * SEGMENT + local_id
 
 
-def _top(database: Database, scores: Sequence[tuple[int, Scores]]) -> list[int]:
-    """Return the numbers with the highest scores; of equal ones, the newest."""
-    room, lowest = MAX_HITS, 0
-    for value, number in histogram([each for _, each in scores], MAX_HITS):
+def _top(
+    database: Database, scores: Sequence[tuple[int, Scores]], most: int | None
+) -> dict[int, int]:
+    """Return up to `most` numbers, or all, with the highest scores, and these; then the newest."""
+    if most is None:
+        return {number: value for value, number in _from(scores, 1)}
+    room, lowest = most, 0
+    for value, number in histogram([each for _, each in scores], most):
         if number >= room:
             lowest = value
             break
         room -= number
     found = list(_from(scores, max(lowest, 1)))
-    above = [number for value, number in found if value > lowest]
+    top = {number: value for value, number in found if value > lowest}
     ties = {number for value, number in found if value == lowest}
-    return above + _newest(database, ties, room)
+    return top | dict.fromkeys(_newest(database, ties, room), lowest)
 
 
 def _newest(database: Database, ties: set[int], most: int) -> list[int]:

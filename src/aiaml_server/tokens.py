@@ -302,6 +302,14 @@ def at_least(scores: Scores, least: int) -> Iterator[tuple[int, int]]:
             yield found.start(), scores[found.start()]
 
 
+def keep(scores: Scores, marks: bytes) -> Scores:
+    """Return only the scores of local ids whose byte in `marks` is 255; it is 0 for the others."""
+    if isinstance(scores, Counter):
+        return Counter({each: value for each, value in scores.items() if marks[each]})
+    both = int.from_bytes(scores, "little") & int.from_bytes(marks, "little")
+    return both.to_bytes(SEGMENT, "little")
+
+
 def drop(scores: Scores, gone: set[int]) -> Scores:
     """Return scores without some local ids."""
     if isinstance(scores, Counter):
