@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import codecs
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -147,15 +147,11 @@ def connect(
         ConfigError: the file cannot be read, or not be edited safely; it says where.
     """
     path, _ = located(entry, client, machine)
-    before = file.read(path)
-    text = _decoded(path, before)
-    current = _current(entry, client, path, text)
-    try:
-        after = _FORMS[client.form].put(
-            text, (*client.keys, entry.name), _wanted(entry, client, current, command, variables)
-        )
-    except Refused as refused:
-        raise _where(path, text, refused) from None
+    before, text = _read(path)
+    with _told(path, text):
+        form, keys = _FORMS[client.form], (*client.keys, entry.name)
+        current = form.entry(text, keys)
+        after = form.put(text, keys, _wanted(entry, client, current, command, variables))
     had = current.get(client.environment) if isinstance(current, dict) else None
     kept = tuple(name for name in had if name not in variables) if isinstance(had, dict) else ()
     backups = Backups.of(path, entry.name)
@@ -230,14 +226,11 @@ def hook(name: str, path: Path, groups: _Groups, ours: Callable[[str], bool]) ->
     Raises:
         ConfigError: the file cannot be read, or not be edited safely; it says where.
     """
-    before = file.read(path)
-    text = _decoded(path, before)
-    try:
+    before, text = _read(path)
+    with _told(path, text):
         had = _groups(text, ours)
         same = len(had) == len(groups) and all(each in groups for each in had)
         after = text if same else _hooked(_unhooked(text, had), groups)
-    except Refused as refused:
-        raise _where(path, text, refused) from None
     backups = Backups.of(path, name)
     return Change(CLAUDE_CODE, path, backups, before, _encoded(path, after), not had)
 
@@ -256,20 +249,18 @@ def unhook(name: str, path: Path, ours: Callable[[str], bool]) -> Change:
     Raises:
         ConfigError: the file cannot be read, or not be edited safely; it says where.
     """
-    before = file.read(path)
-    text = _decoded(path, before)
+    before, text = _read(path)
     backups = Backups.of(path, name)
-    try:
+    first = file.original(backups)
+    with _told(path, text):
         groups = _groups(text, ours)
         if not groups:
-            return Change(CLAUDE_CODE, path, backups, before, before, new=False)
-        first = file.original(backups)
-        if _is_all_that_came(path, text, first, lambda old: _hooked(old, groups)):
-            return Change(CLAUDE_CODE, path, backups, before, first, new=False)
-        edited = _unhooked(text, groups)
-    except Refused as refused:
-        raise _where(path, text, refused) from None
-    return Change(CLAUDE_CODE, path, backups, before, _encoded(path, edited), new=False)
+            after = before
+        elif _is_all_that_came(path, text, first, lambda old: _hooked(old, groups)):
+            after = first
+        else:
+            after = _encoded(path, _unhooked(text, groups))
+    return Change(CLAUDE_CODE, path, backups, before, after, new=False)
 
 
 def _groups(text: str, ours: Callable[[str], bool]) -> list[tuple[str, Mapping[str, Any]]]:
@@ -314,6 +305,12 @@ def _files(client: Client, machine: Machine) -> list[Path]:
     return [Path(place.file) for place in places if Path(place.file).exists()]
 
 
+def _read(path: Path) -> tuple[bytes | None, str]:
+    """Return what a file holds, and the text that this is."""
+    data = file.read(path)
+    return data, _decoded(path, data)
+
+
 def _decoded(path: Path, data: bytes | None) -> str:
     """Return a file's text; a BOM stays in it."""
     if data is None:
@@ -341,9 +338,11 @@ def _where(path: Path, text: str, refused: Refused, remedy: str = "") -> ConfigE
     return ConfigError(path, f"line {line}, column {column}: {refused.reason}", remedy)
 
 
-def _current(entry: Entry, client: Client, path: Path, text: str) -> Any:
+@contextmanager
+def _told(path: Path, text: str) -> Iterator[None]:
+    """Have a refusal say where in the file it is."""
     try:
-        return _FORMS[client.form].entry(text, (*client.keys, entry.name))
+        yield
     except Refused as refused:
         raise _where(path, text, refused) from None
 
@@ -366,24 +365,24 @@ def _wanted(
 
 
 def _without(entry: Entry, client: Client, path: Path) -> list[Change]:
-    before = file.read(path)
-    text = _decoded(path, before)
-    current = _current(entry, client, path, text)
+    before, text = _read(path)
+    keys, form = (*client.keys, entry.name), _FORMS[client.form]
+    with _told(path, text):
+        current = form.entry(text, keys)
     if current is None:
         return []
     backups = Backups.of(path, entry.name)
-    first, keys, form = file.original(backups), (*client.keys, entry.name), _FORMS[client.form]
+    first = file.original(backups)
 
     def again(old: str) -> str | None:
         return form.put(old, keys, current) if form.entry(old, keys) is None else None
 
     if _is_all_that_came(path, text, first, again):
-        return [Change(client, path, backups, before, first, new=False)]
-    try:
-        edited = form.remove(text, keys)
-    except Refused as refused:
-        raise _where(path, text, refused) from None
-    return [Change(client, path, backups, before, edited.encode("utf-8"), new=False)]
+        after = first
+    else:
+        with _told(path, text):
+            after = form.remove(text, keys).encode("utf-8")
+    return [Change(client, path, backups, before, after, new=False)]
 
 
 def _is_all_that_came(
@@ -404,7 +403,9 @@ def _unusable(client: Client, error: ConfigError) -> Connection:
 
 def _connection(entry: Entry, client: Client, path: Path) -> Connection:
     try:
-        current = _current(entry, client, path, _decoded(path, file.read(path)))
+        _, text = _read(path)
+        with _told(path, text):
+            current = _FORMS[client.form].entry(text, (*client.keys, entry.name))
     except ConfigError as error:
         return _unusable(client, error)
     if current is None:

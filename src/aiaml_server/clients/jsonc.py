@@ -52,12 +52,7 @@ def entry(text: str, keys: Sequence[str]) -> Any:
     Raises:
         Refused: the text cannot be read, a key occurs twice, or something on the way is no object.
     """
-    node = parse(text)
-    for depth, key in enumerate(keys):
-        if node is None:
-            return None
-        member = _member(node, key, keys[:depth])
-        node = member and member.node
+    node = _node(parse(text), keys)
     return None if node is None else node.value
 
 
@@ -84,10 +79,8 @@ def remove(text: str, keys: Sequence[str]) -> str:
     Raises:
         Refused: see `entry`.
     """
-    root = node = parse(text)
-    for depth, key in enumerate(keys[:-1]):
-        member = node and _member(node, key, keys[:depth])
-        node = member and member.node
+    root = parse(text)
+    node = _node(root, keys[:-1])
     member = node and _member(node, keys[-1], keys[:-1])
     if root is None or node is None or member is None:
         return text
@@ -101,15 +94,15 @@ def extend(text: str, keys: Sequence[str], values: Sequence[Any]) -> str:
     Raises:
         Refused: see `entry`; or there is something else than a list.
     """
-    if not isinstance(current := entry(text, keys), list):
-        if current is not None:
-            raise Refused(_at(parse(text), keys).start, f'"{keys[-1]}" should be a list in [ ]')
+    root = parse(text)
+    node = _node(root, keys)
+    if root is None or node is None or node.value is None:
         *above, last = keys
         return put(text, above, {last: list(values)})
-    root = parse(text)
-    node = _at(root, keys)
+    if not isinstance(node.value, list):
+        raise Refused(node.start, f'"{keys[-1]}" should be a list in [ ]')
     edited = splice(text, _Editor(text, root).more(node, values))
-    return _proven(edited, _replaced(_value(root), keys, [*current, *values]), node.start)
+    return _proven(edited, _replaced(root.value, keys, [*node.value, *values]), node.start)
 
 
 def discard(text: str, keys: Sequence[str], unwanted: Callable[[Any], bool]) -> str:
@@ -118,16 +111,17 @@ def discard(text: str, keys: Sequence[str], unwanted: Callable[[Any], bool]) -> 
     Raises:
         Refused: see `entry`.
     """
-    while isinstance(current := entry(text, keys), list):
-        number = next((i for i, value in enumerate(current) if unwanted(value)), None)
-        if number is None:
-            break
-        root = parse(text)
-        node = _at(root, keys)
-        edited = splice(text, _removal(text, node, node.members[number]))
-        left = current[:number] + current[number + 1 :]
-        text = _proven(edited, _replaced(_value(root), keys, left), node.start)
-    return text
+    root = parse(text)
+    node = _node(root, keys)
+    if root is None or node is None or not isinstance(node.value, list):
+        return text
+    member = next((each for each in node.members if unwanted(each.node.value)), None)
+    if member is None:
+        return text
+    edited = splice(text, _removal(text, node, member))
+    left = [each.node.value for each in node.members if each is not member]
+    edited = _proven(edited, _replaced(root.value, keys, left), node.start)
+    return discard(edited, keys, unwanted)
 
 
 def parse(text: str) -> Node | None:
@@ -187,8 +181,10 @@ class _Scanner:
             if not self._text.startswith('"', at):
                 raise Refused(at, "a name in double quotes, or }, should be here")
             name = self.value(at, depth)
-            at = self._expect(":", self.blank(name.end))
-            node = self.value(self.blank(at), depth + 1)
+            colon = self.blank(name.end)
+            if not self._text.startswith(":", colon):
+                raise Refused(colon, "a : should be here")
+            node = self.value(self.blank(colon + 1), depth + 1)
             comma, at = self._separator(node.end, "}")
             members.append(Member(name.value, name.start, node, comma))
         value = {member.name: member.node.value for member in members}
@@ -212,11 +208,6 @@ class _Scanner:
             raise Refused(at, f"a comma or {close} should be here")
         return None, at
 
-    def _expect(self, sign: str, at: int) -> int:
-        if not self._text.startswith(sign, at):
-            raise Refused(at, f"a {sign} should be here")
-        return at + 1
-
 
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is no value in JSON")
@@ -230,6 +221,14 @@ def _member(node: Node, name: str, trail: Sequence[str]) -> Member | None:
     if len(found) > 1:
         raise Refused(found[1].start, f'"{name}" is here a second time; keep one of them')
     return found[0] if found else None
+
+
+def _node(node: Node | None, keys: Sequence[str]) -> Node | None:
+    """Return what is under nested keys; None where there is nothing."""
+    for depth, key in enumerate(keys):
+        member = node and _member(node, key, keys[:depth])
+        node = member and member.node
+    return node
 
 
 class _Editor:
@@ -349,21 +348,6 @@ def _may_join(before: str, behind: str) -> bool:
         or behind.lstrip(" \t").startswith(("}", "]"))
         or bool(_REST_OF_LINE.match(behind))
     )
-
-
-def _at(root: Node | None, keys: Sequence[str]) -> Node:
-    """Return the value under nested keys, which are there."""
-    node = root
-    for depth, key in enumerate(keys):
-        member = node and _member(node, key, keys[:depth])
-        node = member and member.node
-    if node is None:
-        raise Refused(0, f'"{".".join(keys)}" is missing')
-    return node
-
-
-def _value(root: Node | None) -> Any:
-    return root and root.value
 
 
 def _replaced(value: Any, keys: Sequence[str], new: Any) -> Any:

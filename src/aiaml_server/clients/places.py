@@ -116,8 +116,10 @@ def _in(directory: PurePath, file: str) -> Place:
     return Place(directory / file, directory)
 
 
-def _at_home(directory: str, file: str = "mcp.json") -> Callable[[Machine], list[Place]]:
-    return lambda machine: [_in(machine.home / directory, file)]
+def _at_home(
+    directory: str, file: str = "mcp.json", variable: str = ""
+) -> Callable[[Machine], list[Place]]:
+    return lambda machine: [_in(machine.directory(variable, machine.home / directory), file)]
 
 
 def _code(directory: str) -> Callable[[Machine], list[Place]]:
@@ -139,10 +141,6 @@ def _claude_code(machine: Machine) -> list[Place]:
     own = machine.directory("CLAUDE_CONFIG_DIR", machine.home)
     sign = machine.home / ".claude" if own == machine.home else own
     return [Place(own / ".claude.json", sign)]
-
-
-def _codex(machine: Machine) -> list[Place]:
-    return [_in(machine.directory("CODEX_HOME", machine.home / ".codex"), "config.toml")]
 
 
 def _gemini(machine: Machine) -> list[Place]:
@@ -224,7 +222,7 @@ CLIENTS = (
     Client(
         "codex",
         "Codex",
-        _codex,
+        _at_home(".codex", "config.toml", "CODEX_HOME"),
         "Start Codex again; /mcp shows {name} in it.",
         keys=("mcp_servers",),
         form="toml",

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 BOM = "\ufeff"
+_END_OF_LINE = re.compile(r"[^\r\n]*")
 
 
 class Refused(Exception):  # noqa: N818 (what happens, not what went wrong)
@@ -57,6 +58,20 @@ def newline(text: str) -> str:
 def end_of_words(text: str, offset: int) -> int:
     """Return the end of what is not white space before an offset."""
     return len(text[:offset].rstrip(" \t\r\n"))
+
+
+def end_of_line(text: str, offset: int) -> int:
+    """Return the end of the line of an offset, before its line end."""
+    found = _END_OF_LINE.match(text, offset)
+    return found.end() if found else offset
+
+
+def end_of_block(text: str, start: int, end: int) -> int:
+    """Return where the last line ends that is neither blank nor a comment behind `#`."""
+    lines = text[start:end].split("\n")
+    while not lines[-1].strip() or lines[-1].lstrip().startswith("#"):
+        lines.pop()
+    return end_of_line(text, start + len("\n".join(lines).rstrip("\r")))
 
 
 def indentation(text: str, offset: int) -> str:

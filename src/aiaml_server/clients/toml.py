@@ -16,10 +16,9 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from .text import BOM, Edit, Refused, end_of_words, newline, splice
+from .text import BOM, Edit, Refused, end_of_block, end_of_line, end_of_words, newline, splice
 
 _HEADER = re.compile(rf"^{BOM}?[ \t]*(\[[^\r\n]*)", re.MULTILINE)
-_END_OF_LINE = re.compile(r"[^\r\n]*")
 
 
 class _Table(NamedTuple):
@@ -70,7 +69,7 @@ def put(text: str, keys: Sequence[str], value: Mapping[str, Any]) -> str:
     pairs = (f"{_name(name)} = {_value(inner)}" for name, inner in wanted.items())
     block = between.join([f"[{'.'.join(map(_name, keys))}]", *pairs])
     if current is None:
-        end = _end_of_line(text, end_of_words(text, len(text)))
+        end = end_of_line(text, end_of_words(text, len(text)))
         before = between * 2 if text[:end].removeprefix(BOM) else ""
         edited = text[:end] + before + block + (text[end:] or ("" if before else between))
     else:
@@ -115,7 +114,7 @@ def _tables(text: str) -> list[_Table]:
         begun = found.start()
     ends = [*(header.start() for header in headers[1:]), len(text)]
     return [
-        _Table(_path(header[1]), header.start(1), _end(text, header.start(1), end))
+        _Table(_path(header[1]), header.start(1), end_of_block(text, header.start(1), end))
         for header, end in zip(headers, ends, strict=True)
     ]
 
@@ -131,25 +130,12 @@ def _path(header: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _end(text: str, start: int, end: int) -> int:
-    """Return where the last line ends that is neither blank nor a comment."""
-    lines = text[start:end].split("\n")
-    while not lines[-1].strip() or lines[-1].lstrip().startswith("#"):
-        lines.pop()
-    return _end_of_line(text, start + len("\n".join(lines).rstrip("\r")))
-
-
 def _removal(text: str, start: int, end: int) -> Edit:
     """Take lines out with the blank line before them, or after them at the text's beginning."""
     start = text.rfind("\n", 0, start) + 1
     if start:
         return Edit(len(re.sub(r"(?:\r?\n){1,2}\Z", "", text[:start])), end, "")
     return Edit(len(BOM) * text.startswith(BOM), len(text) - len(text[end:].lstrip("\r\n")), "")
-
-
-def _end_of_line(text: str, at: int) -> int:
-    found = _END_OF_LINE.match(text, at)
-    return found.end() if found else at
 
 
 def _no_table(text: str, keys: Sequence[str]) -> Refused:

@@ -11,13 +11,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .text import BOM, Refused, end_of_words, newline
+from .text import BOM, Refused, end_of_block, end_of_line, end_of_words, newline
 
 if TYPE_CHECKING:
     import yaml
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
-_END_OF_LINE = re.compile(r"[^\r\n]*")
 _EMPTY = re.compile(r"[ \t]*(?![ \t])(?:\{[ \t]*\}|null|~)?(?=[ \t]*(?:#[^\r\n]*)?(?:[\r\n]|\Z))")
 
 
@@ -55,8 +54,7 @@ def put(text: str, keys: Sequence[str], value: Mapping[str, Any]) -> str:
     between = newline(text)
     found = _pair(_root(text), outer)
     if found is None:
-        end = end_of_words(text, len(text))
-        end = _END_OF_LINE.match(text, end).end()  # type: ignore[union-attr]  # it may be empty
+        end = end_of_line(text, end_of_words(text, len(text)))
         lines = [f"{outer}:", *_lines(inner, wanted, "  ")]
         edited = text[:end] + (between if text[:end].strip(BOM) else "")
         edited += between.join(lines) + (text[end:] or between)
@@ -72,7 +70,7 @@ def put(text: str, keys: Sequence[str], value: Mapping[str, Any]) -> str:
     else:
         at = text.index(":", found[0].end_mark.index) + 1
         empty = _EMPTY.match(text, at)
-        end = _END_OF_LINE.match(text, empty.end() if empty else at).end()  # type: ignore[union-attr]
+        end = end_of_line(text, empty.end() if empty else at)
         behind = text[empty.end() : end] if empty else ""
         edited = text[:at] + between.join([behind, *_lines(inner, wanted, "  ")]) + text[end:]
     return _proven(edited, {**(_load(text) or {}), outer: _with(text, outer, inner, wanted)}, keys)
@@ -124,13 +122,9 @@ def _pair(root: yaml.Node | None, name: str) -> tuple[yaml.Node, yaml.Node] | No
 def _end(text: str, node: yaml.Node) -> int:
     """Return the end of a value's last line, with the comment that stands on it."""
     end = node.end_mark.index
-    if text[end - 1 : end] not in "}]":  # a block ends where the next thing begins
-        lines = text[:end].split("\n")
-        while not lines[-1].strip() or lines[-1].lstrip().startswith("#"):
-            lines.pop()
-        end = len("\n".join(lines).rstrip("\r"))
-    found = _END_OF_LINE.match(text, end)
-    return found.end() if found else end
+    if text[end - 1 : end] in "}]":
+        return end_of_line(text, end)
+    return end_of_block(text, 0, end)  # a block ends where the next thing begins
 
 
 def _lines(name: str, value: Any, margin: str) -> Iterator[str]:
