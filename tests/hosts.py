@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from manifests import ROOT
-from printed import printed
+from printed import completed, printed
 
 MCPB = "@anthropic-ai/mcpb@2.1.2"
 CLAUDE, CODEX, GEMINI, COPILOT, OPENCODE = (
@@ -42,13 +42,7 @@ def host(package: str) -> str:
     if not any(modules.glob(PROGRAMS[package])):
         words = [npm, "install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
         try:
-            done = subprocess.run(
-                [*words, "--prefix", str(place), package],
-                capture_output=True,
-                encoding="utf-8",
-                check=False,
-                timeout=120,
-            )
+            done = completed([*words, "--prefix", str(place), package])
         except subprocess.TimeoutExpired:
             pytest.skip(f"npm did not install {package} in two minutes")
         if done.returncode:

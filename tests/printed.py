@@ -1,4 +1,4 @@
-"""What a program prints, answers and errors together, as a person sees it."""
+"""Programs that are run to their end, and what they print."""
 
 from __future__ import annotations
 
@@ -22,6 +22,26 @@ def printed(
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        check=False,
+        timeout=timeout,
+    )
+
+
+def completed(
+    words: Sequence[str | Path],
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    timeout: float = 120,
+) -> subprocess.CompletedProcess[str]:
+    """Run a program that gets no input; answers and errors are apart."""
+    return subprocess.run(
+        words,
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
         encoding="utf-8",
         check=False,
         timeout=timeout,

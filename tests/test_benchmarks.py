@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from datetime import timedelta
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 
 from aiaml_server.memory import Memory, format, parse  # noqa: A004
 from aiaml_server.moments import instant
+from printed import completed
 from semantic_model import model_folder
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
@@ -20,13 +20,7 @@ BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 
 def run(script: str, *arguments: str | Path) -> str:
     """Run a script to its end; return what it printed."""
-    done = subprocess.run(
-        [sys.executable, BENCHMARKS / script, *arguments],
-        capture_output=True,
-        encoding="utf-8",
-        timeout=150,
-        check=False,
-    )
+    done = completed([sys.executable, BENCHMARKS / script, *arguments], timeout=150)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -221,12 +215,9 @@ def test_keyword_lists_that_measure_nothing_are_refused(
 ) -> None:
     """A question that no set asks, no words, too many: a sentence, and no figure."""
     data = garden(tmp_path / "data")
-    done = subprocess.run(
+    done = completed(
         [sys.executable, BENCHMARKS / "keywords.py", data, lists(tmp_path / "one.json", **given)],
-        capture_output=True,
-        encoding="utf-8",
         timeout=60,
-        check=False,
     )
     assert (done.returncode, done.stdout) == (1, "")
     assert sentence in done.stderr and done.stderr.count("\n") == 1

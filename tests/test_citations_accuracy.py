@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
 import sys
 from pathlib import Path
 
 from machine import as_person, git
+from printed import completed
 
 ROOT = Path(__file__).parent.parent
 BENCHMARK = ROOT / "benchmarks" / "citations.py"
@@ -90,13 +90,7 @@ def test_verdicts_are_right(tmp_path: Path) -> None:
     """Stale recall at least 0.95, false stales at most 0.01, the right line at least 0.95."""
     repository = history(tmp_path)
     spans = [f"{repository}:HEAD~{back}:HEAD" for back in (10, 25, 40)]
-    done = subprocess.run(
-        [sys.executable, BENCHMARK, "--accuracy", "--json", *spans],
-        capture_output=True,
-        check=False,
-        encoding="utf-8",
-        timeout=150,
-    )
+    done = completed([sys.executable, BENCHMARK, "--accuracy", "--json", *spans], timeout=150)
     assert done.returncode == 0, done.stderr
     figures = json.loads(done.stdout)
     assert figures["lines"] > 1500 and figures["gone"] > 100

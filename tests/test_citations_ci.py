@@ -16,6 +16,7 @@ import yaml
 
 from aiaml_server.toolsets.citations import Citation, Memories
 from machine import git
+from printed import completed
 
 ROOT = Path(__file__).parent.parent
 SCRIPT = ROOT / "scripts" / "citations.py"
@@ -35,16 +36,7 @@ def repo(tmp_path: Path) -> Path:
 
 def run(words: Sequence[str], cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
     """Run a program; a Python in it sees nothing that is installed."""
-    return subprocess.run(
-        words,
-        cwd=cwd,
-        env={**os.environ, **env},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
-        encoding="utf-8",
-        timeout=60,
-    )
+    return completed(words, cwd=cwd, env={**os.environ, **env}, timeout=60)
 
 
 def three_states(repo: Path, words: Sequence[str], **env: str) -> None:

@@ -18,6 +18,7 @@ from aiaml_server.toolsets.citations import Memories, serena, skill
 from aiaml_server.toolsets.citations.failures import DiskError, InvalidInput, NoRepository
 from client import SERVER
 from machine import CLEAN, git
+from printed import completed
 
 ROOT = Path(__file__).parent.parent
 
@@ -42,13 +43,10 @@ def note(repo: Path, name: str, text: str | bytes) -> Path:
 
 def run(repo: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run the verb."""
-    return subprocess.run(
+    return completed(
         [*SERVER, "citations", *words],
         cwd=repo,
         env={**os.environ, "HOME": str(repo.parent), "USERPROFILE": str(repo.parent)},
-        capture_output=True,
-        check=False,
-        encoding="utf-8",
         timeout=60,
     )
 

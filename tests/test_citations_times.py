@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from printed import completed
 
 BENCHMARK = Path(__file__).parent.parent / "benchmarks" / "citations.py"
 SPECIFIED = {
@@ -25,13 +26,7 @@ TICK = 1 / 64 if sys.platform == "win32" else 0
 @pytest.fixture(scope="module")
 def measured() -> dict[str, dict[str, Any]]:
     """What the benchmark measures: medians of seven, by turns with their yardsticks."""
-    done = subprocess.run(
-        [sys.executable, BENCHMARK, "--json"],
-        capture_output=True,
-        check=False,
-        encoding="utf-8",
-        timeout=300,
-    )
+    done = completed([sys.executable, BENCHMARK, "--json"], timeout=300)
     assert done.returncode == 0, done.stderr
     return {each["what"]: each for each in json.loads(done.stdout)}
 

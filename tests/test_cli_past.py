@@ -22,6 +22,7 @@ from aiaml_server.sync.command import GitFailed
 from aiaml_server.sync.problem import problem_of
 from clock import quick
 from machine import CLEAN, Machine, as_person, git, settle
+from printed import completed
 
 pytestmark = pytest.mark.usefixtures("nobodys_configuration")
 
@@ -51,15 +52,7 @@ def words(*verb: str) -> list[str]:
 
 def aiaml(machine: Machine, *verb: str, **more: str) -> subprocess.CompletedProcess[str]:
     """Run a verb at a machine."""
-    return subprocess.run(
-        words(*verb),
-        env=environment(machine, **more),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-        timeout=120,
-    )
+    return completed(words(*verb), env=environment(machine, **more))
 
 
 def answer(machine: Machine, *verb: str) -> Any:

@@ -29,6 +29,7 @@ from client import SERVER
 from clock import quick
 from loop_disk import memory_disk
 from machine import CLEAN, TOKEN, as_person, bare, git
+from printed import completed
 
 posix = pytest.mark.skipif(os.name != "posix", reason="Windows has no such modes and programs")
 IS_ROOT = sys.platform != "win32" and os.geteuid() == 0
@@ -66,13 +67,8 @@ def run(
     own = {"AIAML_MEMORY_DIR": str(base), "AIAML_ENABLE_SYNC": "false"}
     home = str(base.parent)  # in which no client is installed
     own |= dict.fromkeys(("HOME", "USERPROFILE", "APPDATA", "XDG_CONFIG_HOME"), home)
-    return subprocess.run(
+    return completed(
         [*before, *SERVER, "doctor", *words],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-        timeout=120,
         env={**outer, **CLEAN, **own, "PYTHONUTF8": "1", **(env or {})},
     )
 

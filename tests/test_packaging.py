@@ -22,6 +22,7 @@ from aiaml_server import __version__, launch, settings, toolsets
 from aiaml_server.cli.app import VERBS, aiaml
 from client import Client
 from environments import ROOT, UV, environment
+from printed import completed
 
 TOP_LEVEL = {
     "pyproject.toml",
@@ -214,9 +215,7 @@ def test_an_index_takes_what_is_published(twice: tuple[Path, Path]) -> None:
     twine = [*run, "twine>=6,<8", "twine", "check", "--strict", *paths]
     contents = [*run, "check-wheel-contents>=0.6,<1", "check-wheel-contents", "--no-config"]
     for command in (twine, [*contents, next(path for path in paths if path.endswith(".whl"))]):
-        done = subprocess.run(
-            command, capture_output=True, encoding="utf-8", check=False, timeout=120, cwd=twice[0]
-        )
+        done = completed(command, cwd=twice[0])
         assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -231,15 +230,10 @@ def test_uvx_runs_the_wheel(wheel: Path, tmp_path: Path) -> None:
 def test_doctor_under_uvx_starts_what_uvx_was_told_to(wheel: Path, tmp_path: Path) -> None:
     """The same wheel, not what an index may have under the name; so do clients then."""
     command = [UV, "tool", "run", "--quiet", "--python", sys.executable, "--from", str(wheel)]
-    done = subprocess.run(
+    done = completed(
         [*command, "aiaml", "doctor", "--offline", "version", "server"],
         cwd=tmp_path,
         env={**outside(tmp_path), "UV_CACHE_DIR": uv_cache()},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-        timeout=120,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "the three tools work" in done.stdout
@@ -301,15 +295,8 @@ def test_an_installed_wheel_has_its_command(installed: Path, tmp_path: Path) -> 
 
 def test_where_people_are_all_is_well(installed: Path, tmp_path: Path) -> None:
     """Doctor finds nothing wrong with an installation that is not of the checkout."""
-    done = subprocess.run(
-        [installed / "aiaml", "doctor", "--offline"],
-        cwd=tmp_path,
-        env=outside(tmp_path),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-        timeout=120,
+    done = completed(
+        [installed / "aiaml", "doctor", "--offline"], cwd=tmp_path, env=outside(tmp_path)
     )
     assert done.stderr == "\nAll is well.\n", done.stdout + done.stderr
     assert done.returncode == 0

@@ -16,6 +16,7 @@ from aiaml_server import MemoryBank, Settings, __version__
 from aiaml_server.cli.app import VERBS
 from machine import CLEAN, TOKEN
 from manifests import ROOT
+from printed import completed
 
 FORMS = sorted((ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml"))
 
@@ -29,14 +30,9 @@ def doctor(home: Path, *words: str, **settings: str) -> subprocess.CompletedProc
     """Run doctor in a home directory, with these settings."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("AIAML_")}
     places = dict.fromkeys(("HOME", "USERPROFILE", "APPDATA", "XDG_CONFIG_HOME"), str(home))
-    return subprocess.run(
+    return completed(
         [sys.executable, "-m", "aiaml_server", "doctor", *words],
         env={**kept, **CLEAN, **places, **settings, "PYTHONUTF8": "1"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-        timeout=120,
     )
 
 

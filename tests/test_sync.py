@@ -31,6 +31,7 @@ from machine import (
     settle,
     wait_until,
 )
+from printed import completed
 
 pytestmark = pytest.mark.usefixtures("nobodys_configuration")
 
@@ -548,12 +549,9 @@ def test_without_git_there_is_one_warning_and_all_else_works(tmp_path: Path) -> 
         "        bank.remember('claude', 'marco', ['test'], 'hello'); time.sleep(0.5)\n"
         "    print(len(bank.think(['hello'])))\n"
     )
-    done = subprocess.run(
+    done = completed(
         [sys.executable, "-c", program, str(tmp_path)],
         env={**os.environ, "PATH": str(tmp_path)},
-        capture_output=True,
-        check=False,
-        encoding="utf-8",
         timeout=60,
     )
     assert done.stdout.strip() == "3"
@@ -574,12 +572,9 @@ def test_remembering_does_not_wait_for_git(alone: Machine) -> None:
         "    print(time.monotonic() - started); started = time.monotonic()\n"
         "print(time.monotonic() - started)\n"
     )
-    done = subprocess.run(
+    done = completed(
         [sys.executable, "-c", program, str(alone.base)],
         env={**os.environ, "PATH": f"{directory}{os.pathsep}{os.environ['PATH']}"},
-        capture_output=True,
-        check=False,
-        encoding="utf-8",
         timeout=60,
     )
     remembered, closed = map(float, done.stdout.split())

@@ -26,6 +26,7 @@ from aiaml_server.sync import once, problem
 from git_server import Terms, git_server
 from loop_disk import memory_disk
 from machine import Machine, bare, content_of, git
+from printed import completed
 
 pytestmark = pytest.mark.usefixtures("nobodys_configuration")
 
@@ -298,17 +299,13 @@ def aiaml(machine: Machine, *words: str, path: str = "", bound: bool = False) ->
         bound: whether the modes of files bind it, also where root runs the tests.
     """
     binding = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
-    done = subprocess.run(
-        [*(binding if bound and os.geteuid() == 0 else []),
-         sys.executable, "-m", "aiaml_server", *words, "--json"],
-        env={
+    done = completed([*(binding if bound and os.geteuid() == 0 else []),
+         sys.executable, "-m", "aiaml_server", *words, "--json"], env={
             **os.environ,
             "AIAML_MEMORY_DIR": str(machine.base),
             "AIAML_GITHUB_REMOTE": machine.settings.remote,
             "PATH": path or os.environ["PATH"],
-        },
-        stdin=subprocess.DEVNULL, capture_output=True, check=False, encoding="utf-8", timeout=120,
-    )  # fmt: skip
+        })  # fmt: skip
     found: dict[str, object] = json.loads(done.stdout or "{}")
     assert done.returncode == 3, done.stderr
     return found

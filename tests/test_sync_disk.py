@@ -18,6 +18,7 @@ from aiaml_server.sync import disk, once, repository, worktree
 from aiaml_server.sync.survey import survey
 from loop_disk import loop_disk
 from machine import Machine, as_person, content_of, git, settle
+from printed import completed
 
 pytestmark = pytest.mark.usefixtures("nobodys_configuration")
 
@@ -26,7 +27,7 @@ links = pytest.mark.skipif(sys.platform == "win32", reason="links take a privile
 
 def aiaml(machine: Machine, *verb: str) -> subprocess.CompletedProcess[str]:
     """Run a verb at a machine."""
-    return subprocess.run(
+    return completed(
         [sys.executable, "-m", "aiaml_server", *verb],
         env={
             **os.environ,
@@ -34,11 +35,6 @@ def aiaml(machine: Machine, *verb: str) -> subprocess.CompletedProcess[str]:
             "AIAML_GITHUB_REMOTE": machine.settings.remote,
             "HOME": str(machine.base.parent),
         },
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-        timeout=120,
     )
 
 

@@ -15,7 +15,6 @@ import os
 import random
 import re
 import secrets
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -25,6 +24,7 @@ import pytest
 from aiaml_server.sync import Status
 from aiaml_server.sync.everywhere import plan
 from machine import CLEAN, Machine, bare, content_of, git, settle
+from printed import completed
 
 pytestmark = pytest.mark.usefixtures("nobodys_configuration")
 
@@ -60,14 +60,9 @@ class First(Machine):
 
     def sync(self) -> Status:
         """Do one round as the first version did."""
-        done = subprocess.run(
+        done = completed(
             [sys.executable, "-c", ROUND, str(FIRST), str(self.base), self.settings.remote],
             env={**os.environ, **CLEAN},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-            encoding="utf-8",
-            timeout=120,
         )
         assert done.returncode == 0, done.stderr
         return Status(problem=done.stdout.strip() or None)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 
 from client import Client
 from machine import CLEAN
+from printed import completed
 
 OLD = sorted((Path(__file__).parent / "fixtures/upgrade").glob("*.zip"))
 
@@ -40,15 +40,7 @@ def environment(home: Path) -> dict[str, str]:
 
 def aiaml(home: Path, *words: str) -> str:
     """Run a verb in that home directory; return what it prints."""
-    done = subprocess.run(
-        [sys.executable, "-m", "aiaml_server", *words],
-        env=environment(home),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-        timeout=120,
-    )
+    done = completed([sys.executable, "-m", "aiaml_server", *words], env=environment(home))
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -16,20 +16,14 @@ from aiaml_server import uses
 from aiaml_server.errors import NotOurs
 from aiaml_server.uses import Use, Uses
 from client import NOTE, PYTHON, SERVER, Client
+from printed import completed
 
 
 def aiaml(base: Path, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
     """Run a verb on a base."""
     outer = {key: value for key, value in os.environ.items() if not key.startswith("AIAML_")}
     settings = {"AIAML_MEMORY_DIR": str(base), "AIAML_ENABLE_SYNC": "false", "PYTHONUTF8": "1"}
-    return subprocess.run(
-        [PYTHON, "-m", "aiaml_server", *words],
-        env={**outer, **settings, **environ},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
+    return completed([PYTHON, "-m", "aiaml_server", *words], env={**outer, **settings, **environ})
 
 
 def told(base: Path, *words: str, **environ: str) -> Any:
