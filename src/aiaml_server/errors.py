@@ -9,7 +9,8 @@
     ├── NotInGit          the present version would be lost: `name`, `reason`; it is left as it is
     ├── GitMissing        there is no git on this machine
     ├── NotOurs           something else has the name of a file of ours: `path`, `what`
-    └── StoreError        the disk refused: `path`, `cause`; nothing was half done
+    ├── StoreError        the disk refused: `path`, `cause`; nothing was half done
+    └── Refused           a toolset other than the three tools refused a call
 
 Each carries its data and, as `str()`, one sentence for a person. They are translated once, at the
 edges: the tools turn them into the specification's error shapes, the command line into exit codes.
@@ -24,6 +25,15 @@ from collections.abc import Mapping, Sequence
 
 class AiamlError(Exception):
     """Root of everything this package raises on purpose."""
+
+
+class Refused(AiamlError):  # noqa: N818 (the subclasses' names are the codes)
+    """A call of a toolset that was refused; nothing was changed. The class's name is the code."""
+
+
+def said_by_system(error: OSError) -> str:
+    """Return what the system says of a failure, in lower case."""
+    return (error.strerror or str(error)).lower()
 
 
 class InvalidInput(AiamlError):  # noqa: N818 (the words a reader looks for)
@@ -149,7 +159,7 @@ class StoreError(AiamlError):
     """
 
     def __init__(self, doing: str, path: str | os.PathLike[str], cause: OSError) -> None:
-        why = _WORDS.get(cause.errno or 0) or (cause.strerror or str(cause)).lower()
+        why = _WORDS.get(cause.errno or 0) or said_by_system(cause)
         super().__init__(f"cannot {doing} {os.fspath(path)}: {why}")
         self.path = path
         self.cause = cause

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from aiaml_server.errors import InvalidInput, MalformedFile
+from aiaml_server.errors import InvalidInput, MalformedFile, said_by_system
 from aiaml_server.files import read_regular
 
 from .found import Note, Skip, printable
@@ -76,7 +76,7 @@ def document(path: Path) -> Any:
     except MalformedFile as error:
         raise ValueError(str(error)) from error
     except OSError as error:
-        raise ValueError(f"it cannot be read: {(error.strerror or str(error)).lower()}") from error
+        raise ValueError(f"it cannot be read: {said_by_system(error)}") from error
     except (ValueError, RecursionError) as error:
         raise ValueError("it is no JSON") from error
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from aiaml_server.errors import MalformedFile
+from aiaml_server.errors import MalformedFile, said_by_system
 from aiaml_server.files import read_beginning, read_regular
 from aiaml_server.moments import in_utc, timestamp
 
@@ -46,7 +46,7 @@ def _files_below(top: Path, without: Path | None, hidden: Sequence[str]) -> Iter
         try:
             entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
         except OSError as error:
-            yield Skip(printable(str(folder)), f"it cannot be read: {_words(error)}")
+            yield Skip(printable(str(folder)), f"it cannot be read: {said_by_system(error)}")
             continue
         folders = []
         for entry in entries:
@@ -85,7 +85,7 @@ def read_text(path: Path, most: int = MAX_TEXT) -> str:
     except MalformedFile as error:
         raise ValueError(str(error)) from error
     except OSError as error:
-        raise ValueError(f"it cannot be read: {_words(error)}") from error
+        raise ValueError(f"it cannot be read: {said_by_system(error)}") from error
     except UnicodeDecodeError as error:
         raise ValueError(f"it is no UTF-8 text (byte {error.start})") from error
     if "\0" in text:
@@ -98,10 +98,6 @@ def beginning(path: Path, most: int) -> str:
     with suppress(OSError, MalformedFile):
         return read_beginning(os.fspath(path), most).decode("utf-8", "replace")
     return ""
-
-
-def _words(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()
 
 
 def first_time(stated: Iterable[object], path: Path) -> str:

@@ -16,6 +16,7 @@ from contextlib import suppress
 import uvicorn
 from starlette.applications import Starlette
 
+from aiaml_server.errors import said_by_system
 from aiaml_server.settings import Settings
 from aiaml_server.terminal import DONE, REFUSED, Ended, note, out
 
@@ -87,7 +88,7 @@ def _listening(port: int | None) -> socket.socket:
         listener.listen()
     except OSError as error:
         listener.close()
-        why = (error.strerror or str(error)).lower()
+        why = said_by_system(error)
         hint = "take another, or leave `--port` out for one that is free"
         raise Ended(f"cannot listen on port {port}: {why}; {hint}", REFUSED) from error
     return listener

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .graph import Edge, Walk
-from .memories import Found, Memories, Saved, Verified
+from .memories import Found, Memories, Verified
 from .model import Citation, Memory
 
 
@@ -80,11 +80,6 @@ def place(citation: Citation) -> str:
 def unreadable(broken: dict[str, str]) -> list[str]:
     """Return what is to be said of files that are no memories."""
     return ["Cannot be read: " + "; ".join(broken.values())] if broken else []
-
-
-def saved(result: Saved) -> dict[str, Any]:
-    """Return what saving did."""
-    return result._asdict()
 
 
 def verified(memories: Memories, result: Verified) -> dict[str, Any]:

@@ -152,7 +152,7 @@ def _save(screen: Screen, given: Mapping[str, Any]) -> int:
         given["subject"], content, cited, links, given["tag"] or None, given["id"]
     )
     if given["json"]:
-        screen.out_json(answers.saved(saved))
+        screen.out_json(saved._asdict())
     else:
         screen.out(f"{'saved' if saved.created else 'updated'} {saved.path}")
     for warning in () if given["json"] else saved.warnings:

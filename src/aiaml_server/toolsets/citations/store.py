@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from aiaml_server.errors import MalformedFile
+from aiaml_server.errors import MalformedFile, said_by_system
 from aiaml_server.files import is_temporary, read_regular, replace_atomic, sync_directory
 
 from .config import Config
@@ -272,4 +272,4 @@ def _with_body(text: str, content: str) -> str:
 
 
 def _refused(what: str, error: OSError) -> DiskError:
-    return DiskError(f"{what}: {(error.strerror or str(error)).lower()}")
+    return DiskError(f"{what}: {said_by_system(error)}")

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 from typing_extensions import NotRequired, TypedDict
 
-from aiaml_server.errors import AiamlError
-from aiaml_server.toolset import CRASHED, Answer, Tool, Toolset, repair_surrogates
+from aiaml_server.toolset import Answer, Toolset
+from aiaml_server.toolsets.answering import Failure, tool
 
 from . import REPOSITORY, answers
 from . import descriptions as words
 from .config import load
-from .failures import Refused
 from .memories import Memories, find_root
 from .model import LINK_TYPES, Citation, Link
-
-
-class Failure(TypedDict, total=False):
-    """What every tool answers when it fails: a code of a closed list, and a sentence."""
-
-    error: str
-    message: str
-
 
 _CLOSED = ConfigDict(extra="forbid")  # a key that nobody knows is refused, not dropped
 
@@ -255,33 +245,20 @@ def build(values: Mapping[str, Any]) -> Toolset:
         instructions=words.INSTRUCTIONS,
         brief=words.BRIEF,
         tools=(
-            _tool(calls.memory_search, words.SEARCH, SearchResult, **reads),
-            _tool(calls.memory_save, words.SAVE, SaveResult, destroys=True, repeatable=True),
-            _tool(calls.memory_get, words.GET, MemoryResult, **reads),
-            _tool(calls.memory_verify, words.VERIFY, VerifyResult, repeatable=True),
-            _tool(calls.memory_list, words.LIST, ListResult, **reads),
-            _tool(calls.memory_graph_traverse, words.TRAVERSE, GraphResult, **reads),
-            _tool(calls.memory_graph_related, words.RELATED, RelatedResult, **reads),
-            _tool(calls.memory_delete, words.DELETE, DeleteResult, destroys=True),
-            _tool(calls.memory_batch_verify, words.BATCH_VERIFY, BatchResult, repeatable=True),
-            _tool(calls.memory_sync_index, words.SYNC_INDEX, SyncResult, repeatable=True),
+            tool(calls.memory_search, words.SEARCH, SearchResult, RULES, **reads),
+            tool(calls.memory_save, words.SAVE, SaveResult, RULES, destroys=True, repeatable=True),
+            tool(calls.memory_get, words.GET, MemoryResult, RULES, **reads),
+            tool(calls.memory_verify, words.VERIFY, VerifyResult, RULES, repeatable=True),
+            tool(calls.memory_list, words.LIST, ListResult, RULES, **reads),
+            tool(calls.memory_graph_traverse, words.TRAVERSE, GraphResult, RULES, **reads),
+            tool(calls.memory_graph_related, words.RELATED, RelatedResult, RULES, **reads),
+            tool(calls.memory_delete, words.DELETE, DeleteResult, RULES, destroys=True),
+            tool(
+                calls.memory_batch_verify, words.BATCH_VERIFY, BatchResult, RULES, repeatable=True
+            ),
+            tool(calls.memory_sync_index, words.SYNC_INDEX, SyncResult, RULES, repeatable=True),
         ),
     )
-
-
-def _tool(call: Callable[..., Any], description: str, shape: type, **hints: bool) -> Tool:
-    name = call.__name__
-    rules = {each: RULES[each] for each in inspect.signature(call).parameters}
-    title = name.removeprefix("memory_").replace("_", " ").capitalize()
-    return Tool(name, title, description, call, shape, rules, failure, **hints)
-
-
-def failure(error: AiamlError | None) -> Failure:
-    """Return what every tool answers when it fails: a code of the closed list, and a sentence."""
-    if error is None:
-        return {"error": "InternalError", "message": CRASHED}
-    code = type(error).__name__ if isinstance(error, Refused) else "InvalidInput"
-    return {"error": code, "message": repair_surrogates(str(error))}
 
 
 class CitationTools:
@@ -380,7 +357,7 @@ class CitationTools:
         """Save a memory."""
         cited = None if citations is None else [_citation(each) for each in citations]
         linked = None if links is None else [Link(each["type"], each["target"]) for each in links]
-        return answers.saved(self._memories().save(subject, content, cited, linked, tags, id))
+        return self._memories().save(subject, content, cited, linked, tags, id)._asdict()
 
     def memory_get(self, memory_id: Id) -> Any:
         """Return a memory."""

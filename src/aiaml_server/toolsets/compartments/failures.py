@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from aiaml_server.errors import AiamlError
+from aiaml_server.errors import Refused as Refused  # noqa: PLC0414 (a name of this module too)
 
 if TYPE_CHECKING:
     from .entries import Entry
-
-
-class Refused(AiamlError):  # noqa: N818 (the codes are the names)
-    """A call that was refused; nothing was changed."""
 
 
 class NotFound(Refused):

@@ -22,7 +22,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from aiaml_server.errors import MalformedFile
+from aiaml_server.errors import MalformedFile, said_by_system
 from aiaml_server.files import Lock, is_temporary, make_directory, read_regular, replace_atomic
 
 from .entries import Entry
@@ -283,7 +283,8 @@ class File:
                 for each in ended:
                     content.remove_run(each)
         for each in ended:
-            self._unlink(each)
+            with suppress(OSError):
+                self._run_file(each).unlink()
         for name in filter(is_temporary, names):
             path = self.path.with_name(name)
             with suppress(OSError):
@@ -303,7 +304,8 @@ class File:
 
     def _end_run(self, run: str) -> None:
         self._held.close()
-        self._unlink(run)
+        with suppress(OSError):
+            self._run_file(run).unlink()
 
     def _run_file(self, run: str) -> Path:
         return self.path.with_name(f"{self.path.name}.run-{run}")
@@ -313,10 +315,6 @@ class File:
         with Lock(self._run_file(run)).held(0) as hold:
             return hold.had
 
-    def _unlink(self, run: str) -> None:
-        with suppress(OSError):
-            self._run_file(run).unlink()
-
 
 def _refused(path: Path, error: OSError) -> DiskError:
-    return DiskError(f"{error.filename or path}: {(error.strerror or str(error)).lower()}")
+    return DiskError(f"{error.filename or path}: {said_by_system(error)}")

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import wraps
 from typing import Annotated, Any, cast
 
 from pydantic import Field, TypeAdapter, ValidationError, validate_call
 from typing_extensions import TypedDict
 
-from aiaml_server.errors import AiamlError, InvalidArguments
-from aiaml_server.toolset import CRASHED, Answer, Changed, Prompt, Resource, Tool, Toolset
+from aiaml_server.errors import AiamlError, InvalidArguments, Refused
+from aiaml_server.toolset import Answer, Changed, Prompt, Resource, Toolset
+from aiaml_server.toolsets.answering import Failure, failure, tool
 
 from .entries import RULES
-from .failures import Refused
 from .memory import COMPARTMENTS, Compartments
 from .words import BRIEF, CLEAR, GET, INSTRUCTIONS, SAVE
 
@@ -41,13 +41,6 @@ Tags = Annotated[
     list[str] | None,
     Field(description="Words to find it by; to find, all of them.", examples=[["invoice", "euro"]]),
 ]
-
-
-class Failure(TypedDict, total=False):
-    """What every tool answers when it fails: a code and a sentence."""
-
-    error: str
-    message: str
 
 
 class Saved(Failure, total=False):
@@ -178,14 +171,6 @@ class Calls:
         return {"cleared": self._memory.clear(compartment, id=id, category=category, tags=tags)}
 
 
-def failure(error: AiamlError | None) -> Failure:
-    """Return what every tool answers when it fails."""
-    if error is None:
-        return {"error": "InternalError", "message": CRASHED}
-    code = type(error).__name__ if isinstance(error, Refused) else "InvalidInput"
-    return {"error": code, "message": str(error)}
-
-
 # --- for any framework ----------------------------------------------------------------------------
 
 
@@ -252,6 +237,13 @@ def build(values: Mapping[str, Any]) -> Toolset:
     )
     calls = Calls(memory)
 
+    def noting(call: Callable[..., Any]) -> Callable[..., Answer]:
+        @wraps(call)
+        def called(**arguments: Any) -> Answer:
+            return Answer(call(**arguments), memory.notices())
+
+        return called
+
     @contextmanager
     def opened(changed: Changed) -> Iterator[None]:
         told.append(changed)
@@ -267,17 +259,9 @@ def build(values: Mapping[str, Any]) -> Toolset:
         instructions=INSTRUCTIONS,
         brief=BRIEF,
         tools=(
-            _tool(memory, "Save memory", SAVE, calls.save_memory, Saved),
-            _tool(memory, "Get memory", GET, calls.get_memory, Found, reads=True, repeatable=True),
-            _tool(
-                memory,
-                "Clear memory",
-                CLEAR,
-                calls.clear_memory,
-                Cleared,
-                destroys=True,
-                repeatable=True,
-            ),
+            tool(noting(calls.save_memory), SAVE, Saved, RULES),
+            tool(noting(calls.get_memory), GET, Found, RULES, reads=True, repeatable=True),
+            tool(noting(calls.clear_memory), CLEAR, Cleared, RULES, destroys=True, repeatable=True),
         ),
         resources=(
             Resource(
@@ -307,21 +291,3 @@ def _logged() -> Iterator[None]:
         yield
     except Refused as error:
         log.error("%s", error)  # noqa: TRY400 (the sentence says it all)
-
-
-def _tool(
-    memory: Compartments,
-    title: str,
-    words: str,
-    call: Callable[..., Any],
-    shape: type,
-    **hints: bool,
-) -> Tool:
-    signature = inspect.signature(call, eval_str=True)
-
-    def called(**arguments: Any) -> Answer:
-        return Answer(call(**arguments), memory.notices())
-
-    called.__signature__ = signature  # type: ignore[attr-defined]
-    rules = {each: RULES[each] for each in signature.parameters}
-    return Tool(call.__name__, title, words, called, shape, rules, failure, **hints)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json as json_
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -234,14 +233,14 @@ def stats(environ: Mapping[str, str], json: bool) -> None:
     """
     rows = list(_counted(_opened(environ), DOOR.values(environ)))
     if json:
-        out_json([each.as_json() for each in rows])
+        out_json([{**_owner(place), **figures} for place, figures in rows])
         return
-    wide = max((len(_name(each.place)) for each in rows), default=0)
-    for each in rows:
-        count = plural(each.entries, "entry", "entries")
-        used = f"{each.characters:,} of {each.limit:,} characters"
-        read = f"read {plural(each.accesses, 'time')}, {each.unread:,} never"
-        out(wrapped(f"{bold(f'{_name(each.place):{wide}}')}  {count}, {used}, {read}", 4))
+    wide = max((len(_name(place)) for place, _ in rows), default=0)
+    for place, figures in rows:
+        count = plural(figures["entries"], "entry", "entries")
+        used = f"{figures['characters']:,} of {figures['limit']:,} characters"
+        read = f"read {plural(figures['accesses'], 'time')}, {figures['unread']:,} never"
+        out(wrapped(f"{bold(f'{_name(place):{wide}}')}  {count}, {used}, {read}", 4))
     if not rows:
         note("There are no entries.")
 
@@ -249,42 +248,19 @@ def stats(environ: Mapping[str, str], json: bool) -> None:
 # --- what the verbs share -------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Count:
-    """One compartment's figures.
-
-    Attributes:
-        place: which compartment, and whose.
-        entries: how many there are.
-        characters: how many count against the limit.
-        limit: characters that it may hold.
-        accesses: how often entries were returned, all together.
-        unread: entries that never were.
-    """
-
-    place: Place
-    entries: int
-    characters: int
-    limit: int
-    accesses: int
-    unread: int
-
-    def as_json(self) -> dict[str, Any]:
-        """Return it with the compartment's name and owner."""
-        figures = {name: value for name, value in vars(self).items() if name != "place"}
-        return {**_owner(self.place), **figures}
-
-
-def _counted(content: Content, values: Mapping[str, Any]) -> Iterator[Count]:
+def _counted(content: Content, values: Mapping[str, Any]) -> Iterator[tuple[Place, dict[str, int]]]:
+    """Yield each compartment's figures."""
     for place, entries in _places(content, None, None):
-        limit = values[f"AIAML_COMPARTMENT_LIMIT_{place[2].upper()}"]
-        yield Count(
+        own = values[f"AIAML_COMPARTMENT_LIMIT_{place[2].upper()}"]
+        yield (
             place,
-            len(entries),
-            sum(each.size for each in entries),
-            limit or values["AIAML_COMPARTMENT_LIMIT"],
-            sum(each.access_count for each in entries),
-            sum(not each.access_count for each in entries),
+            {
+                "entries": len(entries),
+                "characters": sum(each.size for each in entries),
+                "limit": own or values["AIAML_COMPARTMENT_LIMIT"],
+                "accesses": sum(each.access_count for each in entries),  # returned so often
+                "unread": sum(not each.access_count for each in entries),
+            },
         )
 
 
@@ -371,11 +347,11 @@ def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
         size = in_bytes(path.stat().st_size)
         version = f"format {content.value['format']}"
         yield Finding(DOOR.name, "ok", f"{path}, {size}, {version}")
-        for each in _counted(content, values):
-            if each.characters >= FULL * each.limit:
-                used = f"{each.characters:,} of {each.limit:,} characters"
+        for place, figures in _counted(content, values):
+            characters, limit = figures["characters"], figures["limit"]
+            if characters >= FULL * limit:
                 remedy = "clear what is no longer needed, or raise AIAML_COMPARTMENT_LIMIT"
-                found = f"{_name(each.place)} holds {used}"
+                found = f"{_name(place)} holds {characters:,} of {limit:,} characters"
                 yield Finding(DOOR.name, "warning", found, remedy)
     aside = sorted(each.name for each in path.parent.glob(f"{path.name}.damaged-*"))
     for name in aside:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from aiaml_server.errors import AiamlError
+from aiaml_server import errors
 
 
-class Refused(AiamlError):  # noqa: N818 (the kinds are the names)
-    """A call that was refused; nothing was changed. The class's name is the kind.
+class Refused(errors.Refused):
+    """A call that was refused, and what to do about it.
 
     Attributes:
         suggestion: what to do about it, in one sentence.

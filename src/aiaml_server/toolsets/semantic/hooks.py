@@ -121,9 +121,7 @@ def _tool_used(memories: Memories, settings: Config, given: Mapping[str, Any]) -
 
 
 def _tool_failed(memories: Memories, settings: Config, given: Mapping[str, Any]) -> str:
-    if not settings.errors:
-        return ""
-    return _similar(memories, error(str(given.get("error") or "")))
+    return _similar(memories, error(str(given.get("error") or ""))) if settings.errors else ""
 
 
 def _decided(memories: Memories, sentence: str | None) -> str:

@@ -415,7 +415,11 @@ def _load(wanted: Config, folder: Path) -> Embedder:
     """
     known = _known(wanted.model) if wanted.path else described(wanted.model)
     if wanted.path:
-        _check_folder(folder)
+        if not folder.is_dir():
+            raise Unusable(f"embedding.path is {folder}, and there is no such folder")
+        for name in _NEEDED:
+            if not (folder / name).is_file():
+                raise Unusable(f"the folder {folder} has no {name}, which a model must have")
         remedy = "put a whole one there, or name another folder"
     else:
         remedy = f"`{FETCH} --anew` fetches it anew"
@@ -440,19 +444,6 @@ def _load(wanted: Config, folder: Path) -> Embedder:
         what = f"embedding.dimension is {wanted.dimension}, and the model {wanted.model} makes"
         raise Unusable(f"{what} vectors of {width}", f"set it to {width}")
     return _Loaded(wanted.model, _digest(weights), width, embedding)
-
-
-def _check_folder(folder: Path) -> None:
-    """See that a folder that a person named could hold a model.
-
-    Raises:
-        Unusable: it is not there, or something in it is not.
-    """
-    if not folder.is_dir():
-        raise Unusable(f"embedding.path is {folder}, and there is no such folder")
-    for name in _NEEDED:
-        if not (folder / name).is_file():
-            raise Unusable(f"the folder {folder} has no {name}, which a model must have")
 
 
 def _registered(folder: Path, weights: Path, wanted: Config) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from typing_extensions import NotRequired, TypedDict
 
 from aiaml_server.errors import AiamlError
 from aiaml_server.toolset import CRASHED, Changed, Resource, Tool, Toolset, repair_surrogates
+from aiaml_server.toolsets.answering import tool
 
 from . import PROJECT, memory, words
 from .failures import Refused
@@ -312,30 +312,22 @@ def build(values: Mapping[str, Any]) -> Toolset:
     """Return the toolset, from its settings by variable."""
     calls = SemanticTools(values[PROJECT])
     reads = {"reads": True, "repeatable": True}
+
+    def made(call: Callable[..., Any], words: str, shape: type, **hints: bool) -> Tool:
+        return tool(calls.noted(call), words, shape, RULES, **hints)._replace(failure=failure)
+
     return Toolset(
         instructions=words.INSTRUCTIONS,
         brief=words.BRIEF,
         tools=(
-            _tool(calls, calls.store_memory, words.STORE, StoreResult, repeatable=True),
-            _tool(calls, calls.search_memory, words.SEARCH, SearchResult, **reads),
-            _tool(calls, calls.list_memories, words.LIST, ListResult, **reads),
-            _tool(calls, calls.delete_memory, words.DELETE, DeleteResult, destroys=True),
-            _tool(calls, calls.update_memory, words.UPDATE, UpdateResult, destroys=True),
-            _tool(
-                calls,
-                calls.deduplicate_memories,
-                words.DEDUPLICATE,
-                DeduplicateResult,
-                destroys=True,
-            ),
-            _tool(
-                calls,
-                calls.import_markdown_memories,
-                words.IMPORT,
-                ImportResult,
-                repeatable=True,
-            ),
-            _tool(calls, calls.migrate_embeddings, words.MIGRATE, MigrateResult, repeatable=True),
+            made(calls.store_memory, words.STORE, StoreResult, repeatable=True),
+            made(calls.search_memory, words.SEARCH, SearchResult, **reads),
+            made(calls.list_memories, words.LIST, ListResult, **reads),
+            made(calls.delete_memory, words.DELETE, DeleteResult, destroys=True),
+            made(calls.update_memory, words.UPDATE, UpdateResult, destroys=True),
+            made(calls.deduplicate_memories, words.DEDUPLICATE, DeduplicateResult, destroys=True),
+            made(calls.import_markdown_memories, words.IMPORT, ImportResult, repeatable=True),
+            made(calls.migrate_embeddings, words.MIGRATE, MigrateResult, repeatable=True),
         ),
         resources=(
             Resource("memory://core", "core", "The CORE memories.", calls.core, "text/markdown"),
@@ -350,16 +342,6 @@ def build(values: Mapping[str, Any]) -> Toolset:
         ),
         opened=calls.opened,
     )
-
-
-def _tool(
-    calls: SemanticTools, call: Callable[..., Any], description: str, shape: type, **hints: bool
-) -> Tool:
-    name = call.__name__
-    parameters = inspect.signature(call).parameters
-    rules = {each: RULES.get(f"{name} {each}") or RULES[each] for each in parameters}
-    title = name.replace("_", " ").capitalize()
-    return Tool(name, title, description, calls.noted(call), shape, rules, failure, **hints)
 
 
 def failure(error: AiamlError | None) -> Failure:

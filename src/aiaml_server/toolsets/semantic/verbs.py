@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -372,13 +373,6 @@ def _shown(memory: Memory, more: str = "") -> None:
     out(f"    {one_line(memory.content, width() - 4)}")
 
 
-def _fields(memory: Memory) -> dict[str, Any]:
-    """Return a memory as JSON."""
-    from dataclasses import asdict  # noqa: PLC0415 (slow to import)
-
-    return asdict(memory)
-
-
 priority_option = click.option("--priority", type=click.Choice(PRIORITIES, case_sensitive=False))
 tag_option = click.option("--tag", "tags", metavar="TAG", multiple=True, help="Only with this tag.")
 scope_option = click.option("--scope", type=click.Choice(SCOPES), help="Only of this database.")
@@ -418,7 +412,7 @@ def search(
         found = memories.search(" ".join(words), limit, wanted)
         found.warnings += [lacking] if lacking else []
         if json:
-            hits = [{**_fields(each.memory), "score": each.score} for each in found.hits]
+            hits = [{**asdict(each.memory), "score": each.score} for each in found.hits]
             out_json({"memories": hits, "meaning": found.meaning, "warnings": found.warnings})
         else:
             for each in found.hits:
@@ -450,7 +444,7 @@ def list_(
         wanted = Filters(tags=tags, priority=priority, scope=scope)
         page = memories.list(wanted, limit=limit)
         if json:
-            memories_ = list(map(_fields, page.memories))
+            memories_ = list(map(asdict, page.memories))
             out_json({"memories": memories_, "total": page.total, "warnings": page.warnings})
             return DONE
         for each in page.memories:
@@ -477,7 +471,7 @@ def show(id: str, json: bool) -> int:
     with _opened() as memories:
         memory = memories.get(id)
     if json:
-        out_json(_fields(memory))
+        out_json(asdict(memory))
         return DONE
     known = {
         "tags": ", ".join(memory.tags),
@@ -535,7 +529,7 @@ def undo(json: bool) -> int:
     with _opened() as memories:
         again = memories.undo()
     if json:
-        out_json({"memories": list(map(_fields, again))})
+        out_json({"memories": list(map(asdict, again))})
         return DONE
     out(f"The merge was undone; {plural(len(again), 'memory', 'memories')} as before:")
     for each in again:

@@ -115,6 +115,11 @@ class Document:
         behind = [each.start for each in self.headings if each.start > section.start]
         return section.end, min(behind, default=len(self.data))
 
+    def _body_of(self, name: str) -> tuple[int, int]:
+        heading = self.find(name)
+        assert heading  # noqa: S101 (it was there, or has been put in)
+        return self.body(heading)
+
     @cached_property
     def newline(self) -> bytes:
         """The line end that the document uses."""
@@ -129,9 +134,9 @@ class Document:
         """
         return self._parsed[1]
 
-    def appended(self, section: Heading, content: str) -> Document:
+    def appended(self, section: str, content: str) -> Document:
         """Return the document with `content` behind what a section holds; all else stays."""
-        start, end = self.body(section)
+        start, end = self._body_of(section)
         body = self.data[start:end]
         kept = start + len(body.rstrip(b" \t\r\n"))
         if kept > start:  # behind the last line that says something
@@ -141,9 +146,9 @@ class Document:
             at = start
         return self._inserted(at, content)
 
-    def replaced(self, section: Heading, content: str) -> Document:
+    def replaced(self, section: str, content: str) -> Document:
         """Return the document with `content` for what a section held."""
-        start, end = self.body(section)
+        start, end = self._body_of(section)
         return self._inserted(start, content, end)
 
     def with_section(self, name: str, order: list[str]) -> Document:

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aiaml_server.errors import AiamlError
-
-
-class Refused(AiamlError):  # noqa: N818 (the codes are the names)
-    """A call that was refused; nothing on disk was changed. The class's name is the code."""
+from aiaml_server.errors import Refused as Refused  # noqa: PLC0414 (a name of this module too)
 
 
 class InvalidSection(Refused):

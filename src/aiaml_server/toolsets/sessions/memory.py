@@ -76,7 +76,7 @@ class AgentMemory:
             log = Document(data)
             warnings = schema.warnings()
             warnings += schema.check_log(name, log, self.place.agent, day)
-            changed = _appended(_with_section(log, section, schema), section, content)
+            changed = _with_section(log, section, schema).appended(section, content)
             schema.check_log(name, changed, self.place.agent, day)
             self.place.write(name, changed.data)
         return Written(str(self.place.shown / name), False, warnings)
@@ -111,8 +111,8 @@ class AgentMemory:
             if section not in known:
                 raise InvalidSection(section, known, "schema or summary")
             summary = _with_section(before, section, schema)
-            change = _appended if mode == "append" else _replaced
-            changed = change(summary, section, content)
+            change = summary.appended if mode == "append" else summary.replaced
+            changed = change(section, content)
             schema.check_summary(SUMMARY, changed)
             self.place.write(SUMMARY, changed.data)
         return Written(str(self.place.shown / SUMMARY), data is None, schema.warnings())
@@ -141,15 +141,3 @@ def _with_section(document: Document, section: str, schema: Schema) -> Document:
     if document.find(section):
         return document
     return document.with_section(section, schema.order)
-
-
-def _appended(document: Document, section: str, content: str) -> Document:
-    heading = document.find(section)
-    assert heading  # noqa: S101 (it was there, or has been put in)
-    return document.appended(heading, content)
-
-
-def _replaced(document: Document, section: str, content: str) -> Document:
-    heading = document.find(section)
-    assert heading  # noqa: S101
-    return document.replaced(heading, content)

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from datetime import date, datetime
 from pathlib import Path
 
-from aiaml_server.errors import MalformedFile
+from aiaml_server.errors import MalformedFile, said_by_system
 from aiaml_server.files import Lock, is_temporary, read_regular, replace_atomic, sync_directory
 
 from .failures import (
@@ -66,19 +66,12 @@ def check_date(text: str | None) -> str:
     """
     if text is None:
         return datetime.now().astimezone().date().isoformat()
-    if not (_DATE.fullmatch(text) and _is_real(text)):
-        raise InvalidDate(
-            f"date {_shown(text)} must be a real date as YYYY-MM-DD, such as '2025-01-20'"
-        )
-    return text
-
-
-def _is_real(text: str) -> bool:
-    try:
-        date.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
+    with suppress(ValueError):
+        if _DATE.fullmatch(text) and date.fromisoformat(text):
+            return text
+    raise InvalidDate(
+        f"date {_shown(text)} must be a real date as YYYY-MM-DD, such as '2025-01-20'"
+    )
 
 
 def _shown(text: str) -> str:
@@ -157,9 +150,7 @@ class Place:
             except FileNotFoundError:
                 return
             except OSError as error:
-                raise DiskError(
-                    f"{each.as_posix()}: {(error.strerror or str(error)).lower()}"
-                ) from error
+                raise DiskError(f"{each.as_posix()}: {said_by_system(error)}") from error
             if _is_link(status):
                 raise OutsideRepository(f"{each.as_posix()} is a link; it could lead outside")
             if not stat.S_ISDIR(status.st_mode):
@@ -186,7 +177,7 @@ class Place:
         except MalformedFile as error:
             raise MalformedLog(name, 1, str(error)) from error
         except OSError as error:
-            raise DiskError(f"{name}: {(error.strerror or str(error)).lower()}") from error
+            raise DiskError(f"{name}: {said_by_system(error)}") from error
 
     def log_names(self) -> list[str]:
         """Return the names of what lies where logs do and is markdown, below the directory."""
@@ -195,7 +186,7 @@ class Place:
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
-            raise DiskError(f"{LOGS}: {(error.strerror or str(error)).lower()}") from error
+            raise DiskError(f"{LOGS}: {said_by_system(error)}") from error
         return sorted(f"{LOGS}/{each}" for each in names if each.endswith(".md"))
 
     def dates(self) -> list[str]:
@@ -257,7 +248,7 @@ class Place:
             mode = path.stat().st_mode if path.exists() else path.parent.stat().st_mode & 0o666
             replace_atomic(path, data, stat.S_IMODE(mode))
         except OSError as error:
-            raise DiskError(f"{name}: {(error.strerror or str(error)).lower()}") from error
+            raise DiskError(f"{name}: {said_by_system(error)}") from error
 
     def write_new(self, files: Mapping[str, bytes]) -> None:
         """Put files in place that are not there yet: all of them, or none.

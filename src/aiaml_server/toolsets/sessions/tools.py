@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field
-from typing_extensions import TypedDict
 
-from aiaml_server.errors import AiamlError, InvalidInput
-from aiaml_server.toolset import CRASHED, Tool, Toolset
+from aiaml_server.errors import InvalidInput
+from aiaml_server.toolset import Toolset
+from aiaml_server.toolsets.answering import Failure, tool
 
-from .failures import Refused
 from .memory import AgentMemory
 from .words import APPEND_ENTRY, LIST_SESSIONS, READ_SUMMARY, START_SESSION, UPDATE_SUMMARY
 
@@ -43,13 +41,6 @@ BRIEF = """\
 repository's own record of an agent's sessions under `.github/agent-memory/`: read the summary \
 at the start, append decisions, open questions and next actions as they come out, and put into \
 the summary what the person holds to be lasting. Nothing is stored by itself."""
-
-
-class Failure(TypedDict, total=False):
-    """What every tool answers when it fails: a code of the closed list, and a sentence."""
-
-    error: str
-    message: str
 
 
 class Started(Failure, total=False):
@@ -132,45 +123,18 @@ RULES = {
 def build(values: Mapping[str, Any]) -> Toolset:
     """Return the toolset, from its settings by variable."""
     calls = SessionTools(values["AIAML_REPOSITORIES"])
+    reads = {"reads": True, "repeatable": True}
     return Toolset(
         instructions=INSTRUCTIONS,
         brief=BRIEF,
         tools=(
-            _tool("start_session", START_SESSION, calls.start_session, Started, repeatable=True),
-            _tool("append_entry", APPEND_ENTRY, calls.append_entry, Appended),
-            _tool(
-                "read_summary",
-                READ_SUMMARY,
-                calls.read_summary,
-                Summary,
-                reads=True,
-                repeatable=True,
-            ),
-            _tool("update_summary", UPDATE_SUMMARY, calls.update_summary, Updated, destroys=True),
-            _tool(
-                "list_sessions",
-                LIST_SESSIONS,
-                calls.list_sessions,
-                Sessions,
-                reads=True,
-                repeatable=True,
-            ),
+            tool(calls.start_session, START_SESSION, Started, RULES, repeatable=True),
+            tool(calls.append_entry, APPEND_ENTRY, Appended, RULES),
+            tool(calls.read_summary, READ_SUMMARY, Summary, RULES, **reads),
+            tool(calls.update_summary, UPDATE_SUMMARY, Updated, RULES, destroys=True),
+            tool(calls.list_sessions, LIST_SESSIONS, Sessions, RULES, **reads),
         ),
     )
-
-
-def _tool(name: str, words: str, call: Callable[..., Any], shape: type, **hints: bool) -> Tool:
-    rules = {each: RULES[each] for each in inspect.signature(call).parameters}
-    title = name.replace("_", " ").capitalize()
-    return Tool(name, title, words, call, shape, rules, failure, **hints)
-
-
-def failure(error: AiamlError | None) -> Failure:
-    """Return what every tool answers when it fails: a code of the closed list, and a sentence."""
-    if error is None:
-        return {"error": "InternalError", "message": CRASHED}
-    code = type(error).__name__ if isinstance(error, Refused) else "InvalidInput"
-    return {"error": code, "message": str(error)}
 
 
 class SessionTools:

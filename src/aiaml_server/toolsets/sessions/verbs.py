@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from aiaml_server.errors import InvalidSetting
+from aiaml_server.errors import InvalidSetting, Refused
 from aiaml_server.invisible import marked_line
 from aiaml_server.terminal import (
     DONE,
@@ -72,7 +72,6 @@ def list_(paths: Sequence[str], json: bool) -> None:
 
 def _logs(paths: Sequence[str]) -> Iterator[dict[str, Any]]:
     from .checking import agents, top_of  # noqa: PLC0415 (imports the markdown parser)
-    from .failures import Refused  # noqa: PLC0415
     from .place import Place  # noqa: PLC0415
 
     for root in dict.fromkeys(_located(top_of, each) for each in paths or ["."]):
@@ -105,7 +104,6 @@ def show(agent: str, date: str | None, path: str, json: bool) -> None:
       aiaml sessions show aristotle --in ~/shop
     """
     from .checking import top_of  # noqa: PLC0415
-    from .failures import Refused  # noqa: PLC0415
     from .place import SUMMARY, Place, check_date  # noqa: PLC0415
 
     root = _located(top_of, path)
@@ -164,8 +162,6 @@ def _located(function: Any, path: str) -> Any:
     Raises:
         Ended: the path is in no repository, or the disk refused.
     """
-    from .failures import Refused  # noqa: PLC0415
-
     try:
         return function(path)
     except Refused as error:
@@ -200,7 +196,6 @@ def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
 
 def _root_finding(variable: str, root: Path) -> Finding:
     from .checking import agents, check  # noqa: PLC0415
-    from .failures import Refused  # noqa: PLC0415
     from .place import git_directory  # noqa: PLC0415
 
     if not root.is_dir():
