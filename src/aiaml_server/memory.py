@@ -98,7 +98,8 @@ class Memory:
         """Until when it holds, as its file says in the line `until`; empty where there is none."""
         if not self.extra:
             return ""
-        found = [each for each in entries("\n".join(self.extra)) if _key(each) == "until"]
+        extra = entries("\n".join(self.extra))
+        found = [each for each in extra if each[0].partition(":")[0].strip() == "until"]
         if not found:
             return ""
         text = text_in(found[-1])
@@ -259,10 +260,6 @@ def _too_long(memory_id: str, timestamp: str) -> list[str]:
         for name, text, most in limits
         if len(text) > most
     ]
-
-
-def _key(entry: Sequence[str]) -> str:
-    return entry[0].partition(":")[0].strip()
 
 
 def _sorted(head: str) -> tuple[dict[str, list[str]], tuple[str, ...]]:

@@ -198,12 +198,7 @@ class Server(ProtocolServer[None]):
     async def _list_resources(self, _ctx: object, _params: object) -> types.ListResourcesResult:
         return types.ListResourcesResult(
             resources=[
-                types.Resource(
-                    uri=each.uri,
-                    name=each.name,
-                    description=each.description,
-                    mime_type=each.mime_type,
-                )
+                types.Resource(uri=each.uri, **_about(each))
                 for each in self._resources.values()
                 if "{" not in each.uri
             ]
@@ -214,12 +209,7 @@ class Server(ProtocolServer[None]):
     ) -> types.ListResourceTemplatesResult:
         return types.ListResourceTemplatesResult(
             resource_templates=[
-                types.ResourceTemplate(
-                    uri_template=each.uri,
-                    name=each.name,
-                    description=each.description,
-                    mime_type=each.mime_type,
-                )
+                types.ResourceTemplate(uri_template=each.uri, **_about(each))
                 for each in self._resources.values()
                 if "{" in each.uri
             ]
@@ -347,6 +337,10 @@ def _checked(tool: Tool, ready: Callable[[], Awaitable[None]]) -> CheckedTool:
 
 
 # --- answers --------------------------------------------------------------------------------------
+
+
+def _about(each: Resource) -> dict[str, Any]:
+    return {"name": each.name, "description": each.description, "mime_type": each.mime_type}
 
 
 def _result(value: Any, *, failed: bool = False) -> types.CallToolResult:

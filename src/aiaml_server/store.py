@@ -39,6 +39,9 @@ _COARSE_TICK = 2_500_000_000  # where only whole seconds are counted
 _MOST = (1 << 63) - 1  # that a database takes; a time after 2262 and some inodes are above
 
 
+_WITHOUT_LOCK = "Stored %s without the lock on %s, which could not be acquired"
+
+
 class Stamp(NamedTuple):
     """What tells one state of a file or directory from another, without reading it.
 
@@ -113,10 +116,7 @@ class Store:
         except OSError as error:
             raise StoreError("write in", self.directory, error) from error
         if not hold.had:
-            log.warning(
-                "Stored a memory without the lock on %s, which could not be acquired",
-                self.base,
-            )
+            log.warning(_WITHOUT_LOCK, "a memory", self.base)
         return stored
 
     def _make_directories(self) -> None:
@@ -169,9 +169,7 @@ class Store:
         except OSError as error:
             raise StoreError("write in", self.directory, error) from error
         if not hold.had:
-            log.warning(
-                "Stored memories without the lock on %s, which could not be acquired", self.base
-            )
+            log.warning(_WITHOUT_LOCK, "memories", self.base)
 
     def _add_all(
         self, memories: Iterable[Memory], stored: Callable[[Memory], object], *, alone: bool
@@ -280,16 +278,11 @@ class Store:
         except FileNotFoundError:
             return None
         except OSError as error:
-            if name and self._can_be_entered():
-                return UNREADABLE
+            if name:
+                with suppress(OSError):
+                    os.lstat(self._path("."))
+                    return UNREADABLE
             raise StoreError("read", path, error) from error
-
-    def _can_be_entered(self) -> bool:
-        try:
-            os.lstat(self._path("."))
-        except OSError:
-            return False
-        return True
 
     def _path(self, name: str) -> str:
         return self._prefix + name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from heapq import merge
+from operator import itemgetter
 
 from .bank import MemoryBank
 from .filters import Filter
@@ -19,11 +20,7 @@ def newest(banks: Sequence[MemoryBank], wanted: Filter) -> list[tuple[MemoryBank
     if len(banks) == 1:
         return [(banks[0], name) for name in banks[0].index.newest(wanted)]
     runs = [[(*each, bank) for each in bank.index.dated(wanted)] for bank in banks]
-    return [(bank, name) for _, name, bank in merge(*runs, key=_moment_and_name, reverse=True)]
-
-
-def _moment_and_name(found: tuple[int, str, MemoryBank]) -> tuple[int, str]:
-    return found[:2]
+    return [(bank, name) for _, name, bank in merge(*runs, key=itemgetter(0, 1), reverse=True)]
 
 
 def best(

@@ -143,7 +143,11 @@ class Verbs(click.Group):
         if cmd_name in VERBS:
             module, _, function = VERBS[cmd_name][0].partition(":")
             verb: click.Command = getattr(import_module(f".{module}", __package__), function)
-            return _taught(verb) if ctx.resilient_parsing else verb
+            if ctx.resilient_parsing:
+                from .completion import teach  # noqa: PLC0415 (only the Tab key needs it)
+
+                return teach(verb)
+            return verb
         groups = _groups()
         if cmd_name not in groups and ctx.resilient_parsing:
             return click.Command(cmd_name)  # the Tab key: nothing is known to follow it
@@ -176,7 +180,13 @@ class Verbs(click.Group):
         """Write the list of verbs, each with its sentence."""
         with formatter.section("Verbs"):
             formatter.write_dl(
-                [(name, self._summary(ctx, name)) for name in self.list_commands(ctx)]
+                [
+                    (
+                        name,
+                        SUMMARIES.get(name) or self.get_command(ctx, name).get_short_help_str(200),
+                    )
+                    for name in self.list_commands(ctx)
+                ]
             )
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
@@ -194,15 +204,6 @@ class Verbs(click.Group):
         with formatter.section("Exit codes"):
             formatter.write_dl(list(EXIT_CODES.items()))
 
-    def _summary(self, ctx: click.Context, name: str) -> str:
-        return SUMMARIES.get(name) or self.get_command(ctx, name).get_short_help_str(200)
-
-
-def _taught(verb: click.Command) -> click.Command:
-    from .completion import teach  # noqa: PLC0415 (only the Tab key needs it)
-
-    return teach(verb)
-
 
 def _groups() -> dict[str, str]:
     """Return the place of each toolset's verbs, by its name."""
@@ -219,12 +220,7 @@ def _offered(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
 _CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
-@click.command(
-    cls=Verbs,
-    name="aiaml",
-    help=HELP,
-    context_settings=_CONTEXT,
-)
+@click.command(cls=Verbs, name="aiaml", help=HELP, context_settings=_CONTEXT)
 @click.version_option(
     __version__, "--version", "-V", prog_name="aiaml-server", message="%(prog)s %(version)s"
 )

@@ -267,10 +267,6 @@ def _verbs(context: click.Context, beginning: str) -> list[Item]:
     return root.command.shell_complete(root, beginning)
 
 
-def _files(_: click.Context, beginning: str) -> list[Item]:
-    return [Item(beginning, type="file")]
-
-
 def _times(_: click.Context, beginning: str) -> list[Item]:
     told = {
         "1h": "an hour ago",
@@ -282,11 +278,6 @@ def _times(_: click.Context, beginning: str) -> list[Item]:
     return offered(told.items(), beginning)
 
 
-def _toolsets(_: click.Context, beginning: str) -> list[Item]:
-    """Offer the toolsets."""
-    return offered(((name, toolsets.door(name).summary) for name in toolsets.NAMES), beginning)
-
-
 def _directories(_: click.Context, beginning: str) -> list[Item]:
     """Offer the person's memory directories, by name; anything else may be a path."""
     from .dirs import known, shown  # noqa: PLC0415 (reads the files of all clients)
@@ -296,7 +287,8 @@ def _directories(_: click.Context, beginning: str) -> list[Item]:
 
 
 _WORDS: dict[str, Offer] = {
-    "ID": _ids, "REV": _revisions, "VERB": _verbs, "FILE": _files, "TIME": _times,
+    "ID": _ids, "REV": _revisions, "VERB": _verbs, "TIME": _times,
+    "FILE": lambda _, beginning: [Item(beginning, type="file")],
 }  # fmt: skip
 _VALUES: dict[str, Offer] = {
     **{field: _names(field) for field in ("agent", "user", "topic")},
@@ -305,6 +297,8 @@ _VALUES: dict[str, Offer] = {
 }  # fmt: skip
 _OPTIONS: dict[str, Offer] = {
     **{f"--{field}": _names(field) for field in ("agent", "user", "topic")},
-    toolsets.OPTION: _toolsets,
+    toolsets.OPTION: lambda _, beginning: offered(
+        ((name, toolsets.door(name).summary) for name in toolsets.NAMES), beginning
+    ),
     "--dir": _directories,
 }

@@ -96,7 +96,12 @@ def doctor(only: tuple[str, ...], mend: bool, offline: bool, yes: bool, json: bo
         note("There is nothing that --fix may mend.")
     elif mend:
         fixed = _mended(fixes, ask=not yes)
-        found = [_after(each, fixed) for each in found]
+        found = [
+            replace(each, level="ok", found=f"{each.found}; mended", remedy="")
+            if id(each.fix) in fixed
+            else each
+            for each in found
+        ]
     if json:
         out_json([each.fields() for each in found])
     return max((_CODES[each.level] for each in found), default=DONE)
@@ -152,10 +157,3 @@ def _mended(fixes: list[Fix], *, ask: bool) -> dict[int, str]:
             note(f"Done: {fix.what}")
             done[id(fix)] = fix.what
     return done
-
-
-def _after(finding: Finding, fixed: dict[int, str]) -> Finding:
-    """Return a finding as it is after the fixes."""
-    if id(finding.fix) not in fixed:
-        return finding
-    return replace(finding, level="ok", found=f"{finding.found}; mended", remedy="")

@@ -86,7 +86,11 @@ def list_(
         names = _newest(places, wanted)
         if new:
             there = bool(names)
-            names = _new(names)
+            names = [
+                (place, name)
+                for place, name, memory in _read(progress(names, "Reading"))
+                if place.bank.inbox.is_new(memory)
+            ]
             if there and not names:
                 raise Ended("none of these is new to you")
         total = len(names)
@@ -115,12 +119,6 @@ def _newest(places: Sequence[Place], wanted: Filter) -> list[tuple[Place, str]]:
     """Return the files of what is meant, the newest first."""
     by_bank = {place.bank: place for place in places}
     return [(by_bank[bank], name) for bank, name in together.newest([*by_bank], wanted)]
-
-
-def _new(names: Sequence[tuple[Place, str]]) -> list[tuple[Place, str]]:
-    """Return the files that the person has not seen."""
-    reading = _read(progress(names, "Reading"))
-    return [(place, name) for place, name, memory in reading if place.bank.inbox.is_new(memory)]
 
 
 def _read(names: Iterable[tuple[Place, str]]) -> Iterator[Found]:
@@ -279,16 +277,12 @@ def _render(place: Place, name: str, memory: Memory, *, rule: bool) -> None:
         out(dim("─" * width()))
     time = minute(memory.timestamp)
     out(f"{bold(memory.id)}  {time}  {memory.agent}, about {memory.user}")
-    out(dim(f"{', '.join(memory.topics)}  ·  {marked_line(_where(place, name))}"))
+    file = f"{place.name}: {_path(place, name)}" if place.name else f"files/{name}"
+    out(dim(f"{', '.join(memory.topics)}  ·  {marked_line(file)}"))
     if memory.until:
         out(dim(marked_line(_end(memory))))
     out()
     out(rendered(content))
-
-
-def _where(place: Place, name: str) -> str:
-    """Return the file, with the directory where that is not the one in use."""
-    return f"{place.name}: {_path(place, name)}" if place.name else f"files/{name}"
 
 
 def _end(memory: Memory) -> str:

@@ -158,7 +158,7 @@ def _print_stats(counts: Counts) -> None:
         f"Agents{_of_all(counts.agents)}": ranked(counts.agents)[:_MOST],
         f"Users{_of_all(counts.users)}": ranked(counts.users)[:_MOST],
         f"Topics{_of_all(counts.topics)}": ranked(counts.topics)[:_MOST],
-        "Months": _months(counts.months),
+        "Months": _months(counts.months) if counts.months else [],
     }
     wide = _widest(row for rows in sections.values() for row in rows)
     for title, rows in sections.items():
@@ -172,8 +172,6 @@ def _of_all(counted: Counter[str]) -> str:
 
 def _months(found: Counter[str]) -> list[tuple[str, int]]:
     """Return the last months up to the newest memory, empty ones among them."""
-    if not found:
-        return []
     year, month = map(int, max(found).split("-"))
     last = 12 * year + month - 1
     first = max(last - _MONTHS + 1, min(12 * int(each[:4]) + int(each[5:]) - 1 for each in found))

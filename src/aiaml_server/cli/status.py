@@ -285,15 +285,11 @@ def sync(forget: bool, bring_back: bool, ids: tuple[str, ...], json: bool) -> in
     if json:
         out_json(standing.fields())
     if after.trouble:
-        raise _ended(told, after.trouble)
+        done = f"{told.summary()}. " if told.something else ""
+        raise Ended(done + _failure(after.trouble), REFUSED)
     if not json:
         _tell_done(told, setting, usual)
     return standing.code
-
-
-def _ended(told: Told, trouble: Problem) -> Ended:
-    done = f"{told.summary()}. " if told.something else ""
-    return Ended(done + _failure(trouble), REFUSED)
 
 
 def _tell_done(told: Told, setting: Settings, usual: str) -> None:

@@ -19,6 +19,7 @@ from aiaml_server.terminal import in_bytes, plural
 
 from .context import Context
 from .finding import Finding, Fix
+from .scan import FileScan
 
 _STRAY_SECONDS = 3600.0
 _CONFLICT = re.compile(
@@ -41,37 +42,39 @@ def files(context: Context) -> Iterator[Finding]:
     yield Finding(
         "files", "ok", f"{count}, {in_bytes(found.size)}" if found.names else "no memories"
     )
-    edit = f"correct the file in {base / 'files'}, or move it away; it is never changed or found"
-    for name, problems in found.malformed.items():
-        yield Finding("files", "warning", f"{name} is no memory: {problems}", edit)
-    yield from _repeated(found.ids)
-    for name, memory_id in found.misnamed.items():
-        told = f"{name} has the id {memory_id} inside"
-        remedy = "it is found by the id inside; name the file after it, or correct it, to be clear"
-        yield Finding("files", "warning", told, remedy)
-    for name, characters in found.invisible.items():
-        told = f"{name} holds characters that nobody sees: {characters}"
-        remedy = (
-            "agents read them: `aiaml show` shows where they stand; `aiaml edit` can remove them"
-        )
-        yield Finding("files", "warning", told, remedy)
-    for name, topics in found.crowded.items():
-        told = f"{name} has {topics} topics, more than `remember` takes ({MAX_TOPICS})"
-        remedy = "topics count most in a search, so it comes up in many; see that it is meant to"
-        yield Finding("files", "warning", told, remedy)
-    for name, until in found.endless.items():
-        told = f"{name} is to hold until {until!r}, which is no time: it holds without end"
-        remedy = f"`aiaml edit` changes it; it must be {ENDS}"
-        yield Finding("files", "warning", told, remedy)
-    for name in found.large:
-        told = f"{name} is larger than a memory may be (1 MiB), though it is read"
-        yield Finding("files", "warning", told, "divide it into several memories")
-    if found.foreign:
-        told = f"{plural(len(found.foreign), 'file')} of another user, such as {found.foreign[0]}"
-        remedy = f"if they should be yours: `sudo chown -R $(id -un) {base}`"
+    for told, remedy in _doubts(found, base):
         yield Finding("files", "warning", told, remedy)
     yield from _not_ours(base)
     yield from _others(base)
+
+
+def _doubts(found: FileScan, base: Path) -> Iterator[tuple[str, str]]:
+    """Yield what is to be said of memories and files that are none, and what to do about each."""
+    edit = f"correct the file in {base / 'files'}, or move it away; it is never changed or found"
+    for name, problems in found.malformed.items():
+        yield f"{name} is no memory: {problems}", edit
+    for memory_id, names in found.ids.items():
+        if len(names) > 1:
+            told = f"the id {memory_id} is in {plural(len(names), 'file')}: {', '.join(names)}"
+            yield told, "`recall` gives them all; delete the copies, or give them ids of their own"
+    clear = "it is found by the id inside; name the file after it, or correct it, to be clear"
+    for name, memory_id in found.misnamed.items():
+        yield f"{name} has the id {memory_id} inside", clear
+    show = "agents read them: `aiaml show` shows where they stand; `aiaml edit` can remove them"
+    for name, characters in found.invisible.items():
+        yield f"{name} holds characters that nobody sees: {characters}", show
+    see = "topics count most in a search, so it comes up in many; see that it is meant to"
+    for name, topics in found.crowded.items():
+        yield f"{name} has {topics} topics, more than `remember` takes ({MAX_TOPICS})", see
+    for name, until in found.endless.items():
+        told = f"{name} is to hold until {until!r}, which is no time: it holds without end"
+        yield told, f"`aiaml edit` changes it; it must be {ENDS}"
+    for name in found.large:
+        told = f"{name} is larger than a memory may be (1 MiB), though it is read"
+        yield told, "divide it into several memories"
+    if found.foreign:
+        told = f"{plural(len(found.foreign), 'file')} of another user, such as {found.foreign[0]}"
+        yield told, f"if they should be yours: `sudo chown -R $(id -un) {base}`"
 
 
 def _not_ours(base: Path) -> Iterator[Finding]:
@@ -82,14 +85,6 @@ def _not_ours(base: Path) -> Iterator[Finding]:
         except NotOurs as error:
             remedy = "it may have come with a cloned directory; it is neither followed nor used"
             yield Finding("files", "error", str(error), remedy)
-
-
-def _repeated(ids: dict[str, list[str]]) -> Iterator[Finding]:
-    for memory_id, names in ids.items():
-        if len(names) > 1:
-            found = f"the id {memory_id} is in {plural(len(names), 'file')}: {', '.join(names)}"
-            remedy = "`recall` gives them all; delete the copies, or give them ids of their own"
-            yield Finding("files", "warning", found, remedy)
 
 
 def _others(base: Path) -> Iterator[Finding]:

@@ -240,14 +240,6 @@ def others(source: Path, kind: str) -> list[Skip]:
     return [Skip(label(source), f"it also has what `--from {each}` takes") for each in more]
 
 
-def _holds_memories(source: Path) -> bool:
-    return any(_is_memory(path) for folder in (source / "files", source) for path in _some(folder))
-
-
-def _has_graph(source: Path) -> bool:
-    return _graph(source) != source and _detect_lines(_graph(source)) == "mcp-memory"
-
-
 def _below(source: Path) -> list[Path]:
     found = islice(markdown_below(source), _LOOKED_AT)
     return [path for path in found if isinstance(path, Path)]
@@ -277,6 +269,7 @@ _SIGNS = {
     "chatgpt": ('"mapping"',),
     "claude-ai": ('"chat_messages"', '"conversations_memory"', '"prompt_template"', '"is_private"'),
 }
+_SIGNS_OF_CLAUDE = ("MEMORY.md", *_CLAUDE_FILES, ".claude/CLAUDE.md", ".claude/rules")
 _BEGINNING = 256 * 1024  # bytes of a document that may be large
 
 
@@ -303,11 +296,6 @@ def _detect_lines(source: Path) -> str | None:
     return "json" if any(found) else None
 
 
-def _is_claude(source: Path) -> bool:
-    names = ("MEMORY.md", *_CLAUDE_FILES, ".claude/CLAUDE.md", ".claude/rules")
-    return any((source / name).exists() for name in names) or any(source.glob("projects/*/memory"))
-
-
 def _some(folder: Path) -> list[Path]:
     with suppress(OSError):
         names = sorted(name for name in os.listdir(folder) if name.endswith(".md"))  # noqa: PTH208
@@ -330,7 +318,7 @@ def _has_permalink(path: Path) -> bool:
 
 
 _FOLDERS: dict[str, Callable[[Path], object]] = {
-    "aiaml": _holds_memories,
+    "aiaml": lambda source: any(map(_is_memory, (*_some(source / "files"), *_some(source)))),
     "obsidian": lambda source: (source / ".obsidian").is_dir(),
     "chatgpt": lambda source: _detect_export(source) == "chatgpt",
     "claude-ai": lambda source: _detect_export(source) == "claude-ai",
@@ -340,9 +328,14 @@ _FOLDERS: dict[str, Callable[[Path], object]] = {
     "serena": lambda source: (
         ".serena" in source.parts or (source / ".serena" / "memories").is_dir()
     ),
-    "claude": _is_claude,
+    "claude": lambda source: (
+        any((source / name).exists() for name in _SIGNS_OF_CLAUDE)
+        or any(source.glob("projects/*/memory"))
+    ),
     "citations": citations_below,
-    "mcp-memory": _has_graph,
+    "mcp-memory": lambda source: (
+        _graph(source) != source and _detect_lines(_graph(source)) == "mcp-memory"
+    ),
     "basic-memory": lambda source: any(map(_has_permalink, _below(source))),
     "markdown": _below,
 }

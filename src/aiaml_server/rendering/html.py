@@ -8,7 +8,6 @@ address. And it holds every word of the markdown (see `commonmark`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from html import escape
 from typing import Any
 
@@ -31,15 +30,10 @@ def safe_html(markdown: str) -> str:
     """
     tokens = parsed(markdown)
     if tokens is not None:
-        rendered = marked(_renderer().render(_tame(tokens), parser().options, {}))
+        rendered = marked(RendererHTML().render(_tame(tokens), parser().options, {}))
         if shows_all(markdown, text_of(rendered)):
             return rendered
     return f'<p class="aside">{why_not(markdown)}</p>\n<pre>{escape(marked(markdown))}</pre>\n'
-
-
-@cache
-def _renderer() -> RendererHTML:
-    return RendererHTML()
 
 
 def _tame(tokens: Sequence[Token]) -> list[Token]:

@@ -41,20 +41,14 @@ def _blocks(nodes: Iterable[SyntaxTreeNode], room: int, *, tight: bool = False) 
     lines: list[str] = []
     for node in nodes:
         lines += [""] if lines and not tight else []
-        lines += _BLOCKS.get(node.type, _paragraph)(node, max(room, _NARROWEST))
+        lines += _BLOCKS.get(node.type, _text)(node, max(room, _NARROWEST))
     return lines
 
 
-def _paragraph(node: SyntaxTreeNode, room: int) -> list[str]:
+def _text(node: SyntaxTreeNode, room: int) -> list[str]:
+    if node.type == "heading":
+        return _wrapped(f"{bold('#' * int(node.tag[1]))} {_inline(node, bold)}", room)
     return _wrapped(_inline(node), room)
-
-
-def _heading(node: SyntaxTreeNode, room: int) -> list[str]:
-    return _wrapped(f"{bold('#' * int(node.tag[1]))} {_inline(node, bold)}", room)
-
-
-def _quote(node: SyntaxTreeNode, room: int) -> list[str]:
-    return [f"{dim('│')} {line}".rstrip() for line in _blocks(node.children, room - 2)]
 
 
 def _list(node: SyntaxTreeNode, room: int) -> list[str]:
@@ -104,10 +98,11 @@ def _row(cells: Iterable[str], widest: Sequence[int]) -> str:
 
 
 _BLOCKS: dict[str, Callable[[SyntaxTreeNode, int], list[str]]] = {
-    "heading": _heading,
     "bullet_list": _list,
     "ordered_list": _list,
-    "blockquote": _quote,
+    "blockquote": lambda node, room: [
+        f"{dim('│')} {line}".rstrip() for line in _blocks(node.children, room - 2)
+    ],
     "fence": _code,
     "code_block": _code,
     "table": _table,

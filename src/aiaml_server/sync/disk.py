@@ -96,14 +96,12 @@ class Disk:
         same = {
             path
             for path, sighting in self.known.items()
-            if sighting.stamp and self.here.get(path) is sighting.stamp
+            if sighting.stamp
+            and self.here.get(path) is sighting.stamp
+            and path in self.tree
+            and self.tree[path].oid == sighting.oid
         }
-        return sorted(self.here.keys() - self._as_known(same))
-
-    def _as_known(self, paths: set[bytes]) -> set[bytes]:
-        """Return those of which the commit has the version that is known."""
-        tree, known = self.tree, self.known
-        return {path for path in paths & tree.keys() if tree[path].oid == known[path].oid}
+        return sorted(self.here.keys() - same)
 
     def deleted(self) -> dict[bytes, Entry]:
         """Return what is gone after it was seen here as the commit has it, and not by git."""

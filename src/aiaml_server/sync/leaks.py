@@ -200,13 +200,11 @@ def _has_claims(match: re.Match[bytes]) -> bool:
     return not re.search(rb"John Doe|1234567890|example", claims) and looks_random(signature)
 
 
-def _is_password(match: re.Match[bytes]) -> bool:
-    return not (re.search(_USUAL, match[1], re.IGNORECASE) or re.search(_NO_HOST, match[0]))
-
-
 _JUDGES: dict[str, Callable[[re.Match[bytes]], bool]] = {
     "random": lambda match: looks_random(match[match.lastindex or 0]),
     "claims": _has_claims,
-    "password": _is_password,
+    "password": lambda match: (
+        not (re.search(_USUAL, match[1], re.IGNORECASE) or re.search(_NO_HOST, match[0]))
+    ),
     "": lambda _: True,
 }

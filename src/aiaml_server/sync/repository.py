@@ -693,16 +693,13 @@ class Repository(Reading):
         if ahead[0] in joins and (bare := self._without_join(ours, theirs)):
             return self._joined(bare, theirs)
         mine, their = self._sides(bases, ours, theirs)
-        if mine.items() <= their.items() and self._is_beginning(ours):
-            return theirs
+        if mine.items() <= their.items():
+            words = ("--no-show-signature", "--format=%P%n%s", ours, "--")
+            if _text(self.git.run("log", "-1", *words)) == stream.SET_UP:
+                return theirs  # ours is the first commit that we made, and has no memory yet
         few = len(bases) == 1 and len(ahead) <= MOST and not joins
         replayed = few and self._replayed(ours, theirs, mine, their)
         return replayed or self._together(ours, theirs, mine, their)
-
-    def _is_beginning(self, commit: str) -> bool:
-        """Whether a commit is the first of a repository that we made, and it has no memory yet."""
-        words = ("--no-show-signature", "--format=%P%n%s", commit, "--")
-        return _text(self.git.run("log", "-1", *words)) == stream.SET_UP
 
     def _followed(self, ours: str, theirs: str) -> str:
         """Return a commit that holds both, where theirs are a person's on this machine.
@@ -936,10 +933,6 @@ def _sighting(entry: Entry | None) -> Sighting | None:
 
 def _entry_of(sighting: Sighting | None) -> Entry | None:
     return Entry(b"100644", sighting.oid) if sighting else None
-
-
-def _entry(mode: bytes, oid: bytes) -> Entry | None:
-    return Entry(mode, oid) if mode.strip(b"0") else None
 
 
 def _create(path: Path, text: str) -> None:

@@ -170,8 +170,6 @@ def _by_time(places: Sequence[Place], told: Sequence[list[dict[str, Any]]]) -> l
         for place, some in zip(places, told, strict=True)
         for each in some
     ]
-    return found if len(places) == 1 else sorted(found, key=_time, reverse=True)
-
-
-def _time(told: dict[str, Any]) -> str:
-    return told["time"] or ""  # all in UTC, to the second
+    if len(places) == 1:
+        return found
+    return sorted(found, key=lambda each: each["time"] or "", reverse=True)  # UTC, to the second

@@ -33,13 +33,13 @@ def routes() -> list[Route]:
     Anybody on this machine may read them: they say nothing of anybody.
     """
     return [
-        Route(_path(each), partial(_file, each.read_bytes(), _KINDS[each.suffix]), methods=["GET"])
+        Route(
+            "/" if each.name == "index.html" else f"/{each.name}",
+            partial(_file, each.read_bytes(), _KINDS[each.suffix]),
+            methods=["GET"],
+        )
         for each in sorted(_STATIC.iterdir())
     ]
-
-
-def _path(file: Path) -> str:
-    return "/" if file.name == "index.html" else f"/{file.name}"
 
 
 async def _file(data: bytes, kind: str, _: Request) -> Response:
