@@ -122,8 +122,16 @@ def _at_home(
     return lambda machine: [_in(machine.directory(variable, machine.home / directory), file)]
 
 
-def _code(directory: str) -> Callable[[Machine], list[Place]]:
-    return lambda machine: [_in(machine.roaming / directory, "User/mcp.json")]
+def _vscode(name: str, title: str, directory: str) -> Client:
+    return Client(
+        name,
+        title,
+        lambda machine: [_in(machine.roaming / directory, "User/mcp.json")],
+        f"Run the command MCP: List Servers and start {{name}}, or start {title} again.",
+        keys=("servers",),
+        extras=_STDIO,
+        project=".vscode/mcp.json",
+    )
 
 
 def _claude_desktop(machine: Machine) -> list[Place]:
@@ -201,24 +209,8 @@ CLIENTS = (
         "Start Cursor again; its settings show {name} under MCP.",
         project=".cursor/mcp.json",
     ),
-    Client(
-        "vscode",
-        "VS Code",
-        _code("Code"),
-        "Run the command MCP: List Servers and start {name}, or start VS Code again.",
-        keys=("servers",),
-        extras=_STDIO,
-        project=".vscode/mcp.json",
-    ),
-    Client(
-        "vscode-insiders",
-        "VS Code Insiders",
-        _code("Code - Insiders"),
-        "Run the command MCP: List Servers and start {name}, or start VS Code Insiders again.",
-        keys=("servers",),
-        extras=_STDIO,
-        project=".vscode/mcp.json",
-    ),
+    _vscode("vscode", "VS Code", "Code"),
+    _vscode("vscode-insiders", "VS Code Insiders", "Code - Insiders"),
     Client(
         "codex",
         "Codex",

@@ -87,7 +87,6 @@ def _items(value: object) -> list[tuple[str, Any]]:
 
 # --- semantic ---------------------------------------------------------------------------------
 
-_ROW = Fields("content", "", "tags+category", "created_at")
 _DERIVED = ("content_hash", "embedding_model", "embedding_model_version", "embedding_dimension")
 
 
@@ -117,7 +116,7 @@ def semantic(source: Path) -> Iterator[Note | Skip]:
         with suppress(ValueError, TypeError, RecursionError):
             value["tags"] = json.loads(value.get("tags") or "[]")
         record = Record(f"{where}:{row.get('id')}", value)
-        yield note_of(record, path, "semantic", "semantic", _ROW)
+        yield note_of(record, path, "semantic", "semantic", _ENTRY)
 
 
 # --- citations --------------------------------------------------------------------------------

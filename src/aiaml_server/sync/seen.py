@@ -96,7 +96,10 @@ class Seen:
             return self._rows[1]
         settled = stamp.settled
         rows = connection.execute("SELECT * FROM seen")
-        sightings = {path: Sighting(oid, _stamp(*rest)) for path, oid, *rest in rows}
+        sightings = {
+            path: Sighting(oid, None if None in numbers else Stamp(*numbers))
+            for path, oid, *numbers in rows
+        }
         self._rows = (stamp, sightings) if settled else None
         return sightings
 
@@ -179,10 +182,6 @@ def _rows(sightings: Mapping[bytes, Sighting | None]) -> Iterable[tuple[object, 
     for path, sighting in sightings.items():
         if sighting:
             yield (path, sighting.oid, *(sighting.stamp or (None,) * 4))
-
-
-def _stamp(*numbers: int | None) -> Stamp | None:
-    return None if None in numbers else Stamp(*numbers)  # type: ignore[arg-type]
 
 
 def _place(directory: Path) -> Place | None:

@@ -57,7 +57,7 @@ def stored(result: Stored) -> dict[str, Any]:
         "tags": list(memory.tags),
         "warnings": result.warnings,
     }
-    return answer | _resembling(result) | _suggested(result)
+    return answer | _beside(result)
 
 
 def updated(result: Stored) -> dict[str, Any]:
@@ -66,23 +66,21 @@ def updated(result: Stored) -> dict[str, Any]:
         "success": True,
         "memory": whole(result.memory),
         "warnings": result.warnings,
-        **_resembling(result),
-        **_suggested(result),
+        **_beside(result),
     }
 
 
-def _resembling(result: Stored) -> dict[str, Any]:
+def _beside(result: Stored) -> dict[str, Any]:
     similar = [
         {"memory_id": each.memory.id, "content": each.memory.content, "cosine": _r(each.cosine)}
         for each in result.similar
     ]
-    return {"similar": similar, "offer": OFFER} if similar else {"similar": similar}
-
-
-def _suggested(result: Stored) -> dict[str, Any]:
-    if result.suggestion is None:
-        return {}
-    return {"priority_suggestion": result.suggestion._asdict()}
+    suggested = result.suggestion
+    return {
+        "similar": similar,
+        **({"offer": OFFER} if similar else {}),
+        **({"priority_suggestion": suggested._asdict()} if suggested else {}),
+    }
 
 
 def found(result: Found) -> dict[str, Any]:

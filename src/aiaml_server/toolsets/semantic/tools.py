@@ -14,8 +14,8 @@ from pydantic import ConfigDict, Field
 from typing_extensions import NotRequired, TypedDict
 
 from aiaml_server.errors import AiamlError
-from aiaml_server.toolset import CRASHED, Changed, Resource, Tool, Toolset, repair_surrogates
-from aiaml_server.toolsets.answering import tool
+from aiaml_server.toolset import Changed, Resource, Tool, Toolset
+from aiaml_server.toolsets import answering
 
 from . import PROJECT, memory, words
 from .failures import Refused
@@ -314,7 +314,8 @@ def build(values: Mapping[str, Any]) -> Toolset:
     reads = {"reads": True, "repeatable": True}
 
     def made(call: Callable[..., Any], words: str, shape: type, **hints: bool) -> Tool:
-        return tool(calls.noted(call), words, shape, RULES, **hints)._replace(failure=failure)
+        one = answering.tool(calls.noted(call), words, shape, RULES, **hints)
+        return one._replace(failure=failure)
 
     return Toolset(
         instructions=words.INSTRUCTIONS,
@@ -347,13 +348,10 @@ def build(values: Mapping[str, Any]) -> Toolset:
 def failure(error: AiamlError | None) -> Failure:
     """Return what every tool answers when it fails: a kind of the closed list, and what to do."""
     if error is None:
-        kind, sentence = "InternalError", CRASHED
         suggestion = "Look at the server's log, and at ~/.memory/logs."
     else:
-        kind = type(error).__name__ if isinstance(error, Refused) else "InvalidInput"
-        sentence = repair_surrogates(str(error))
         suggestion = error.suggestion if isinstance(error, Refused) else Refused.suggestion
-    return {"success": False, "error": kind, "message": sentence, "suggestion": suggestion}
+    return {"success": False, **answering.failure(error), "suggestion": suggestion}
 
 
 class SemanticTools:
