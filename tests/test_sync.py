@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -34,6 +35,7 @@ from machine import (
 from printed import completed
 
 pytestmark = pytest.mark.usefixtures("nobodys_configuration")
+posix_only = pytest.mark.skipif(sys.platform == "win32", reason="shell scripts stand in for git")
 
 
 @pytest.fixture
@@ -521,14 +523,41 @@ def test_closing_commits_what_is_new_in_time(alone: Machine) -> None:
         assert memory.id in alone.messages()[0]
 
 
-def test_a_server_whose_client_leaves_has_committed(tmp_path: Path) -> None:
-    """A client that remembers and closes at once: the server ends in time, the memory is in git."""
-    with Client(tmp_path / "base", environ={"AIAML_ENABLE_SYNC": "true"}) as client:
+def left_at_once(base: Path, path: str = os.environ["PATH"]) -> tuple[float, str]:
+    """Have a client remember and leave; return the seconds until its server ended, and the id."""
+    environ = {"AIAML_ENABLE_SYNC": "true", "PATH": path}
+    with Client(base, environ=environ) as client:
         memory_id = client.remember("hello")["memory_id"]
         started = time.monotonic()
         assert client.close() == 0
-        quick(time.monotonic() - started, 2.0)
-    assert memory_id in git(tmp_path / "base", "log", "-1", "--format=%s")
+        return time.monotonic() - started, memory_id
+
+
+def has_committed(base: Path, memory_id: str) -> bool:
+    """Whether a memory is in git; not where there is no repository yet."""
+    return (base / ".git").exists() and memory_id in git(base, "log", "--all", "--format=%s")
+
+
+def test_a_server_whose_client_leaves_has_committed(tmp_path: Path) -> None:
+    """A client that remembers and closes at once: the server ends in time, the memory is in git."""
+    seconds, memory_id = left_at_once(tmp_path / "base")
+    quick(seconds, 1.4)  # after which git is ended, wherever it is
+    assert has_committed(tmp_path / "base", memory_id)
+
+
+@posix_only
+def test_what_a_slow_git_had_no_time_for_is_committed_at_the_next_start(tmp_path: Path) -> None:
+    """The server ends in time all the same, and git is left as one that can be gone on with."""
+    directory, base = tmp_path / "bin", tmp_path / "base"
+    directory.mkdir()
+    slow = directory / "git"
+    slow.write_text(f'#!/bin/sh\nsleep 0.5\nexec {shutil.which("git")} "$@"\n')
+    slow.chmod(0o755)
+    seconds, memory_id = left_at_once(base, f"{directory}{os.pathsep}{os.environ['PATH']}")
+    quick(seconds, 5.0)  # git alone would take longer
+    assert not has_committed(base, memory_id)
+    with MemoryBank(Settings(base)).opened():
+        wait_until(lambda: has_committed(base, memory_id), 30)
 
 
 def test_without_sync_there_is_no_git_at_all(tmp_path: Path) -> None:
