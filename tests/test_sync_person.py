@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from aiaml_server import MemoryBank
 from aiaml_server.sync import remembered
 from machine import CLEAN, Machine, as_person, content_of, git, settle, wait_until
 
@@ -466,6 +467,8 @@ def test_a_look_at_an_old_commit_is_not_ended(ada: Machine, remote: Path, how: s
     head = ada.git("rev-parse", "HEAD")
     assert len(ada.files) < 4
     during = ada.remember("during")
+    assert MemoryBank(ada.settings).commit() == {}  # which is done, whatever sync waits for
+    assert during.id in ada.messages("aiaml")[0]
     for _ in range(2):
         assert str(ada.sync().problem)
     assert ada.git("rev-parse", "HEAD") == head

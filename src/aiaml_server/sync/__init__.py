@@ -101,7 +101,7 @@ def once(
 
     Args:
         settings: which directory, and with which remote.
-        local: only commit; the remote is not talked to.
+        local: only commit; the remote is not talked to, and what else fails is no problem.
         missing: what a person says about memories that were deleted: that all are to be forgotten,
             or brought back. Else a deletion of many at once is held.
         seconds: how long to wait while another process synchronises.
@@ -146,7 +146,7 @@ def once(
             raise StoreError("synchronise", settings.base, error) from error
     status = Status.read(settings.base)
     status.recovered()
-    if rounds.problem:
+    if rounds.problem and not (local and rounds.has_committed):
         status.failed(rounds.problem)
     return status
 

@@ -62,6 +62,7 @@ class Rounds:
         self._settings = settings
         self.progress = progress or Progress()
         self.problem: Problem | None = None  # of the last round
+        self.has_committed = False  # whether that one came so far, whatever failed afterwards
         self._closing = closing
         self._missing: Missing = missing
         self._erase = erase
@@ -137,7 +138,7 @@ class Rounds:
         """Take up what any process achieved meanwhile; return it as it was."""
         self._status, before = Status.read(self._settings.base), Status.read(self._settings.base)
         self.problem = None
-        self._asked = False
+        self.has_committed = self._asked = False
         self._status.remote = bool(self._settings.remote)
         return before
 
@@ -152,6 +153,7 @@ class Rounds:
     def _round(self, *, last: bool) -> None:
         self._repository.prepare()
         self._commit()
+        self.has_committed = True
         try:
             self._repository.check()
             if unfinished := self._repository.joining():
