@@ -439,42 +439,86 @@ def new(directory: Path, count: int) -> None:
         )
 
 
+class Used:
+    """A machine that is measured while it is used: each of its rounds, and its repository."""
+
+    def __init__(self, name: str, base: Path, remote: Path) -> None:
+        self.name, self.base = name, base
+        self._worker = rounds(base, str(remote))
+        self._seconds: dict[bool, list[float]] = {False: [], True: []}  # beside tidying or not
+        self._most = 0
+
+    def round(self) -> None:
+        """Do one; and while it is tidied after it, more, each with a memory."""
+        self._timed(beside=False)
+        while (thread := self._worker.tidy._thread) and thread.is_alive():
+            fill(self.base, 1)
+            self._timed(beside=True)
+
+    def _timed(self, *, beside: bool) -> None:
+        self._worker.pace.hurry()
+        self._seconds[beside].append(seconds(self._worker.run))
+        assert not self._worker.problem, self._worker.problem
+        if len(self._seconds[False]) % 5 == 0:
+            self._most = max(self._most, kilobytes(self.base))
+
+    def line(self) -> str:
+        """Tell what the repository takes, and took at most since the last time."""
+        self._worker.tidy.wait()
+        number, now = len(list((self.base / "files").glob("*.md"))), kilobytes(self.base)
+        most, self._most = max(self._most, now), 0
+        return f"{self.name} {now / number:.2f} KB a memory, {most / number:.2f} at most"
+
+    def told_rounds(self) -> Iterator[str]:
+        """Tell what the rounds took."""
+        for beside, all_ in self._seconds.items():
+            if all_:
+                where = "beside tidying" if beside else "alone"
+                yield (
+                    f"rounds of {self.name} {where}: {len(all_)}, "
+                    f"median {statistics.median(all_):.2f} s, longest {max(all_):.2f} s"
+                )
+
+
 def size(directory: Path, count: int) -> None:
     """Print what `.git` takes after several patterns of use, and what tidying does to a round."""
     remote = filled_remote(directory, count)
-    here, there = directory / "first", directory / "there"
-    sender, receiver = rounds(here, str(remote)), rounds(there, str(remote))
-    assert receiver.run()
-    paths = sorted((here / "files").glob("*.md"))
+    here, there = (Used(name, directory / name, remote) for name in ("first", "second"))
+    there.round()
+    same = sorted((here.base / "files").glob("*.md"))[:5]
 
-    def edit() -> None:
-        path = random.choice(paths)
+    def edit(machine: Used) -> None:
+        path = machine.base / "files" / random.choice(same).name
         path.write_bytes(path.read_bytes() + b"more\n")
 
+    def forget(machine: Used) -> None:
+        names = sorted(path.name for path in (machine.base / "files").glob("*.md"))
+        (machine.base / "files" / random.choice(names[10:])).unlink()
+
+    def both(act: Callable[[Used], object]) -> None:
+        act(here)
+        act(there)
+
     patterns: dict[str, Callable[[], object]] = {
-        "memories one by one": lambda: fill(here, 1),
-        "edits one by one": edit,
+        "memories of the first": lambda: fill(here.base, 1),
+        "memories of both": lambda: both(lambda machine: fill(machine.base, 1)),
+        "edits of the same five by both": lambda: both(edit),
+        "forgotten by the first": lambda: forget(here),
     }
+    each = max(40, min(GROWTH, 600_000 // count))
     for name, act in patterns.items():
-        for _ in range(GROWTH):
+        for _ in range(each):
             act()
-            for who, worker in (("sender", sender), ("receiver", receiver)):
-                beside = bool(worker.tidy._thread and worker.tidy._thread.is_alive())
-                worker.pace.hurry()
-                took = seconds(worker.run)
-                rounds_of.setdefault((who, beside), []).append(took)
-        for who, base in (("sender", here), ("receiver", there)):
-            each = kilobytes(base) / (count + 20 + GROWTH)
-            print(f"{count:,} memories, {GROWTH} {name}: {who} {each:.2f} KB a memory", flush=True)
-    for (who, beside), all_ in sorted(rounds_of.items()):
-        print(
-            f"  rounds of the {who}, {'beside tidying' if beside else 'alone'}: {len(all_)}, "
-            f"median {statistics.median(all_):.2f} s, longest {max(all_):.2f} s",
-            flush=True,
-        )
-
-
-rounds_of: dict[tuple[str, bool], list[float]] = {}
+            here.round()
+            there.round()
+        for machine in (here, there):
+            print(f"{count:,} memories, {each} x {name}: {machine.line()}", flush=True)
+    for machine in (here, there):
+        for told in machine.told_rounds():
+            print(f"{count:,} memories, {told}", flush=True)
+    newest = Used("a new machine", directory / "new", remote)
+    newest.round()
+    print(f"{count:,} memories, then: {newest.line()}", flush=True)
 
 
 def main(sizes: Sequence[int]) -> None:
