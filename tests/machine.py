@@ -72,7 +72,7 @@ class Machine:
     def sync(self) -> Status:
         """Do one round, and return how things stand after it."""
         self.rounds.pace.hurry()
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while not self.rounds.run():  # a child of a killed server may be about to let go
             assert time.monotonic() < deadline
             time.sleep(0.01)
@@ -112,7 +112,7 @@ def is_index_current(base: Path) -> bool:
         return database.directory() == Store(base).stamp()
 
 
-def wait_until(true: Callable[[], bool], seconds: float = 10.0) -> None:
+def wait_until(true: Callable[[], bool], seconds: float = 60.0) -> None:
     """Wait for something to become true."""
     deadline = time.monotonic() + seconds
     while not true():

@@ -132,7 +132,7 @@ def test_a_reader_of_the_demo_may_leave() -> None:
         assert running.stdout and running.stderr and running.stdout.readline()
         running.stdout.close()
         assert running.stderr.read() == b""
-        running.wait(30)
+        running.wait(60)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no such signals")
@@ -150,7 +150,7 @@ def test_ctrl_c_ends_the_demo_quietly(seconds: float) -> None:
         assert running.stdout and running.stdout.readline()
         time.sleep(seconds)
         running.send_signal(signal.SIGINT)
-        _, said = running.communicate(timeout=30)
+        _, said = running.communicate(timeout=60)
     assert running.returncode in (130, 0, -signal.SIGINT)
     assert b"Traceback" not in said
 
@@ -183,7 +183,7 @@ def test_on_a_terminal_it_says_what_it_waits_for(tmp_path: Path) -> None:
         assert b"waiting for an MCP client" in said[0]
         assert b"aiaml-server demo" in said[1]
         os.close(controller)  # the terminal is closed
-        assert server.wait(20) == 0
+        assert server.wait(60) == 0
         assert (server.stdout.read(), server.stderr.read()) == (b"", b"")
 
 

@@ -725,7 +725,7 @@ def test_ctrl_c_ends_sync_and_its_git_and_leaves_nothing_half_done(tmp_path: Pat
         with connection:
             process.send_signal(signal.SIGINT)
             started = time.monotonic()
-            _, stderr = process.communicate(timeout=30)
+            _, stderr = process.communicate(timeout=60)
             quick(time.monotonic() - started, 5)
             connection.settimeout(5)
             while connection.recv(4096):  # until its git is gone

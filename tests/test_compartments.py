@@ -282,7 +282,7 @@ def test_what_a_killed_run_left_is_cleared_and_a_living_one_s_is_not(path: Path)
             assert memory.get("session").total == 2
         assert living.stdin
         living.stdin.close()
-        assert living.wait(20) == 0
+        assert living.wait(60) == 0
     assert json.loads(path.read_text("utf-8"))["runs"] == {}
 
 

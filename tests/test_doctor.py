@@ -895,7 +895,7 @@ def test_on_a_terminal_there_is_colour_and_a_question(base: Path) -> None:
                     said += part
             except OSError:  # Linux's way to say that the other end is closed
                 pass
-            assert process.wait(30) == code
+            assert process.wait(60) == code
         os.close(controller)
         assert b"\x1b[33mwarning" in said
         assert b"can get at\r\n" + b" " * 20 in said

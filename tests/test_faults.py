@@ -307,7 +307,7 @@ def test_a_stopped_neighbour_costs_no_more_than_two_seconds(tmp_path: Path) -> N
     alone = time.monotonic() - begun
     shutil.rmtree(tmp_path / ".index")
     with Client(tmp_path) as stopped:
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while not list(tmp_path.glob(".index/*-journal")):
             assert time.monotonic() < deadline
             time.sleep(0.001)

@@ -135,7 +135,7 @@ def test_ctrl_c_loses_nothing_of_what_has_come(person: Person, hub: Hub) -> None
         while person.asks("status")["model"]["bytes"] < 10_000_000:
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=30)
+        process.communicate(timeout=60)
     assert process.returncode == 130
     hub.go_on.set()
     person.runs("fetch")

@@ -659,7 +659,7 @@ def test_an_address_that_cannot_be_used_keeps_no_memory_away(value: str, tmp_pat
     with Client(base, environ={**wrong, **CLEAN}) as client:
         assert client.remember("Marco's dog")["memory_id"]
         assert len(client.call("think", keywords=["dog"])) == 1
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while not (Status.read(base).problem and "AIAML_GITHUB_REMOTE" in client.log()):
             assert time.monotonic() < deadline, client.log()
             time.sleep(0.05)

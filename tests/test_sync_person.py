@@ -412,7 +412,7 @@ def test_a_commit_whose_message_is_being_written_is_not_disturbed(
             alone.synced()
             assert memory.id in alone.messages("aiaml")[0]
         (alone.base.parent / "go").touch()
-        assert commit.wait(30) == 0
+        assert commit.wait(60) == 0
     alone.synced()
     assert alone.messages()[0] == "Notes"
     assert alone.git("status", "--porcelain") == ""

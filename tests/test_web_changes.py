@@ -407,7 +407,7 @@ def test_few_streams_are_held_and_none_hinders_the_end(base: Path) -> None:
             told(d)
             with listening(web) as fifth:
                 assert fifth.status == 503
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             with listening(web) as again:
                 if again.status == 200:
