@@ -196,13 +196,17 @@ def run_in_python(module: str, function: str, line: str, place: Path) -> tuple[s
         ("log", "bank index cli.show sync.repository sync.checkout sync.rewrite sync.erasure"),
         ("history 1b2c", "sync.repository sync.checkout sync.rewrite sync.erasure sync.forms"),
         ("list", "cli.history sync.repository rendering.terminal toolsets.sessions sync.forms"),
+        ("show 0a1b", "rendering.commonmark exchange sync.repository"),
+        ("doctor files", "doctor.program doctor.place doctor.answers doctor.trial sync.repository"),
         ("export --to -", "exchange.notes exchange.page exchange.jsonl rendering.html"),
     ],
 )  # fmt: skip
 def test_a_verb_imports_only_what_it_uses(line: str, needless: str, tmp_path: Path) -> None:
     """Half of a start is importing; nor is OpenSSL light, or the metadata of packages."""
+    shutil.copytree(Path(__file__).with_name("transcripts") / "store", tmp_path / "store")
     _, found = run_in_python("aiaml_server.cli", "main", line, tmp_path)
-    heavy = {"importlib.metadata", "email", "difflib", "random", "tempfile", "zipfile"}
+    heavy = {"importlib.metadata", "email", "difflib", "tempfile", "zipfile", "markdown_it"}
+    heavy |= set() if line == "doctor files" else {"random"}  # it asks the index some questions
     heavy |= {"html", "importlib.resources"} | (set() if line in GIT else {"_hashlib", "shutil"})
     assert found & {*(f"aiaml_server.{each}" for each in needless.split()), *heavy} == set()
 

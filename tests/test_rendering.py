@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from aiaml_server.exchange.page import page
 from aiaml_server.exchange.shapes import book
 from aiaml_server.memory import Memory
+from aiaml_server.rendering import paragraphs
 from aiaml_server.rendering.commonmark import text_of
 from aiaml_server.rendering.html import safe_html
 from aiaml_server.rendering.terminal import rendered
@@ -266,3 +267,36 @@ def test_a_memory_of_a_mebibyte_is_shown_at_once(piece: str, tmp_path: Path) -> 
     assert (done.returncode, done.stderr) == (0, "")
     assert "Shown as it stands: it is longer than 64 KiB." in done.stdout
     quick(seconds, 5)  # a second on an idle machine
+
+
+LINE = st.tuples(
+    st.sampled_from("aZé"), st.text("ab Zé1.)-+=#>|!:'\"(/$", max_size=60) | st.text(max_size=12)
+).map("".join)
+
+
+@given(st.lists(LINE | st.just(""), max_size=6).map("\n".join))
+@settings(max_examples=400, deadline=None)
+def test_prose_is_shown_without_the_parser_as_with_it(text: str) -> None:
+    """A paragraph with markup in front of it has the parser used."""
+    if paragraphs(text):
+        assert rendered(text) == rendered(f"*x*\n\n{text}").partition("\n")[2].strip("\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- a", "1. a", "a\n===", "a\n---", "    a", "# a", "a  \nb", "a\n- b", "a_b_", "a\u200bb",
+        "<b>", "&amp;", "a\\*", "~~a~~", "![a](b)", "|a|\n|-|", "a\tb", "\ta", "> a",
+    ],
+)  # fmt: skip
+def test_what_may_be_markup_is_parsed(text: str) -> None:
+    """What is no prose for sure is left to the parser."""
+    assert paragraphs(text) is None
+
+
+def test_prose_is_known_as_such() -> None:
+    """Signs that mean nothing inside a line do not send it to the parser."""
+    assert paragraphs("Anna's dog: C#, 3 > 2 (so).\nMore\n\n\nÉnd 1.\n") == [
+        ["Anna's dog: C#, 3 > 2 (so).", "More"],
+        ["Énd 1."],
+    ]

@@ -10,17 +10,8 @@ from itertools import groupby
 
 import click
 
-from aiaml_server.doctor.answers import index
-from aiaml_server.doctor.connected import clients
 from aiaml_server.doctor.context import Context
-from aiaml_server.doctor.environment import settings
 from aiaml_server.doctor.finding import Finding, Fix, guarded
-from aiaml_server.doctor.memories import files
-from aiaml_server.doctor.offered import served
-from aiaml_server.doctor.place import access, clock, directory, space, writable
-from aiaml_server.doctor.program import packages, python, version
-from aiaml_server.doctor.syncing import git, remote, status
-from aiaml_server.doctor.trial import server
 from aiaml_server.terminal import (
     DONE,
     NOTHING,
@@ -37,25 +28,27 @@ from aiaml_server.terminal import (
     wrapped,
     yes,
 )
+from aiaml_server.toolset import at
 
+# Each check's module in `doctor/`, which is imported when it is made, and its function there.
 CHECKS = {
-    "version": version,
-    "python": python,
-    "packages": packages,
-    "settings": settings,
-    "toolsets": served,
-    "directory": directory,
-    "disk": writable,
-    "access": access,
-    "space": space,
-    "files": files,
-    "clock": clock,
-    "index": index,
-    "git": git,
-    "sync": status,
-    "remote": remote,
-    "clients": clients,
-    "server": server,
+    "version": "program:version",
+    "python": "program:python",
+    "packages": "program:packages",
+    "settings": "environment:settings",
+    "toolsets": "offered:served",
+    "directory": "place:directory",
+    "disk": "place:writable",
+    "access": "place:access",
+    "space": "place:space",
+    "files": "memories:files",
+    "clock": "place:clock",
+    "index": "answers:index",
+    "git": "syncing:git",
+    "sync": "syncing:status",
+    "remote": "syncing:remote",
+    "clients": "connected:clients",
+    "server": "trial:server",
 }
 _COLOURS = {"ok": "green", "warning": "yellow", "error": "red"}
 _CODES = {"ok": DONE, "warning": NOTHING, "error": REFUSED}
@@ -111,7 +104,7 @@ def _findings(context: Context, names: Iterable[str], *, shown: bool) -> Iterato
     """Make checks, and show what each finds."""
     for name in names:
         passing(f"{name} …")  # the finding goes over it
-        findings = guarded(name, CHECKS[name], context)
+        findings = guarded(name, at(f"aiaml_server.doctor.{CHECKS[name]}"), context)
         yield from _show(findings) if shown else findings
 
 

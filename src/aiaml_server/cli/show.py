@@ -270,7 +270,7 @@ def _unknown(memory_id: str) -> str:
 
 
 def _render(place: Place, name: str, memory: Memory, *, rule: bool) -> None:
-    from aiaml_server.rendering.terminal import rendered  # noqa: PLC0415 (the parser: a twentieth of a second)
+    from aiaml_server.rendering.terminal import rendered  # noqa: PLC0415 (for this alone)
 
     content, memory = memory.content, visible(memory)
     if rule:

@@ -19,7 +19,8 @@ from markdown_it.token import Token
 
 from aiaml_server.invisible import marked
 
-MAX_RENDERED = 64 * 1024  # characters; the worst text of that size takes a second to parse
+from . import MAX_RENDERED
+
 TOO_LONG = f"Shown as it stands: it is longer than {MAX_RENDERED // 1024} KiB."
 HIDES = "Shown as it stands: rendered, some of it would be hidden."
 

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-
-from markdown_it.tree import SyntaxTreeNode
+from typing import TYPE_CHECKING
 
 from aiaml_server.invisible import marked, marked_line
 from aiaml_server.terminal import bold, broken, columns, dim, styled, unstyled, width
 
-from .commonmark import parsed, shows_all, why_not
+from . import MAX_RENDERED, paragraphs
+
+if TYPE_CHECKING:
+    from markdown_it.tree import SyntaxTreeNode
 
 _WIDEST = 100  # columns that are read with ease
 _NARROWEST = 20  # however deep a list is nested
@@ -25,9 +27,16 @@ Style = Callable[[str], str]
 
 def rendered(text: str) -> str:
     """Return markdown as it is printed (by `out`); what would lose a word by it, as it stands."""
+    room = min(width(), _WIDEST)
+    if len(text) <= MAX_RENDERED and (prose := paragraphs(text)) is not None:
+        wrapped = (_wrapped(" ".join(map(marked, lines)), room) for lines in prose)
+        return "\n\n".join("\n".join(lines) for lines in wrapped)
+    from markdown_it.tree import SyntaxTreeNode  # noqa: PLC0415 (the parser: a tenth of a start)
+
+    from .commonmark import parsed, shows_all, why_not  # noqa: PLC0415 (the same)
+
     if (tokens := parsed(text)) is not None:
-        lines = _blocks(SyntaxTreeNode(tokens).children, min(width(), _WIDEST))
-        shown = "\n".join(lines)
+        shown = "\n".join(_blocks(SyntaxTreeNode(tokens).children, room))
         if shows_all(text, unstyled(shown)):
             return shown
     return f"{dim(why_not(text))}\n\n{marked(text)}"
