@@ -807,6 +807,24 @@ def test_a_project_has_an_entry_of_its_own(client: Client, tmp_path: Path) -> No
     assert not home.exists()
 
 
+def test_the_settings_of_a_project_in_zed_stay_as_they_are(tmp_path: Path) -> None:
+    """They hold much else, with comments and last commas; only the entry comes and goes."""
+    text = (
+        '\ufeff// Of the team.\r\n{\r\n\t"tab_size": 8, // kernel\r\n\t"context_servers": {\r\n'
+        '\t\t"other": {"command": "x", "args": [], "env": null,},\r\n\t},\r\n}\r\n'
+    )
+    file = tmp_path / ".zed" / "settings.json"
+    file.parent.mkdir()
+    file.write_bytes(text.encode())
+    machine, there = Machine("linux", tmp_path / "home", {}), BY_NAME["zed"].within(tmp_path)
+    connected(there, machine)
+    after = file.read_bytes().decode()
+    assert jsonc.entry(after, ["context_servers", "aiaml"])["command"] == "/x/aiaml-server"
+    assert jsonc.entry(after, ["context_servers", "other"]) and "// kernel\r\n" in after
+    disconnected(there, machine)
+    assert file.read_bytes() == text.encode()
+
+
 def test_help_and_readme_name_every_client() -> None:
     """What can be connected is said where a person looks first."""
     from aiaml_server.cli.install import install

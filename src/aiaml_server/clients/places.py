@@ -6,7 +6,8 @@ choice between its two files, https://github.com/neon-solutions/add-mcp/pull/114
 https://github.com/microsoft/apm/pull/2096; GEMINI_CLI_HOME,
 https://github.com/google-gemini/gemini-cli/issues/23622; Windsurf's new name and file,
 https://vaadin.com/docs/latest/building-apps/agentic-development/mcp/supported-tools/devin-desktop;
-Zed, crates/paths/src/paths.rs in its source; Antigravity, which has moved its file,
+Zed, crates/paths/src/paths.rs in its source, in a project "Zed and trusted worktrees",
+https://zed.dev/docs/worktree-trust; Antigravity, which has moved its file,
 https://github.com/CoplayDev/unity-mcp/pull/1151; Copilot CLI, "Adding MCP servers for GitHub
 Copilot CLI" in GitHub's documents; Cline, "Configuration", https://docs.cline.bot/cli/configuration;
 Junie, https://github.com/dagger/container-use/pull/235, in a project "Junie CLI MCP configuration",
@@ -238,8 +239,10 @@ CLIENTS = (
         "zed",
         "Zed",
         _zed,
-        "Zed starts {name} at once; the settings of the agent panel show it.",
+        "Zed starts {name} at once, in a project once you trust it; the agent panel's settings "
+        "show it.",
         keys=("context_servers",),
+        project=".zed/settings.json",
     ),
     Client(
         "antigravity",
