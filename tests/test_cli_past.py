@@ -20,6 +20,7 @@ from aiaml_server.settings import without_password
 from aiaml_server.sync import Status, once
 from aiaml_server.sync.command import GitFailed
 from aiaml_server.sync.problem import problem_of
+from aiaml_server.web.past import Past
 from clock import quick
 from machine import CLEAN, Machine, as_person, git, settle
 from printed import completed
@@ -157,6 +158,34 @@ def test_log_tells_here_from_elsewhere(ada: Machine, bob: Machine) -> None:
     for machine in (ada, bob):
         arrived = {each["id"]: each["arrived"] for each in answer(machine, "log")}
         assert arrived == {of_ada.id: machine is bob, of_bob.id: machine is ada}
+
+
+def test_a_machine_that_has_a_name_is_named(
+    ada: Machine, bob: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By git's own setting for the directory; what has none is from elsewhere, and no more."""
+    first = ada.remember("before it had a name")
+    ada.synced()
+    ada.git("config", "user.name", " The <laptop> ")
+    ada.restart()
+    second = ada.remember("with a name")
+    settle([ada, bob])
+    words = [line.split() for line in aiaml(bob, "log").stdout.splitlines()]
+    lines = {line[3]: " ".join(line[4:6]) for line in words}
+    assert lines == {first.id: "elsewhere claude:", second.id: "The laptop,"}
+    assert {line.split()[4] for line in aiaml(ada, "log").stdout.splitlines()} == {"here"}
+    past = Past(bob.bank.store)
+    assert {each["id"]: each["machine"] for each in past.lately()} == {
+        first.id: "another machine",
+        second.id: "The laptop",
+    }
+    assert ada.git("log", "-1", "--format=%an <%ae>", "aiaml") == "The laptop <aiaml@localhost>"
+    ada.git("config", "committer.email", "ada@example.org")
+    monkeypatch.setenv("GIT_COMMITTER_NAME", "Ada")
+    ada.restart()
+    ada.remember("as git itself would have it")
+    ada.synced()
+    assert ada.git("log", "-1", "--format=%an <%ae>", "aiaml") == "Ada <ada@example.org>"
 
 
 def test_log_does_not_guess_where_git_has_no_log_of_its_own(ada: Machine) -> None:

@@ -523,8 +523,8 @@ def _moment(change: Change) -> datetime | None:
 def _who(change: Change) -> str:
     if change.arrived is False:
         return "here"
-    name = one_line(change.commit.author, _LONGEST_NAME)
-    return f"{name}, elsewhere" if change.arrived else name
+    name = one_line(change.machine or "", _LONGEST_NAME)
+    return ", ".join(filter(None, [name, "elsewhere" if change.arrived else ""]))
 
 
 def _fields(change: Change) -> dict[str, Any]:

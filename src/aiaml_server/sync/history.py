@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .command import GitFailed
-from .reading import Reading
+from .reading import NOBODY, Reading
 from .union import Entry, is_memory
 from .worktree import MAX_FILE
 
@@ -68,6 +68,12 @@ class Change(NamedTuple):
     before: Entry | None
     after: Entry | None
     arrived: bool | None
+
+    @property
+    def machine(self) -> str | None:
+        """The name that the commit is by, where it was not made here; None where there is none."""
+        author = self.commit.author
+        return None if self.arrived is False or author == NOBODY else author
 
 
 class History:

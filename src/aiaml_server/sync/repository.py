@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -27,11 +28,11 @@ from aiaml_server.files import (
 
 from . import asked, stream
 from .checkout import MAIN, Checkout, Difference, changes, changes_since, empty_tree, tree
-from .command import GitFailed
+from .command import Git, GitFailed
 from .disk import Disk, Objection, in_chunks, listing
 from .erasure import Erasure
 from .moves import Moves
-from .reading import Reading
+from .reading import NOBODY, Reading
 from .refs import BRANCH, quiet
 from .replay import MOST, SCRATCH, on_top
 from .rewrite import FILE, Marks, mark, text_of
@@ -63,7 +64,8 @@ _SAY = (
     "`aiaml sync --bring-back` brings them back from git; `aiaml sync --forget` forgets them, on "
     "all your machines. If a disk is not mounted or a copy not complete, mend that."
 )
-_IDENTITY = "AIAML <aiaml@localhost>"
+_NOWHERE = "aiaml@localhost"
+_CRUD = re.compile(r"[<>\x00-\x1f]")  # what git takes out of a name
 
 _IGNORED = f"""\
 # What AIAML keeps beside the memories; git needs none of it.
@@ -474,15 +476,8 @@ class Repository(Reading):
         return self._import(stream.commits([steps], self.branch(), "", self._who()))
 
     def _who(self) -> str:
-        """Return the identity that the person has configured, else one of our own."""
         if not self._identity:
-            try:
-                stamped = _text(
-                    self.git.run("var", "GIT_COMMITTER_IDENT", variables=_ONLY_CONFIGURED)
-                )
-                self._identity = stamped.rsplit(" ", 2)[0]
-            except GitFailed:
-                self._identity = _IDENTITY
+            self._identity = _identity(self.git)
         return self._identity
 
     def _import(self, commits: Iterator[bytes], *words: str) -> str:
@@ -916,11 +911,19 @@ class Repository(Reading):
         self._unfit[path] = why._replace(sentence=sentence)
 
 
-_ONLY_CONFIGURED = {
-    "GIT_CONFIG_COUNT": "1",
-    "GIT_CONFIG_KEY_0": "user.useConfigOnly",
-    "GIT_CONFIG_VALUE_0": "true",
-}
+def _identity(git: Git) -> str:
+    """Return the name and the address that the person has configured; for either, else, our own."""
+    said = {"user.name": "", "user.email": ""}
+    with suppress(GitFailed):  # nothing is configured
+        output = git.run("config", "-z", "--get-regexp", r"^(user|committer)\.(name|email)$")
+        lines = (each.partition("\n") for each in os.fsdecode(output).split("\0"))
+        said |= {key: value for key, _, value in lines}
+
+    def configured(part: str, default: str) -> str:
+        given = os.environ.get(f"GIT_COMMITTER_{part.upper()}") or said.get(f"committer.{part}")
+        return _CRUD.sub("", given or said[f"user.{part}"]).strip() or default
+
+    return f"{configured('name', NOBODY)} <{configured('email', _NOWHERE)}>"
 
 
 def _text(output: bytes) -> str:

@@ -105,7 +105,7 @@ def _fields(change: Change) -> dict[str, Any]:
         "revision": change.commit.oid,
         "time": None if time is None else datetime.fromtimestamp(time, timezone.utc).isoformat(),
         "what": change.what,
-        "machine": None if change.arrived is False else change.commit.author,
+        "machine": change.machine or ("another machine" if change.arrived else None),
     }
 
 

@@ -65,7 +65,7 @@ function events(lately, open) {
     h("span", { class: "what" }, what),
     memories > 1 ? h("span", { class: "title" }, plural(memories, "memory"))
       : there ? h("button", { type: "button", class: "title", onclick: () => open(file) }, title) : h("span", { class: "title" }, title),
-    h("span", { class: "hint" }, [agent, machine && `on ${machine}`].filter(Boolean).join(", ")),
+    h("span", { class: "hint" }, [agent, machine && `from ${machine}`].filter(Boolean).join(", ")),
     time ? h("time", { title: exact(time) }, ago(time)) : null)));
 }
 

@@ -96,7 +96,7 @@ function version({ what, time, machine, text, file, difference }, present) {
     }
   };
   return h("li", {},
-    h("p", {}, h("b", {}, what), " ", time ? h("time", { title: exact(time) }, ago(time)) : null, machine ? ` on ${machine}` : "",
+    h("p", {}, h("b", {}, what), " ", time ? h("time", { title: exact(time) }, ago(time)) : null, machine ? `, from ${machine}` : "",
       present ? " — as it is now" : text ? h("button", { type: "button", class: "link", onclick: again }, "Bring back") : null),
     h("pre", { class: "difference", tabindex: "0" }, difference.map((line) =>
       h(line.startsWith("+") ? "ins" : line.startsWith("-") ? "del" : "span", {}, `${line}\n`))));
@@ -111,7 +111,7 @@ export function readForgotten({ title, text, file, time, machine }) {
       h("button", { type: "button", class: "back", onclick: () => calls.close() }, "Close"), h("span", { class: "gap" }),
       h("button", { type: "button", class: "main", onclick: () => bringBack({ [file]: text }) }, "Bring back")),
     h("h1", {}, title),
-    h("p", { class: "by" }, "Forgotten ", time ? h("time", { title: exact(time) }, ago(time)) : null, machine ? ` on ${machine}` : ""),
+    h("p", { class: "by" }, "Forgotten ", time ? h("time", { title: exact(time) }, ago(time)) : null, machine ? `, from ${machine}` : ""),
     h("pre", { class: "file", tabindex: "0" }, text)));
 }
 
