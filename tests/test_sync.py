@@ -11,13 +11,17 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from aiaml_server import InvalidSetting, MemoryBank, Settings
 from aiaml_server.files import write_all_beside
-from aiaml_server.sync import Status, remembered, worktree
+from aiaml_server.sync import Status, once, remembered, worktree
 from aiaml_server.sync.address import section
+from aiaml_server.sync.command import Git
+from aiaml_server.sync.refs import name_of
+from aiaml_server.sync.survey import survey
 from aiaml_server.sync.worktree import object_name
 from client import SERVER, Client
 from clock import quick
@@ -728,3 +732,51 @@ def test_the_address_last_used_is_known(tmp_path: Path, address: str) -> None:
     assert (
         git(tmp_path, "config", "--file", str(directory / "remote"), "remote.origin.url") == address
     )
+
+
+# --- what it costs ------------------------------------------------------------------------------
+
+
+def test_git_runs_seldom(alone: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each run is a thirtieth of what `aiaml remember` takes."""
+    ran: list[str] = []
+
+    def counted(self: Git, verb: str, *words: str, **rest: Any) -> bytes:
+        ran.append(verb)
+        return plainly(self, verb, *words, **rest)
+
+    plainly = Git.run
+    monkeypatch.setattr(Git, "run", counted)
+    for content in ("first", "second"):
+        alone.remember(content)
+        ran.clear()
+        once(alone.settings, local=True)
+    assert sorted(ran) == [
+        "config", "diff-tree", "fast-import", "ls-files", "ls-files", "ls-tree", "update-index",
+        "update-ref",
+    ]  # fmt: skip
+    ran.clear()
+    assert survey(alone.settings).problem is None
+    assert ran == ["version", "ls-tree"]
+
+
+def test_a_ref_is_found_wherever_git_keeps_it(tmp_path: Path) -> None:
+    """In a file of its own, packed with the others, packed and then changed, or nowhere."""
+    git(tmp_path, "init", "--quiet", "--initial-branch=main")
+    as_person(tmp_path, "commit", "--quiet", "--allow-empty", "--message=one")
+    one = git(tmp_path, "rev-parse", "HEAD")
+    own = tmp_path / ".git"
+
+    def named(ref: str) -> str:
+        return name_of(Git(tmp_path), own, own, ref)
+
+    git(tmp_path, "update-ref", "refs/aiaml/joining", one)
+    assert named("refs/aiaml/joining") == one
+    git(tmp_path, "pack-refs", "--all")
+    assert not (own / "refs" / "aiaml" / "joining").exists()
+    assert named("refs/aiaml/joining") == named("refs/heads/main^{commit}") == named("HEAD") == one
+    assert named("refs/aiaml/join") == named("refs/heads/aiaml^{commit}") == ""
+    git(tmp_path, "update-ref", "-d", "refs/aiaml/joining")
+    assert named("refs/aiaml/joining") == ""
+    (own / "packed-refs").unlink()
+    assert named("refs/heads/main") == named("HEAD") == ""

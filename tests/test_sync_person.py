@@ -370,7 +370,8 @@ def test_a_repository_of_an_earlier_version_goes_on(ada: Machine, remote: Path) 
     assert b"more" in content_of(remote)[other.file_name]
 
 
-def test_what_an_earlier_version_hid_is_there_again(own: Machine) -> None:
+@pytest.mark.parametrize("index", ["as usual", "--split-index", "--index-version=4"])
+def test_what_an_earlier_version_hid_is_there_again(own: Machine, index: str) -> None:
     """It told git not to miss files that were not on disk; a file of a person's stayed away."""
     memory = f"files/{min(own.files)}"
     own.git("update-index", "--skip-worktree", "notes.txt", memory)
@@ -379,6 +380,8 @@ def test_what_an_earlier_version_hid_is_there_again(own: Machine) -> None:
     own.git("add", "local.txt")
     as_person(own.base, "commit", "--quiet", "-m", "Local")
     own.git("update-index", "--skip-worktree", "local.txt")
+    if index != "as usual":
+        own.git("update-index", index)
     (own.base / "local.txt").write_text("my own")
     own.restart()
     own.synced()

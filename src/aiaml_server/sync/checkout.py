@@ -210,7 +210,7 @@ class Checkout:
 
     def unhide(self) -> None:
         """Undo what earlier versions did: they told git not to miss files that a person misses."""
-        if (self._directory / "info" / "sparse-checkout").exists():
+        if (self._directory / "info" / "sparse-checkout").exists() or not self._may_hide():
             return
         entries = self._git.run("ls-files", "-t", "-z").split(b"\0")
         hidden = {
@@ -231,6 +231,18 @@ class Checkout:
                 if paths:
                     listed = b"\0".join((*paths, b""))
                     self._git.run(verb, option, "-z", "--stdin", stdin=listed)
+
+    def _may_hide(self) -> bool:
+        """Whether the index can have told git not to miss a file: its second format cannot."""
+        if any(self._directory.glob("sharedindex.*")):
+            return True
+        try:
+            with (self._directory / "index").open("rb") as index:
+                return index.read(8) != b"DIRC\0\0\0\2"
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True
 
     def bring_along(self, apart: Container[bytes]) -> None:
         """Move the checked-out branch to ours, with the index, where nothing of a person is in it.

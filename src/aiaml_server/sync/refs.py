@@ -31,6 +31,8 @@ def name_of(git: Git, directory: Path, common: Path, revision: str) -> str:
     """
     match = _REF.fullmatch(revision)
     name = written(directory, common, match[1]) if match else ""
+    if match and not name and _is_absent(common, match[1]):
+        return ""
     return name or quiet(git, "rev-parse", "--verify", "--quiet", revision)
 
 
@@ -40,6 +42,23 @@ def written(directory: Path, common: Path, ref: str) -> str:
     if ref == "HEAD" and text.startswith("ref: refs/heads/"):
         text = _text_of(common / text.removeprefix("ref: "))
     return text if _NAME.fullmatch(text) else ""
+
+
+def _is_absent(common: Path, ref: str) -> bool:
+    """Whether there is no such ref for sure: no file of it and, looked at later, no packed one.
+
+    git packs a ref before it removes its file. Where it keeps them in another way, it says so in
+    the place of HEAD.
+    """
+    elsewhere = _text_of(common / "HEAD") in ("", "ref: refs/heads/.invalid")
+    if ref == "HEAD" or elsewhere or os.path.lexists(common / ref):
+        return False
+    try:
+        return f" {ref}\n".encode() not in (common / "packed-refs").read_bytes()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
 
 
 def quiet(git: Git, verb: str, *words: str) -> str:
