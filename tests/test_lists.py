@@ -61,6 +61,20 @@ def test_rows_fit_the_terminal_and_pipes_get_all(tmp_path: Path) -> None:
             if words == ["list"]:
                 assert len(lines) == (4 if width < 60 else 2)
                 assert "First words" in done.stdout
+    env["AIAML_ENABLE_SYNC"] = "true"
+    assert run("sync", **env).returncode == 0
+    for width in (40, 59, 60, 80):
+        for words in (
+            ["log"],
+            ["history", json.loads(run("log", "--json", **env).stdout)[0]["id"]],
+        ):
+            done = run(*words, **env, FORCE_TTY="1", COLUMNS=str(width), PYTHONUTF8="1")
+            lines = done.stdout.splitlines()
+            assert lines and all(columns(line) <= width for line in lines), done.stdout
+            assert re.search("First|東京", done.stdout)
+            rows = 2 if words == ["log"] else 1
+            assert len(lines) == (rows if width == 80 else 2 * rows), done.stdout
+    env["AIAML_ENABLE_SYNC"] = "false"
     piped = run("list", "--all", **env, COLUMNS="40", PYTHONUTF8="1").stdout.splitlines()
     assert [line.count("\t") for line in piped] == [5, 5]
     assert piped[1].split("\t")[2:4] == ["claude", "a person with a long name"]

@@ -68,7 +68,7 @@ def out(text: str = "") -> None:
 
 def note(text: str) -> None:
     """Tell the person something that is not the answer: on stderr, so that pipes stay clean."""
-    click.echo(safe(text), err=True)
+    click.echo(safe(wrapped(text, err=True)), err=True)
 
 
 def passing(text: str = "") -> None:

@@ -24,9 +24,11 @@ from aiaml_server.terminal import (
     Ended,
     as_json,
     bold,
+    broken,
     columns,
     confirm,
     dim,
+    is_terminal,
     note,
     one_line,
     out,
@@ -34,6 +36,7 @@ from aiaml_server.terminal import (
     padded,
     plural,
     styled,
+    unstyled,
     width,
     yes,
 )
@@ -49,6 +52,7 @@ _MANY = 10  # more changes than this in one commit are told as one
 _SHORT = 8  # digits of a revision
 _SHOWN_LINES = 20
 _LONGEST_NAME = 20
+_WORDS = 20  # columns that a change's words have at least
 
 
 # --- history ------------------------------------------------------------------------------------
@@ -77,10 +81,9 @@ def history(memory_id: str, differences: bool, json: bool) -> None:
         return
     who = max(columns(_who(change)) for change in past.changes)
     for change in past.changes:
-        head = f"{_when(change)}  {change.what:9}  {padded(_who(change), who)}  "
         words = _first_words(past.text(change.after or change.before))
-        words = one_line(words, max(width() - columns(head) - _SHORT - 2, 20))
-        out(f"{bold(change.commit.oid[:_SHORT])}  {dim(head)}{words}".rstrip())
+        head = f"{_when(change)}  {change.what:9}", padded(_who(change), who)
+        _out_row([(change.commit.oid[:_SHORT], bold), *((each, dim) for each in head)], words)
         if differences:
             for line in _difference(past.text(change.before), past.text(change.after)):
                 out(f"    {line}")
@@ -334,19 +337,35 @@ def _print_rows(rows: Sequence[Row], texts: dict[Entry, str]) -> None:
     who = max((columns(_who(row[0])) for row in rows), default=0)
     for row in rows:
         change = row[0]
-        head = f"{_when(change)}  {change.what:9}  "
+        head = f"{_when(change)}  {change.what:9}", dim
+        by = padded(_who(change), who), dim
         if len(row) > 1:
             told = [memory for each in row[:_TITLED] if (memory := _told(each, texts))]
             titles = " · ".join(filter(None, (title(memory.content) for memory in told)))
             words = ": ".join(filter(None, (_many(row), titles)))
-            words = one_line(words, max(width() - len(head) - who - 12, 20))
-            out(f"{dim(head)}{'':8}  {dim(padded(_who(change), who))}  {words}")
+            _out_row([head, (" " * 8, dim), by], words)
             continue
         memory = _told(change, texts)
         identity = marked_line(f"{memory.id if memory else _id_of(change.name):8}")
         words = f"{memory.agent}: {memory.content}" if memory else change.name
-        words = one_line(words, max(width() - len(head) - len(identity) - who - 4, 20))
-        out(f"{dim(head)}{bold(identity)}  {dim(padded(_who(change), who))}  {words}")
+        _out_row([head, (identity, bold), by], words)
+
+
+def _out_row(head: Sequence[tuple[str, Callable[[str], str]]], words: str) -> None:
+    """Print what is known of a change, and behind it, or on a narrow terminal below, its words.
+
+    Args:
+        head: what is known, padded to columns, each with its style.
+        words: whatever fits of them is shown.
+    """
+    line = "  ".join(style(text) for text, style in head)
+    room = width() - columns(unstyled(line)) - 2
+    if room < _WORDS and is_terminal():
+        line = "  ".join(style(text.rstrip()) for text, style in head if text.strip())
+        out("\n".join(broken(line, width(), hang=2)))
+        out(f"  {one_line(words, width() - 2)}".rstrip())
+    else:
+        out(f"{line}  {one_line(words, max(room, _WORDS))}".rstrip())
 
 
 def _told(change: Change, texts: dict[Entry, str]) -> Memory | None:

@@ -39,6 +39,7 @@ from aiaml_server.terminal import (
     progress,
     styled,
     width,
+    wrapped,
 )
 
 from .rows import NARROW, Layout, in_columns, print_rows
@@ -276,11 +277,11 @@ def _render(place: Place, name: str, memory: Memory, *, rule: bool) -> None:
     if rule:
         out(dim("─" * width()))
     time = minute(memory.timestamp)
-    out(f"{bold(memory.id)}  {time}  {memory.agent}, about {memory.user}")
+    out(wrapped(f"{bold(memory.id)}  {time}  {memory.agent}, about {memory.user}"))
     file = f"{place.name}: {_path(place, name)}" if place.name else f"files/{name}"
-    out(dim(f"{', '.join(memory.topics)}  ·  {marked_line(file)}"))
+    out(dim(wrapped(f"{', '.join(memory.topics)}  ·  {marked_line(file)}")))
     if memory.until:
-        out(dim(marked_line(_end(memory))))
+        out(dim(wrapped(marked_line(_end(memory)))))
     out()
     out(rendered(content))
 

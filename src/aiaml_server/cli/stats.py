@@ -29,6 +29,7 @@ from aiaml_server.terminal import (
     plural,
     progress,
     width,
+    wrapped,
 )
 
 from .show import nothing
@@ -150,10 +151,11 @@ def _all(bank: MemoryBank, wanted: Filter) -> Iterator[tuple[str, int, Memory]]:
 def _print_stats(counts: Counts) -> None:
     size, file = counts.largest
     mean = in_bytes(counts.size // counts.memories)
-    out(f"{bold(plural(counts.memories, 'memory'))}, {in_bytes(counts.size)} in all, {mean} each")
-    out(f"the largest: {file}, {in_bytes(size)}")
+    memories = bold(plural(counts.memories, "memory"))
+    out(wrapped(f"{memories}, {in_bytes(counts.size)} in all, {mean} each"))
+    out(wrapped(f"the largest: {file}, {in_bytes(size)}"))
     if counts.months:
-        out(f"from {minute(counts.oldest[1])} to {minute(counts.newest[1])}")
+        out(wrapped(f"from {minute(counts.oldest[1])} to {minute(counts.newest[1])}"))
     sections = {
         f"Agents{_of_all(counts.agents)}": ranked(counts.agents)[:_MOST],
         f"Users{_of_all(counts.users)}": ranked(counts.users)[:_MOST],

@@ -35,6 +35,7 @@ from aiaml_server.terminal import (
     out_json,
     passing,
     plural,
+    wrapped,
 )
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def status(json: bool) -> int:
         out_json(standing.fields())
     else:
         for line in standing.lines():
-            out(line)
+            out(wrapped(line))
     return standing.code
 
 
@@ -293,7 +294,7 @@ def sync(forget: bool, bring_back: bool, ids: tuple[str, ...], json: bool) -> in
 
 
 def _tell_done(told: Told, setting: Settings, usual: str) -> None:
-    out(f"{told.summary()}." if told.something else _nothing_new(setting))
+    out(wrapped(f"{told.summary()}.") if told.something else _nothing_new(setting))
     if not setting.remote and setting.base.is_dir():
         note(dim(f"{_ADD_REMOTE}."))
     if usual:
@@ -385,15 +386,18 @@ def where(json: bool) -> None:
         return
     for place in places:
         out(f"{bold(str(place.path))}")
-        out(f"    {place.what}{place.size_in_words}")
+        out(wrapped(f"    {place.what}{place.size_in_words}"))
     out()
     out("Settings (environment variables):")
     sources = _sources(setting)
     wide = max(len(each["variable"]) for each in sources) + 1
     for each in sources:
-        out(f"    {each['variable']:{wide}}  {each['value']}  {dim('(' + each['source'] + ')')}")
+        line = f"    {each['variable']:{wide}}  {each['value']}  {dim('(' + each['source'] + ')')}"
+        out(wrapped(line, hang=4))
     out()
-    out("The log goes to standard error, and nowhere else; there is no configuration file.")
+    out(
+        wrapped("The log goes to standard error, and nowhere else; there is no configuration file.")
+    )
 
 
 @dataclass(frozen=True)

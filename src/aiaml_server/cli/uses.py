@@ -26,6 +26,7 @@ from aiaml_server.terminal import (
     out,
     out_json,
     width,
+    wrapped,
     yes,
 )
 from aiaml_server.uses import Summary, Use, since
@@ -94,7 +95,7 @@ def _tell(total: Summary, bank: MemoryBank, *, json: bool) -> None:
         out_json(_as_json(total, memories, never))
         return
     if not total.tools:
-        out("Nothing is noted yet: a server notes what agents ask for.")
+        out(wrapped("Nothing is noted yet: a server notes what agents ask for."))
         return
     tools = joined([f"{count:,} {tool}" for tool, count in sorted(total.tools.items())])
     clients = joined(
@@ -103,7 +104,7 @@ def _tell(total: Summary, bank: MemoryBank, *, json: bool) -> None:
             for name, count in total.clients.most_common(_MOST)
         ]
     )
-    out(f"{bold(tools)} since {minute(total.since)}, by {clients}")
+    out(wrapped(f"{bold(tools)} since {minute(total.since)}, by {clients}"))
     words = {each.id: title(visible(each).content) for each in memories}
     _table(
         "Recalled most",

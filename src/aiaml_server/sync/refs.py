@@ -54,11 +54,12 @@ def _is_absent(common: Path, ref: str) -> bool:
     if ref == "HEAD" or elsewhere or os.path.lexists(common / ref):
         return False
     try:
-        return f" {ref}\n".encode() not in (common / "packed-refs").read_bytes()
+        packed = (common / "packed-refs").read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
         return True
     except OSError:
         return False
+    return f" {ref}\n" not in packed
 
 
 def quiet(git: Git, verb: str, *words: str) -> str:
