@@ -480,7 +480,7 @@ QUESTIONS = (
     ["late3"],
 )
 TABLES = (
-    *("files", "texts", "texts_sum", "unindexed", "unindexed_sum"),
+    *("files", "texts", "texts_sum", "order_sum", "unindexed", "unindexed_sum"),
     *("vocabulary", "vocabulary_sum", "postings", "term_sums"),
 )
 
@@ -594,6 +594,7 @@ def test_no_damage_gives_a_wrong_answer(
         damage(file, Random(seed))
         monkeypatch.setattr(tuning, "WIDE", (7500, 100)[seed % 2])
         monkeypatch.setattr(tuning, "SCANNED", (3000, 50)[seed % 2])
+        monkeypatch.setattr(tuning, "TIES", (2000, 20)[seed % 3 % 2])
         caplog.clear()
         with closing(MemoryBank(Settings(indexed), lasting=False)) as bank:
             assert [bank.think(question) for question in QUESTIONS] == expected, seed
@@ -601,6 +602,41 @@ def test_no_damage_gives_a_wrong_answer(
         assert "kept in memory" not in caplog.text
         noticed += "is made anew" in caplog.text
     assert noticed > 10
+    shutil.rmtree(indexed / ".index")
+    (indexed / ".index").mkdir(mode=0o700)
+    file.write_bytes(sound)
+
+
+@pytest.mark.parametrize("ties", [2000, 20], ids=["looked up", "met on the way"])
+def test_each_bit_of_what_breaks_ties_is_compared(
+    indexed: Path, ties: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The moment in a file's row; in SQLite's order of moments that, and the file's number."""
+    monkeypatch.setattr(tuning, "TIES", ties)
+    file = file_of(indexed / ".index")
+    sound = file.read_bytes()
+    expected = scan(indexed, "c++")
+    with closing(sqlite3.connect(file)) as sql:
+        ((timestamp, instant, name, number),) = sql.execute(
+            "SELECT timestamp, instant, name, id FROM files"
+            " ORDER BY instant DESC, name DESC LIMIT 1 OFFSET 9"
+        )
+    moment = instant.to_bytes(8, "big")
+    in_row = sound.index(timestamp.encode() + moment, sound.index(name[:-3])) + len(timestamp)
+    in_order = sound.index(moment + name + bytes([number]))
+    bits = [8 * (in_row if ties == 2000 else in_order) + bit for bit in range(64)]
+    if ties == 20:
+        bits += [8 * (in_order + 8 + len(name)) + bit for bit in range(8)]
+    for bit in bits:
+        damaged = bytearray(sound)
+        damaged[bit // 8] ^= 1 << bit % 8
+        shutil.rmtree(indexed / ".index")
+        (indexed / ".index").mkdir(mode=0o700)
+        file.write_bytes(damaged)
+        caplog.clear()
+        with closing(MemoryBank(Settings(indexed), lasting=False)) as bank:
+            assert bank.think(["c++"]) == expected, bit - bits[0]
+        assert "is made anew" in caplog.text, bit - bits[0]
     shutil.rmtree(indexed / ".index")
     (indexed / ".index").mkdir(mode=0o700)
     file.write_bytes(sound)

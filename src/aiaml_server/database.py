@@ -39,7 +39,7 @@ from .store import Stamp
 from .tokens import Batch, tokenize
 from .tuning import SEGMENT
 
-SCHEMA = 8
+SCHEMA = 9
 _NO_INSTANT = -(1 << 63)
 _SUFFIX = ".sqlite"
 _NAME = re.compile(r"[0-9]+-[0-9a-f]{8}(?:-[0-9a-f]{8})?\.sqlite")
@@ -59,6 +59,8 @@ CREATE TABLE unindexed_sum (sum);
 INSERT INTO unindexed_sum VALUES (0);
 CREATE TABLE texts_sum (sum);
 INSERT INTO texts_sum VALUES (0);
+CREATE TABLE order_sum (sum);
+INSERT INTO order_sum VALUES (0);
 {postings.TABLES}{labels.TABLES}"""
 
 _KNOWN = """
@@ -66,6 +68,9 @@ SELECT name, modified, changed, inode, size FROM files WHERE name > ? ORDER BY n
 """
 _FIND = "SELECT id, name, modified, changed, inode, size FROM files WHERE name IN ({})"
 _AGES = "SELECT instant, name, id, age_sum FROM files WHERE id IN ({})"
+_ORDER_SUM = """
+SELECT ifnull(sum(instant % 2147483647 * (id + 1) % 2147483647), 0) FROM files {}
+"""
 _TEXTS = "SELECT id, topics, content, user, agent{} FROM texts WHERE id IN ({{}})"
 _ROWS = """
 SELECT id, name, modified, changed, inode, size, memory_id, timestamp,
@@ -213,6 +218,7 @@ class Database(SharedFile):
         self._agreed = bytearray()  # of each number, what agreed with its checksums
         self._agreed_at: tuple[int, ...] = ()
         self._all_agree = False  # all texts, and none is missing
+        self._order_agrees = False
         self._unindexed: list[int] = []
         self._read_at = -1  # what `changed_by_others` said then; never read
         super().__init__(path, _TABLES, SCHEMA, hurried=hurried, local=local)
@@ -254,7 +260,7 @@ class Database(SharedFile):
         others = self.changed_by_others()
         if self._agreed_at != (others, *self._written()):
             self._agreed = bytearray(self._last_id() + 1)
-            self._all_agree = False
+            self._all_agree = self._order_agrees = False
             self.postings.doubt()
             self.labels.doubt()
             self._agreed_at = (others, *self._written())
@@ -335,11 +341,20 @@ class Database(SharedFile):
     def _newest(self, columns: str, wanted: Filter | None) -> list[tuple[Any, ...]]:
         # Through the index that has the order: `+id` keeps SQLite from looking up each row.
         statement = f"SELECT {columns} FROM files WHERE %s ORDER BY instant DESC, name DESC"
-        if not wanted:
-            return self.read(statement % "memory_id IS NOT NULL")
         with self.snapshot():
+            self._check_order()
+            if not wanted:
+                return self.read(statement % "memory_id IS NOT NULL")
             meant = self.labels.where(wanted)
             return self.read(statement % f"+id IN (SELECT id FROM labels WHERE {meant})")
+
+    def _check_order(self) -> None:
+        """Compare the index of moments, whose order is relied on, with what was recorded."""
+        if not self._order_agrees:
+            total = self.read(_ORDER_SUM.format("INDEXED BY newest"))[0][0]
+            if total & MASK != self.read("SELECT sum FROM order_sum")[0][0]:
+                raise Damaged
+            self._order_agrees = True
 
     # --- memories -------------------------------------------------------------------------------
 
@@ -438,6 +453,7 @@ class Database(SharedFile):
 
     def newest_first(self) -> Iterator[int]:
         """Return the numbers of all memories in the order that breaks ties."""
+        self._check_order()
         rows = self.sql.execute("SELECT id FROM files ORDER BY instant DESC, name DESC")
         return (number for (number,) in rows)
 
@@ -481,6 +497,7 @@ class Database(SharedFile):
                 rows.append((number, *[text for _, text in searched], its_sum))
                 texts.append((number, searched))
         self.sql.executemany(_ADD_FILE, files)
+        self._change_order_sum(1, range(first, first + len(files)))
         self.sql.executemany(_ADD_TEXT, rows)
         unindexed = (
             [(number, sum([len(text) for _, text in searched])) for number, searched in texts]
@@ -517,6 +534,11 @@ class Database(SharedFile):
 
     def _change_texts_sum(self, change: int) -> None:
         self.sql.execute("UPDATE texts_sum SET sum = sum + ? & ?", (change, MASK))
+
+    def _change_order_sum(self, sign: int, numbers: Iterable[int]) -> None:
+        rows = self.read_some(_ORDER_SUM.format("WHERE id IN ({})"), numbers)
+        change = sign * sum(each for (each,) in rows)
+        self.sql.execute("UPDATE order_sum SET sum = sum + ? & ?", (change, MASK))
 
     def confirm(self, known: Known, entry: Entry) -> bool:
         """Record the stamp of a file that holds what is recorded of it; False if it does not."""
@@ -561,6 +583,7 @@ class Database(SharedFile):
             self.postings.remove(segment, {number % SEGMENT for number in its}, terms)
         self.labels.remove(numbers)
         self._change_texts_sum(-sum(each for (each,) in self.read_some(_TEXT_SUMS, numbers)))
+        self._change_order_sum(-1, numbers)
         for number in numbers:
             self._agreed[number] = 0  # the number may be given again
         for table in ("files", "texts", "unindexed"):
@@ -590,7 +613,7 @@ def _file_sums(number: int, entry: Entry, facts: Facts) -> tuple[int, int]:
 
 
 def _age_sum(moment: int, name: bytes, number: int) -> int:
-    return crc32(name, (moment ^ number << 8) & MASK)
+    return crc32(name, (moment ^ moment >> 32 ^ number << 8) & MASK)
 
 
 def _text_sum(number: int, topics: str, content: str, user: str, agent: str) -> int:
