@@ -642,6 +642,35 @@ def test_each_bit_of_what_breaks_ties_is_compared(
     file.write_bytes(sound)
 
 
+def test_a_text_with_the_number_of_another_is_noticed(
+    indexed: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One flipped bit of SQLite's own makes it the text of a memory that was read before."""
+    monkeypatch.setattr(tuning, "WIDE", 100)
+    monkeypatch.setattr(tuning, "SCANNED", 50)
+    file = file_of(indexed / ".index")
+    sound = file.read_bytes()
+    expected = scan(indexed, "wor")
+    with closing(sqlite3.connect(file)) as sql:
+        (text,) = sql.execute("SELECT content FROM texts WHERE id = 34").fetchone()
+    # Before a row stand its length (two bytes), its number, the length of its header and that.
+    number = sound.rindex(bytes([34]), 0, sound.index(text.encode()) - 6)
+    assert sound[number - 2] >= 128
+    damaged = bytearray(sound)
+    damaged[number] ^= 2
+    shutil.rmtree(indexed / ".index")
+    (indexed / ".index").mkdir(mode=0o700)
+    file.write_bytes(damaged)
+    with closing(sqlite3.connect(file)) as sql:
+        assert sql.execute("SELECT count(*) FROM texts WHERE id = 34").fetchone() == (0,)
+    with closing(MemoryBank(Settings(indexed), lasting=False)) as bank:
+        assert bank.think(["wor"]) == expected
+    assert "is made anew" in caplog.text
+    shutil.rmtree(indexed / ".index")
+    (indexed / ".index").mkdir(mode=0o700)
+    file.write_bytes(sound)
+
+
 def change_bytes_in_place(path: Path) -> None:
     """Change a letter of every text, and no checksum, behind SQLite's back."""
     with path.open("r+b") as stream:

@@ -404,8 +404,11 @@ class Database(SharedFile):
         return self._encoded_agreeing()
 
     def _encoded_agreeing(self) -> Iterator[tuple[int, bytes]]:
-        agreed, total = self._agreed, 0
+        agreed, total, last = self._agreed, 0, -1
         for number, text, once, text_sum in self.sql.execute(_ENCODED.format(_ENCODED_SUM)):
+            if number <= last:  # a row that took the number of another one
+                raise Damaged
+            last = number
             total += text_sum
             if not agreed[number] & _TEXT:
                 if text_sum != crc32(memoryview(text)[once:], number):
