@@ -16,6 +16,8 @@ from typing import IO, Any
 
 from typing_extensions import Self
 
+from printed import inherited
+
 PYTHON = os.environ.get("TEST_PYTHON", sys.executable)
 """Whose installation of the program is tested; `test_packaging.py` names another."""
 SERVER = (PYTHON, "-m", "aiaml_server")
@@ -46,14 +48,13 @@ class Client:
         Of the caller's environment, no `AIAML_*` variable reaches the server; `environ` is added.
         `cwd` is the directory to start in, where it is another.
         """
-        outer = {key: value for key, value in os.environ.items() if not key.startswith("AIAML_")}
         settings = {"AIAML_MEMORY_DIR": str(base), "AIAML_ENABLE_SYNC": "false"}
         self.process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={**outer, **settings, **(environ or {})},
+            env={**inherited(), **settings, **(environ or {})},
             cwd=cwd,
         )
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()

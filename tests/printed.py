@@ -1,10 +1,21 @@
-"""Programs that are run to their end, and what they print."""
+"""Programs that are run to their end: what they are given, and what they print."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+
+def inherited(*without: str) -> dict[str, str]:
+    """Return the variables that the tests run with, but for those of this program.
+
+    Args:
+        without: how the names of others begin that are left out as well.
+    """
+    own = ("AIAML_", *without)
+    return {key: value for key, value in os.environ.items() if not key.startswith(own)}
 
 
 def printed(

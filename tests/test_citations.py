@@ -42,6 +42,7 @@ from aiaml_server.toolsets.citations.writing import block, updated
 from client import SERVER, Client
 from clock import quick
 from machine import as_person, git
+from printed import inherited
 from test_cli import run
 from toolset_contract import Call, Contract
 
@@ -663,11 +664,10 @@ def bare(*words: str, cwd: Path, data: str = "") -> subprocess.CompletedProcess[
     """Run the command on a Python without anything installed, from a checkout."""
     script = "import sys; sys.path.insert(0, sys.argv.pop(1)); import runpy; "
     script += "runpy.run_module('aiaml_server.toolsets.citations', run_name='__main__')"
-    outer = {key: each for key, each in os.environ.items() if not key.startswith("AIAML_")}
     return subprocess.run(
         [sys.executable, "-I", "-S", "-c", script, str(ROOT / "src"), *words],
         cwd=cwd,
-        env=outer,
+        env=inherited(),
         input=data,
         capture_output=True,
         check=False,
@@ -678,11 +678,10 @@ def bare(*words: str, cwd: Path, data: str = "") -> subprocess.CompletedProcess[
 
 def full(*words: str, cwd: Path, data: str = "") -> subprocess.CompletedProcess[str]:
     """Run the same by `aiaml citations`."""
-    outer = {key: each for key, each in os.environ.items() if not key.startswith("AIAML_")}
     return subprocess.run(
         [*SERVER, "citations", *words],
         cwd=cwd,
-        env={**outer, "HOME": str(cwd)},
+        env={**inherited(), "HOME": str(cwd)},
         input=data,
         capture_output=True,
         check=False,

@@ -15,19 +15,12 @@ import pytest
 from aiaml_server import InvalidSetting, Settings, __version__
 from aiaml_server.cli import app, misuse
 from client import SERVER, Client
+from printed import completed
 
 
 def run(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
     """Run the command with an empty input."""
-    return subprocess.run(
-        [*SERVER, *words],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-        env={**os.environ, **env},
-    )
+    return completed([*SERVER, *words], env={**os.environ, **env})
 
 
 def test_help_names_every_variable_and_exit_code() -> None:

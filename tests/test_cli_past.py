@@ -23,7 +23,7 @@ from aiaml_server.sync.problem import problem_of
 from aiaml_server.web.past import Past
 from clock import quick
 from machine import CLEAN, Machine, as_person, git, settle
-from printed import completed
+from printed import completed, inherited
 
 pytestmark = pytest.mark.usefixtures("nobodys_configuration")
 
@@ -34,9 +34,8 @@ SECRET = "AKIA" + "QX7MZ2KHT4WPBN5J"
 
 def environment(machine: Machine, **more: str) -> dict[str, str]:
     """Return the environment of a person at a machine."""
-    outer = {key: value for key, value in os.environ.items() if not key.startswith("AIAML_")}
     return {
-        **outer,
+        **inherited(),
         **CLEAN,
         "AIAML_MEMORY_DIR": str(machine.base),
         "AIAML_GITHUB_REMOTE": machine.settings.remote,

@@ -29,7 +29,7 @@ from client import SERVER
 from clock import quick
 from loop_disk import memory_disk
 from machine import CLEAN, TOKEN, as_person, bare, git
-from printed import completed
+from printed import completed, inherited
 
 posix = pytest.mark.skipif(os.name != "posix", reason="Windows has no such modes and programs")
 IS_ROOT = sys.platform != "win32" and os.geteuid() == 0
@@ -63,13 +63,12 @@ def run(
     base: Path, *words: str, before: Sequence[str] = (), env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run `aiaml doctor` on a directory, without sync, with nobody at the terminal."""
-    outer = {key: value for key, value in os.environ.items() if not key.startswith("AIAML_")}
     own = {"AIAML_MEMORY_DIR": str(base), "AIAML_ENABLE_SYNC": "false"}
     home = str(base.parent)  # in which no client is installed
     own |= dict.fromkeys(("HOME", "USERPROFILE", "APPDATA", "XDG_CONFIG_HOME"), home)
     return completed(
         [*before, *SERVER, "doctor", *words],
-        env={**outer, **CLEAN, **own, "PYTHONUTF8": "1", **(env or {})},
+        env={**inherited(), **CLEAN, **own, "PYTHONUTF8": "1", **(env or {})},
     )
 
 

@@ -17,6 +17,7 @@ from typing import IO
 import pytest
 
 from client import PYTHON, SECONDS, Client
+from printed import inherited
 
 READY = "What happens from now on is shown here; Ctrl-C ends it.\n"
 
@@ -24,11 +25,10 @@ READY = "What happens from now on is shown here; Ctrl-C ends it.\n"
 @contextmanager
 def following(base: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], queue.Queue[str]]]:
     """Start it; give the process and the lines that it prints, once it listens."""
-    outer = {key: value for key, value in os.environ.items() if not key.startswith("AIAML_")}
     settings = {"AIAML_MEMORY_DIR": str(base), "AIAML_ENABLE_SYNC": "false", "PYTHONUTF8": "1"}
     process = subprocess.Popen(
         [PYTHON, "-m", "aiaml_server", "log", "--follow", *words],
-        env={**outer, **settings},
+        env={**inherited(), **settings},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

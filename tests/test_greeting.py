@@ -22,6 +22,7 @@ from aiaml_server import Memory, greeting, toolsets
 from aiaml_server.greeting import Greeting
 from aiaml_server.memory import format as format_of
 from client import PYTHON, SECONDS
+from printed import inherited
 from test_stdio import INITIALIZE, MODERN, line, tool_call
 
 posix = pytest.mark.skipif(os.name != "posix", reason="Windows has no such files")
@@ -58,13 +59,12 @@ class Started:
         self._gate = base / f"gate-{os.urandom(4).hex()}"
         if not gate:
             self.open_gate()
-        outer = {key: value for key, value in os.environ.items() if not key.startswith("AIAML_")}
         self.process = subprocess.Popen(
             [PYTHON, "-c", GATED, str(self._gate), *words],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={**outer, "AIAML_MEMORY_DIR": str(base), "AIAML_ENABLE_SYNC": "false"},
+            env={**inherited(), "AIAML_MEMORY_DIR": str(base), "AIAML_ENABLE_SYNC": "false"},
         )
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         threading.Thread(target=self._read, daemon=True).start()

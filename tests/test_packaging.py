@@ -22,7 +22,7 @@ from aiaml_server import __version__, launch, settings, toolsets
 from aiaml_server.cli.app import VERBS, aiaml
 from client import Client
 from environments import ROOT, UV, environment
-from printed import completed
+from printed import completed, inherited
 
 TOP_LEVEL = {
     "pyproject.toml",
@@ -270,9 +270,8 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def outside(place: Path) -> dict[str, str]:
     """Return an environment in which nothing of the checkout is in sight."""
-    own = ("AIAML_", "PYTHON", "PYTEST", "VIRTUAL_ENV", "COV")
     return {
-        **{key: value for key, value in os.environ.items() if not key.startswith(own)},
+        **inherited("PYTHON", "PYTEST", "VIRTUAL_ENV", "COV"),
         **dict.fromkeys(("HOME", "USERPROFILE", "APPDATA", "XDG_CONFIG_HOME"), str(place)),
         "AIAML_MEMORY_DIR": str(place / "base"),
         "PYTHONUTF8": "1",

@@ -17,6 +17,7 @@ import pytest
 from aiaml_server import Memory, MemoryBank, Settings
 from clock import quick
 from manifests import ROOT
+from printed import inherited
 
 PLUGIN = ROOT / "plugin"
 SCRIPT = PLUGIN / "hooks/session_start.py"
@@ -40,12 +41,10 @@ CURSOR = {
 
 def run(base: Path, *, said: object = CLAUDE, words: list[str] | None = None) -> str:
     """Run the hook as a host does, with what a host says on its input; return what it prints."""
-    own = ("AIAML_", "PYTHON")
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(own)}
     roots = dict.fromkeys(("CLAUDE_PLUGIN_ROOT", "CURSOR_PLUGIN_ROOT"), str(PLUGIN))
     done = subprocess.run(
         words or [sys.executable, str(SCRIPT)],
-        env={**kept, **roots, "AIAML_MEMORY_DIR": str(base)},
+        env={**inherited("PYTHON"), **roots, "AIAML_MEMORY_DIR": str(base)},
         input=json.dumps(said),
         capture_output=True,
         encoding="utf-8",

@@ -15,6 +15,7 @@ import pytest
 from aiaml_server import programs
 from client import SERVER, Client
 from machine import CLEAN
+from printed import inherited
 
 PACKAGE = Path(__file__).parent.parent / "src" / "aiaml_server"
 posix = pytest.mark.skipif(os.name != "posix", reason="the planted programs are shell scripts")
@@ -167,7 +168,7 @@ def hostile(tmp_path: Path) -> Path:
 
 def environment(home: Path, base: Path) -> dict[str, str]:
     """Return the variables of a person whose PATH begins with the current directory."""
-    outer = {key: value for key, value in os.environ.items() if not key.startswith("AIAML_")}
+    outer = inherited()
     path = os.pathsep.join([".", "", *outer["PATH"].split(os.pathsep)])
     for name in ("VISUAL", "EDITOR", "BROWSER"):
         outer.pop(name, None)

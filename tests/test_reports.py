@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from aiaml_server import MemoryBank, Settings, __version__
 from aiaml_server.cli.app import VERBS
 from machine import CLEAN, TOKEN
 from manifests import ROOT
-from printed import completed
+from printed import completed, inherited
 
 FORMS = sorted((ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml"))
 
@@ -28,11 +27,10 @@ def read(path: Path) -> Any:
 
 def doctor(home: Path, *words: str, **settings: str) -> subprocess.CompletedProcess[str]:
     """Run doctor in a home directory, with these settings."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("AIAML_")}
     places = dict.fromkeys(("HOME", "USERPROFILE", "APPDATA", "XDG_CONFIG_HOME"), str(home))
     return completed(
         [sys.executable, "-m", "aiaml_server", "doctor", *words],
-        env={**kept, **CLEAN, **places, **settings, "PYTHONUTF8": "1"},
+        env={**inherited(), **CLEAN, **places, **settings, "PYTHONUTF8": "1"},
     )
 
 

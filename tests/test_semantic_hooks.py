@@ -20,6 +20,7 @@ from aiaml_server.toolsets import door
 from aiaml_server.toolsets.semantic.memories import Memories
 from client import PYTHON
 from clock import quick
+from printed import inherited
 
 PROGRAM = str(Path(PYTHON).with_name("aiaml.exe" if sys.platform == "win32" else "aiaml"))
 TYPED = """{
@@ -41,9 +42,12 @@ class Host:
         """Make both."""
         self.home, self.project = home, home / "shop"
         (self.project / ".memory").mkdir(parents=True)
-        own = ("AIAML_", "CLAUDE_")
-        outer = {key: value for key, value in os.environ.items() if not key.startswith(own)}
-        self.environ = {**outer, "HOME": str(home), "USERPROFILE": str(home), "LC_ALL": "C.UTF-8"}
+        self.environ = {
+            **inherited("CLAUDE_"),
+            "HOME": str(home),
+            "USERPROFILE": str(home),
+            "LC_ALL": "C.UTF-8",
+        }
         self.settings = home / ".claude" / "settings.json"
         self.transcript = home / "transcript.jsonl"
 

@@ -19,6 +19,7 @@ from aiaml_server.toolsets.semantic.failures import Busy
 from aiaml_server.toolsets.semantic.memories import Memories
 from client import PYTHON, SERVER
 from model_hub import Hub, refusing, serving
+from printed import inherited
 from semantic_model import NAME, Ready, Real, model_folder, needs_fastembed
 
 PROGRAM = str(Path(PYTHON).with_name("aiaml.exe" if sys.platform == "win32" else "aiaml"))
@@ -35,12 +36,10 @@ class Person:
 
     def start(self, *words: str) -> subprocess.Popen[str]:
         """Start a verb."""
-        own = ("AIAML_", "HF_")
-        outer = {key: value for key, value in os.environ.items() if not key.startswith(own)}
         more = {"HOME": str(self.home), "USERPROFILE": str(self.home), "HF_ENDPOINT": self.hub,
                 "LC_ALL": "C.UTF-8", "COLUMNS": "80"}  # fmt: skip
         return subprocess.Popen(
-            [PROGRAM, "semantic", *words], cwd=self.project, env={**outer, **more},
+            [PROGRAM, "semantic", *words], cwd=self.project, env={**inherited("HF_"), **more},
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             text=True, encoding="utf-8",
         )  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -19,6 +18,7 @@ from aiaml_server.errors import InvalidSetting
 from aiaml_server.server import Server
 from aiaml_server.toolset import INSTRUCTIONS_LIMIT, Door, at
 from client import SECONDS, Client
+from printed import completed, inherited
 from toolset_contract import Call, Contract
 
 TOY = (sys.executable, str(Path(__file__).with_name("toy_toolset.py")))
@@ -175,16 +175,7 @@ def test_a_call_that_never_returns_does_not_keep_the_process(tmp_path: Path) -> 
 
 def serve(*words: str, environ: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """Run the program with the toy in it, with nothing to read."""
-    outer = {key: value for key, value in os.environ.items() if not key.startswith("AIAML_")}
-    return subprocess.run(
-        [*TOY, *words],
-        env={**outer, **(environ or {})},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    return completed([*TOY, *words], env={**inherited(), **(environ or {})})
 
 
 def names(client: Client) -> list[str]:

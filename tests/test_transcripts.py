@@ -25,7 +25,7 @@ from pathlib import Path
 import pytest
 
 from client import PYTHON
-from printed import printed
+from printed import inherited, printed
 from semantic_model import FASTEMBED, WITHOUT
 
 HERE = Path(__file__).with_name("transcripts")
@@ -49,11 +49,9 @@ def blocks(lines: list[str]) -> Iterator[tuple[str, list[str]]]:
 
 def environment(home: Path) -> dict[str, str]:
     """Return what a person in an empty home on an 80-column terminal has."""
-    own = ("AIAML_", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME")
-    outer = {key: value for key, value in os.environ.items() if not key.startswith(own)}
     programs = f"{Path(PYTHON).parent}{os.pathsep}{os.environ['PATH']}"
     return {
-        **outer,
+        **inherited("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME"),
         "HOME": str(home),
         "USERPROFILE": str(home),
         "APPDATA": str(home / "AppData" / "Roaming"),

@@ -7,7 +7,6 @@ a sync and an `aiaml install`; each is called after what has changed since.
 from __future__ import annotations
 
 import json
-import os
 import sys
 import zipfile
 from pathlib import Path
@@ -16,7 +15,7 @@ import pytest
 
 from client import Client
 from machine import CLEAN
-from printed import completed
+from printed import completed, inherited
 
 OLD = sorted((Path(__file__).parent / "fixtures/upgrade").glob("*.zip"))
 
@@ -32,10 +31,8 @@ def home(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 def environment(home: Path) -> dict[str, str]:
     """Return the environment of a program started in that home directory."""
-    own = ("AIAML_", "XDG_")
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(own)}
     places = dict.fromkeys(("HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA"), str(home))
-    return {**kept, **CLEAN, **places, "PYTHONUTF8": "1"}
+    return {**inherited("XDG_"), **CLEAN, **places, "PYTHONUTF8": "1"}
 
 
 def aiaml(home: Path, *words: str) -> str:

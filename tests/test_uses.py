@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import stat
 import subprocess
 import sys
@@ -16,14 +15,15 @@ from aiaml_server import uses
 from aiaml_server.errors import NotOurs
 from aiaml_server.uses import Use, Uses
 from client import NOTE, PYTHON, SERVER, Client
-from printed import completed
+from printed import completed, inherited
 
 
 def aiaml(base: Path, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
     """Run a verb on a base."""
-    outer = {key: value for key, value in os.environ.items() if not key.startswith("AIAML_")}
     settings = {"AIAML_MEMORY_DIR": str(base), "AIAML_ENABLE_SYNC": "false", "PYTHONUTF8": "1"}
-    return completed([PYTHON, "-m", "aiaml_server", *words], env={**outer, **settings, **environ})
+    return completed(
+        [PYTHON, "-m", "aiaml_server", *words], env={**inherited(), **settings, **environ}
+    )
 
 
 def told(base: Path, *words: str, **environ: str) -> Any:

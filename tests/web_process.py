@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -15,6 +14,8 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from typing_extensions import Self
+
+from printed import inherited
 
 SECONDS = 60.0
 HEADER = "X-AIAML-Token"
@@ -51,7 +52,6 @@ class Web:
             environ: variables; without a home among them, no other directory is known.
         """
         nobody = str(base.parent / "nobody")
-        outer = {key: value for key, value in os.environ.items() if not key.startswith("AIAML_")}
         settings = {"AIAML_MEMORY_DIR": str(base), "AIAML_ENABLE_SYNC": "false"}
         settings |= {"HOME": nobody, "USERPROFILE": nobody}
         group = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
@@ -61,7 +61,7 @@ class Web:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**outer, **settings, **environ},
+            env={**inherited(), **settings, **environ},
             creationflags=group,
         )
         self._said: list[str] = []
