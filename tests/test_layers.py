@@ -112,6 +112,16 @@ def test_inside_a_package_modules_load_only_what_stands_before_them(package: str
             assert level[name] < level.get(path.stem, len(floors)), f"{path.stem} loads {name}"
 
 
+def test_no_toolset_imports_another() -> None:
+    """Each could be taken out; what several use lies beside them, in `toolsets/`."""
+    toolsets = {path.parent.name for path in (PACKAGE / "toolsets").glob("*/__init__.py")}
+    assert len(toolsets) > 3
+    for own in toolsets:
+        for path in (PACKAGE / "toolsets" / own).rglob("*.py"):
+            others = {each[1] for each in imported(path) if each[0] == "toolsets" and each[1:]}
+            assert not others & toolsets - {own}, path
+
+
 def test_every_package_has_floors() -> None:
     """No package is left out but those that hold packages alone."""
     packages = {path.parent.relative_to(PACKAGE) for path in PACKAGE.rglob("[!_]*.py")}
