@@ -68,8 +68,8 @@ class SharedFile:
             path: the file.
             tables: the statements that a new file is made with, each ended by a semicolon.
             version: of these; a file of another version is not opened.
-            hurried: asked again and again, says whether to fail rather than wait for another
-                process.
+            hurried: called after each failed try to get the lock; returns whether to give up soon
+                rather than wait for another process.
             local: whether no other machine can reach the file. Writing then need not wait for the
                 disk; a file that was written so is not believed after this machine went down.
 

@@ -315,7 +315,7 @@ class Store:
             return None
 
     def scan(self, names: Iterable[str] | None = None) -> Iterator[tuple[str, Memory]]:
-        """Read every memory, or those of `names`. What is none is skipped, and once in the log.
+        """Read every memory, or those of `names`; a damaged file is skipped, and logged once.
 
         Raises:
             StoreError: the directory cannot be listed.

@@ -20,7 +20,7 @@ INSTRUCTIONS_LIMIT = 2048
 
 
 CRASHED = "an internal error; the details are in the server's log (stderr)"
-"""What is said of a failure that nobody has thought of."""
+"""What a tool says when it fails with an exception that is no `AiamlError`."""
 
 
 client: ContextVar[str] = ContextVar("client", default="")

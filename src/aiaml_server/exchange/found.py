@@ -45,7 +45,7 @@ class Note:
 
 @dataclass(frozen=True)
 class Kept:
-    """A memory of our own format, to be taken as it is."""
+    """A memory in our own format, which is imported with its id, its time and its head."""
 
     place: str
     memory: Memory

@@ -150,12 +150,12 @@ def _relate(entities: Mapping[str, _Entity], record: Record) -> Skip | None:
 
 
 def text_of(value: object) -> str:
-    """Return a text without the blanks around it; empty for what is none."""
+    """Return a text without the blanks around it; empty for any other value."""
     return value.strip() if isinstance(value, str) else ""
 
 
 def list_of(value: object) -> list[Any]:
-    """Return a list; an empty one for what is none."""
+    """Return a list as it is; an empty one for any other value."""
     return value if isinstance(value, list) else []
 
 

@@ -163,7 +163,7 @@ def _fields(text: str) -> tuple[Mapping[str, object], str]:
 
 
 def one_line(value: object) -> str:
-    """Return a text on one line, as long as a name may be; empty for what is none."""
+    """Return a text on one line, cut to 200 characters; empty for any other value."""
     return " ".join(value.split())[:200] if isinstance(value, str) else ""
 
 

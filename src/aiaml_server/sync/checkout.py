@@ -363,9 +363,9 @@ class Checkout:
         return "aiaml/remote" in _text_of(self._exclude.parent.parent / "config")
 
     def _put_in_index(self, new: Difference, apart: Container[bytes]) -> bool:
-        """Let the index know what our branch has; say whether it could be locked.
+        """Put what our branch has into git's index; return whether that could be locked.
 
-        Where there is no such file, git is told not to miss it.
+        A file that is not on the disk is marked `skip-worktree`: git reports no deletion of it.
         """
         here, elsewhere, missing = [], [], []
         base = os.fsencode(self._base)

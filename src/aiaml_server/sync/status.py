@@ -153,7 +153,7 @@ def moment(text: str | None) -> datetime | None:
 
 
 class Progress:
-    """What a round does, told to whoever waits for it; a server's thread has nobody listen.
+    """Counts what rounds do. `begin` does nothing here; a verb that shows progress overrides it.
 
     Attributes:
         committed: memories that were committed.
