@@ -44,6 +44,9 @@ class World:
         trace: what happened, to be read when the account is not met.
         moved: where the directory of a machine was moved.
         backups: copies of directories, all of whose files are in git.
+        replaced: what a machine's files held, each of them, when an earlier copy took their place.
+        passed_over: versions that somebody edited past, in an earlier copy that sync had not seen
+            yet: they need not be on disk, but in the history.
         swept: machines on whose disks so much was deleted that it must be held.
         origin: the first version of the memory that each version is of.
         doomed: those of memories that were forgotten everywhere.
@@ -56,6 +59,8 @@ class World:
         self.trace: list[str] = []
         self.moved: dict[Machine, Path] = {}
         self.backups: dict[Machine, list[Path]] = {}
+        self.replaced: dict[Path, set[bytes]] = {}
+        self.passed_over: set[bytes] = set()
         self.swept: set[Machine] = set()
         self.places = 0
         self.remote = bare(directory / "remote")
@@ -92,6 +97,9 @@ class World:
             before = path.read_bytes()
             path.write_bytes(TOKEN.sub(self.token(before).encode(), before))
             self.living -= set(TOKEN.findall(before))
+            newer = self.replaced.pop(path, set()) - set(TOKEN.findall(before))
+            self.passed_over |= newer & self.living
+            self.living -= newer
 
     def delete(self, machine: Machine) -> None:
         """A person deletes a memory."""
@@ -179,6 +187,9 @@ class World:
     def put_back(self, machine: Machine) -> None:
         """A person puts an earlier copy in place of the directory."""
         if machine in self.backups:
+            for path in self.files(machine).glob("*.md"):
+                its = machine.base / "files" / path.name
+                self.replaced[its] = set(TOKEN.findall(path.read_bytes()))
             shutil.rmtree(self.files(machine))
             shutil.copytree(self.random.choice(self.backups[machine]), self.files(machine))
 
@@ -310,6 +321,10 @@ class World:
             assert git(directory, "fsck", "--no-dangling") == ""
         left = [token for data in first.values() for token in TOKEN.findall(data)]
         assert self.living <= set(left), f"missing: {self.living - set(left)}"
+        for token in self.passed_over:
+            if self.origin[token] not in self.doomed:
+                words = ("log", "--all", "-m", "--format=%h", f"-Stoken-{token.decode()}.")
+                assert git(self.machines[0].base, *words), f"not in the history: {token!r}"
         # An older version may be there as well, where two edits met before a third was known.
         assert len(left) == len(set(left)), f"twice: {left}"
         assert not any(b"<<<<<<<" in data or b">>>>>>>" in data for data in first.values())
