@@ -397,6 +397,22 @@ def test_lines_break_between_words(home: Path, code: Path, verb: str, columns: i
     assert set(said.split()) <= set(shown.split())
 
 
+@pytest.mark.parametrize(
+    "words", ["--help", "import --help", "help search", "tidy --help", "citations graph --help"]
+)
+def test_help_breaks_between_words(home: Path, words: str) -> None:
+    """Examples, tables and options as well, on a narrow terminal; piped, an example is one line."""
+    env = {**environment(home), "COLUMNS": "100"}
+    piped = subprocess.run([*AIAML, *words.split()], env=env, capture_output=True, check=True)
+    terminal = Terminal(home, *words.split(), COLUMNS="40")
+    assert terminal.code() == 0
+    shown = terminal.seen.replace("\r", "")
+    assert max(map(len, shown.splitlines())) <= 40
+    said = piped.stdout.decode()
+    assert max(map(len, said.splitlines())) > 40
+    assert re.sub("[|]\\s+", "|", shown).split() == said.split()
+
+
 @pytest.mark.parametrize("command", [("-m", "aiaml_server", "citations"),
                                      ("-m", "aiaml_server.toolsets.citations")])  # fmt: skip
 @pytest.mark.parametrize(("answer", "code_", "left"), [("y\n", 0, 0), ("n\n", 1, 1)])

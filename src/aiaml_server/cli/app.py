@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -25,6 +25,7 @@ from aiaml_server.terminal import (
     Ended,
     as_json,
     be_silent,
+    broken,
     is_seen,
     is_terminal,
     note,
@@ -129,6 +130,35 @@ SUMMARIES = {**{name: said for name, (_, said) in VERBS.items()}, **_OF_TOOLSETS
 
 
 _WORDS = "aiaml.words"
+_TWO_COLUMNS = 56  # what names and meanings need side by side
+
+
+class Help(click.HelpFormatter):
+    """Writes what `--help` shows; on a terminal of any width, lines break between words."""
+
+    def write_text(self, text: str) -> None:
+        """Write a text; examples and tables, which click leaves as they are, break as well."""
+        begin = len(self.buffer)
+        super().write_text(text)
+        self.buffer[begin:] = [wrapped("".join(self.buffer[begin:]), 4)]
+
+    def write_dl(
+        self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2
+    ) -> None:
+        """Write names and what they mean: below each other where columns would be too narrow."""
+        rows = list(rows)
+        room = self.width - self.current_indent
+        if room >= _TWO_COLUMNS or max(len(name) for name, _ in rows) <= room / 3:
+            super().write_dl(rows, col_max, col_spacing)
+            return
+        margin = " " * self.current_indent
+        for name, meaning in rows:
+            name = name if len(name) <= room else name.replace("|", "| ")  # noqa: PLW2901
+            for text in (f"{margin}{name}", f"{margin}    {meaning}"):
+                self.write("\n".join(broken(text, self.width)) + "\n")
+
+
+click.Context.formatter_class = Help  # of the toolsets' verbs as well
 
 
 class Verbs(click.Group):

@@ -58,7 +58,9 @@ _TOGETHER_SIZE = 16 * 1024 * 1024  # characters of them
     required=True,
     type=click.Path(exists=True, allow_dash=True, path_type=Path),
 )
-@click.option("--from", "kind", type=click.Choice(list(KINDS)), help="What SOURCE is.")
+@click.option(
+    "--from", "kind", metavar="KIND", type=click.Choice(list(KINDS)), help="What SOURCE is."
+)
 @click.option(
     "--split", type=click.Choice(["heading"]), help="Make a memory of each section of a note."
 )
