@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 from aiaml_server import MemoryBank
 from aiaml_server.sync import remembered
 from machine import CLEAN, Machine, as_person, content_of, git, settle, wait_until
+from printed import completed
 
 pytestmark = pytest.mark.usefixtures("nobodys_configuration")
 
@@ -92,7 +94,7 @@ def _link(base: Path) -> None:
 
 @pytest.mark.parametrize("made", [_worktree, _submodule, _separate, _link])
 def test_the_address_last_used_is_known_wherever_the_repository_lies(
-    tmp_path: Path, remote: Path, made: object
+    tmp_path: Path, remote: Path, made: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where `.git` is a file or a link: a worktree, a submodule, a directory apart."""
     base = tmp_path / "outer" / "base"
@@ -103,6 +105,13 @@ def test_the_address_last_used_is_known_wherever_the_repository_lies(
     machine.synced()
     assert list(content_of(remote)) == [memory.file_name]
     assert remembered(base) == str(remote)
+    monkeypatch.setenv("AIAML_MEMORY_DIR", str(base))
+    done = completed([sys.executable, "-m", "aiaml_server", "where", "--json"])
+    places = json.loads(done.stdout)["paths"]
+    there = {each["what"]: each for each in places if Path(each["path"]).is_dir()}
+    (history,) = (each for what, each in there.items() if "their history in git" in what)
+    objects = base / git(base, "rev-parse", "--git-path", "objects").strip()
+    assert history["bytes"] > sum(each.stat().st_size for each in objects.rglob("*.*")) > 300
 
 
 def _below(base: Path) -> None:

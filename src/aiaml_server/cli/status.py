@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -19,6 +20,7 @@ from aiaml_server.errors import AiamlError
 from aiaml_server.moments import ago, instant, now
 from aiaml_server.settings import Settings, without_password
 from aiaml_server.sync import Occupied, Problem, Progress, Status, in_use, once
+from aiaml_server.sync.address import git_directories
 from aiaml_server.terminal import (
     DONE,
     NOTHING,
@@ -433,8 +435,13 @@ def _places(setting: Settings) -> Iterator[_Place]:
     files = base / "files"
     names = [each for each in files.glob("*.md") if not each.name.startswith(".")]
     yield _Place(files, "the memories", len(names), _size(files))
+    history, kept = f"their history in git{address}", _history(base)
+    yield _Place(
+        base / ".git", f"the name of {kept}" if kept else history, size=_size(base / ".git")
+    )
+    if kept:
+        yield _Place(kept, f"{history}, with all else of that repository", size=_size(kept))
     for name, what in {
-        ".git": f"their history in git{address}",
         ".gitignore": "what git leaves alone",
         ".gitattributes": "that git keeps memories byte for byte",
         ".index": "what makes search fast, what agents asked for, what is new; safe to delete",
@@ -444,6 +451,14 @@ def _places(setting: Settings) -> Iterator[_Place]:
         ".sync.lock": "one sync at a time",
     }.items():
         yield _Place(base / name, what, size=_size(base / name))
+
+
+def _history(base: Path) -> Path | None:
+    """Return the git directory that a file `.git` names, as in a worktree; None where none does."""
+    with suppress(OSError, ValueError):
+        if (base / ".git").is_file():
+            return git_directories(base)[1].resolve()
+    return None
 
 
 def _size(path: Path) -> int | None:
