@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import screenshots
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import APIResponse, Browser, BrowserContext, Page, Route, expect
 from pypdf import PdfReader
 
 from aiaml_server import MemoryBank, Settings
@@ -331,6 +331,30 @@ def test_forgetting_asks_first(page: Page, files: Path) -> None:
     page.get_by_role("button", name="Undo").click()
     expect(page.locator("#hits a")).to_have_count(5)
     assert (files / DOG).exists()
+
+
+def test_news_of_what_was_forgotten_here_leaves_its_undoing(page: Page) -> None:
+    """Also where the page hears that it changed before it hears that it was forgotten."""
+    hit(page, "allergic")
+    answers: list[tuple[Route, APIResponse]] = []
+    asked: list[Route] = []
+    page.route("**/forget*", lambda route: answers.append((route, route.fetch())))
+
+    def hold(route: Route) -> None:
+        asked.append(route)
+
+    page.route(f"**/{DOG}*", hold)
+    page.get_by_role("button", name="Forget…").click()
+    with page.expect_request(f"**/{DOG}*"):
+        page.get_by_role("dialog").get_by_role("button", name="Forget").click()
+    ((route, answer),) = answers
+    route.fulfill(response=answer)
+    undo = page.get_by_role("button", name="Undo")
+    undo.wait_for()
+    with page.expect_response(f"**/{DOG}*"):
+        asked[0].continue_()
+    page.wait_for_timeout(300)
+    expect(undo).to_be_visible()
 
 
 def test_the_end_of_the_program_is_said(page: Page, web: Web) -> None:

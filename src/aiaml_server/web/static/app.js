@@ -322,6 +322,7 @@ async function again() {
     if (reader.current() === open && now.version !== open.version) reader.read(now);
   } catch (error) {
     if (error.status !== 404) return fail(error);
+    if (reader.current() !== open) return; // forgotten here just now, which can be undone
     toast("This memory was forgotten meanwhile");
     go("", { replace: true });
   }
