@@ -671,6 +671,29 @@ def test_a_text_with_the_number_of_another_is_noticed(
     file.write_bytes(sound)
 
 
+def test_a_file_that_is_recorded_twice_is_given_out_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """SQLite finds no name any more, in a damaged index of names, and lets a second row in."""
+    write(tmp_path, "one.md", "needle one")
+    write(tmp_path, "two.md", "needle two")
+    time.sleep(0.1)
+    with closing(MemoryBank(Settings(tmp_path))) as bank:
+        bank.think(["needle"])
+    file = file_of(tmp_path / ".index")
+    with closing(sqlite3.connect(file)) as sql:
+        (page,) = sql.execute(
+            "SELECT rootpage FROM sqlite_master WHERE name = 'sqlite_autoindex_files_1'"
+        ).fetchone()
+    damaged = bytearray(file.read_bytes())
+    damaged[(page - 1) * 8192 + 3 : (page - 1) * 8192 + 7] = b"\0\0\x20\0"  # no cells
+    file.write_bytes(damaged)
+    (tmp_path / "files" / "two.md").touch()
+    with closing(MemoryBank(Settings(tmp_path))) as bank:
+        assert found(bank, "needle") == ["one.md", "two.md"]
+    assert "is made anew" in caplog.text
+
+
 def change_bytes_in_place(path: Path) -> None:
     """Change a letter of every text, and no checksum, behind SQLite's back."""
     with path.open("r+b") as stream:

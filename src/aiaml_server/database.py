@@ -369,7 +369,7 @@ class Database(SharedFile):
             if row[13] != crc32(row[14], number):
                 raise Damaged
             self._agreed[number] |= _ROW | _TEXT
-        if len(rows) != len(wanted):
+        if not len({row[1] for row in rows}) == len(rows) == len(wanted):  # a name stands once
             raise Damaged
         return [
             Row(row[0], _name(row[1]), Stamp._make(row[2:6]), row[6], row[7], _fields(*row[8:12]))
