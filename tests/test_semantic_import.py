@@ -150,6 +150,14 @@ def test_a_memory_of_another_toolset_is_one_piece(
         assert (found.content, found.tags) == (content, tags)
 
 
+def test_a_tag_is_the_text_that_stands_there() -> None:
+    """Whatever YAML would make of it: a number, a truth value or a date."""
+    head = "id: mem-a\nsubject: 1.10\ntags: [1.10, 007, yes, null, 2026-01-02]\n"
+    (found,) = pieces(f"---\n{head}---\n\nIt is out.\n", "mem-a")
+    assert found.content == "1.10\n\nIt is out."
+    assert found.tags == ("1.10", "007", "yes", "null", "2026-01-02")
+
+
 PARTS = [
     "# ", "## ", "- ", "  - ", "1. ", "> ", "```\n", "\n", "\n\n", "text", " ", "\t", "---\n",
     "<div>", "| a | b |\n", "\r", "\u2028", "é", "===\n", "* * *\n", ": ",

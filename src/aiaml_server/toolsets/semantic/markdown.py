@@ -11,9 +11,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from aiaml_server.errors import MalformedFile
+from aiaml_server.frontmatter import divide, load_yaml
+
 _MOST_HEAD = 16 * 1024  # characters of a frontmatter; YAML takes long
 _MOST_RECORD = 4000  # characters; a longer ADR is cut into its sections
-_HEAD = re.compile(r"---[ \t]*\n(.*?\n)??---[ \t]*(?:\n|\Z)", re.DOTALL)
 _RECORD = re.compile(r"adr[-_ ]?\d*", re.IGNORECASE)
 _MARKER = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
 _WORD = re.compile(r"[^\W_]{2,}")
@@ -75,14 +77,10 @@ def _fields(text: str) -> tuple[dict[str, Any], str, int]:
 
     What is no YAML of names and values is text.
     """
-    found = _HEAD.match(text)
-    if not found or len(head := found[1] or "") > _MOST_HEAD:
-        return {}, text, 0
-    import yaml  # noqa: PLC0415 (heavy, and most files have no frontmatter)
-
-    with suppress(yaml.YAMLError, ValueError, RecursionError):
-        if isinstance(value := yaml.safe_load(head), dict):
-            return value, text[found.end() :], found[0].count("\n")
+    with suppress(MalformedFile):
+        head, body, _ = divide(text)
+        if len(head) <= _MOST_HEAD and isinstance(fields := load_yaml(head), dict):
+            return fields, body, text.count("\n") - body.count("\n")
     return {}, text, 0
 
 
