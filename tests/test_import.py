@@ -349,7 +349,7 @@ def test_all_of_claudes_files_of_a_project_arrive(tmp_path: Path, bring: Run) ->
         path = tmp_path / "shop" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"What {name} says.")
-    said = bring(tmp_path / "shop")
+    said = bring(tmp_path / "shop", "--from", "claude", "--dry-run")
     assert sorted(each["place"] for each in said["new"]) == [
         "shop/.claude/CLAUDE.md",
         "shop/.claude/rules/style.md",
@@ -361,9 +361,34 @@ def test_all_of_claudes_files_of_a_project_arrive(tmp_path: Path, bring: Run) ->
         "shop/web/.claude/rules/sql.md",
     ]
     assert reasons(said) == {
-        "shop": "other markdown files, which `--from markdown` takes: 1",
+        "shop": "other markdown files, which come along without `--from claude`: 1",
     }
     assert said["skipped"][0]["reason"] == "what Claude Code runs, in .claude, is no memory: 1"
+    both = bring(tmp_path / "shop")
+    agents = {each["place"]: each["agent"] for each in both["new"]}
+    assert agents.pop("shop/docs/guide.md") == "markdown"
+    assert (len(agents), {*agents.values()}) == (8, {"claude-code"})
+    assert both["skipped"] == said["skipped"][:1]
+
+
+@pytest.mark.parametrize("name", ["AGENTS.md", "CLAUDE.md"])
+def test_notes_arrive_beside_what_tells_agents_how_to_work(
+    tmp_path: Path, bring: Run, name: str
+) -> None:
+    """As they would without it; what is no note is named."""
+    notes = tmp_path / "garden"
+    (notes / "recipes").mkdir(parents=True)
+    (notes / "recipes" / "bread.md").write_text(
+        "---\npermalink: bread\n---\n# Bread\n\n- [fact] Rye. #rye\n"
+    )
+    (notes / "photo.jpg").write_bytes(b"")
+    alone = bring(notes, "--dry-run")
+    (notes / name).write_text("Answer briefly.")
+    said = bring(notes)
+    (bread,) = (each for each in said["new"] if each["agent"] == "basic-memory")
+    assert bread["topics"] == alone["new"][0]["topics"]
+    assert [each["place"] for each in said["new"]] == [f"garden/{name}", "garden/recipes/bread.md"]
+    assert said["skipped"] == alone["skipped"] != []
 
 
 def test_the_rules_of_a_person_arrive(tmp_path: Path, bring: Run) -> None:

@@ -117,7 +117,7 @@ def import_(
         sources, left_out = _reachable(sources, Path(scratch))
         pairs = zip(sources, shown, strict=True)
         kinds = [kind or _kind(source, given, name) for source, name in pairs]
-        reading = Reading(split=bool(split), without=own, fields=given)
+        reading = Reading(split=bool(split), without=own, fields=given, named=bool(kind))
         names = progress(bank.store.names(), "Reading your memories")
         known = [memory for _, memory in bank.store.scan(names)]
         about = checked_user(user) if user else usual_user(known)

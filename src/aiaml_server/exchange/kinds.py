@@ -42,11 +42,13 @@ class Reading:
         split: each section of a note becomes a memory of its own.
         without: a folder to leave out: the own memories.
         fields: which fields of records say what, where a person gave it.
+        named: a person said of what kind the source is: what it has besides is left out.
     """
 
     split: bool = False
     without: Path | None = None
     fields: Fields | None = None
+    named: bool = False
 
 
 Reader = Callable[[Path, Reading], Iterator[Found]]
@@ -106,22 +108,31 @@ def _claude(source: Path, reading: Reading) -> Iterator[Found]:
 
 
 def _claude_project(source: Path, reading: Reading) -> Iterator[Found]:
-    """Read what is Claude's among a project's files, in all its folders."""
-    run, others = 0, 0
+    """Read what is Claude's among a project's files, in all its folders, and the other notes."""
+    run, notes = 0, []
     for path in markdown_below(source, reading.without, (".claude",)):
         if isinstance(path, Skip):
-            continue  # what is no markdown is no memory of Claude's either
+            if not reading.named:  # what is no markdown is no memory of Claude's either
+                yield path
+            continue
         inside = path.relative_to(source).as_posix()
         if path.name in _CLAUDE_FILES or "/.claude/rules/" in f"/{inside}":
             yield from _claude_file(source, path, reading)
+        elif "/.claude/" in f"/{inside}":
+            run += 1
         else:
-            run += "/.claude/" in f"/{inside}"
-            others += 1
+            notes.append(path)
     if run:
         yield Skip(label(source), f"what Claude Code runs, in .claude, is no memory: {run:,}")
-    if others > run:
-        why = "other markdown files, which `--from markdown` takes"
-        yield Skip(label(source), f"{why}: {others - run:,}")
+    if notes and reading.named:
+        why = "other markdown files, which come along without `--from claude`"
+        yield Skip(label(source), f"{why}: {len(notes):,}")
+    elif notes:
+        is_basic = any(map(_has_permalink, notes[:_LOOKED_AT]))
+        kind = "basic-memory" if is_basic else "markdown"
+        style = Style(kind, kind, reading.split, is_basic)
+        for path in notes:
+            yield from notes_in(source, path, style)
 
 
 def _claude_memories(folder: Path, reading: Reading) -> Iterator[Found]:
