@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from io import BytesIO
 from pathlib import Path
@@ -219,6 +220,28 @@ def test_more_than_a_page_comes_when_asked_for(page: Page, files: Path) -> None:
     expect(page.locator("#hits a")).to_have_count(65)
     expect(page.locator("#hits a").nth(50)).to_be_focused()
     expect(page.get_by_role("button", name="Show more")).to_be_hidden()
+
+
+def test_more_comes_though_something_is_stored_meanwhile(page: Page, files: Path) -> None:
+    """The list is made anew while the rest is under way, and then with the rest."""
+    with closing(MemoryBank(Settings(files.parent, sync=False))) as bank:
+        for number in range(60):
+            bank.remember("claude", "marco", ["many"], f"Number {number}")
+        page.reload()
+        expect(page.locator("#count")).to_have_text("50 of 65 memories, newest first")
+        waiting: list[Route] = []
+
+        def first_waits(route: Route) -> None:
+            if waiting:
+                route.continue_()
+            else:
+                waiting.append(route)
+                bank.remember("claude", "marco", ["many"], "Meanwhile")
+
+        page.route(re.compile(r"/api/memories\?.*from=50"), first_waits)
+        page.get_by_role("button", name="Show more").click()
+        expect(page.locator("#hits a")).to_have_count(66)
+        expect(page.locator("#hits a").nth(50)).to_be_focused()
 
 
 def test_it_can_be_used_without_a_mouse(page: Page) -> None:

@@ -26,6 +26,7 @@ let following = null; // where the next page of the list begins
 let counts = null; // the overview
 let lately = [];
 let asking = new AbortController(); // the list that is under way
+let wished = 0; // rows, when more were asked for; what is stored meanwhile has the list made anew
 let counting = new AbortController();
 let opening = new AbortController();
 
@@ -64,12 +65,15 @@ async function listed({ fresh = false } = {}) {
   asking.abort();
   asking = new AbortController();
   if (state.forgotten) return listForgotten();
-  const wanted = fresh ? rows.length : 0; // as many as there were
+  const before = rows.length;
+  if (!fresh) wished = 0;
+  const wanted = fresh ? Math.max(before, wished) : 0; // as many as there were
   await guarded(async (signal) => {
     let found = await page(0, signal);
     const all = found.memories;
     while (found.next != null && all.length < wanted) all.push(...(found = await page(found.next, signal)).memories);
     show(all, found, fresh);
+    if (wanted > before) list.link(all[before]?.file ?? "")?.focus();
   }, asking);
 }
 
@@ -87,6 +91,7 @@ function show(memories, { next, total }, fresh = false) {
 }
 
 async function more() {
+  wished = rows.length + 1;
   await guarded(async (signal) => {
     const found = await page(following, signal);
     const added = found.memories.filter(({ file }) => !list.link(file));
