@@ -236,6 +236,19 @@ def test_a_terminal_with_few_characters_shows_them_all(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("plain", [{"LC_ALL": "C"}, {"PYTHONIOENCODING": "ascii"}])
+def test_bars_are_of_plain_characters_where_there_are_no_others(
+    tmp_path: Path, plain: dict[str, str]
+) -> None:
+    """In the C locale, and where Python is told so."""
+    memory(tmp_path / "m", "a.md")
+    env = at(tmp_path / "m", **plain)
+    for verb in ("stats", "topics"):
+        said = subprocess.run([*SERVER, verb], env=env, capture_output=True, check=True, timeout=60)
+        assert said.stdout.isascii()
+        assert b"####" in said.stdout
+
+
 @POSIX_NAMES
 def test_an_error_sends_no_escape_sequence(tmp_path: Path) -> None:
     """An ambiguous id, a file that is no memory, a verb and an option: what is quoted is shown."""

@@ -63,7 +63,7 @@ yes = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 
 def out(text: str = "") -> None:
     """Print an answer."""
-    click.echo(safe(text))
+    click.echo(safe(text), sys.stdout)  # named, or click would send UTF-8 where ASCII is asked for
 
 
 def note(text: str) -> None:
