@@ -72,7 +72,8 @@ def files(tmp_path: Path) -> Path:
 def context(browser: Browser, web: Web) -> Iterator[BrowserContext]:
     """A fresh profile; at the end, nothing but the page itself must have been asked for."""
     context = browser.new_context(locale="en-GB", timezone_id="UTC")
-    context.set_default_timeout(30_000)
+    context.set_default_timeout(60_000)
+    expect.set_options(timeout=60_000)
     asked: list[str] = []
     context.on("request", lambda request: asked.append(request.url))
     yield context
@@ -275,6 +276,50 @@ def test_it_can_be_used_without_a_mouse(page: Page) -> None:
     expect(page.get_by_role("dialog", name="Keys")).to_be_hidden()
 
 
+@pytest.mark.parametrize("key", ["e", "d"])
+def test_a_key_is_about_the_memory_that_is_being_opened(page: Page, key: str) -> None:
+    """Not about the one that still stands there while the next is under way."""
+    hit(page, "allergic")
+    waiting: list[Route] = []
+
+    def hold(route: Route) -> None:
+        waiting.append(route)
+
+    page.route(re.compile(r"/api/memories/2026\d{4}_\d{6}_\w{8}\.md$"), hold)
+    with page.expect_request(re.compile(r"/api/memories/2026")):
+        page.keyboard.press("j")
+    page.keyboard.press(key)
+    page.wait_for_timeout(300)
+    (route,) = waiting
+    opened = page.locator("#hits a[aria-current] .title").inner_text()
+    route.continue_()
+    if key == "e":
+        expect(page.locator("textarea")).to_be_focused()
+        text = page.locator("textarea").input_value()
+    else:
+        text = page.get_by_role("dialog").locator("blockquote").inner_text()
+    assert opened in text
+    assert "allergic" not in text
+
+
+def test_an_editor_opened_while_a_memory_is_under_way_is_asked_about(page: Page) -> None:
+    """What is typed in it is not lost in silence."""
+    hit(page, "allergic")
+    waiting: list[Route] = []
+
+    def hold(route: Route) -> None:
+        waiting.append(route)
+
+    page.route(re.compile(r"/api/memories/2026\d{4}_\d{6}_\w{8}\.md$"), hold)
+    with page.expect_request(re.compile(r"/api/memories/2026")):
+        page.keyboard.press("j")
+    page.get_by_role("button", name="Edit").click()
+    page.locator("textarea").fill("My words")
+    waiting[0].continue_()
+    page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+    expect(page.locator("textarea")).to_have_value("My words")
+
+
 def test_how_sync_stands_can_be_read(page: Page, files: Path) -> None:
     """In words, with the directory."""
     page.get_by_role("button", name="Saved on this computer").click()
@@ -368,8 +413,9 @@ def test_news_of_what_was_forgotten_here_leaves_its_undoing(page: Page) -> None:
 
     page.route(f"**/{DOG}*", hold)
     page.get_by_role("button", name="Forget…").click()
-    with page.expect_request(f"**/{DOG}*"):
-        page.get_by_role("dialog").get_by_role("button", name="Forget").click()
+    page.get_by_role("dialog").get_by_role("button", name="Forget").click()
+    while not (answers and asked):
+        page.wait_for_timeout(10)
     ((route, answer),) = answers
     route.fulfill(response=answer)
     undo = page.get_by_role("button", name="Undo")

@@ -29,6 +29,7 @@ let asking = new AbortController(); // the list that is under way
 let wished = 0; // rows, when more were asked for; what is stored meanwhile has the list made anew
 let counting = new AbortController();
 let opening = new AbortController();
+let opened = Promise.resolve(); // when the pane shows what was opened last
 
 // --- the address ----------------------------------------------------------------------------------
 
@@ -231,7 +232,14 @@ function onPhone(pane) {
   byId("overview-toggle").setAttribute("aria-pressed", String(pane && !state.open));
 }
 
-async function shown() {
+const shown = () => (opened = showOpen());
+
+// Wait until the pane shows what was opened last: a key is about that, never about what stood there before.
+async function settled() {
+  for (let last; last !== opened;) await (last = opened);
+}
+
+async function showOpen() {
   opening.abort();
   opening = new AbortController();
   list.mark(state.open, address);
@@ -240,7 +248,9 @@ async function shown() {
   const gone = state.forgotten && rows.find(({ file }) => file === state.open);
   if (gone) return reader.readForgotten(gone);
   await guarded(async (signal) => {
-    reader.read(await api.memory(state.open, signal));
+    const memory = await api.memory(state.open, signal);
+    if (!await editor.leave() || signal.aborted) return; // it was opened by a button meanwhile
+    reader.read(memory);
     byId("pane").focus({ preventScroll: true });
   }, opening);
 }
@@ -252,6 +262,7 @@ async function close() {
 }
 
 async function create() {
+  await settled();
   if (!await editor.leave()) return;
   onPhone(true);
   editor.create(directories, state.directory === ALL ? "" : state.directory);
@@ -396,7 +407,10 @@ function door() {
 
 // --- keys -----------------------------------------------------------------------------------------
 
-const onOpen = (act) => () => reader.current() && act(reader.current());
+const onOpen = (act) => async () => {
+  await settled();
+  if (reader.current()) act(reader.current());
+};
 
 const KEYS = [
   ["/", "search", () => byId("search").select()],
@@ -450,6 +464,7 @@ function back() {
 
 // What a key or a button is about: all that is found, what is selected, or what is open or has the focus.
 async function some() {
+  await settled();
   if (list.selection().whole) {
     const words = asked();
     return { words, ...await api.chosen(words) };
@@ -464,6 +479,7 @@ async function some() {
 
 async function forget() {
   if (state.forgotten) return;
+  await settled();
   if (!list.selection().count && reader.current()) return reader.forgetOpen();
   await guarded(async () => {
     const { versions, ...those } = await some();
