@@ -718,6 +718,24 @@ def test_sync_tells_what_came_and_went(ada: Machine, bob: Machine) -> None:
     assert done.stdout == "Nothing new, here or at the remote.\n"
 
 
+def test_sync_says_of_what_was_forgotten_that_it_was(ada: Machine, bob: Machine) -> None:
+    """Not "2 memories committed", nor that they arrived where they went."""
+    first, second, *_ = [ada.remember(f"text {number}") for number in range(30)]
+    ada.synced()
+    bob.synced()
+    for memory in (first, second):
+        ada.path(memory).unlink()
+    assert "2 memories not committed yet (2 forgotten): " in aiaml(ada, "status").stdout
+    assert aiaml(ada, "sync").stdout == "2 memories forgotten and 2 pushed.\n"
+    ada.remember("more")
+    ada.synced()
+    assert aiaml(bob, "sync").stdout == "1 memory arrived and 2 forgotten elsewhere.\n"
+    next((ada.base / "files").glob("*.md")).unlink()
+    ada.remember("even more")
+    assert "2 memories not committed yet (1 forgotten): " in aiaml(ada, "status").stdout
+    assert aiaml(ada, "sync").stdout == "1 memory committed, 1 forgotten and 2 pushed.\n"
+
+
 def test_sync_waits_for_another_process_and_says_so(ada: Machine) -> None:
     """A running server may be at it; nothing is done twice, and nobody is left wondering."""
     ada.remember("hello")

@@ -167,7 +167,8 @@ class Standing:
         found = self.survey
         if number := self._not_committed():
             how = "a server does it while it runs, or `aiaml sync` now"
-            yield f"{plural(number, 'memory')} not committed yet: {how}."
+            gone = f" ({self.survey.forgotten:,} forgotten)" if self.survey.forgotten else ""
+            yield f"{plural(number, 'memory')} not committed yet{gone}: {how}."
         if self.settings.remote and found.repository:
             yield _compared(found, asked=bool(self.last.last_fetch))
             if self.waits_long:
@@ -351,9 +352,11 @@ class Told(Progress):
     def summary(self) -> str:
         """Return what was done, in words."""
         counts = {
-            "committed": self.committed,
+            "committed": self.committed - self.forgotten,
+            "forgotten": self.forgotten,
             "brought back": self.brought_back,
-            "arrived": self.arrived,
+            "arrived": self.arrived - self.forgotten_elsewhere,
+            "forgotten elsewhere": self.forgotten_elsewhere,
             "pushed": self.pushed,
         }
         parts = [(number, what) for what, number in counts.items() if number]

@@ -114,12 +114,14 @@ class Committed(NamedTuple):
         number: memories that were committed.
         kept_out: files that are not committed as they are, each with why.
         brought_back: memories that git had and the disk had lost.
+        forgotten: how many of the number are gone.
         passed: paths, each with the name of the object, to which there was no objection.
     """
 
     number: int
     kept_out: dict[bytes, Problem]
     brought_back: int = 0
+    forgotten: int = 0
     passed: Sequence[tuple[bytes, bytes]] = ()
 
 
@@ -128,11 +130,13 @@ class Joined(NamedTuple):
 
     Attributes:
         arrived: memories that are not here as they were.
+        forgotten: how many of these are gone.
         kept_out: files that were not brought in, each with why.
         notice: what a person should hear of; empty for nothing.
     """
 
     arrived: int = 0
+    forgotten: int = 0
     kept_out: Mapping[bytes, Problem] = MappingProxyType({})
     notice: str = ""
 
@@ -329,7 +333,8 @@ class Repository(Reading):
         forgotten = self._forgotten(disk, asked.to_forget(self.base), "")
         missing = frozenset(disk.missing())
         added = sum(1 for _ in self._steps(disk, head, objection))
-        return Committed(added + len(forgotten), disk.held_back | disk.unfit), missing
+        kept_out, number = disk.held_back | disk.unfit, added + len(forgotten)
+        return Committed(number, kept_out, forgotten=len(forgotten)), missing
 
     def commit(self, objection: Objection, missing: Missing = "") -> Committed:
         """Commit every memory that is not on disk as it is in the current commit.
@@ -363,7 +368,7 @@ class Repository(Reading):
         found = chain(self._steps(disk, head, objection), gone)
         adopting = not disk.tree and len(disk.here) > IMPORT_FROM
         most = (_IMPORTED, _IMPORTED_BYTES) if adopting else (_CHUNK, _BYTES)
-        committed = brought_back = 0
+        committed = brought_back = deleted = 0
         passed: list[tuple[bytes, bytes]] = []
         for chunk in in_chunks(found, lambda found: len(found[0].data or b""), *most):
             wait = wait or journal.is_under_way(state)
@@ -378,6 +383,7 @@ class Repository(Reading):
                 self._know(old, head, {step.path: _entry_of(each) for step, each in sure})
                 self._seen.note({step.path: sighting for step, sighting in sure})
             committed += len(steps)
+            deleted += sum(step.data is None for step in steps)
         self._seen.note(disk.same)
         if not wait:
             back = disk.missing() | (disk.deleted() if missing == "bring back" else {})
@@ -386,7 +392,8 @@ class Repository(Reading):
             journal.note(state)
         if not self._checkout.is_born():  # before another machine's files make it the person's
             self.bring_along()
-        return Committed(committed, self._held_back | self._unfit, brought_back, passed)
+        kept_out = self._held_back | self._unfit
+        return Committed(committed, kept_out, brought_back, deleted, passed)
 
     def _undo(self, moves: Moves, head: str, named: set[bytes]) -> None:
         """Undo what git did to what our branch has not, or is not to have.
@@ -589,7 +596,8 @@ class Repository(Reading):
         self._know(ours, joined, {path: after for path, (_, after) in new.items()})
         was = {path: _sighting(new[path][0]) or Sighting(b"", None) for path in unseen}
         self._seen.note(was | {path: _sighting(new[path][1]) for path in here})
-        return Joined(len(here), {p: why for p, why in self._unfit.items() if p in new})
+        kept_out = {path: why for path, why in self._unfit.items() if path in new}
+        return Joined(len(here), sum(not new[path][1] for path in here), kept_out)
 
     def joining(self) -> str:
         """Return the commit of a join that was begun and not finished; empty for none."""

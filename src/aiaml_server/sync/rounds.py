@@ -184,6 +184,7 @@ class Rounds:
             self._guard = guard
         committed = self._repository.commit(self._guard, self._missing)
         self.progress.committed += committed.number
+        self.progress.forgotten += committed.forgotten
         self.progress.brought_back += committed.brought_back
         if back := committed.brought_back:
             memories = "1 memory" if back == 1 else f"{back} memories"
@@ -320,6 +321,7 @@ class Rounds:
         self.progress.begin("joining")
         joined = self._until_quiet(lambda: self._repository.join(theirs))
         self.progress.arrived += joined.arrived
+        self.progress.forgotten_elsewhere += joined.forgotten
         self._kept_out = {**self._kept_out, **joined.kept_out}
         self._tell_kept_out()
         if joined.notice:

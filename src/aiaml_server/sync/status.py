@@ -157,13 +157,16 @@ class Progress:
 
     Attributes:
         committed: memories that were committed.
+        forgotten: how many of these are gone.
         brought_back: memories that git had and the disk had lost.
         arrived: memories that came from the remote, in a version that was not here.
+        forgotten_elsewhere: how many of these are gone.
         pushed: memories that the remote had not in this version.
     """
 
     def __init__(self) -> None:
-        self.committed = self.brought_back = self.arrived = self.pushed = 0
+        self.committed = self.forgotten = self.brought_back = 0
+        self.arrived = self.forgotten_elsewhere = self.pushed = 0
 
     def begin(self, doing: str) -> None:
         """Hear what is done now: "committing", "fetching", "joining", "pushing" or "tidying"."""

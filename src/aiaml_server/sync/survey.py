@@ -25,6 +25,7 @@ class Survey:
         git: its version, such as "2.39.5"; empty where there is none.
         repository: whether the base directory has one.
         waiting: memories that are not committed yet; None where git cannot tell.
+        forgotten: how many of these are gone.
         kept_out: files that will not be committed, each with why.
         kept_local: files that a person keeps on this machine, each with why.
         ahead: commits that the remote, as last seen, has not.
@@ -38,6 +39,7 @@ class Survey:
     git: str = ""
     repository: bool = False
     waiting: int | None = None
+    forgotten: int = 0
     kept_out: dict[str, Problem] = field(default_factory=dict)
     kept_local: dict[str, Problem] = field(default_factory=dict)
     ahead: int = 0
@@ -101,7 +103,7 @@ def _ask(found: Survey, settings: Settings) -> None:
     secrets = settings.check_secrets
     guard = Guard(settings.base, repository.common, repository.git, secrets=secrets)
     pending, missing = repository.pending(guard)
-    found.waiting = pending.number
+    found.waiting, found.forgotten = pending.number, pending.forgotten
     refused = {os.fsencode(p): why for p, why in Status.read(settings.base).held_back.items()}
     refused = {path: why for path, why in refused.items() if path in missing}
     kept_out = pending.kept_out | refused
