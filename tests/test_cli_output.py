@@ -249,6 +249,55 @@ def test_bars_are_of_plain_characters_where_there_are_no_others(
         assert b"####" in said.stdout
 
 
+LONG = "A line that is too long for a row of any terminal " * 9
+SHOWING_VERBS = [
+    *("list", "search word", "show abcd1234", "topics", "stats", "uses", "tidy", "seen", "where"),
+    *("log", "history abcd1234", "status", "doctor --fast", "dirs", "toolsets", "install --list"),
+    *("import --dry-run notes", "forget --dry-run topic:t", "export --to out.jsonl", "sync"),
+    *("remember more -t x", "show ffff", "no-such-verb", "list --no-such-option", "restore ffff"),
+    *("keep-local abcd1234", "completion bash", "sessions list", "compartments show"),
+    *("citations list", "semantic stats", "install --dry-run cursor", "list --json", "demo"),
+]
+
+
+@pytest.mark.parametrize(
+    "plain", [{"LC_ALL": "C"}, {"LC_ALL": "C", "TERM": "dumb"}, {"PYTHONIOENCODING": "ascii"}]
+)
+def test_every_verb_is_of_plain_characters_where_there_are_no_others(
+    tmp_path: Path, plain: dict[str, str]
+) -> None:
+    """Cut lines, bars, tables, progress, errors, examples: of ASCII, on both streams."""
+    base, notes = tmp_path / "m", tmp_path / "notes"
+    notes.mkdir()
+    for number in range(40):
+        text = f"# Note {number}\n\n- {LONG}\n\n---\n\n|a|b|\n|-|-|\n|{number}|{LONG}|\n"
+        (notes / f"{number}.md").write_text(text)
+        memory(base, f"{number}.md", id=f"abcd{number + 1234}", content=text, topics="[t]")
+    env = {**at(base, **plain), "COLUMNS": "60", "FORCE_TTY": "1", "AIAML_ENABLE_SYNC": "true"}
+    lines = [*SHOWING_VERBS, *(f"{name} --help" for name in VERBS)]
+    for line in lines:
+        said = subprocess.run(
+            [*SERVER, *line.split()],
+            env=env,
+            cwd=tmp_path,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            timeout=120,
+        )
+        assert (said.stdout + said.stderr).isascii(), line
+        assert b"Traceback" not in said.stderr
+
+
+def test_letters_of_a_memory_stay_in_the_c_locale(tmp_path: Path) -> None:
+    """Python writes UTF-8 there, and so do editors: only what we draw is drawn otherwise."""
+    memory(tmp_path / "m", "a.md", content="caf\u00e9 \u6f22\n\n- one")
+    env = at(tmp_path / "m", LC_ALL="C")
+    said = run("show", "abcd1234", **env).stdout
+    assert said.endswith("caf\u00e9 \u6f22\n\n - one\n")
+    assert run("show", "abcd1234", **env, PYTHONIOENCODING="utf-8").stdout.endswith(" \u2022 one\n")
+
+
 @POSIX_NAMES
 def test_an_error_sends_no_escape_sequence(tmp_path: Path) -> None:
     """An ambiguous id, a file that is no memory, a verb and an option: what is quoted is shown."""

@@ -68,13 +68,13 @@ def out(text: str = "") -> None:
 
 def note(text: str) -> None:
     """Tell the person something that is not the answer: on stderr, so that pipes stay clean."""
-    click.echo(safe(wrapped(text, err=True)), err=True)
+    click.echo(safe(wrapped(text, err=True)), sys.stderr)
 
 
 def passing(text: str = "") -> None:
     """Show on the terminal what is done now; the next text goes over it, the empty one wipes it."""
     if sys.stderr.isatty():
-        click.echo(f"\r\x1b[K{safe(dim(text))}\r" if text else "\r\x1b[K", nl=False, err=True)
+        click.echo(f"\r\x1b[K{safe(dim(text))}\r" if text else "\r\x1b[K", sys.stderr, nl=False)
 
 
 def out_json(value: Any, *, in_one_line: bool = False) -> None:
@@ -83,14 +83,14 @@ def out_json(value: Any, *, in_one_line: bool = False) -> None:
 
     encoding = (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "")
     text = json.dumps(value, ensure_ascii=encoding != "utf8", indent=None if in_one_line else 2)
-    click.echo(_INVISIBLE.sub(lambda found: json.dumps(found[0])[1:-1], text))
+    click.echo(_INVISIBLE.sub(lambda found: json.dumps(found[0])[1:-1], text), sys.stdout)
 
 
 def out_bytes(data: Iterable[bytes]) -> None:
     """Print texts in UTF-8 byte for byte; on a terminal, as it is safe to show them."""
     if sys.stdout.isatty():
         for each in data:
-            click.echo(safe(each.decode("utf-8", "replace")), nl=False)
+            click.echo(safe(each.decode("utf-8", "replace")), sys.stdout, nl=False)
         return
     sys.stdout.flush()
     sys.stdout.buffer.writelines(data)
@@ -125,16 +125,22 @@ def confirm(question: str) -> None:
     """
     if not sys.stdin.isatty():
         raise Ended("there is no terminal to ask on; `--yes` says yes", USAGE)
-    if not click.confirm(safe(question), err=True):
+    if not click.confirm(_asked(question), err=True):
         raise Ended("nothing was changed")
 
 
 def choice(question: str, letters: str, usual: str) -> str:
     """Ask on the terminal for one of some letters; Enter alone is the usual one."""
     answer: str = click.prompt(
-        safe(question), default=usual, type=click.Choice([*letters]), err=True
+        _asked(question), default=usual, type=click.Choice([*letters]), err=True
     )
     return answer
+
+
+def _asked(question: str) -> str:
+    """Return a question as the terminal can show it; click may send UTF-8 whatever it can."""
+    encoding, errors = sys.stderr.encoding or "utf-8", sys.stderr.errors or ""
+    return "".join(_sent(each, encoding, errors) for each in safe(question))
 
 
 def progress(items: Sequence[Item], doing: str, many: int = MANY) -> Iterator[Item]:
@@ -183,7 +189,7 @@ def take_streams() -> None:
         sys.stdout = os.fdopen(1, "w", 1, encoding=sys.stdout.encoding, closefd=False)
     for stream in (sys.stdout, sys.stderr):  # what an old terminal cannot show is no reason to fail
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors=_PLAINLY)
+            stream.reconfigure(**_manner())
     handler = _Log(logging.WARNING)
     handler.setFormatter(LogFormatter())
     logging.lastResort = handler
@@ -219,7 +225,7 @@ class _Shown(io.TextIOWrapper):
         super().__init__(
             program,
             encoding=instead.encoding,
-            errors=_PLAINLY,
+            errors=instead.errors,
             write_through=True,
         )
         self._is_answer = instead is sys.stdout
@@ -234,7 +240,8 @@ def be_silent() -> None:
     sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
 
 
-_PLAINLY = "aiaml-plainly"  # a way to encode, as `codecs` calls it
+_PLAINLY = "aiaml-plainly"  # ways to encode, as `codecs` calls them
+_PLAINLY_IN_C = "aiaml-plainly-in-c"
 _PLAIN = {
     **dict.fromkeys("─▏▎▍▌", "-"), **dict.fromkeys("█▉▊▋", "#"), "│": "|", "┼": "+",
     "•": "-", "·": "-", "→": "->", "…": "...", "‹": "<", "›": ">",
@@ -249,7 +256,32 @@ def _plainly(error: UnicodeError) -> tuple[str, int]:
     return "".join(_PLAIN.get(each, f"<U+{ord(each):04X}>") for each in lacking), error.end
 
 
+def _plainly_in_c(error: UnicodeError) -> tuple[bytes, int]:
+    """Return the same in the C locale, for which Python writes UTF-8: letters stay as they are."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacking = error.object[error.start : error.end]
+    return "".join(_PLAIN.get(each, each) for each in lacking).encode("utf-8", "replace"), error.end
+
+
 codecs.register_error(_PLAINLY, _plainly)
+codecs.register_error(_PLAINLY_IN_C, _plainly_in_c)
+
+
+def _manner() -> dict[str, str]:
+    """Return how a standard stream is to encode, as `reconfigure` takes it."""
+    said = os.environ.get("LC_ALL") or os.environ.get("LC_CTYPE") or os.environ.get("LANG")
+    if said in ("C", "POSIX") and not os.environ.get("PYTHONIOENCODING"):
+        return {"encoding": "ascii", "errors": _PLAINLY_IN_C}
+    return {"errors": _PLAINLY}
+
+
+def _sent(character: str, encoding: str, errors: str) -> str:
+    """Return what a stream that encodes so sends for a character."""
+    if errors not in (_PLAINLY, _PLAINLY_IN_C):
+        return character
+    data = character.encode(encoding, errors)
+    return data.decode("utf-8" if errors == _PLAINLY_IN_C else encoding)
 
 
 def _thread_ended(args: threading.ExceptHookArgs) -> None:
@@ -307,7 +339,7 @@ def one_line(text: str, most: int) -> str:
     line = " ".join(marked(text[: 4 * most]).split())
     if columns(line) <= most:
         return line
-    end, room = 0, most - 1
+    end, room = 0, most - columns("…")
     while (room := room - columns(line[end])) >= 0:
         end += 1
     return f"{line[:end].rstrip()}…"
@@ -361,11 +393,14 @@ def columns(text: str) -> int:
     """Return how many columns a text takes: two for a wide character, none for a mark on one."""
     if text.isascii():
         return len(text)
-    return sum(map(_columns, text))
+    encoding, errors = sys.stdout.encoding or "utf-8", sys.stdout.errors or ""
+    return sum(_columns(each, encoding, errors) for each in text)
 
 
 @lru_cache(1 << 12)
-def _columns(character: str) -> int:
+def _columns(character: str, encoding: str, errors: str) -> int:
+    if (sent := _sent(character, encoding, errors)) != character:
+        return len(sent)
     if unicodedata.category(character) in ("Mn", "Me", "Cf"):
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1

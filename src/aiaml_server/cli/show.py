@@ -193,7 +193,7 @@ def show(ids: Sequence[str], raw: bool, json: bool) -> None:
 
     The first four characters of an id do, where no other begins so. What is not in the directory in
     use is looked for in your others (`aiaml dirs`). Every word of a memory is
-    shown: links with their addresses, invisible characters as code points (‹U+202E›), and as it
+    shown: links with their addresses, invisible characters as code points (U+202E), and as it
     stands what would be hidden by rendering or is longer than 64 KiB.
 
     \b

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -197,13 +196,5 @@ def _widest(rows: Iterable[tuple[str, int]]) -> int:
 
 def bar(share: float, columns: int) -> str:
     """Return a bar of up to `columns` columns for a share of 1."""
-    if _is_plain():
-        return "#" * round(share * columns)
     eighths = round(share * columns * 8)
     return "█" * (eighths // 8) + _BLOCKS[eighths % 8].strip()
-
-
-def _is_plain() -> bool:
-    """Say whether the person's locale is C, for which Python writes UTF-8 all the same."""
-    said = os.environ.get("LC_ALL") or os.environ.get("LC_CTYPE") or os.environ.get("LANG")
-    return said in ("C", "POSIX")
