@@ -21,7 +21,10 @@ from test_transcripts import HERE, environment
 if sys.platform == "win32":
     pytest.skip("a pseudo-terminal is POSIX", allow_module_level=True)
 
+import fcntl
 import pty
+import struct
+import termios
 
 AIAML = (sys.executable, "-m", "aiaml_server")
 
@@ -68,6 +71,20 @@ class Terminal:
             self.seen += data.decode()
         os.close(self._terminal)
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+def test_a_note_fits_the_terminal_where_the_answer_is_piped(home: Path) -> None:
+    """It was broken for 80 columns, and again by the terminal, within a word."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 44, 0, 0))
+    env = {key: value for key, value in environment(home).items() if key != "COLUMNS"}
+    subprocess.run(
+        [*AIAML, "list", "-n", "1"], env=env, stdout=subprocess.DEVNULL, stderr=theirs, check=True
+    )
+    os.close(theirs)
+    said = os.read(ours, 4096).decode()
+    os.close(ours)
+    assert said.splitlines() == ["1 of 5: `--page 2` shows the next, `--all`", "all of them."]
 
 
 def names(home: Path) -> list[str]:

@@ -357,7 +357,7 @@ def wrapped(text: str, hang: int = 0, *, err: bool = False) -> str:
     """
     if not (sys.stderr if err else sys.stdout).isatty():
         return text
-    room = width()
+    room = width(err=err)
     return "\n".join(each for line in text.split("\n") for each in broken(line, room, hang))
 
 
@@ -411,16 +411,16 @@ def is_terminal() -> bool:
     return bool(os.environ.get("FORCE_TTY")) or sys.stdout.isatty()
 
 
-def width() -> int:
-    """Return the columns there are: the terminal's, `COLUMNS`, or 80."""
+def width(*, err: bool = False) -> int:
+    """Return the columns there are: `COLUMNS`, the terminal's, or 80; with `err`, for stderr."""
     said = os.environ.get("COLUMNS", "")
-    return max((int(said) if said.isdecimal() else 0) or _seen_columns() or 80, 40)
+    return max((int(said) if said.isdecimal() else 0) or _seen_columns(2 if err else 1) or 80, 40)
 
 
-def _seen_columns() -> int:
-    """Return the columns of the terminal; 0 where there is none. `shutil` has this, and is slow."""
-    with suppress(AttributeError, ValueError, OSError):  # no output, closed, or no terminal
-        return os.get_terminal_size(sys.__stdout__.fileno()).columns  # type: ignore[union-attr]
+def _seen_columns(number: int) -> int:
+    """Return the columns of a terminal; 0 where there is none. `shutil` has this, and is slow."""
+    with suppress(OSError):  # closed, or no terminal
+        return os.get_terminal_size(number).columns
     return 0
 
 
