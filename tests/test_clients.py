@@ -798,7 +798,8 @@ def test_a_project_has_an_entry_of_its_own(client: Client, tmp_path: Path) -> No
     project.mkdir()
     change = connected(there, machine)
     assert change.path == project / client.project
-    entry = json.loads(change.path.read_text(encoding="utf-8"))[client.keys[0]]["aiaml"]
+    text = change.path.read_text(encoding="utf-8")
+    entry = {"json": jsonc, "toml": toml}[client.form].entry(text, [client.keys[0], "aiaml"])
     one = {"command": ["/x/aiaml-server"]}
     starting = one if client.one_list else {"command": "/x/aiaml-server", "args": []}
     assert entry == {**client.extras, **starting}

@@ -18,7 +18,8 @@ https://kiro.dev/docs/mcp/configuration; LM Studio, "Use MCP Servers", https://l
 Goose, "Configuration Overview", https://block.github.io/goose/docs/guides/config-files, and
 crates/goose/src/config/extensions.rs in its source; Devin's file in a project and XDG_CONFIG_HOME,
 https://github.com/upstash/context7/pull/3090, https://github.com/herdrdev/herdr/pull/3595;
-OpenCode, what its own `mcp add` writes and `mcp list` reads.
+OpenCode, what its own `mcp add` writes and `mcp list` reads; Codex in a project, what `mcp list` of
+its 0.169 reads (its 0.141 did not, https://github.com/styly-dev/STYLY-MDM/pull/25).
 """
 
 from __future__ import annotations
@@ -216,10 +217,11 @@ CLIENTS = (
         "codex",
         "Codex",
         _at_home(".codex", "config.toml", "CODEX_HOME"),
-        "Start Codex again; /mcp shows {name} in it.",
+        "Start Codex again, in a project once you trust it; /mcp shows {name} in it.",
         keys=("mcp_servers",),
         form="toml",
         extras={"startup_timeout_sec": 60},  # uvx may have to download; the default is 10
+        project=".codex/config.toml",
     ),
     Client(
         "gemini",
