@@ -553,6 +553,48 @@ def test_no_shape_of_an_export_hurts(
 # --- the other toolsets -----------------------------------------------------------------------
 
 
+NOTE = "---\nid: abcd1234\ntimestamp: 2026-01-02\nagent: a\nuser: u\ntopics: [t]\n---\n\nHello\n"
+CONTENT = {
+    "aiaml": {"files/a.md": NOTE},
+    "chatgpt": {"conversations.json": '[{"title": "T", "mapping": {}}]'},
+    "claude-ai": {"conversations.json": '[{"uuid": "1", "chat_messages": []}]'},
+    "mem0": {"memories.json": '[{"id": "1", "memory": "likes tea", "user_id": "ada"}]'},
+    "sessions": {".github/agent-memory/ada/logs/2026-01-01.md": "# Log\n\nDone.\n"},
+    "serena": {".serena/memories/style.md": "# Style\n"},
+    "claude": {"projects/-home-ada-shop/memory/a.md": "# A\n"},
+    "citations": {"memories/mem-a.md": "---\nid: mem-a\n---\nCites.\n"},
+    "mcp-memory": {"memory.jsonl": '{"type": "entity", "name": "Max", "observations": ["dog"]}'},
+}
+
+
+@pytest.mark.parametrize("kind", CONTENT)
+def test_what_a_folder_has_besides_is_named(kind: str, tmp_path: Path, bring: Run) -> None:
+    """Notes, with what takes them, and how many other files; and that does take them."""
+    source = tmp_path / "shop"
+    besides = {"docs/one.md": "One", "two.md": "Two", "a.py": "", "b.py": ""}
+    for name, text in {**CONTENT[kind], **besides}.items():
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).write_text(text, encoding="utf-8")
+    said = bring(source, code=1 if kind in ("chatgpt", "claude-ai") else 0)
+    skipped = [each["reason"] for each in said["skipped"]]
+    assert "other markdown files, which `--from markdown` takes: 2" in skipped
+    assert "other files, which are no markdown: 2 .py" in skipped
+    assert not any("One" in each["content"] for each in said["new"])
+    more = [each["content"] for each in bring(source, "--from", "markdown")["new"]]
+    assert {"# one\n\nOne", "# two\n\nTwo"} <= {*more}
+
+
+def test_a_vault_says_what_else_it_has(tmp_path: Path, bring: Run) -> None:
+    """Its notes are all read; what is hidden in it, or is no markdown, is not."""
+    for name in (".obsidian/app.json", ".serena/memories/style.md", "a.md", "CLAUDE.md"):
+        (tmp_path / "vault" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "vault" / name).write_text("text")
+    said = bring(tmp_path / "vault")
+    assert len(said["new"]) == 2
+    [skip] = said["skipped"]
+    assert skip["reason"] == "it also has what `--from serena` takes"
+
+
 def test_session_logs_arrive(tmp_path: Path, bring: Run) -> None:
     """As the toolset writes them, each by its agent; what has no entry is no memory."""
     repository = tmp_path / "shop"
@@ -570,6 +612,7 @@ def test_session_logs_arrive(tmp_path: Path, bring: Run) -> None:
     assert sorted(set(reasons(said))) == [
         "it also has what `--from claude` takes",
         "it has no entry",
+        "it says how the others are written, and is no memory",
     ]
 
 

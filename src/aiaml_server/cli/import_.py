@@ -124,7 +124,7 @@ def import_(
         planner = Planner(known, about, changed=changed)
         planner.consider(left_out)
         for source, its_kind in zip(sources, kinds, strict=True):
-            planner.consider([] if kind else others(source, its_kind))
+            planner.consider([] if kind else others(source, its_kind, own))
         for source, its_kind in zip(sources, kinds, strict=True):
             planner.consider(counted(READERS[its_kind](source, reading), f"Reading {source.name}"))
         plan = planner.plan

@@ -94,6 +94,20 @@ def _conversation(
     )
 
 
+_CONVERSATIONS = ("conversations.json", "conversations-*.json")
+_PROJECTS = ("projects.json", "projects/*.json", "memories.json", "memories/*.json")
+
+
+def chatgpt_files(top: Path) -> list[Path]:
+    """Return what is read of ChatGPT's export."""
+    return _files(top, *_CONVERSATIONS)
+
+
+def claude_ai_files(top: Path) -> list[Path]:
+    """Return what is read of Claude.ai's export, the projects that memories belong to first."""
+    return _files(top, *_PROJECTS, *_CONVERSATIONS)
+
+
 def _files(top: Path, *names: str) -> list[Path]:
     """Return the files of a source: those of a folder that have such names, or the one it is."""
     if not top.is_dir():
@@ -122,7 +136,7 @@ def _counted(**counts: int) -> list[str]:
 def chatgpt(top: Path) -> Iterator[Note | Skip]:
     """Read ChatGPT's export, or its file of conversations."""
     contexts: set[str] = set()
-    for path in _files(top, "conversations.json", "conversations-*.json"):
+    for path in chatgpt_files(top):
         source = _Source("chatgpt", path, place(top if top.is_dir() else path, path))
         for each in _objects(path, source.place):
             if isinstance(each, Skip):
@@ -210,9 +224,8 @@ def _is_hidden(message: Mapping[str, Any]) -> bool:
 
 def claude_ai(top: Path) -> Iterator[Note | Skip]:
     """Read Claude.ai's export, or one of its files."""
-    names = ("projects.json", "projects/*.json", "memories.json", "memories/*.json")
     projects: dict[str, str] = {}
-    for path in _files(top, *names, "conversations.json", "conversations-*.json"):
+    for path in claude_ai_files(top):
         source = _Source("claude-ai", path, place(top if top.is_dir() else path, path))
         for each in _objects(path, source.place):
             if isinstance(each, Skip):

@@ -14,7 +14,7 @@ from aiaml_server.errors import MalformedFile
 from aiaml_server.memory import parse
 from aiaml_server.store import MAX_FILE
 
-from .chats import chatgpt, claude_ai
+from .chats import chatgpt, chatgpt_files, claude_ai, claude_ai_files
 from .found import Found, Kept, Skip, label
 from .jsonl import Record, entities_in, memories_in, records
 from .notes import Style, notes_in
@@ -57,9 +57,12 @@ Reader = Callable[[Path, Reading], Iterator[Found]]
 # --- readers ----------------------------------------------------------------------------------
 
 
+def _own_folder(source: Path) -> Path:
+    return source / "files" if (source / "files").is_dir() else source
+
+
 def _own_files(source: Path, reading: Reading) -> Iterator[Found]:
-    folder = source / "files" if (source / "files").is_dir() else source
-    for path in _markdown(folder, reading):
+    for path in _markdown(_own_folder(source), reading):
         if isinstance(path, Skip):
             yield path
             continue
@@ -78,10 +81,14 @@ def _plain(kind: str, agent: str, *, categories: bool = False, templates: bool =
     return read
 
 
+def _serena_folder(source: Path) -> Path:
+    inside = (source / "memories",) if source.name == ".serena" else ()
+    return next(filter(Path.is_dir, (*inside, source / ".serena" / "memories")), source)
+
+
 def _serena(source: Path, reading: Reading) -> Iterator[Found]:
     style = Style("serena", "serena", reading.split)
-    inside = (source / "memories",) if source.name == ".serena" else ()
-    top = next(filter(Path.is_dir, (*inside, source / ".serena" / "memories")), source)
+    top = _serena_folder(source)
     about = [label(top).split("/")[0]] if "/" in label(top) else []
     for path in _markdown(top, reading):
         yield from [path] if isinstance(path, Skip) else notes_in(top, path, style, about)
@@ -92,19 +99,29 @@ _CLAUDE_FILES = ("CLAUDE.md", "CLAUDE.local.md", "AGENTS.md")
 
 def _claude(source: Path, reading: Reading) -> Iterator[Found]:
     """Read a file, a folder of memories, `~/.claude` with those of all projects, or a project."""
-    projects = sorted(source.glob("projects/*/memory"))
     if not source.is_dir():
         yield from _claude_file(source.parent, source, reading)
     elif (source / "MEMORY.md").is_file():
         yield from _claude_memories(source, reading)
-    elif projects or source.name == ".claude":
-        for name in (*_CLAUDE_FILES, "rules"):
-            for path in _markdown(source / name, reading) if (source / name).exists() else ():
+    elif _is_claude_home(source):
+        for top in _claude_home(source):
+            if top.parent != source:
+                yield from _claude_memories(top, reading)
+                continue
+            for path in _markdown(top, reading):
                 yield from [path] if isinstance(path, Skip) else _claude_file(source, path, reading)
-        for folder in projects:
-            yield from _claude_memories(folder, reading)
     else:
         yield from _claude_project(source, reading)
+
+
+def _is_claude_home(source: Path) -> bool:
+    return source.name == ".claude" or any(source.glob("projects/*/memory"))
+
+
+def _claude_home(source: Path) -> list[Path]:
+    """Return what is read of `~/.claude`: files, rules, and the memories of each project."""
+    own = (source / name for name in (*_CLAUDE_FILES, "rules"))
+    return [*filter(Path.exists, own), *sorted(source.glob("projects/*/memory"))]
 
 
 def _claude_project(source: Path, reading: Reading) -> Iterator[Found]:
@@ -243,12 +260,31 @@ def detect(source: Path) -> str | None:
     return _detect_note(source) if source.suffix.lower() in MARKDOWN else None
 
 
-def others(source: Path, kind: str) -> list[Skip]:
-    """Name what else a project's folder has than what is read as `kind`."""
-    if kind not in _OF_PROJECTS or not source.is_dir():
-        return []
-    more = (each for each in _OF_PROJECTS if each != kind and _FOLDERS[each](source))
-    return [Skip(label(source), f"it also has what `--from {each}` takes") for each in more]
+def others(source: Path, kind: str, without: Path | None = None) -> Iterator[Skip]:
+    """Name what else a folder has than what is read as `kind`.
+
+    Args:
+        source: the folder; of a file there is nothing else.
+        kind: what it was found to be.
+        without: a folder to leave out: the own memories.
+    """
+    if not source.is_dir():
+        return
+    where = label(source)
+    # Of a vault every note is read, also those that have another meaning in a project.
+    seen = {kind, *(("claude", "citations") if kind == "obsidian" else ())}
+    also = [each for each in _OF_PROJECTS if each not in seen and _FOLDERS[each](source)]
+    yield from (Skip(where, f"it also has what `--from {each}` takes") for each in also)
+    own = _PARTS[kind](source) if kind in _PARTS else [source]
+    if source in own:
+        return
+    rest = list(markdown_below(source, without, besides=own))
+    named = _CLAUDE_FILES if "claude" in also else ()
+    notes = [path for path in rest if isinstance(path, Path) and path.name not in named]
+    if notes:
+        other = "basic-memory" if any(map(_has_permalink, notes[:_LOOKED_AT])) else "markdown"
+        yield Skip(where, f"other markdown files, which `--from {other}` takes: {len(notes):,}")
+    yield from (each for each in rest if isinstance(each, Skip))
 
 
 def _below(source: Path) -> list[Path]:
@@ -351,5 +387,19 @@ _FOLDERS: dict[str, Callable[[Path], object]] = {
     "markdown": _below,
 }
 """What makes a folder a source of each kind, in the order in which they are tried."""
+
+_PARTS: dict[str, Callable[[Path], list[Path]]] = {
+    "aiaml": lambda source: [_own_folder(source)],
+    "chatgpt": chatgpt_files,
+    "claude-ai": claude_ai_files,
+    "mem0": lambda source: [source / "memories.json"],
+    "sessions": lambda source: [sessions_below(source) or source],
+    "semantic": lambda source: [(semantic_below(source) or source / "db").parent],
+    "serena": lambda source: [_serena_folder(source)],
+    "claude": lambda source: _claude_home(source) if _is_claude_home(source) else [source],
+    "citations": lambda source: [citations_below(source) or source],
+    "mcp-memory": lambda source: [_graph(source)],
+}
+"""What is read of a folder of each kind that is not read as a whole."""
 
 _OF_PROJECTS = ("sessions", "semantic", "serena", "claude", "citations", "mcp-memory")

@@ -37,7 +37,9 @@ def sessions(source: Path, *, split: bool) -> Iterator[Note | Skip]:
     for path in markdown_below(top):
         if isinstance(path, Skip):
             yield path
-        elif path.name != "_schema.md":
+        elif path.name == "_schema.md":
+            yield Skip(place(top, path), "it says how the others are written, and is no memory")
+        else:
             with suppress(ValueError):  # told below
                 if not any(map(_is_entry, read_text(path).splitlines())):
                     yield Skip(place(top, path), "it has no entry")

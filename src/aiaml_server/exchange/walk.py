@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,15 +21,19 @@ _NO_NOTES = frozenset({"node_modules"})
 
 
 def markdown_below(
-    top: Path, without: Path | None = None, hidden: Sequence[str] = ()
+    top: Path,
+    without: Path | None = None,
+    hidden: Sequence[str] = (),
+    besides: Collection[Path] = (),
 ) -> Iterator[Path | Skip]:
     """Yield the markdown files below a folder, sorted, and what is skipped on the way.
 
-    Hidden files and folders are passed over in silence, but for names in `hidden`. Links are not
-    followed, so there are no loops. What is no markdown is counted and told once.
+    Hidden files and folders are passed over in silence, but for names in `hidden`, and so are those
+    in `besides`. Links are not followed, so there are no loops. What is no markdown is counted and
+    told once.
     """
     others: Counter[str] = Counter()
-    for found in _files_below(top, without, hidden):
+    for found in _files_below(top, without, hidden, besides):
         if isinstance(found, Skip) or found.suffix.lower() in MARKDOWN:
             yield found
         else:
@@ -39,7 +43,9 @@ def markdown_below(
         yield Skip(label(top), f"other files, which are no markdown: {endings}")
 
 
-def _files_below(top: Path, without: Path | None, hidden: Sequence[str]) -> Iterator[Path | Skip]:
+def _files_below(
+    top: Path, without: Path | None, hidden: Sequence[str], besides: Collection[Path]
+) -> Iterator[Path | Skip]:
     stack = [top]
     while stack:
         folder = stack.pop()
@@ -52,7 +58,7 @@ def _files_below(top: Path, without: Path | None, hidden: Sequence[str]) -> Iter
         for entry in entries:
             path = Path(entry.path)
             is_hidden = entry.name.startswith(".") and entry.name not in hidden
-            if is_hidden or entry.name in _NO_NOTES:
+            if is_hidden or entry.name in _NO_NOTES or path in besides:
                 continue
             if entry.is_symlink():
                 yield Skip(place(top, path), "it is a symbolic link")
