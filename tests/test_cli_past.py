@@ -173,7 +173,7 @@ def test_a_machine_that_has_a_name_is_named(
     lines = {line[3]: " ".join(line[4:6]) for line in words}
     assert lines == {first.id: "elsewhere claude:", second.id: "The laptop,"}
     assert {line.split()[4] for line in aiaml(ada, "log").stdout.splitlines()} == {"here"}
-    past = Past(bob.bank.store)
+    past = Past(bob.bank)
     assert {each["id"]: each["machine"] for each in past.lately()} == {
         first.id: "another machine",
         second.id: "The laptop",

@@ -86,7 +86,7 @@ def base(tmp_path: Path) -> Path:
         words = f"Lisbon has {number} bridges; (number {number * 7}) is called span-{number}."
         bank.remember("claude", "marco", ["travel", f"n{number}"], words)
     time.sleep(0.1)  # of files that are younger, the index knows nothing for sure
-    bank.index.refresh()
+    assert bank.think(["bridges"])
     bank.close()
     return base
 

@@ -355,9 +355,9 @@ def test_the_log_says_once_why_the_index_is_in_memory(
 ) -> None:
     """Answers are the same; a person can see what to move away."""
     plant(base, ".index", kind, canary)
-    with caplog.at_level(logging.WARNING), closing(MemoryBank(Settings(base)).index) as index:
+    with caplog.at_level(logging.WARNING), closing(MemoryBank(Settings(base))) as bank:
         for _ in range(3):
-            assert len(index.think(["kept"])) == 1
+            assert len(bank.think(["kept"])) == 1
     (said,) = [each for each in caplog.messages if "index" in each]
     assert "kept in memory" in said and "move it away" in said
 
@@ -514,7 +514,7 @@ def test_only_names_of_our_own_are_deleted(tmp_path: Path) -> None:
         os.utime(path, OLD)
     fresh = MemoryBank(Settings(tmp_path))
     memory = fresh.remember("claude", "marco", ["x"], "two")
-    fresh.forget({memory.file_name: fresh.store.text(memory.file_name)})
+    fresh.forget({memory.file_name: fresh.text(memory.file_name)})
     assert fresh.think(["one"])
     fresh.close()
     assert {name for name in others + ours if (files / name).exists()} == set(others)

@@ -163,7 +163,9 @@ def assert_filters_hold(tested: Index, base: Path, stored: list[Memory], words: 
             Filter.of("\ud800", None, ["no such"]),
         ):
             meant = list(wanted.among(Store(base).scan()))
-            assert sorted(tested.newest(wanted)) == sorted(name for name, _ in meant)
+            assert sorted(name for _, name in tested.dated(wanted)) == sorted(
+                name for name, _ in meant
+            )
             hits = every_hit(meant, clean(words))
             part = slice(number % 3, number % 5 or None)
             found = tested.search(words, wanted, part.start, part.stop)
@@ -617,7 +619,7 @@ def test_where_all_files_must_be_compared_that_takes_its_time(
     with bank.opened():
         bank.remember("claude", "marco", ["x"], "thread")
         wait_until(lambda: is_index_current(base))
-        assert bank.index.comparing > 0
+        assert bank._index.comparing > 0
         monkeypatch.setattr(Index, "comparing", 0.02)
         bank.remember("claude", "marco", ["x"], "thread")
         time.sleep(1)
@@ -670,7 +672,7 @@ def test_only_the_files_that_changed_are_read(bank: MemoryBank, base: Path) -> N
     assert len(found(bank, "needle")) == 25
     time.sleep(0.1)
     assert len(found(bank, "needle")) == 25
-    wait_until(lambda: not bank.index._sweeping)  # by then, all stamps are recorded
+    wait_until(lambda: not bank._index._sweeping)  # by then, all stamps are recorded
     read: list[str] = []
 
     class Watched(Store):
@@ -694,9 +696,9 @@ def stamps_compared(bank: MemoryBank, monkeypatch: pytest.MonkeyPatch) -> list[s
     def stamp(name: str = "") -> Stamp | None:
         if threading.current_thread().name != "sweep":
             asked.append(name)
-        return Store(bank.store.base).stamp(name)
+        return Store(bank.base).stamp(name)
 
-    monkeypatch.setattr(bank.store, "stamp", stamp)
+    monkeypatch.setattr(bank._store, "stamp", stamp)
     return asked
 
 
@@ -710,13 +712,13 @@ def told(path: Path) -> bool:
 def asked_behind(bank: MemoryBank, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, float]]:
     """Have noted which thread asks for a stamp, and when."""
     asked: list[tuple[str, float]] = []
-    store = Store(bank.store.base)
+    store = Store(bank.base)
 
     def stamp(name: str = "") -> Stamp | None:
         asked.append((threading.current_thread().name, time.perf_counter()))
         return store.stamp(name)
 
-    monkeypatch.setattr(bank.store, "stamp", stamp)
+    monkeypatch.setattr(bank._store, "stamp", stamp)
     return asked
 
 
@@ -729,9 +731,9 @@ def test_no_question_waits_until_all_files_were_compared(
     monkeypatch.setattr(tuning, "SWEEP_PART", 50)
     for number in range(1000):
         write(base, f"{number}.md", format(NOTE))
-    wait_until(lambda: bool((stamp := bank.store.stamp("999.md")) and stamp.settled))
+    wait_until(lambda: bool((stamp := bank.stamp("999.md")) and stamp.settled))
     assert len(found(bank, "needle")) == 25
-    wait_until(lambda: not bank.index._sweeping)
+    wait_until(lambda: not bank._index._sweeping)
     asked = asked_behind(bank, monkeypatch)
     while len(asked) < 3000:  # two sweeps and more
         before = len(asked)
@@ -740,10 +742,10 @@ def test_no_question_waits_until_all_files_were_compared(
         assert len(mine) < 50  # the directory and the hits
         assert sum(thread.name == "sweep" for thread in threading.enumerate()) <= 1
         time.sleep(0.01)
-    wait_until(lambda: not bank.index._sweeping)
+    wait_until(lambda: not bank._index._sweeping)
     asked.clear()
     used = time.process_time()
-    bank.index._sweep_slice()
+    bank._index._sweep_slice()
     used = time.process_time() - used
     swept = [moment for _, moment in asked]
     assert len(swept) == 1001
@@ -782,10 +784,10 @@ def test_the_end_does_not_wait_for_the_comparing_behind_an_answer(
     bank = MemoryBank(Settings(base, sync=False))
     for _ in range(2):
         assert len(found(bank, "needle")) == 21
-    assert bank.index._sweeping
+    assert bank._index._sweeping
     began = time.monotonic()
     bank.close()
-    wait_until(lambda: not bank.index._sweeping)
+    wait_until(lambda: not bank._index._sweeping)
     quick(time.monotonic() - began, 5)
 
 
@@ -981,8 +983,8 @@ def test_damaged_labels_give_no_wrong_answer(bank: MemoryBank, base: Path, damag
     for wanted in (Filter("claude", "marco"), Filter(topics=("food",)), Filter(user="claude")):
         meant = list(wanted.among(Store(base).scan()))
         assert bank.search(["note"], wanted).hits == every_hit(meant, ["note"])
-        assert sorted(bank.index.newest(wanted)) == sorted(name for name, _ in meant)
-    counted = bank.index.counts(Filter(), [])
+        assert sorted(name for _, name in bank.dated(wanted)) == sorted(name for name, _ in meant)
+    counted = bank.counts(Filter(), [])
     assert counted and counted.agents == [("claude", 4)]
 
 
@@ -990,11 +992,11 @@ def test_names_that_no_memory_has_any_more_are_gone(bank: MemoryBank, base: Path
     """From the tables, with the last memory that had them; written otherwise is another name."""
     kept = bank.remember("Cursor", "anna", ["food"], "x")
     gone = bank.remember("cursor", "anna", ["food", "secret"], "x")
-    assert len(bank.index.newest(Filter("cursor"))) == 2
+    assert len(bank.dated(Filter("cursor"))) == 2
     (base / "files" / gone.file_name).unlink()
     (base / "files" / "first.md").unlink()
-    assert bank.index.newest(Filter("cursor")) == [kept.file_name]
-    assert bank.index.newest(Filter(topics=("secret",))) == []
+    assert [name for _, name in bank.dated(Filter("cursor"))] == [kept.file_name]
+    assert bank.dated(Filter(topics=("secret",))) == []
     with closing(sqlite3.connect(file_of(base / ".index"))) as other:
         found = other.execute("SELECT name, uses FROM names ORDER BY name").fetchall()
     assert found == [("Cursor", 1), ("anna", 1), ("food", 1)]
@@ -1097,7 +1099,7 @@ def test_a_lack_of_descriptors_costs_no_more_than_the_answer(
     assert refusals or spare > 2
     assert found(other, "needle") == ["first.md"]
     assert file.stat().st_ino == inode
-    assert other.index._database and other.index._database.path == file
+    assert other._index._database and other._index._database.path == file
     other.close()
 
 

@@ -29,7 +29,7 @@ def bank(tmp_path: Path) -> MemoryBank:
 
 def plant(bank: MemoryBank, name: str, data: bytes = GOOD.encode()) -> Path:
     """Put a file into the store by hand."""
-    path = bank.store.directory / name
+    path = bank.directory / name
     path.write_bytes(data)
     return path
 
@@ -45,7 +45,7 @@ def test_any_visible_md_file_is_read(bank: MemoryBank) -> None:
         plant(bank, name)
     for name in (".hidden.md", "._apple.md", ".x.md.tmp", "note.txt", "note.md~", "NOTE.MD", "md"):
         plant(bank, name)
-    (bank.store.directory / "directory").mkdir()
+    (bank.directory / "directory").mkdir()
     plant(bank, "directory/deeper.md")
     assert found(bank) == sorted(
         ["20260101_000000_a1b2c3d4.md", "notes from today.md", "é中🙂.md", "-rf.md"]
@@ -94,7 +94,7 @@ def test_nothing_but_regular_files_is_opened(bank: MemoryBank, tmp_path: Path) -
     """Links, also to memories, pipes, devices and directories are skipped without a wait."""
     outside = tmp_path / "outside.md"
     outside.write_text(GOOD)
-    directory = bank.store.directory
+    directory = bank.directory
     plant(bank, "good.md")
     (directory / "link.md").symlink_to(outside)
     (directory / "inside.md").symlink_to("good.md")
@@ -109,7 +109,7 @@ def test_nothing_but_regular_files_is_opened(bank: MemoryBank, tmp_path: Path) -
     thread.join(10)
     assert results == [["good.md"]]
     with pytest.raises(MalformedFile, match="symbolic link"):
-        bank.store.read("link.md")
+        bank.text("link.md")
 
 
 @posix
@@ -170,18 +170,18 @@ def test_a_file_changes_only_from_what_was_read(tmp_path: Path) -> None:
     """Edits and deletions of two people do not overwrite each other."""
     bank = MemoryBank(Settings(tmp_path))
     memory = bank.remember("claude", "marco", ["x"], "one")
-    name, before = memory.file_name, bank.store.text(memory.file_name)
+    name, before = memory.file_name, bank.text(memory.file_name)
     after = before.replace("one", "two")
     bank.edit(name, before, after)
     for change in (lambda: bank.edit(name, before, after), lambda: bank.forget({name: before})):
         with pytest.raises(ChangedMeanwhile):
             change()
-    assert bank.store.text(name) == after
+    assert bank.text(name) == after
     bank.forget({name: after})
-    assert bank.store.names() == []
+    assert bank.names() == []
     with pytest.raises(ChangedMeanwhile):
         bank.edit(name, after, before)
-    bank.store.replace(name, None, before)
+    bank.restore(name, None, before)
     assert bank.recall([memory.id])[memory.id] == [memory]
 
 
@@ -189,10 +189,10 @@ def test_what_a_killed_writer_left_is_in_nobody_s_way(tmp_path: Path) -> None:
     """A memory whose bringing back was interrupted by a power cut is brought back at once."""
     bank = MemoryBank(Settings(tmp_path))
     memory = bank.remember("claude", "marco", ["x"], "one")
-    name, text = memory.file_name, bank.store.text(memory.file_name)
+    name, text = memory.file_name, bank.text(memory.file_name)
     bank.forget({name: text})
     (tmp_path / "files" / f".{name}.tmp").write_text(text[:9])
-    bank.store.replace(name, None, text)
+    bank.restore(name, None, text)
     assert bank.recall([memory.id])[memory.id] == [memory]
 
 
@@ -210,10 +210,10 @@ def test_an_edit_that_is_no_memory_is_refused(
     """The file stays as it was, and the reason is said."""
     bank = MemoryBank(Settings(tmp_path))
     memory = bank.remember("claude", "marco", ["x"], "one")
-    before = bank.store.text(memory.file_name)
+    before = bank.text(memory.file_name)
     with pytest.raises(MalformedFile, match=reason):
         bank.edit(memory.file_name, before, before.replace(old, new, 1))
-    assert bank.store.text(memory.file_name) == before
+    assert bank.text(memory.file_name) == before
 
 
 def test_a_shortened_id_is_found(tmp_path: Path) -> None:
@@ -239,8 +239,8 @@ def test_an_edit_that_was_killed_stands_in_no_way(tmp_path: Path) -> None:
     for left in lefts:
         left.write_text("half")
         os.utime(left, (1, 1))
-    before = bank.store.text(name)
+    before = bank.text(name)
     bank.edit(name, before, before.replace("one", "two"))
-    assert "two" in bank.store.text(name)
+    assert "two" in bank.text(name)
     MemoryBank(Settings(tmp_path)).remember("claude", "marco", ["x"], "another")
     assert not any(left.exists() for left in lefts)

@@ -119,12 +119,12 @@ def test_it_is_over_at_the_moment_of_the_question_not_of_the_indexing(tmp_path: 
     time.sleep(1.6)
     assert bank.think(["car"]) == []
     ((name, _),) = bank.find(soon.id)
-    text = bank.store.text(name)
+    text = bank.text(name)
     bank.edit(name, text, with_until(text, NOT_YET))
     assert [hit.id for hit in bank.think(["car"])] == [soon.id]
     later = MemoryBank(Settings(tmp_path, sync=False, check_index=True, hide_expired=True))
     path = tmp_path / "files" / name
-    path.write_bytes(with_until(bank.store.text(name), OVER).encode())
+    path.write_bytes(with_until(bank.text(name), OVER).encode())
     assert later.think(["car"]) == []
     for each in (bank, later):
         each.close()
@@ -159,6 +159,6 @@ def test_a_damaged_list_of_ends_hides_nothing_and_shows_nothing_wrong(tmp_path: 
         database.commit()
     bank = MemoryBank(settings)
     assert [hit.id for hit in bank.think(["car"])] == [other.id]
-    assert bank.index.repaired
+    assert bank._index.repaired
     assert bank.recall([over.id])[over.id]
     bank.close()

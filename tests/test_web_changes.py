@@ -281,7 +281,7 @@ def test_what_is_new_is_marked_until_it_was_seen(base: Path) -> None:
             assert [each["file"] for each in found["memories"]] == [poisoned]
             assert (found["total"], found["memories"][0]["new"]) == (1, True)
         shown = web.get(one(poisoned))
-        text = bank.store.text(poisoned)
+        text = bank.text(poisoned)
         bank.edit(poisoned, text, text.replace("everything", "poison"))
         assert post(web, "/api/seen", {poisoned: shown["version"]}).status == 412
         assert post(web, "/api/seen", {poisoned: ""}).status == 428
@@ -292,7 +292,7 @@ def test_what_is_new_is_marked_until_it_was_seen(base: Path) -> None:
         assert web.get("/api/memories?new")["total"] == 0
         other = bank.remember("codex", "marco", ["dog"], "Another").file_name
         told = web.get("/api/chosen?new")
-        text = bank.store.text(other)
+        text = bank.text(other)
         bank.edit(other, text, text.replace("Another", "Worse"))
         version = {"If-Match": told["version"]}
         assert web.ask("/api/seen?new", "POST", b"", version).status == 412
@@ -384,7 +384,7 @@ def test_what_others_do_is_told(base: Path) -> None:
             bank = MemoryBank(Settings(base, sync=False))
             name = bank.remember("codex", "marco", ["t"], "Quince.").file_name
             assert told(stream)[0] > memories
-            text = bank.store.text(name)
+            text = bank.text(name)
             bank.close()
             time.sleep(1.1)  # longer than two looks: what is told from here on is the edit
             (base / "files" / name).write_text(text.replace("Quince", "Pear"))
@@ -463,7 +463,7 @@ def test_counts_are_those_of_the_memories_and_read_few_files(
     bank = MemoryBank(Settings(tmp_path, sync=False))
     for each in memories:
         bank.add(each)
-    overview([bank.index], Filter())
+    overview([bank], Filter())
     read: list[str] = []
     text = Store.text
 
@@ -474,7 +474,7 @@ def test_counts_are_those_of_the_memories_and_read_few_files(
     monkeypatch.setattr(Store, "text", noted)
     for said in QUESTIONS:
         wanted, _ = Filter().and_said(words(said))
-        counts = overview([bank.index], wanted)
+        counts = overview([bank], wanted)
         assert counts["all"] == len(memories)
         meant = [each for each in memories if wanted.matches(each)]
         assert counts["count"] == len(meant)
@@ -502,6 +502,6 @@ def test_counts_are_those_of_the_memories_and_read_few_files(
         )
         assert {frozenset((a.casefold(), b.casefold())): n for a, b, n in counts["pairs"]} == pairs
         bank.search(["word3"], wanted)
-        bank.index.newest(wanted)
+        bank.dated(wanted)
     assert len(read) <= len(memories)  # those that were just written are looked at once more
     bank.close()

@@ -5,19 +5,24 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING
 
-from .errors import AiamlError, InvalidInput, MalformedFile, NotInGit
+from .errors import AiamlError, InvalidInput, MalformedFile, NotInGit, StoreError
 from .filters import Filter
 from .inbox import Inbox
 from .index import Index
+from .labels import Counts
 from .memory import Memory, parse
 from .scorer import MAX_HITS, Found, Hit
 from .settings import Settings
-from .store import MAX_FILE, Store
+from .store import MAX_FILE, Stamp, Store
 from .sync import Occupied, Problem, Sync, once
 from .sync.leaks import leak
 from .uses import Uses
+
+if TYPE_CHECKING:
+    from .sync.history import History
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +32,15 @@ SHORTEST_ID = 4  # characters of an id that a person may shorten it to
 
 
 class MemoryBank:
-    """All memories of one base directory. Every method is safe to call from any thread."""
+    """All memories of one base directory. Every method is safe to call from any thread.
+
+    Attributes:
+        base: that directory.
+        directory: where the memories' files are, in it.
+        uses: what agents asked for.
+        inbox: what the person has seen.
+        sync: what keeps it in git.
+    """
 
     def __init__(
         self,
@@ -47,8 +60,10 @@ class MemoryBank:
         self._settings = settings
         self._lasting = lasting
         self._told = told
-        self.store = Store(settings.base)
-        self.index = Index(self.store, check=settings.check_index, lasting=lasting)
+        self._store = Store(settings.base)
+        self.base = self._store.base
+        self.directory = self._store.directory
+        self._index = Index(self._store, check=settings.check_index, lasting=lasting)
         self._changed = threading.Event()  # set when there is something for the index
         self._ended = threading.Event()
         self.uses = Uses(settings.base)
@@ -74,7 +89,7 @@ class MemoryBank:
 
     def close(self) -> None:
         """Close the index; the bank answers no more."""
-        self.index.close()
+        self._index.close()
         if self._changed.is_set() and not self._lasting:
             self.commit(seconds=0)
 
@@ -87,12 +102,12 @@ class MemoryBank:
         """
         while not self._ended.is_set():
             try:
-                self.index.refresh()
+                self._index.refresh()
             except AiamlError as error:  # whoever asks gets the same error
                 log.info("The index is not up to date: %s", error)
             except Exception:
                 log.exception("The index could not be brought up to date; the next question will")
-            quiet = max(QUIET_SECONDS, 100 * self.index.comparing)
+            quiet = max(QUIET_SECONDS, 100 * self._index.comparing)
             self._changed.wait()
             while self._changed.is_set() and not self._ended.is_set():
                 self._changed.clear()  # whoever sets it now wakes nobody
@@ -131,7 +146,7 @@ class MemoryBank:
         Raises:
             StoreError: the directory cannot be read.
         """
-        return self.index.think(keywords, expired=not self._settings.hide_expired)
+        return self._index.think(keywords, expired=not self._settings.hide_expired)
 
     def search(
         self,
@@ -146,7 +161,7 @@ class MemoryBank:
             InvalidInput: the keywords are too many, or too long.
             StoreError: the directory cannot be read.
         """
-        return self.index.search(keywords, wanted, first, last)
+        return self._index.search(keywords, wanted, first, last)
 
     def recall(self, memory_ids: Iterable[str]) -> dict[str, list[Memory]]:
         """Return for each id, in the order asked and once, every memory that carries it.
@@ -158,7 +173,7 @@ class MemoryBank:
             StoreError: the directory cannot be read.
         """
         wanted = list(dict.fromkeys(memory_ids))
-        found = self.index.files(set(wanted)) if wanted else {}
+        found = self._index.files(set(wanted)) if wanted else {}
         return {each: [memory for _, memory in found.get(each, [])] for each in wanted}
 
     def add(self, memory: Memory) -> Memory:
@@ -167,7 +182,7 @@ class MemoryBank:
         Raises:
             StoreError: the disk refused; nothing was left behind.
         """
-        added = self.store.add(memory)
+        added = self._store.add(memory)
         self._tell()
         return added
 
@@ -178,7 +193,7 @@ class MemoryBank:
             StoreError: the disk refused; nothing was left behind but what `stored` was given.
         """
         try:
-            self.store.add_all(memories, stored)
+            self._store.add_all(memories, stored)
         finally:
             self._tell()
 
@@ -198,7 +213,7 @@ class MemoryBank:
         if len(after.encode()) > MAX_FILE:
             raise MalformedFile([f"it is larger than {MAX_FILE // 1024 // 1024} MiB"])
         self.commit()
-        self.store.replace(name, before, after)
+        self._store.replace(name, before, after)
         self._tell()
         return memory
 
@@ -214,10 +229,25 @@ class MemoryBank:
         """
         held_back = self.commit()
         for name, before in texts.items():
-            self.store.replace(name, before, None)
+            self._store.replace(name, before, None)
             self.sync.forgotten(name)
             self._tell()
         return None if held_back is None else set(texts) - set(held_back)
+
+    def erase(self, names: Iterable[str], ids: Collection[str]) -> None:
+        """Take out what else there is here of memories that are forgotten everywhere.
+
+        Args:
+            names: their files, of which git may lack a version, such as one with a secret.
+            ids: the memories.
+
+        Raises:
+            ChangedMeanwhile: a file changed in this moment.
+            StoreError: the disk refused.
+        """
+        self.forget({name: self.text(name) for name in names if self.stamp(name)})
+        self._index.refresh()  # it holds what it has read, until it looks again
+        self.uses.forget(ids)
 
     def restore(
         self, name: str, before: str | None, text: str, history: Collection[str] = ()
@@ -239,7 +269,7 @@ class MemoryBank:
             why = (self.commit() or {}).get(name)
             off = "" if self._settings.sync else "sync is off"
             raise NotInGit(name, why.sentence if why else off)
-        self.store.replace(name, before, text)
+        self._store.replace(name, before, text)
         self._tell()
 
     def commit(self, *, seconds: float = PATIENCE_SECONDS) -> dict[str, Problem] | None:
@@ -266,10 +296,77 @@ class MemoryBank:
             return None
         return {path.removeprefix("files/"): why for path, why in status.held_back.items()}
 
+    def history(self, *, seconds: float = PATIENCE_SECONDS) -> History:
+        """Return what git knows of the past, after it took what is new, if it can.
+
+        Args:
+            seconds: how long to wait while another process synchronises.
+
+        Raises:
+            GitMissing: there is no git.
+            GitFailed: the repository cannot be read.
+        """
+        from .sync.history import History  # noqa: PLC0415 (for a person's questions alone)
+
+        self.commit(seconds=seconds)
+        return History(self.base)
+
     def _tell(self) -> None:
         """Let the background work know that a file was written or deleted."""
         self._changed.set()
         self.sync.wake()
+
+    # --- what is there ------------------------------------------------------------------------
+
+    @property
+    def problem(self) -> str:
+        """Why the directory cannot be read; empty where it can, or where there is none yet."""
+        try:
+            self._store.check()
+        except StoreError as error:
+            return str(error)
+        return ""
+
+    def names(self) -> list[str]:
+        """Return the names of all files that may hold a memory.
+
+        Raises:
+            StoreError: the directory cannot be read.
+        """
+        return self._store.names()
+
+    def text(self, name: str) -> str:
+        """Return the text of the file `name`, as it stands.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            MalformedFile: it is no text, or no file that could be a memory.
+            StoreError: no file can be opened now.
+        """
+        return self._store.text(name)
+
+    def stamp(self, name: str) -> Stamp | None:
+        """Return what changes when the file `name` does, without reading it; None without a file.
+
+        Raises:
+            StoreError: the directory cannot be read.
+        """
+        return self._store.stamp(name)
+
+    def read(self, names: Iterable[str]) -> Iterator[tuple[str, Memory]]:
+        """Return the memories of files with their names; each is read when its turn comes.
+
+        A damaged file is skipped, and logged once.
+        """
+        return self._store.scan(names)
+
+    def dated(self, wanted: Filter | None = None) -> list[tuple[int, str]]:
+        """Return the moment and the file's name of every memory that is meant, newest first.
+
+        Raises:
+            StoreError: the directory cannot be read.
+        """
+        return self._index.dated(wanted)
 
     def newest(self, wanted: Filter | None = None) -> Iterator[tuple[str, Memory]]:
         """Return every memory that is meant with its file's name, newest first.
@@ -277,13 +374,37 @@ class MemoryBank:
         Raises:
             StoreError: the directory cannot be read.
         """
-        return self.read(self.index.newest(wanted))
+        return self.read(name for _, name in self.dated(wanted))
 
-    def read(self, names: Iterable[str]) -> Iterator[tuple[str, Memory]]:
-        """Return the memories of files with their names; each is read when its turn comes."""
-        for name in names:
-            with suppress(FileNotFoundError, MalformedFile):  # changed in this very moment
-                yield name, self.store.read(name)
+    def labels(self, field: str) -> list[tuple[str, int]]:
+        """Return the agents, users or topics (`agent`), and how many memories have each.
+
+        The most frequent come first.
+
+        Raises:
+            StoreError: the directory cannot be read.
+        """
+        return self._index.names(field)
+
+    def extent(self, wanted: Filter) -> tuple[int, int] | None:
+        """Return the first and the last moment of what a filter lets through at any time.
+
+        None where there is no such memory, or none with a moment that a picture can show.
+
+        Raises:
+            StoreError: the directory cannot be read.
+        """
+        return self._index.extent(wanted)
+
+    def counts(self, wanted: Filter, borders: Sequence[int]) -> Counts | None:
+        """Count what a filter lets through, also between `borders` in time.
+
+        None while there is no directory.
+
+        Raises:
+            StoreError: the directory cannot be read.
+        """
+        return self._index.counts(wanted, borders)
 
     def find(self, memory_id: str) -> list[tuple[str, Memory]]:
         """Return every memory that carries an id, with its file's name, newest first.
@@ -298,8 +419,8 @@ class MemoryBank:
         return self._find(memory_id) or self._find(memory_id.lower())
 
     def _find(self, memory_id: str) -> list[tuple[str, Memory]]:
-        if len(memory_id) >= SHORTEST_ID and memory_id not in (ids := self.index.ids(memory_id)):
+        if len(memory_id) >= SHORTEST_ID and memory_id not in (ids := self._index.ids(memory_id)):
             if len(ids) > 1:
                 raise InvalidInput("id", f"{memory_id} is the beginning of {', '.join(ids[:5])}")
             memory_id = ids[0] if ids else memory_id
-        return self.index.files([memory_id]).get(memory_id, [])
+        return self._index.files([memory_id]).get(memory_id, [])

@@ -330,23 +330,17 @@ class Database(SharedFile):
         )
         return sorted(memory_id for (memory_id,) in rows)
 
-    def newest(self, wanted: Filter | None = None) -> list[str]:
-        """Return the files of all memories that are meant, newest first."""
-        return [_name(name) for (name,) in self._newest("name", wanted)]
-
     def dated(self, wanted: Filter | None = None) -> list[tuple[int, str]]:
-        """Return the same with their moments, as they are recorded."""
-        return [(moment, _name(name)) for moment, name in self._newest("instant, name", wanted)]
-
-    def _newest(self, columns: str, wanted: Filter | None) -> list[tuple[Any, ...]]:
+        """Return moment and file of each memory that is meant, or of all, newest first."""
         # Through the index that has the order: `+id` keeps SQLite from looking up each row.
-        statement = f"SELECT {columns} FROM files WHERE %s ORDER BY instant DESC, name DESC"
+        statement = "SELECT instant, name FROM files WHERE %s ORDER BY instant DESC, name DESC"
         with self.snapshot():
             self._check_order()
-            if not wanted:
-                return self.read(statement % "memory_id IS NOT NULL")
-            meant = self.labels.where(wanted)
-            return self.read(statement % f"+id IN (SELECT id FROM labels WHERE {meant})")
+            if wanted:
+                meant = f"+id IN (SELECT id FROM labels WHERE {self.labels.where(wanted)})"
+            else:
+                meant = "memory_id IS NOT NULL"
+            return [(moment, _name(name)) for moment, name in self.read(statement % meant)]
 
     def _check_order(self) -> None:
         """Compare the index of moments, whose order is relied on, with what was recorded."""

@@ -140,16 +140,8 @@ class Index:
         found = {each: self._carrying(each, names[each]) for each in names}
         return {each: files for each, files in found.items() if files}
 
-    def newest(self, wanted: Filter | None = None) -> list[str]:
-        """Return the names of all files whose memories are meant, or of all, newest first.
-
-        Raises:
-            StoreError: the directory cannot be read.
-        """
-        return self._ask(lambda database: database.newest(wanted)) or []
-
     def dated(self, wanted: Filter | None = None) -> list[tuple[int, str]]:
-        """Return the same, each with its moment, by which several such lists can be merged.
+        """Return moment and file's name of each memory that is meant, or of all, newest first.
 
         Raises:
             StoreError: the directory cannot be read.
@@ -185,14 +177,6 @@ class Index:
                 return database.labels.counts(wanted, borders)
 
         return self._ask(counted)
-
-    def malformed(self) -> int:
-        """Return how many files are no memories.
-
-        Raises:
-            StoreError: the directory cannot be read.
-        """
-        return len(self._ask(lambda database: database.malformed()) or [])
 
     def names(self, field: str) -> list[tuple[str, int]]:
         """Return the agents, users or topics (`agent`), and how many memories have each.

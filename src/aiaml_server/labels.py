@@ -78,6 +78,7 @@ class Counts(NamedTuple):
 
     Attributes:
         all: memories.
+        malformed: files that are none.
         meant: those that the filter lets through.
         agents: of those that were meant if none were chosen, with numbers; the most frequent first.
         users: likewise.
@@ -87,6 +88,7 @@ class Counts(NamedTuple):
     """
 
     all: int
+    malformed: int
     meant: int
     agents: list[tuple[str, int]]
     users: list[tuple[str, int]]
@@ -202,6 +204,7 @@ class Labels:
         topics = self._topics(where, count)
         return Counts(
             all=self._one("SELECT count(*) FROM labels"),
+            malformed=self._one("SELECT count(*) FROM files WHERE memory_id IS NULL"),
             meant=count,
             agents=_most(self._people("agent", anyone[0]), written),
             users=_most(self._people("user", anyone[1]), written),

@@ -18,8 +18,8 @@ def newest(banks: Sequence[MemoryBank], wanted: Filter) -> list[tuple[MemoryBank
         StoreError: a directory cannot be read.
     """
     if len(banks) == 1:
-        return [(banks[0], name) for name in banks[0].index.newest(wanted)]
-    runs = [[(*each, bank) for each in bank.index.dated(wanted)] for bank in banks]
+        return [(banks[0], name) for _, name in banks[0].dated(wanted)]
+    runs = [[(*each, bank) for each in bank.dated(wanted)] for bank in banks]
     return [(bank, name) for _, name, bank in merge(*runs, key=itemgetter(0, 1), reverse=True)]
 
 

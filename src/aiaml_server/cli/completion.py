@@ -184,14 +184,16 @@ def _offer(param: click.Parameter) -> Offer | None:
 def _ids(context: click.Context, beginning: str) -> Iterator[Item]:
     """Offer ids, the newest memories' first, each once."""
     given = {word for value in context.params.values() if value for word in value}
+    from aiaml_server.memory import parse  # noqa: PLC0415 (which `opened` loads)
+
     with opened() as bank:
-        known = sorted(bank.store.names(), reverse=True)
+        known = sorted(bank.names(), reverse=True)
         names = {_id_of(name): name for name in reversed(known)}
         begin = [each for each in reversed(names) if each.startswith(beginning)]
         for number, each in enumerate(each for each in begin if each not in given):
             words = ""
             with suppress(MalformedFile, OSError):
-                words = bank.store.read(names[each]).content if number < _LOOKED_INTO else ""
+                words = parse(bank.text(names[each])).content if number < _LOOKED_INTO else ""
             yield Item(each, help=one_line(words, 50) or None)
     if context.info_name in ("history", "restore"):
         from .history import git_history  # noqa: PLC0415 (starts git)
@@ -211,7 +213,7 @@ def _names(field: str) -> Offer:
 
     def offer(_: click.Context, beginning: str) -> Iterator[Item]:
         with opened() as bank:
-            for name, uses in bank.index.names(field):
+            for name, uses in bank.labels(field):
                 if name.casefold().startswith(beginning.casefold()):
                     yield Item(name, help=f"{uses:,}")
 

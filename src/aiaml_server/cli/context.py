@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from aiaml_server.errors import StoreError
 from aiaml_server.settings import BASE, Settings
 from aiaml_server.sync import with_remote_in_use
 from aiaml_server.terminal import note
@@ -67,10 +66,8 @@ def opened_all(*, everywhere: bool) -> Iterator[list[Place]]:
         places = [Place(own.name, first)]
         for each in others:
             bank = stack.enter_context(reading(each.path))
-            try:
-                bank.store.names()
-            except StoreError as error:
-                note(f"Left out: {error}")
+            if problem := bank.problem:
+                note(f"Left out: {problem}")
             else:
                 places.append(Place(each.name, bank))
         yield places

@@ -31,7 +31,7 @@ from aiaml_server.terminal import (
     width,
 )
 
-from .history import Past, git_history
+from .history import Past
 from .status import Told, still
 
 if TYPE_CHECKING:
@@ -99,9 +99,8 @@ def _meant(ids: Sequence[str], setting: Settings) -> Meant:
     from aiaml_server.sync.everywhere import plan  # noqa: PLC0415
 
     with opened() as bank:
-        bank.commit()
+        known = bank.history()
         passing("looking through the history …")
-        known = git_history(setting)
         pasts = list(
             {past.id: past for past in (_past(each, bank, known) for each in ids)}.values()
         )
@@ -144,11 +143,7 @@ def _done(meant: Meant, setting: Settings) -> Status:
     finally:
         told.clear()
     with opened() as bank:
-        # Versions that git has not, such as one with a secret.
-        bank.forget({name: bank.store.text(name) for name in meant.plan.names
-                     if bank.store.stamp(name)})  # fmt: skip
-        bank.index.refresh()  # it holds what it has read, until it looks again
-        bank.uses.forget(meant.ids)
+        bank.erase(meant.plan.names, meant.ids)
     return after
 
 

@@ -101,7 +101,7 @@ def _format(target: str) -> str:
 
 
 def _check_target(path: Path | None, form: str, bank: MemoryBank, *, force: bool) -> None:
-    own = bank.store.base.resolve()
+    own = bank.base.resolve()
     if path is None:
         if form == "zip" and sys.stdout.isatty():
             raise Ended("a zip is nothing for a terminal; `--to FILE` names a file", USAGE)
@@ -121,7 +121,7 @@ def _data(
     newest = [memory for _, memory in found]
     if form == "zip":
         try:
-            return [shapes.archive(bank.store.directory, [name for name, _ in found])]
+            return [shapes.archive(bank.directory, [name for name, _ in found])]
         except (OSError, MalformedFile) as error:
             raise Ended(f"a memory changed meanwhile ({error}); try again", REFUSED) from error
     if form == "site":

@@ -129,8 +129,7 @@ def restore(ids: Sequence[str], at: str | None, since: str | None, yes: bool, js
         return
     (memory_id,) = ids
     with opened() as bank:
-        bank.commit()  # so that git knows of the present version
-        known = git_history(settings())
+        known = bank.history()
         past = Past.of(memory_id, bank, known)
         name = past.one_name(bank)
         before = _text(bank, name)
@@ -171,8 +170,7 @@ def _restore_forgotten(since: str | None, ids: Sequence[str], *, yes: bool, json
 
     start = _start(since)
     with opened() as bank:
-        bank.commit()  # so that git knows of what was just deleted
-        known = git_history(settings())
+        known = bank.history()
         texts = _last_texts(known, ids, bank) if ids else _forgotten_texts(known, start, bank)
         if not texts:
             raise Ended("no memory was forgotten since then, or all are there again")
@@ -194,7 +192,7 @@ def _last_texts(known: History, ids: Sequence[str], bank: MemoryBank) -> dict[st
     for memory_id in ids:
         past = Past.of(memory_id, bank, known)
         name = past.one_name(bank)
-        if not bank.store.stamp(name):
+        if not bank.stamp(name):
             text, of = _version_before(past, name, None)
             _parsed(text, of)
             texts[name] = text
@@ -213,7 +211,7 @@ def _forgotten_texts(known: History, start: float, bank: MemoryBank) -> dict[str
     return {
         name: text
         for name, text in gone.items()
-        if text is not None and parsed(text) and not bank.store.stamp(name)
+        if text is not None and parsed(text) and not bank.stamp(name)
     }
 
 
@@ -459,7 +457,7 @@ class Past:
         Raises:
             InvalidInput: several are there.
         """
-        there = [name for name in self.names if bank.store.stamp(name)]
+        there = [name for name in self.names if bank.stamp(name)]
         if len(there) > 1:
             names = ", ".join(there)
             raise InvalidInput("id", f"{self.id} is in several files; name one of them: {names}")
@@ -514,14 +512,16 @@ def git_history(setting: Settings) -> History:
 
 
 def _present(bank: MemoryBank, name: str) -> str | None:
-    with suppress(MalformedFile):
-        return bank.store.present(name)
+    with suppress(FileNotFoundError, MalformedFile):
+        return bank.text(name)
     return None
 
 
 def _text(bank: MemoryBank, name: str) -> str | None:
     try:
-        return bank.store.present(name)
+        return bank.text(name)
+    except FileNotFoundError:
+        return None
     except MalformedFile as error:
         raise Ended(f"files/{name} is no text ({error}): move it away first", REFUSED) from error
 

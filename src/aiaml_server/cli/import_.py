@@ -107,7 +107,7 @@ def import_(
 
     given = Fields.parse(fields) if fields else None
     with opened() as bank, TemporaryDirectory(prefix="aiaml-import-") as scratch:
-        own = bank.store.base.resolve()
+        own = bank.base.resolve()
         for source in (each.resolve() for each in sources if each != Path("-")):
             if own.exists() and any(map(own.samefile, (source, *source.parents))):
                 raise Ended(f"{source} lies in your own memory directory, {own}", USAGE)
@@ -118,8 +118,8 @@ def import_(
         pairs = zip(sources, shown, strict=True)
         kinds = [kind or _kind(source, given, name) for source, name in pairs]
         reading = Reading(split=bool(split), without=own, fields=given, named=bool(kind))
-        names = progress(bank.store.names(), "Reading your memories")
-        known = [memory for _, memory in bank.store.scan(names)]
+        names = progress(bank.names(), "Reading your memories")
+        known = [memory for _, memory in bank.read(names)]
         about = checked_user(user) if user else usual_user(known)
         planner = Planner(known, about, changed=changed)
         planner.consider(left_out)

@@ -205,7 +205,7 @@ def edit(memory_id: str, until: str | None, json: bool) -> None:
             several = f"several files carry the id {memory_id}: {files}"
             raise Ended(f"{several}; edit the right one yourself")
         name, memory = found[0]
-        before = bank.store.text(name)
+        before = bank.text(name)
         if until is None:
             changed = _edited(bank, name, memory, before)
         else:
@@ -407,11 +407,11 @@ def _texts_of(bank: MemoryBank, wanted: Filter, ids: Sequence[str]) -> dict[str,
     """Return the files that are meant, with what stands in them at this moment."""
     if ids:
         names = [name for each in ids for name, _ in found_by(bank, each)]
-        return {name: bank.store.text(name) for name in names}
+        return {name: bank.text(name) for name in names}
     texts = {}
-    for name in bank.index.newest(wanted):
+    for _, name in bank.dated(wanted):
         with suppress(FileNotFoundError, MalformedFile):  # changed in this very moment
-            text = bank.store.text(name)
+            text = bank.text(name)
             if wanted.matches(parse(text)):
                 texts[name] = text
     return texts

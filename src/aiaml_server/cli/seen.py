@@ -33,9 +33,7 @@ def seen(ids: Sequence[str], everything: bool, json: bool) -> None:
         raise Ended("it needs the ids of what you have seen, or --all", USAGE)
     with opened() as bank:
         if everything:
-            memories = [
-                each for _, each in bank.store.scan(progress(bank.store.names(), "Reading"))
-            ]
+            memories = [each for _, each in bank.read(progress(bank.names(), "Reading"))]
         else:
             memories = [memory for each in ids for _, memory in found_by(bank, each)]
         count = bank.inbox.see(memories)

@@ -146,7 +146,7 @@ def _noting_new(shown: Iterable[Found], unseen: set[str]) -> Iterator[Found]:
 
 
 def _path(place: Place, name: str) -> str:
-    return str(place.bank.store.directory / name)
+    return str(place.bank.directory / name)
 
 
 def _listed(
@@ -158,7 +158,7 @@ def _listed(
 
 def directory_of(place: Place) -> dict[str, str]:
     """Return where a memory lies, where several directories are looked into."""
-    return {"directory": str(place.bank.store.base)} if place.name else {}
+    return {"directory": str(place.bank.base)} if place.name else {}
 
 
 def fields(memory: Memory, name: str) -> dict[str, Any]:
@@ -176,7 +176,7 @@ def nothing(bank: MemoryBank, wanted: Filter, *, beyond: bool = False) -> str:
         return "there is no such page"
     if wanted:
         return "no memory is like that"
-    if next(iter(bank.store.names()), None):
+    if bank.names():
         return "no file there can be read as a memory; `aiaml doctor` says why"
     return "there are no memories yet: an agent stores them, or you with `aiaml remember`"
 
@@ -212,7 +212,7 @@ def show(ids: Sequence[str], raw: bool, json: bool) -> None:
             out_json([{**fields(memory, name), **directory_of(place)}
                       for place, name, memory in found])  # fmt: skip
         elif raw:
-            out_bytes(place.bank.store.text(name).encode() for place, name, _ in found)
+            out_bytes(place.bank.text(name).encode() for place, name, _ in found)
         else:
             for number, (place, name, memory) in enumerate(found):
                 _render(place, name, memory, rule=number > 0)

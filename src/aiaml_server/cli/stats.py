@@ -142,9 +142,8 @@ def ranked(counted: Counter[str]) -> list[tuple[str, int]]:
 
 def _all(bank: MemoryBank, wanted: Filter) -> Iterator[tuple[str, int, Memory]]:
     """Return file name, size in bytes and memory of each that is wanted."""
-    names = bank.store.names()
-    for name, memory in wanted.among(bank.store.scan(progress(names, "Reading"))):
-        stamp = bank.store.stamp(name)
+    for name, memory in wanted.among(bank.read(progress(bank.names(), "Reading"))):
+        stamp = bank.stamp(name)
         yield name, stamp.size if stamp else 0, visible(memory)
 
 

@@ -63,7 +63,7 @@ def tidy(kinds: Sequence[str], json: bool) -> None:
       aiaml tidy --json
     """
     with opened() as bank:
-        memories = _by_id(bank.store.scan(progress(bank.store.names(), "Reading")))
+        memories = _by_id(bank.read(progress(bank.names(), "Reading")))
         found = [each for each in _all(bank, memories) if not kinds or each.kind in kinds]
     if json:
         out_json([{**asdict(each), "command": _line(*each.command)} for each in found])

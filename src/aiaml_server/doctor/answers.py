@@ -40,9 +40,9 @@ def index(context: Context) -> Iterator[Finding]:
             and questioned.think(each) != rank(store.scan(), each)  # the files of this very moment
         ]
         unwatched = questioned.lacks_watch
-        missing = set(questioned.newest()) ^ context.scan.names
+        missing = _named(questioned) ^ context.scan.names
         if missing:  # of this very moment, in which others may be writing
-            missing = {name for name, _ in store.scan()} ^ set(questioned.newest())
+            missing = {name for name, _ in store.scan()} ^ _named(questioned)
     if questioned.repaired:
         yield Finding("index", "warning", questioned.repaired, _CHECK_DISK)
     if questioned.unusable:
@@ -72,3 +72,7 @@ def _sizes(base: Path) -> str:
     size = in_bytes(sum(path.stat().st_size for path in paths))
     others = f", of these {plural(kinds - 1, 'file')} of other Pythons" if kinds > 1 else ""
     return f"{size}{others}"
+
+
+def _named(index: Index) -> set[str]:
+    return {name for _, name in index.dated()}

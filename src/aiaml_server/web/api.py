@@ -29,7 +29,6 @@ from .shown import excerpt, head, title, version_of, whole
 
 PAGE = 50  # memories
 TITLES = 8  # of what is chosen as a whole
-_PATIENCE_SECONDS = 2.0  # for another process that synchronises
 
 
 class Api:
@@ -111,8 +110,7 @@ class Api:
 
     def _overview(self, request: Request) -> Response:
         wanted, _ = question(request)
-        indexes = [each.bank.index for each in self._places.meant(request)]
-        return Json(overview(indexes, wanted))
+        return Json(overview([each.bank for each in self._places.meant(request)], wanted))
 
     # --- one memory ---------------------------------------------------------------------------
 
@@ -125,9 +123,7 @@ class Api:
 
     def _versions(self, request: Request) -> Response:
         place, name = self._places.file_in(request)
-        place.bank.commit(seconds=_PATIENCE_SECONDS)  # so that git knows of the present version
-        versions = place.past.versions(name)
-        return Json([{**each, **File(place, name).told} for each in versions])
+        return Json([{**each, **File(place, name).told} for each in place.past.versions(name)])
 
     def _lately(self, request: Request) -> Response:
         places = self._places.meant(request)
@@ -135,8 +131,6 @@ class Api:
 
     def _forgotten(self, request: Request) -> Response:
         places = self._places.meant(request)
-        for each in places:
-            each.bank.commit(seconds=_PATIENCE_SECONDS)  # so that git knows what was just forgotten
         return Json(_by_time(places, [each.past.forgotten() for each in places]))
 
     # --- the directories ----------------------------------------------------------------------

@@ -10,6 +10,7 @@ from contextlib import suppress
 
 from starlette.concurrency import run_in_threadpool
 
+from aiaml_server.bank import MemoryBank
 from aiaml_server.store import Stamp, Store
 from aiaml_server.sync.status import NAME
 from aiaml_server.watch import Watch
@@ -22,8 +23,8 @@ MOST_STREAMS = 4  # a browser has six connections to a server, for all of its ta
 class Changes:
     """Counts what changed in a directory since it is looked at. Safe to use from any thread."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, bank: MemoryBank) -> None:
+        self._bank = bank
         self._lock = threading.Lock()
         self._watch = Watch()
         self._directory: Stamp | None = None
@@ -44,16 +45,16 @@ class Changes:
     def _memories_changed(self) -> bool:
         touched = self._watch.touched()
         if touched is None:  # nothing is noted yet, or not any more
-            self._watch.begin(self._store.directory)
-        before, self._directory = self._directory, self._store.stamp()
+            self._watch.begin(self._bank.directory)
+        before, self._directory = self._directory, self._bank.stamp("")
         if touched is None:
             return self._directory != before
-        return any(map(self._store.may_hold, touched))
+        return any(map(Store.may_hold, touched))
 
     def _status_changed(self) -> bool:
         before, self._status = self._status, 0
         with suppress(OSError):
-            self._status = (self._store.base / NAME).lstat().st_mtime_ns
+            self._status = (self._bank.base / NAME).lstat().st_mtime_ns
         return self._status != before
 
     def close(self) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from aiaml_server import together
-from aiaml_server.errors import ChangedMeanwhile, MalformedFile
+from aiaml_server.errors import ChangedMeanwhile
 from aiaml_server.inbox import digest
 from aiaml_server.scorer import Hit
 from aiaml_server.store import Stamp
@@ -99,16 +98,15 @@ class Choice:
 
     def _digest(self, file: File) -> bytes | None:
         """Return the digest of a memory, read only where its file has changed."""
-        store = file.place.bank.store
-        stamp = store.stamp(file.name)
+        stamp = file.place.bank.stamp(file.name)
         if stamp is None:
             self._digests.pop(file.path, None)
             return None
         before = self._digests.get(file.path)
         if before and before[0] == stamp:
             return before[1]
-        with suppress(FileNotFoundError, MalformedFile):
-            found = digest(store.read(file.name))
+        for _, memory in file.place.bank.read([file.name]):
+            found = digest(memory)
             if stamp.settled:
                 self._digests[file.path] = stamp, found
             return found

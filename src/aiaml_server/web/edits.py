@@ -156,7 +156,6 @@ class Edits:
             history: list[str] = []
             bank = file.place.kept()
             if before is not None:
-                bank.commit()
                 history = [each["text"] for each in file.place.past.versions(file.name)]
             if after != before:
                 bank.restore(file.name, before, after, history)
@@ -185,7 +184,7 @@ def _present(file: File) -> str | None:
 
 
 def _stamp(file: File) -> Stamp | None:
-    return file.place.bank.store.stamp(file.name)
+    return file.place.bank.stamp(file.name)
 
 
 def _forget(texts: Mapping[File, str]) -> set[File]:

@@ -8,15 +8,15 @@ from datetime import date, timedelta
 from itertools import pairwise
 from typing import Any
 
+from aiaml_server.bank import MemoryBank
 from aiaml_server.filters import Filter
-from aiaml_server.index import Index
 from aiaml_server.labels import MOST_NAMES, MOST_PAIRS
 from aiaml_server.moments import in_local, instant
 
 _Begin = Callable[[date], date]
 
 
-def overview(indexes: Sequence[Index], wanted: Filter) -> dict[str, Any]:
+def overview(banks: Sequence[MemoryBank], wanted: Filter) -> dict[str, Any]:
     """Count what a filter lets through in one directory, or in several together.
 
     Agents are counted as if none were chosen, so that the choice can be changed; likewise users,
@@ -25,15 +25,15 @@ def overview(indexes: Sequence[Index], wanted: Filter) -> dict[str, Any]:
     Raises:
         StoreError: a directory cannot be read.
     """
-    extents = [found for index in indexes if (found := index.extent(wanted))]
+    extents = [found for bank in banks if (found := bank.extent(wanted))]
     unit, days = _spans(extents)
     borders = [instant(each.isoformat()) or 0 for each in days]
-    counts = [each for index in indexes if (each := index.counts(wanted, borders))]
+    counts = [each for bank in banks if (each := bank.counts(wanted, borders))]
     topics = _together([each.topics for each in counts])
     return {
         "all": sum(each.all for each in counts),
         "count": sum(each.meant for each in counts),
-        "malformed": sum(index.malformed() for index in indexes),
+        "malformed": sum(each.malformed for each in counts),
         "agents": _together([each.agents for each in counts]),
         "users": _together([each.users for each in counts]),
         "topics": topics,

@@ -8,22 +8,23 @@ from difflib import unified_diff
 from itertools import islice
 from typing import Any
 
+from aiaml_server.bank import MemoryBank
 from aiaml_server.memory import parsed
-from aiaml_server.store import Store
 from aiaml_server.sync.history import Change, History
 
 from .shown import title
 
 _MOST = 200  # versions, and forgotten memories
 LATELY = 12
+_PATIENCE_SECONDS = 2.0  # for another process that synchronises
 _MANY = 3  # memories of one commit that are told one by one
 
 
 class Past:
     """What git remembers of one directory."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, bank: MemoryBank) -> None:
+        self._bank = bank
         self._known: History | None = None
 
     def versions(self, name: str) -> list[dict[str, Any]]:
@@ -32,7 +33,7 @@ class Past:
         Raises:
             AiamlError: git is missing, or cannot read its repository.
         """
-        known = self._history()
+        known = self._history(self._bank.history(seconds=_PATIENCE_SECONDS))
         changes = known.of(lambda each: each == name)[:_MOST]
         texts = known.texts(entry for each in changes for entry in (each.before, each.after))
         return [
@@ -53,10 +54,10 @@ class Past:
         Raises:
             AiamlError: git is missing, or cannot read its repository.
         """
-        known = self._history()
+        known = self._history(self._bank.history(seconds=_PATIENCE_SECONDS))
         gone: dict[str, Change] = {}
         for each in known.forgotten():
-            if not self._store.stamp(each.name):
+            if not self._bank.stamp(each.name):
                 gone.setdefault(each.name, each)
         some = list(islice(gone.values(), _MOST))
         return [each for each in self._told(known, some) if each["text"]]
@@ -67,7 +68,7 @@ class Past:
         Raises:
             AiamlError: git is missing, or cannot read its repository.
         """
-        known = self._history()
+        known = self._history(History(self._bank.base))
         rows = list(islice(known.rows(many=_MANY), LATELY))
         told = self._told(known, [changes[0] for changes in rows])
         return [
@@ -75,9 +76,8 @@ class Past:
             for each, changes in zip(told, rows, strict=True)
         ]
 
-    def _history(self) -> History:
-        """Return what git knows, listed anew only when it has another commit."""
-        now = History(self._store.base)
+    def _history(self, now: History) -> History:
+        """Return what git knows now, listed anew only when it has another commit."""
         if self._known is None or self._known.heads != now.heads:
             self._known = now
         return self._known
@@ -90,7 +90,7 @@ class Past:
             memory = parsed(text)
             yield {
                 **_fields(each),
-                "there": bool(self._store.stamp(each.name)),
+                "there": bool(self._bank.stamp(each.name)),
                 "id": memory.id if memory else None,
                 "agent": memory.agent if memory else None,
                 "title": title(memory.content) if memory else each.name,

@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from aiaml_server.bank import MemoryBank
-from aiaml_server.errors import ChangedMeanwhile, StoreError
+from aiaml_server.errors import ChangedMeanwhile
 from aiaml_server.memory import Memory
 from aiaml_server.settings import Settings
 from aiaml_server.terminal import note
@@ -38,8 +38,8 @@ class Place:
         self.name = name
         self.settings = settings
         self.bank = MemoryBank(settings, told=note)
-        self.past = Past(self.bank.store)
-        self.changes = Changes(self.bank.store)
+        self.past = Past(self.bank)
+        self.changes = Changes(self.bank)
         self._stack = stack
         self._lock = threading.Lock()
         self._kept = False
@@ -57,11 +57,7 @@ class Place:
     @property
     def problem(self) -> str:
         """Why it cannot be read; empty where it can."""
-        try:
-            self.bank.store.check()
-        except StoreError as error:
-            return str(error)
-        return ""
+        return self.bank.problem
 
 
 class File(NamedTuple):
@@ -90,7 +86,7 @@ class File(NamedTuple):
             MalformedFile: it is no text.
             StoreError: no file can be opened now.
         """
-        return self.place.bank.store.text(self.name)
+        return self.place.bank.text(self.name)
 
     def current(self, seen: object) -> str:
         """Return what it holds, which must still be the version that the page has seen.
