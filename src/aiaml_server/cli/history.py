@@ -19,6 +19,8 @@ from aiaml_server.memory import Memory, parse, parsed
 from aiaml_server.rendering import title, visible
 from aiaml_server.settings import Settings
 from aiaml_server.terminal import (
+    DONE,
+    NOTHING,
     REFUSED,
     USAGE,
     Ended,
@@ -274,7 +276,7 @@ def _show(memory: Memory, before: str | None, text: str, of: str) -> None:
     help="After the last ten, show live what happens from now on, also without git.",
 )
 @as_json
-def log(limit: int | None, since: str | None, follow: bool, json: bool) -> None:
+def log(limit: int | None, since: str | None, follow: bool, json: bool) -> int:
     """Show what came, changed and went lately, and from where.
 
     "here" is what was committed on this computer; what came from another one bears the name that
@@ -300,7 +302,7 @@ def log(limit: int | None, since: str | None, follow: bool, json: bool) -> None:
                     _print_rows(rows, _texts_of(known, rows))
 
         show_live(settings().base, json=json, begun=begun)
-        return
+        return DONE
     limit = limit or 25
     start = _start(since)
     known = git_history(settings())
@@ -309,12 +311,13 @@ def log(limit: int | None, since: str | None, follow: bool, json: bool) -> None:
     texts = _texts_of(known, shown)
     if json:
         out_json([_row_fields(row, texts) for row in shown])
-        return
-    _print_rows(shown, texts)
-    if len(rows) > limit:
-        note(dim(f"There is more: `-n {limit * 4}` shows more of it."))
-    if not rows:
-        note("Nothing has come or gone since then." if since else "Git knows of no memory yet.")
+    else:
+        _print_rows(shown, texts)
+        if len(rows) > limit:
+            note(dim(f"There is more: `-n {limit * 4}` shows more of it."))
+        if not rows:
+            note("Nothing has come or gone since then." if since else "Git knows of no memory yet.")
+    return DONE if rows else NOTHING
 
 
 def _texts_of(known: History, rows: Sequence[Row]) -> dict[Entry, str]:
