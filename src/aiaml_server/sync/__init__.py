@@ -24,6 +24,7 @@
     everywhere  what forgetting everywhere will do, for a person to see
     mend        a damaged repository made one that can be used
     replay      our commits put on top of what came first
+    messages    what our commits and git's logs say of them, written and read
     command     running git
     status      how things stand, for others to read
     history     which versions there were, and who made them

@@ -26,6 +26,7 @@ from aiaml_server.files import check_own, own_directory, read_own, replace_atomi
 from aiaml_server.store import Stamp
 
 from .command import Git, GitFailed
+from .messages import BEGIN, BRING_ALONG
 from .moves import NONE, UNFINISHED, Journal, moved_by_others
 from .refs import quiet
 from .rewrite import FILE
@@ -206,7 +207,7 @@ class Checkout:
     def begin(self) -> None:
         """Have our branch begin, where there is something to begin with."""
         if not self._name_of(self._ours) and (start := self.start()):
-            self._git.run("update-ref", "-m", "aiaml: begin", self._ours, start)
+            self._git.run("update-ref", "-m", BEGIN, self._ours, start)
 
     def unhide(self) -> None:
         """Undo what earlier versions did: they told git not to miss files that a person misses."""
@@ -265,7 +266,7 @@ class Checkout:
             if self._is_free(branch, tip, new) and self._put_in_index(new, apart):
                 if not is_ours:
                     words = (branch, ours, tip or "0" * len(ours))
-                    self._git.run("update-ref", "-m", "aiaml: bring along", *words)
+                    self._git.run("update-ref", "-m", BRING_ALONG, *words)
                 tip = self._looked_at = ours
             elif is_ours:
                 return

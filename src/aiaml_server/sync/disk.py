@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from aiaml_server.store import Stamp
 
+from .messages import Verb
 from .moves import NONE, Moves
 from .seen import Sighting
 from .status import Problem
@@ -157,7 +158,7 @@ class Disk:
                 continue
             oid = object_name(data, like)
             if self._is_news(path, oid, is_old) and self._may_travel(path, data, objection):
-                verb = "Update" if path in self.tree else "Add"
+                verb: Verb = "Update" if path in self.tree else "Add"
                 yield Step(verb, path, data), Sighting(oid, self.here[path])
 
     def _is_gits(self, path: bytes) -> bool:

@@ -8,13 +8,13 @@ of 10,000 memories, comparing the trees of every commit takes git seconds).
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
 from .command import GitFailed
+from .messages import BEGIN, BRING_ALONG, JOIN, did
 from .reading import NOBODY, Reading
 from .union import Entry, is_memory
 from .worktree import MAX_FILE
@@ -27,7 +27,7 @@ _TOGETHER_SECONDS = 2
 _LATELY = 2000  # commits that the Tab key looks at
 _FIELDS = "%H%x00%P%x00%ct%x00%an%x00%s"
 _LATEST_TIME = 253_370_764_800  # the year 9999, after which no calendar of Python's has a name
-_ARRIVED = re.compile(r"aiaml: join|clone|pull|merge")
+_ARRIVED = (JOIN, "clone", "pull", "merge")
 _WHAT = {"A": "Added", "M": "Updated", "D": "Forgotten", "T": "Updated"}
 
 
@@ -144,7 +144,7 @@ class History:
 
     def forgotten(self) -> list[Change]:
         """Return every deletion of a memory, newest first."""
-        others = [each for each in self.commits if _own(each)[0] not in ("Add", "Update")]
+        others = [each for each in self.commits if did(each.subject).verb not in ("Add", "Update")]
         found = [change for group in self._changes(others) for change in group]
         return [change for change in found if not change.after]
 
@@ -155,7 +155,7 @@ class History:
         words = ("--max-count", str(commits), "--no-show-signature", f"--format={_FIELDS}", "-z")
         output = self._repository.git.run("log", *words, *self.heads, "--")
         subjects = output.decode("utf-8", "surrogateescape").split("\0")[4::5]
-        return [name for verb, name in map(_named, subjects) if verb == "Forget"]
+        return [each.name for each in map(did, subjects) if each.verb == "Forget"]
 
     def texts(self, entries: Iterable[Entry | None]) -> dict[Entry, str]:
         """Return what files held; what is larger than a memory, or lost, is not among it.
@@ -219,7 +219,7 @@ class History:
             for mode, oid in zip(modes, oids, strict=True)
         ]
         what = _WHAT.get(letters[0], "Updated")
-        if what == "Added" and (parents > 1 or commit.subject.startswith("Import ")):
+        if what == "Added" and (parents > 1 or did(commit.subject).verb == "Import"):
             what = "Kept" if parents > 1 else "Imported"
         name = os.fsdecode(path).removeprefix("files/")
         if what == "Added" and self._place[commit.oid] < self._forgotten.get(name, -1):
@@ -234,8 +234,8 @@ class History:
     @cached_property
     def _forgotten(self) -> dict[str, int]:
         """The place of the first commit of ours that forgot a file alone, by the file's name."""
-        owned = ((_own(each), place) for place, each in enumerate(self.commits))
-        return {name: place for (verb, name), place in owned if verb == "Forget"}
+        done = ((did(each.subject), place) for place, each in enumerate(self.commits))
+        return {what.name: place for what, place in done if what.verb == "Forget"}
 
     @cached_property
     def _arrived(self) -> dict[str, bool]:
@@ -257,10 +257,10 @@ class History:
             if before not in seen:  # at the beginning, and where the history was rewritten
                 seen.update(_reach(before, parents, seen))
             new = _reach(after, parents, seen)
-            joined = reason.partition("aiaml: join ")[2]
+            joined = reason.partition(JOIN)[2]
             theirs = _reach(joined, parents, seen) if joined in parents else new
             seen.update(new)
-            arrived = bool(_ARRIVED.match(reason))
+            arrived = reason.startswith(_ARRIVED)
             found.update({each: arrived and each in theirs for each in new})
             if len(own := parents.get(after, ())) > 1 and own[0] == before:
                 found[after] = False
@@ -283,8 +283,8 @@ def _log_of(directory: Path, name: str) -> list[str]:
 
 def _in_order(ours: list[str], checked_out: list[str]) -> list[str]:
     """Put the log of our branch after that of what was checked out until our branch began."""
-    checked_out = [line for line in checked_out if not line.endswith("\taiaml: bring along")]
-    start = ours[0].split(" ")[1] if ours and ours[0].endswith("\taiaml: begin") else ""
+    checked_out = [line for line in checked_out if not line.endswith(f"\t{BRING_ALONG}")]
+    start = ours[0].split(" ")[1] if ours and ours[0].endswith(f"\t{BEGIN}") else ""
     ends = [n for n, line in enumerate(checked_out, 1) if line.split(" ")[1:2] == [start]]
     end = ends[-1] if ends else 0
     return [*checked_out[:end], *ours, *checked_out[end:]]
@@ -309,18 +309,5 @@ def time_of(text: str) -> int | None:
 
 
 def _may_touch(commit: Commit, wanted: Wanted) -> bool:
-    verb, name = _own(commit)
-    return not verb or " " in name or wanted(name)  # messages have spaces squeezed
-
-
-def _own(commit: Commit) -> tuple[str, str]:
-    return _named(commit.subject)
-
-
-def _named(subject: str) -> tuple[str, str]:
-    """Return the verb and the file of one of our commits for one memory, else nothing."""
-    head, _, name = subject.partition(" (")
-    words = head.split(" ")
-    if len(words) != 3 or words[1] != "memory" or len(name) < 2 or name[-1] != ")":
-        return "", ""
-    return (words[0], name[:-1]) if words[0] in ("Add", "Update", "Forget") else ("", "")
+    name = did(commit.subject).name
+    return not name or " " in name or wanted(name)  # which may be several blanks in the file's

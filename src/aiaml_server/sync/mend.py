@@ -18,6 +18,7 @@ from aiaml_server.files import replace_atomic
 
 from .command import GitFailed
 from .disk import Objection, in_chunks
+from .messages import MEND
 from .problem import REMOTE_VERBS
 from .refs import quiet
 from .repository import REMOTE, Repository
@@ -140,7 +141,7 @@ def _restore(repository: Repository, name: str, logged: str) -> None:
     for commit in dict.fromkeys((present, *before, _commit_of(repository, REMOTE))):
         if _is_whole(repository, commit):
             if commit != present:
-                repository.git.run("update-ref", "-m", "aiaml: mend", name, commit)
+                repository.git.run("update-ref", "-m", MEND, name, commit)
                 log.warning("%s goes on from commit %s", name, commit)
             return
     if name != "HEAD":

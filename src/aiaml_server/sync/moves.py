@@ -17,6 +17,8 @@ from typing import NamedTuple
 from aiaml_server.files import own_directory, replace_atomic
 from aiaml_server.store import Stamp
 
+from .messages import REASON
+
 UNFINISHED = (
     "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "BISECT_LOG",
 )  # fmt: skip
@@ -30,7 +32,7 @@ _LINE = re.compile(rb"[0-9a-f]+ ([0-9a-f]+) [^\t]*\t?(.*)")
 # After a commit the disk is as before. These two also change files, and are a person's word.
 _COMMITTED = re.compile(rb"commit( \(amend\))?:")
 _WANTED = re.compile(rb"(commit( \(\w+\))?|revert|cherry-pick):")
-_OURS = (b"aiaml: ", b"fast-import")
+_OURS = (REASON.encode(), b"fast-import")
 
 
 class State(NamedTuple):

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 
+from .messages import did
+
 MOST = 20  # commits; more are joined, which costs the same however many they are
 SCRATCH = "refs/aiaml/joined"  # the branch of what is written before anything moves
 
-_OURS = re.compile(rb"(Add|Update|Forget) memory |Import \d+ memories")
 _FILE = re.compile(rb'M 100(644|755) [0-9a-f]+ "?files/|D "?files/')
 _KEPT = (b"mark ", b"author ", b"committer ", b"encoding ")
 
@@ -35,7 +36,7 @@ def on_top(exported: bytes, theirs: str) -> bytes:
         if line.startswith(b"data "):
             end = start + int(line[5:])
             message, start = exported[start:end], end
-            if not _OURS.match(message):
+            if not did(message.decode("utf-8", "surrogateescape").rstrip("\n")).is_to_memories:
                 return b""
             lines += [line, message, b"\n"]
         elif line.startswith(b"commit "):

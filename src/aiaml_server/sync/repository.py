@@ -31,6 +31,7 @@ from .checkout import MAIN, Checkout, Difference, changes, changes_since, empty_
 from .command import Git, GitFailed
 from .disk import Disk, Objection, in_chunks, listing
 from .erasure import Erasure
+from .messages import GO_ON, GO_ON_FROM_PUSHED, JOIN, did, written
 from .moves import Moves
 from .reading import NOBODY, Reading
 from .refs import BRANCH, quiet
@@ -506,7 +507,7 @@ class Repository(Reading):
             tip = self.head()
             ours = self._marked(self._both(before, tip, self._followed))
             if ours != tip:
-                self.git.run("update-ref", "-m", "aiaml: go on", self.branch(), ours, tip)
+                self.git.run("update-ref", "-m", GO_ON, self.branch(), ours, tip)
         try:
             for commit in self._checkout.to_follow():
                 self._join(commit, self._followed)
@@ -592,7 +593,7 @@ class Repository(Reading):
         unseen = apart - self._seen.read().keys() if apart else set()
         before = ours or "0" * len(joined)
         steps = f"update {self.branch()} {joined} {before}\ndelete {JOINING}\n".encode()
-        self.git.run("update-ref", "-m", f"aiaml: join {theirs}", "--stdin", stdin=steps)
+        self.git.run("update-ref", "-m", f"{JOIN}{theirs}", "--stdin", stdin=steps)
         self._know(ours, joined, {path: after for path, (_, after) in new.items()})
         was = {path: _sighting(new[path][0]) or Sighting(b"", None) for path in unseen}
         self._seen.note(was | {path: _sighting(new[path][1]) for path in here})
@@ -698,7 +699,7 @@ class Repository(Reading):
         mine, their = self._sides(bases, ours, theirs)
         if mine.items() <= their.items():
             words = ("--no-show-signature", "--format=%P%n%s", ours, "--")
-            if _text(self.git.run("log", "-1", *words)) == stream.SET_UP:
+            if _text(self.git.run("log", "-1", *words)) == written("Set up"):
                 return theirs  # ours is the first commit that we made, and has no memory yet
         few = len(bases) == 1 and len(ahead) <= MOST and not joins
         replayed = few and self._replayed(ours, theirs, mine, their)
@@ -719,20 +720,25 @@ class Repository(Reading):
         unlike = {p: each for p, each in their.items() if is_memory(p) and each != now.get(p)}
         old = {p for p, each in unlike.items() if not each or (p, each.oid) in self._versions(ours)}
         if any(not each for each in unlike.values()):
-            told = self._deleted(theirs, ours, by=b"Forget memory ")
+            told = self._deleted(theirs, ours, by_sync=True)
             old -= told - self._deleted(ours, theirs)
         old |= asked.to_forget(self.base) - now.keys() if unlike else set()
         if ours in bases and not old:
             return theirs
         return self._together(ours, theirs, mine, {p: their[p] for p in their.keys() - old})
 
-    def _deleted(self, commit: str, other: str, by: bytes = b"") -> set[bytes]:
-        """Return what was deleted up to a commit, by messages of some beginning, and not before."""
+    def _deleted(self, commit: str, other: str, *, by_sync: bool = False) -> set[bytes]:
+        """Return what was deleted up to a commit, or by sync in it, and not before another."""
         commits = self.git.run("rev-list", "--no-merges", commit, f"^{other}")
         words = ("--stdin", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=D")
         output = self.git.run("diff-tree", *words, "--format=%x01%s", "--", "files", stdin=commits)
         found = (each.replace(b"\n", b"\0").split(b"\0") for each in output.split(b"\1")[1:])
-        return {path for subject, *paths in found if subject.startswith(by) for path in paths}
+        return {
+            path
+            for subject, *paths in found
+            if not by_sync or did(os.fsdecode(subject)).verb == "Forget"
+            for path in paths
+        }
 
     def _bases(self, ours: str, theirs: str) -> list[str]:
         return quiet(self.git, "merge-base", "--all", ours, theirs).split()
@@ -806,7 +812,7 @@ class Repository(Reading):
         if self.name_of(f"{ours}^{{tree}}") != self.name_of(f"{pushed}^{{tree}}"):
             return False
         self.git.run("update-ref", "refs/aiaml/unpushed", ours)
-        reason = "aiaml: go on from what was pushed"
+        reason = GO_ON_FROM_PUSHED
         self.git.run("update-ref", "-m", reason, self.branch(), pushed, ours)
         return True
 
@@ -820,7 +826,7 @@ class Repository(Reading):
         )
         parents, _, subject = said.partition("\n")
         first, _, second = parents.partition(" ")
-        if subject != stream.JOIN or not second:
+        if subject != written("Join") or not second:
             return ""
         return "" if self.git.run("rev-list", "--max-count=1", second, f"^{theirs}") else first
 

@@ -7,18 +7,17 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from .messages import Verb, written
 from .replay import SCRATCH
 from .union import Entry, is_safe
 
 _MANY = 500  # changes that have a commit each
-JOIN = "Join the memories of another machine"
-SET_UP = "Set up the memory directory"
 
 
 class Step(NamedTuple):
-    """One memory's change: `verb` as the message has it; `data` is None where it is gone."""
+    """One file's change; `data` is None where it is gone."""
 
-    verb: str
+    verb: Verb
     path: bytes
     data: bytes | None
 
@@ -46,7 +45,7 @@ def join(
     who: str,
 ) -> Iterator[bytes]:
     """Yield a stream with a commit of two parents."""
-    yield from _commit(SCRATCH, who, JOIN)
+    yield from _commit(SCRATCH, who, written("Join"))
     yield b"from %s\nmerge %s\n" % (ours.encode(), theirs.encode())
     for path, entry in changes.items():
         if entry is None:
@@ -58,7 +57,7 @@ def join(
 
 def anew(commit: str, files: Mapping[bytes, Entry], who: str) -> Iterator[bytes]:
     """Yield a stream with a commit that has these files alone, whatever the one before had."""
-    yield from _commit(SCRATCH, who, "Set aside malformed entries")
+    yield from _commit(SCRATCH, who, written("Set aside"))
     yield b"from %s\ndeleteall\n" % commit.encode()
     for path, entry in files.items():
         yield b"M %s %s %s\n" % (*entry, _quoted(path))
@@ -86,12 +85,11 @@ def again(
     """
     many = len(changes) > _MANY
     for number, (path, before, after) in enumerate(changes):
-        verb = "Forget" if not after else "Update" if before else "Add"
+        verb: Verb = "Forget" if not after else "Update" if before else "Add"
         if not number or not many:
-            steps = [
-                Step(verb, each, None) for each, _, _ in (changes if many else [changes[number]])
-            ]
-            yield from _commit("refs/aiaml/sent", who, _message(steps))
+            its = changes if many else [changes[number]]
+            message = _message([Step(verb, each, None) for each, _, _ in its])
+            yield from _commit("refs/aiaml/sent", who, message)
         if theirs and not number:
             yield b"from %s\n" % theirs.encode()
         if not after:
@@ -115,12 +113,5 @@ def _quoted(path: bytes) -> bytes:
 
 
 def _message(group: Sequence[Step]) -> str:
-    if group[0].verb == "Set up":
-        return SET_UP
-    if group[0].verb == "Forget everywhere":
-        return "Forget memories everywhere"
-    if len(group) > 1:
-        return f"Import {len(group)} memories"
-    name = " ".join(os.fsdecode(group[0].path).removeprefix("files/").split())
-    identity = name.removesuffix(".md").rpartition("_")[2]
-    return f"{group[0].verb} memory {identity} ({name})"
+    names = [os.fsdecode(each.path).removeprefix("files/") for each in group]
+    return written(group[0].verb, names)
