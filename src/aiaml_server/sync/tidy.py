@@ -11,7 +11,6 @@ import os
 import threading
 import time
 from contextlib import suppress
-from pathlib import Path
 from typing import NamedTuple
 
 from aiaml_server import programs
@@ -22,9 +21,8 @@ from .repository import Repository
 
 log = logging.getLogger(__name__)
 
-_LEAST = 4 * 1024 * 1024  # bytes that may lie about in any repository …
-_FOR_EACH = 1024  # … or this for each memory, if that is more
-_OBJECTS = 3  # that a memory has, about: its bytes, its commit, a listing
+_LEAST = 512 * 1024  # bytes that may lie about in any repository …
+_FOR_EACH = 640  # … or this for each memory, if that is more
 _PACKS = 50
 _SECONDS = 600.0
 _STALE_SECONDS = 3600.0
@@ -50,7 +48,7 @@ class Tidy:
         """Have it done if it is worth it, by a thread that nobody waits for."""
         if self._thread and self._thread.is_alive():
             return
-        found = _lying_about(self._repository.common / "objects")
+        found = self._lying_about()
         if found.packs > _PACKS or found.size - self._left > found.allowed:
             self._thread = threading.Thread(target=self.run, name="tidy", daemon=True)
             self._thread.start()
@@ -72,7 +70,23 @@ class Tidy:
                     self._git.run("repack", *words, seconds=_SECONDS)
         except (GitFailed, OSError) as error:
             log.info("The repository was not packed: %s", error)
-        self._left = _lying_about(objects).size
+        self._left = self._lying_about().size
+
+    def _lying_about(self) -> Found:
+        objects = self._repository.common / "objects"
+        loose = 0
+        packs = [0]
+        with suppress(OSError):
+            for directory in os.scandir(objects):
+                if len(directory.name) == 2:
+                    loose += sum(_size(entry) for entry in os.scandir(directory))
+            found = os.scandir(objects / "pack")
+            packs.extend(_size(entry) for entry in found if entry.name.endswith(".pack"))
+        memories = 0
+        with suppress(OSError):
+            memories = sum(1 for _ in os.scandir(self._repository.base / "files"))
+        allowed = max(_LEAST, memories * _FOR_EACH)
+        return Found(loose + sum(packs) - max(packs), allowed, len(packs) - 1)
 
     def wait(self) -> None:
         """Wait until it is done, if it is being done."""
@@ -96,23 +110,6 @@ class Found(NamedTuple):
     size: int
     allowed: int
     packs: int
-
-
-def _lying_about(objects: Path) -> Found:
-    loose = number = 0
-    packs = [0]
-    with suppress(OSError):
-        for directory in os.scandir(objects):
-            if len(directory.name) == 2:
-                sizes = [_size(entry) for entry in os.scandir(directory)]
-                loose, number = loose + sum(sizes), number + len(sizes)
-        for entry in os.scandir(objects / "pack"):
-            if entry.name.endswith(".pack"):
-                packs.append(_size(entry))
-            elif entry.name.endswith(".idx"):
-                number += _size(entry) // 32  # bytes of an index for each object, about
-    allowed = max(_LEAST, number // _OBJECTS * _FOR_EACH)
-    return Found(loose + sum(packs) - max(packs), allowed, len(packs) - 1)
 
 
 def _size(entry: os.DirEntry[str]) -> int:
