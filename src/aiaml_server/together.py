@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from heapq import merge
 from operator import itemgetter
+from typing import TYPE_CHECKING
 
-from .bank import MemoryBank
-from .filters import Filter
 from .scorer import Hit, newest_first
+
+if TYPE_CHECKING:
+    from .bank import MemoryBank
+    from .filters import Filter
 
 
 def newest(banks: Sequence[MemoryBank], wanted: Filter) -> list[tuple[MemoryBank, str]]:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from aiaml_server.bank import MemoryBank
 from aiaml_server.cli.context import opened, settings
 from aiaml_server.errors import AiamlError, MalformedFile
 from aiaml_server.memory import parse
@@ -35,6 +34,7 @@ from .history import Past
 from .status import Told, still
 
 if TYPE_CHECKING:
+    from aiaml_server.bank import MemoryBank
     from aiaml_server.sync.everywhere import Plan
     from aiaml_server.sync.history import History
 

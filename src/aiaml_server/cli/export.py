@@ -5,11 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from aiaml_server.bank import MemoryBank
 from aiaml_server.cli.context import opened
 from aiaml_server.cli.filtering import filtered
 from aiaml_server.errors import MalformedFile, StoreError
@@ -17,6 +16,9 @@ from aiaml_server.files import write_atomic
 from aiaml_server.filters import Filter
 from aiaml_server.memory import Memory
 from aiaml_server.terminal import REFUSED, USAGE, Ended, as_json, note, out_bytes, out_json, plural
+
+if TYPE_CHECKING:
+    from aiaml_server.bank import MemoryBank
 
 FORMATS = {"jsonl": ".jsonl", "zip": ".zip", "book": ".md", "site": ".html"}
 """Each format, and the ending that stands for it."""

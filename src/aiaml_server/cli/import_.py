@@ -5,16 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from aiaml_server.bank import MemoryBank
 from aiaml_server.cli.context import opened
-from aiaml_server.exchange.archives import piped, unpacked
 from aiaml_server.exchange.found import Skip
 from aiaml_server.exchange.kinds import KINDS, READERS, Reading, detect, others
-from aiaml_server.exchange.plan import Addition, Plan, Planner
 from aiaml_server.exchange.records import Fields, fields_of
 from aiaml_server.memory import Memory
 from aiaml_server.moments import minute
@@ -41,6 +38,10 @@ from aiaml_server.terminal import (
 
 from .remember import checked_user, usual_user
 from .show import fields
+
+if TYPE_CHECKING:
+    from aiaml_server.bank import MemoryBank
+    from aiaml_server.exchange.plan import Addition, Plan
 
 _SHOWN = 20  # lines of each sort in a preview
 _TOGETHER = 256  # memories, durable in one step
@@ -105,6 +106,8 @@ def import_(
     """
     from tempfile import TemporaryDirectory  # noqa: PLC0415 (not for `--help`)
 
+    from aiaml_server.exchange.plan import Planner  # noqa: PLC0415 (nor this)
+
     given = Fields.parse(fields) if fields else None
     with opened() as bank, TemporaryDirectory(prefix="aiaml-import-") as scratch:
         own = bank.base.resolve()
@@ -141,6 +144,8 @@ def import_(
 
 def _reachable(sources: Sequence[Path], scratch: Path) -> tuple[list[Path], list[Skip]]:
     """Return where sources can be read, having unpacked zips and kept what comes by a pipe."""
+    from aiaml_server.exchange.archives import piped, unpacked  # noqa: PLC0415 (not for `--help`)
+
     found: list[Path] = []
     skips: list[Skip] = []
     for number, given in enumerate(sources):

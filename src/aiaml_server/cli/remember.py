@@ -12,11 +12,10 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from aiaml_server.bank import MemoryBank
 from aiaml_server.cli.context import opened
 from aiaml_server.cli.filtering import filtered
 from aiaml_server.errors import InvalidInput, MalformedFile
@@ -48,6 +47,9 @@ from aiaml_server.terminal import (
 
 from .rows import print_lines
 from .show import fields, found_by, nothing
+
+if TYPE_CHECKING:
+    from aiaml_server.bank import MemoryBank
 
 _PREVIEWED = 25  # memories that are shown of what a filter means
 _SHOWN_LINES = 10  # of the text of each that is named

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aiaml_server import together
-from aiaml_server.bank import SHORTEST_ID, MemoryBank
 from aiaml_server.cli.context import Place, opened, opened_all, reading
 from aiaml_server.cli.filtering import Part, filtered, paged
 from aiaml_server.errors import AiamlError, InvalidInput
@@ -45,6 +44,7 @@ from aiaml_server.terminal import (
 from .rows import NARROW, Layout, in_columns, print_rows
 
 if TYPE_CHECKING:
+    from aiaml_server.bank import MemoryBank
     from aiaml_server.directories import Directory
 
 
@@ -266,6 +266,8 @@ def told_elsewhere(memory_id: str) -> str:
 
 
 def _unknown(memory_id: str) -> str:
+    from aiaml_server.bank import SHORTEST_ID  # noqa: PLC0415 (see `opened`)
+
     short = f"; an id is shortened to {SHORTEST_ID} characters at least"
     return f"no memory has the id {memory_id}{short if len(memory_id) < SHORTEST_ID else ''}"
 

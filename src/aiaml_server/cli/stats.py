@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from aiaml_server.bank import MemoryBank
 from aiaml_server.cli.context import opened
 from aiaml_server.cli.filtering import filtered
 from aiaml_server.filters import Filter
@@ -33,6 +32,9 @@ from aiaml_server.terminal import (
 )
 
 from .show import nothing
+
+if TYPE_CHECKING:
+    from aiaml_server.bank import MemoryBank
 
 _MOST = 10  # rows of a table in `stats`
 _MONTHS = 24  # in the picture over time

@@ -7,10 +7,10 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
-from aiaml_server.bank import MemoryBank
 from aiaml_server.cli.context import opened
 from aiaml_server.filters import as_word
 from aiaml_server.memory import Memory
@@ -34,6 +34,9 @@ from aiaml_server.uses import Summary
 
 from .app import aiaml
 from .rows import print_lines
+
+if TYPE_CHECKING:
+    from aiaml_server.bank import MemoryBank
 
 KINDS = ("expired", "duplicate", "similar", "differing", "topics", "long", "unused")
 _UNUSED_DAYS = 30  # that the log of uses must go back

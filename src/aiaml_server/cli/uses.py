@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from aiaml_server.bank import MemoryBank
 from aiaml_server.cli.context import opened, settings
 from aiaml_server.errors import InvalidInput
 from aiaml_server.filters import WHEN
@@ -32,6 +31,9 @@ from aiaml_server.terminal import (
 from aiaml_server.uses import Summary, Use, since
 
 from .rows import print_lines
+
+if TYPE_CHECKING:
+    from aiaml_server.bank import MemoryBank
 
 _MOST = 10  # rows of a table
 
