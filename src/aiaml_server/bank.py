@@ -13,7 +13,7 @@ from .filters import Filter
 from .inbox import Inbox
 from .index import Index
 from .labels import Counts
-from .memory import Memory, parse
+from .memory import SHORTEST_ID, Memory, parse
 from .scorer import MAX_HITS, Found, Hit
 from .settings import Settings
 from .store import MAX_FILE, Stamp, Store
@@ -28,7 +28,6 @@ log = logging.getLogger(__name__)
 
 QUIET_SECONDS = 0.3  # without a change, after which the directory's stamp can be believed
 PATIENCE_SECONDS = 10.0  # for another process that synchronises, before something is changed
-SHORTEST_ID = 4  # characters of an id that a person may shorten it to
 
 
 class MemoryBank:

@@ -25,6 +25,7 @@ MAX_TOPICS = 32
 MAX_TOPIC = 64  # characters
 MAX_CONTENT = 1024 * 1024  # bytes of UTF-8
 MAX_ID = 200  # characters of an id; `think` gives it to agents, and so the timestamp
+SHORTEST_ID = 4  # that a person may shorten one to
 MAX_TIMESTAMP = 100  # characters
 
 WANTED = {

@@ -15,7 +15,7 @@ from aiaml_server.cli.context import opened, settings
 from aiaml_server.errors import AiamlError, InvalidInput, MalformedFile
 from aiaml_server.filters import Filter
 from aiaml_server.invisible import marked, marked_line
-from aiaml_server.memory import Memory, parse, parsed
+from aiaml_server.memory import SHORTEST_ID, Memory, parse, parsed
 from aiaml_server.rendering import title, visible
 from aiaml_server.settings import Settings
 from aiaml_server.terminal import (
@@ -476,8 +476,6 @@ def revisions(past: Past) -> Iterator[tuple[str, str]]:
 
 
 def _is_meant(name: str, identity: str, *, exact: bool) -> bool:
-    from aiaml_server.bank import SHORTEST_ID  # noqa: PLC0415 (`log` opens no bank)
-
     if name == identity:
         return True
     own = _id_of(name).lower()

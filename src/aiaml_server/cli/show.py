@@ -18,7 +18,7 @@ from aiaml_server.cli.filtering import Part, filtered, paged
 from aiaml_server.errors import AiamlError, InvalidInput
 from aiaml_server.filters import Filter
 from aiaml_server.invisible import marked_line
-from aiaml_server.memory import Memory
+from aiaml_server.memory import SHORTEST_ID, Memory
 from aiaml_server.moments import minute, present
 from aiaml_server.rendering import visible
 from aiaml_server.scorer import Hit, Points, clean, explained
@@ -266,8 +266,6 @@ def told_elsewhere(memory_id: str) -> str:
 
 
 def _unknown(memory_id: str) -> str:
-    from aiaml_server.bank import SHORTEST_ID  # noqa: PLC0415 (see `opened`)
-
     short = f"; an id is shortened to {SHORTEST_ID} characters at least"
     return f"no memory has the id {memory_id}{short if len(memory_id) < SHORTEST_ID else ''}"
 
