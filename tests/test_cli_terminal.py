@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import select
@@ -384,7 +385,7 @@ def code(home: Path) -> Path:
     [
         "citations list", "citations search prices", "citations verify", "citations get",
         "citations graph", "toolsets", "sessions check", "compartments show", "compartments stats",
-        "status", "where", "stats", "show 0a1b", "uses", "seen",
+        "status", "where", "stats", "show 0a1b", "uses", "seen", "install --list",
     ],
 )  # fmt: skip
 def test_lines_break_between_words(home: Path, code: Path, verb: str, columns: int) -> None:
@@ -412,6 +413,16 @@ def test_lines_break_between_words(home: Path, code: Path, verb: str, columns: i
     for line in shown.splitlines():
         assert len(line) <= columns or len(line.split()) == 1, line
     assert set(said.split()) <= set(shown.split())
+
+
+def test_the_demo_breaks_between_words(home: Path) -> None:
+    """Also what the tools are called with and answer; but not what is to be copied."""
+    terminal = Terminal(home, "demo", COLUMNS="40")
+    assert terminal.code() == 0
+    before, _, entry = terminal.seen.replace("\r", "").partition("\nTo connect")
+    for line in before.splitlines():
+        assert len(line) <= 40 or len(line.split()) == 1, line
+    json.loads(entry[entry.index("{") :])
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from aiaml_server.clients import snippet
 from aiaml_server.conversation import Conversation, begun
 from aiaml_server.entry import ENTRY
 from aiaml_server.launch import command
-from aiaml_server.terminal import out
+from aiaml_server.terminal import out, wrapped
 
 MEMORY: dict[str, Any] = {
     "agent": "claude",
@@ -33,26 +33,29 @@ def demo() -> int:
         place = Path(directory)
         with begun([sys.executable, "-m", "aiaml_server"], os.environ, place) as server:
             tools = ", ".join(server.tools())
-            out(f"Connected to a server of version {server.version} with the tools {tools}.")
+            what = f"a server of version {server.version} with the tools {tools}"
+            out(wrapped(f"Connected to {what}."))
             out("\nToday, one agent remembers:")
             stored = _call(server, "remember", MEMORY)
-            out("\nNext week, another agent is asked for a place for dinner, and thinks first:")
+            asked = "Next week, another agent is asked for a place for dinner, and thinks first:"
+            out(wrapped(f"\n{asked}"))
             found = _call(server, "think", {"keywords": KEYWORDS})
             out("\nThen it recalls what it found:")
             _call(server, "recall", {"memory_ids": [hit["id"] for hit in found]})
         (path,) = (place / "base" / "files").glob(f"*_{stored['memory_id']}.md")
-        out(f"\nAll there is on disk is files/{path.name}:\n")
-        out(_indented(path.read_text(encoding="utf-8")))
-    out(f"\nDone in {time.perf_counter() - started:.1f} s; the throw-away directory is gone.\n")
+        out(wrapped(f"\nAll there is on disk is files/{path.name}:\n"))
+        out(wrapped(_indented(path.read_text(encoding="utf-8"))))
+    took = time.perf_counter() - started
+    out(wrapped(f"\nDone in {took:.1f} s; the throw-away directory is gone.\n"))
     out(_how_to_connect())
     return 0
 
 
 def _call(server: Conversation, tool: str, arguments: dict[str, Any]) -> Any:
     given = ", ".join(f"{key}={json.dumps(value)}" for key, value in arguments.items())
-    out(_indented(f"{tool}({given})"))
+    out(wrapped(_indented(f"{tool}({given})"), 2))
     value = server.call(tool, arguments)
-    out(_indented(f"-> {json.dumps(value)}"))
+    out(wrapped(_indented(f"-> {json.dumps(value)}"), 2))
     return value
 
 
@@ -63,12 +66,12 @@ def _indented(text: str) -> str:
 def _how_to_connect() -> str:
     """Show the entry for a client's configuration that starts this very installation."""
     return f"""\
-To connect your clients, one or all of them:
+{wrapped("To connect your clients, one or all of them:")}
 
   {_typed("install --all")}
   {_typed("install --list")}
 
-For a client that it does not know, this goes into the client's configuration:
+{wrapped("For a client that it does not know, this goes into the client's configuration:")}
 
 {_indented(snippet(ENTRY, None, command(), {}))}"""
 

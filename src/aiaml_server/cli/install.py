@@ -28,6 +28,7 @@ from aiaml_server.terminal import (
     out,
     out_json,
     styled,
+    wrapped,
 )
 
 BY_NAME = {client.name: client for client in CLIENTS}
@@ -214,21 +215,23 @@ def _each(wanted: Sequence[Client], one: Callable[[Client], int]) -> int:
 def _connect(change: Change, installed: bool, variables: Mapping[str, str], dry_run: bool) -> int:
     client = change.client
     if change.before == change.after:
-        out(f"{bold(client.title)} is already connected: {change.path}")
+        out(wrapped(f"{bold(client.title)} is already connected: {change.path}", 2))
         return DONE
     if dry_run:
         return _show(change)
     kept = clients.save(change)
-    out(f"{bold(client.title)} is connected{'' if change.new else ' anew'}: {change.path}")
+    anew = "" if change.new else " anew"
+    out(wrapped(f"{bold(client.title)} is connected{anew}: {change.path}", 2))
     if not installed:
-        out(f"  {client.title} was not found here; it will read this once it is installed")
+        missing = f"  {client.title} was not found here; it will read this once it is installed"
+        out(wrapped(missing))
     for name, value in variables.items():
         out(f"  with {name}={_masked(value)}")
     if change.kept:
         out(f"  {joined(change.kept)} as before")
     if kept:
-        out(f"  as it was, the file is kept in {kept}")
-    out(f"  {client.then.format(name=ENTRY.name)}")
+        out(wrapped(f"  as it was, the file is kept in {kept}"))
+    out(wrapped(f"  {client.then.format(name=ENTRY.name)}"))
     return DONE
 
 
@@ -236,9 +239,9 @@ def _disconnect(change: Change, dry_run: bool) -> int:
     if dry_run:
         return _show(change)
     kept = clients.save(change)
-    out(f"{bold(change.client.title)} is disconnected: {change.path}")
+    out(wrapped(f"{bold(change.client.title)} is disconnected: {change.path}", 2))
     if kept:
-        out(f"  as it was, the file is kept in {kept}")
+        out(wrapped(f"  as it was, the file is kept in {kept}"))
     return DONE
 
 
@@ -281,9 +284,9 @@ def _list(json: bool) -> int:
     for one in found:
         state = "connected" if one.connected else "not connected" if one.installed else "not found"
         line = f"{one.client.name:15}  {state:13}  {one.path}"
-        out(line if one.installed else dim(line))
+        out(wrapped(line if one.installed else dim(line), 2))
         for problem in one.problems:
-            out(f"  {problem}")
+            out(wrapped(f"  {problem}"))
     return DONE
 
 
