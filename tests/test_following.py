@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,10 @@ from typing import IO
 
 import pytest
 
+from aiaml_server import MemoryBank, Settings
+from aiaml_server.cli.following import Follower
+from aiaml_server.store import Store
+from aiaml_server.web.changes import Changes
 from client import PYTHON, SECONDS, Client
 from printed import inherited
 
@@ -114,3 +119,25 @@ def test_it_ends_where_nobody_reads(tmp_path: Path) -> None:
     with process:
         assert process.wait(SECONDS) == 141
         assert process.stderr.read() == ""
+
+
+def test_a_directory_that_took_the_place_of_another_is_looked_at(tmp_path: Path) -> None:
+    """As after a backup was put back above it: by `log --follow`, and by the page."""
+    for each in ("vault", "backup"):
+        (tmp_path / each / "base" / "files").mkdir(parents=True)
+    base = tmp_path / "vault" / "base"
+    bank = MemoryBank(Settings(base, sync=False))
+    follower, changes = Follower(Store(base)), Changes(bank)
+    changes.look()
+    (tmp_path / "vault").rename(tmp_path / "old")
+    (tmp_path / "backup").rename(tmp_path / "vault")
+    memory = bank.remember("claude", "ann", ["t"], "Max")
+    time.sleep(0.1)  # past the tick in which it was written
+    before = changes.look()[0]
+    assert [(each.what, each.name) for each in follower.look()] == [("Added", memory.file_name)]
+    assert before == 2
+    (base / "files" / memory.file_name).unlink()
+    assert changes.look()[0] == 3
+    assert [each.what for each in follower.look()] == ["Forgotten"]
+    changes.close()
+    bank.close()

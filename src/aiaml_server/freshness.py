@@ -44,6 +44,20 @@ class Record(Protocol):
         """Return the name of a random file; empty while there are at most `few`."""
 
 
+def touched(watch: Watch, before: Stamp | None, directory: Stamp | None) -> set[str] | None:
+    """Return the names of files touched since the directory's stamp was `before`.
+
+    None, and the end of the watch, if that is not known. A directory that changed without any name
+    touched is not the one that is watched.
+    """
+    if before and directory and before.inode == directory.inode:
+        names = watch.touched()
+        if names is not None and (names or directory == before):
+            return set(filter(Store.may_hold, names))
+    watch.end()
+    return None
+
+
 class Freshness:
     """Finds the files of a store that may differ from a record. Its user holds a lock."""
 
@@ -76,7 +90,7 @@ class Freshness:
         """
         before = self._current if record is self._record else None
         self._record, self._current = record, None  # unless all goes well
-        names = self._told(before, directory)
+        names = touched(self._watch, before, directory)
         if names is None and self._lasting and not (before and directory == record.directory()):
             self._watch.begin(self._store.directory)
             directory = self._store.stamp() or directory  # nothing falls in between
@@ -94,18 +108,6 @@ class Freshness:
             suspected, self._suspected = self._suspected, set()
             yield suspected
         self._current = directory
-
-    def _told(self, before: Stamp | None, directory: Stamp) -> set[str] | None:
-        """Return the names touched since all were up to date; None if that is not known.
-
-        A directory that changed without any name touched is not the one that is watched.
-        """
-        if before and before.inode == directory.inode:
-            names = self._watch.touched()
-            if names is not None and (names or directory == before):
-                return set(filter(self._store.may_hold, names))
-        self._watch.end()
-        return None
 
     def _compared(self, record: Record) -> set[str]:
         """Compare all files."""

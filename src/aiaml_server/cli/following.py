@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from aiaml_server.errors import MalformedFile
+from aiaml_server.freshness import touched
 from aiaml_server.memory import Memory, parse
 from aiaml_server.rendering import title, visible
 from aiaml_server.store import NEVER, Stamp, Store
@@ -66,6 +67,7 @@ class Follower:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._watch = Watch()
+        self._directory: Stamp | None = None
         self._seen: dict[str, _Seen] = {}
         self._unsettled: set[str] = set()
         names = sorted(self._touched(), reverse=True)
@@ -87,11 +89,12 @@ class Follower:
                 yield event
 
     def _touched(self) -> set[str]:
-        names = self._watch.touched()
+        before, self._directory = self._directory, self._store.stamp()
+        names = touched(self._watch, before, self._directory)
         if names is None:  # nothing is noted yet, or not any more: all are compared
             self._watch.begin(self._store.directory)
             return {*self._store.names(), *self._seen}
-        return set(filter(self._store.may_hold, names))
+        return names
 
     def _event(self, name: str) -> Event | None:
         before, stamp = self._seen.get(name), self._store.stamp(name)

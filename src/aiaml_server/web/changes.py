@@ -11,7 +11,8 @@ from contextlib import suppress
 from starlette.concurrency import run_in_threadpool
 
 from aiaml_server.bank import MemoryBank
-from aiaml_server.store import Stamp, Store
+from aiaml_server.freshness import touched
+from aiaml_server.store import Stamp
 from aiaml_server.sync.status import NAME
 from aiaml_server.watch import Watch
 
@@ -43,13 +44,12 @@ class Changes:
             return self._counted
 
     def _memories_changed(self) -> bool:
-        touched = self._watch.touched()
-        if touched is None:  # nothing is noted yet, or not any more
-            self._watch.begin(self._bank.directory)
         before, self._directory = self._directory, self._bank.stamp("")
-        if touched is None:
+        names = touched(self._watch, before, self._directory)
+        if names is None:  # nothing is noted yet, or not any more
+            self._watch.begin(self._bank.directory)
             return self._directory != before
-        return any(map(Store.may_hold, touched))
+        return bool(names)
 
     def _status_changed(self) -> bool:
         before, self._status = self._status, 0
