@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from aiaml_server.moments import instant
 from aiaml_server.toolsets.semantic import cutting, ranking
 from aiaml_server.toolsets.semantic.config import Config
 from aiaml_server.toolsets.semantic.memories import Memories
@@ -215,7 +216,7 @@ def test_a_score_says_what_it_is_made_of(tmp_path: Path) -> None:
 
 def test_half_lives() -> None:
     """Half after 365 days, whatever else."""
-    now = datetime(2026, 11, 22, tzinfo=timezone.utc)
+    now = instant("2026-11-22T00:00Z") or 0
     fields = ["x"] * 8 + ["2025-11-22T00:00:00.000000Z"] + ["x"] * 8
     assert ranking.recency(Memory(*fields), now, 365) == pytest.approx(0.5)  # type: ignore[arg-type]
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from .errors import InvalidInput, MalformedFile
 from .frontmatter import MAX_HEAD, divide, entries, list_in, scalar, text_in, with_entries
-from .moments import EPOCH, in_utc, instant, is_iso, last_moment, now
+from .moments import EPOCH, in_utc, instant, is_iso, last_moment, present, timestamp
 
 MAX_NAME = 200  # characters of `agent` and of `user`
 MAX_TOPICS = 32
@@ -78,7 +78,7 @@ class Memory:
         """
         return cls(
             id=draw_id(),
-            timestamp=now().isoformat(timespec="microseconds"),
+            timestamp=timestamp(present()),
             agent=_name("agent", agent),
             user=_name("user", user),
             topics=_topics(topics),

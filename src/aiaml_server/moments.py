@@ -143,9 +143,14 @@ def in_local(moment: int) -> datetime | None:
         return None
 
 
-def timestamp(moment: int) -> str:
-    """Return a moment as our format has it; the first one of 1970 for what no calendar has."""
-    return (in_utc(moment) or EPOCH).isoformat(timespec="microseconds")
+def timestamp(moment: int, to: str = "microseconds") -> str:
+    """Return a moment as our format has it; the first one of 1970 for what no calendar has.
+
+    Args:
+        moment: the moment.
+        to: the unit to which it is told; what is less is dropped.
+    """
+    return (in_utc(moment) or EPOCH).isoformat(timespec=to)
 
 
 def minute(timestamp: str) -> str:

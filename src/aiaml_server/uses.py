@@ -21,7 +21,7 @@ from typing import Any
 
 from .errors import AiamlError
 from .files import Lock, check_own, open_own, read_own, remove_own, replace_atomic, take_name
-from .moments import instant, now
+from .moments import instant, present, timestamp
 
 log = logging.getLogger(__name__)
 
@@ -104,7 +104,7 @@ class Uses:
     def note(self, client: str, tool: str, keywords: Iterable[str], ids: Iterable[str]) -> None:
         """Note that a tool was used; nobody waits for a disk."""
         if self._keeping:
-            at = now().isoformat(timespec="milliseconds")
+            at = timestamp(present(), "milliseconds")
             words = tuple(each[:_LETTERS] for each, _ in zip(keywords, range(_KEYWORDS)))  # noqa: B905
             found = tuple(each for each, _ in zip(ids, range(_IDS)))  # noqa: B905
             self._waiting.append(Use(at, client[:_LETTERS], tool, words, found))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.freshness import touched
 from aiaml_server.memory import Memory, parse
+from aiaml_server.moments import minute, present, timestamp
 from aiaml_server.rendering import title, visible
 from aiaml_server.store import NEVER, Stamp, Store
 from aiaml_server.terminal import (
@@ -144,15 +144,15 @@ def follow(base: Path, *, json: bool, begun: Callable[[], None]) -> None:
     while True:
         began = time.thread_time()
         for event in follower.look():
-            _show(event, datetime.now(timezone.utc), json=json)
+            _show(event, timestamp(present(), "seconds"), json=json)
         wait(max(LOOK_SECONDS, _REST * (time.thread_time() - began)))
 
 
-def _show(event: Event, moment: datetime, *, json: bool) -> None:
+def _show(event: Event, when: str, *, json: bool) -> None:
     if json:
-        out_json(_fields(event, moment), in_one_line=True)
+        out_json(_fields(event, when), in_one_line=True)
         return
-    head = f"{moment.astimezone():%Y-%m-%d %H:%M}  {event.what:9}  "
+    head = f"{minute(when)}  {event.what:9}  "
     if event.memory:
         memory = visible(event.memory)
         identity, words = memory.id, f"{memory.agent}, {memory.user}: {memory.content}"
@@ -164,10 +164,10 @@ def _show(event: Event, moment: datetime, *, json: bool) -> None:
     out(f"{dim(head)}{bold(f'{identity:8}')}  {words}")
 
 
-def _fields(event: Event, moment: datetime) -> dict[str, Any]:
+def _fields(event: Event, when: str) -> dict[str, Any]:
     memory = event.memory
     return {
-        "time": moment.isoformat(timespec="seconds"),
+        "time": when,
         "what": event.what.lower(),
         "file": event.name,
         "id": memory.id if memory else None,

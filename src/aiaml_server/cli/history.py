@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from aiaml_server.errors import AiamlError, InvalidInput, MalformedFile
 from aiaml_server.filters import Filter
 from aiaml_server.invisible import marked, marked_line
 from aiaml_server.memory import SHORTEST_ID, Memory, parse, parsed
+from aiaml_server.moments import minute
 from aiaml_server.rendering import title, visible
 from aiaml_server.settings import Settings
 from aiaml_server.terminal import (
@@ -531,13 +531,8 @@ def _text(bank: MemoryBank, name: str) -> str | None:
 
 
 def _when(change: Change) -> str:
-    moment = _moment(change)
-    return f"{moment.astimezone():%Y-%m-%d %H:%M}" if moment else f"{'unknown time':16}"
-
-
-def _moment(change: Change) -> datetime | None:
-    time = change.commit.time
-    return None if time is None else datetime.fromtimestamp(time, timezone.utc)
+    when = change.commit.when
+    return minute(when) if when else f"{'unknown time':16}"
 
 
 def _who(change: Change) -> str:
@@ -548,10 +543,9 @@ def _who(change: Change) -> str:
 
 
 def _fields(change: Change) -> dict[str, Any]:
-    moment = _moment(change)
     return {
         "revision": change.commit.oid,
-        "time": moment.isoformat() if moment else None,
+        "time": change.commit.when,
         "what": change.what.lower(),
         "author": change.commit.author,
         "arrived": change.arrived,

@@ -21,7 +21,7 @@ from aiaml_server.cli.filtering import filtered
 from aiaml_server.errors import InvalidInput, MalformedFile
 from aiaml_server.filters import Filter
 from aiaml_server.memory import ENDS, Memory, format, must_be, parse, with_until  # noqa: A004
-from aiaml_server.moments import now
+from aiaml_server.moments import present, timestamp
 from aiaml_server.programs import find
 from aiaml_server.rendering import visible
 from aiaml_server.terminal import (
@@ -399,9 +399,9 @@ def forget(
             from .export import write_before  # noqa: PLC0415
 
             write_before(target, bank, list(found.items()))
-        began = now().replace(microsecond=0)
+        began = timestamp(present(), "seconds")
         kept = bank.forget(texts)
-    _answer(Forgotten(found, kept, began.isoformat(), target), json=json)
+    _answer(Forgotten(found, kept, began, target), json=json)
     return None
 
 

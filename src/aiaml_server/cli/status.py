@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -109,7 +108,7 @@ class Standing:
     def waits_long(self) -> bool:
         """Whether commits have been waiting for the remote for long."""
         since = self.survey.ahead_since
-        return since is not None and datetime.now(timezone.utc).timestamp() - since > _LONG
+        return since is not None and now().timestamp() - since > _LONG
 
     @property
     def code(self) -> int:

@@ -13,6 +13,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+from aiaml_server.moments import timestamp
+
 from .command import GitFailed
 from .messages import BEGIN, BRING_ALONG, JOIN, did
 from .reading import NOBODY, Reading
@@ -47,6 +49,11 @@ class Commit(NamedTuple):
     time: int | None
     author: str
     subject: str
+
+    @property
+    def when(self) -> str | None:
+        """When it was made, as ISO 8601 in UTC."""
+        return None if self.time is None else timestamp(self.time * 1_000_000, "seconds")
 
 
 class Change(NamedTuple):

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from aiaml_server.errors import AiamlError, InvalidSetting
 from aiaml_server.files import Lock, make_directory
+from aiaml_server.moments import instant
 from aiaml_server.settings import Settings
 
 from .command import GitFailed
@@ -24,7 +25,7 @@ from .purge import purge
 from .remote import Remote
 from .repository import Busy, Joined, Missing, Repository
 from .rewrite import Marks
-from .status import Problem, Progress, Status, moment, now
+from .status import Problem, Progress, Status, now
 from .tidy import Tidy
 
 log = logging.getLogger(__name__)
@@ -361,8 +362,8 @@ class Rounds:
         Then memories travel, and that one of several programs cannot reach the remote (it was
         started without the key, say) is no problem of the directory.
         """
-        success, failure = moment(self._status.last_success), moment(self._failed_at)
-        if not success or not failure or self._status.last_success == self._succeeded:
+        success, failure = instant(self._status.last_success or ""), instant(self._failed_at or "")
+        if success is None or failure is None or self._status.last_success == self._succeeded:
             return False
         return success >= failure
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import NamedTuple
 
 from aiaml_server.files import read_own, replace_atomic
+from aiaml_server.moments import instant, present, timestamp
 
 NAME = ".sync-status.json"
 _MOST = 64 * 1024 * 1024  # bytes; each file that is kept out takes some dozens
@@ -136,20 +136,14 @@ def _fits(name: str, value: object) -> bool:
         return isinstance(value, int) and value >= 0
     if not isinstance(value, str):
         return value is None
-    return moment(value) is not None if name.startswith(("last_", "failing_", "noticed_")) else True
+    return (
+        instant(value) is not None if name.startswith(("last_", "failing_", "noticed_")) else True
+    )
 
 
 def _is_problem(value: object) -> bool:
     words = value if isinstance(value, list) else []
     return len(words) == len(Problem._fields) and all(isinstance(each, str) for each in words)
-
-
-def moment(text: str | None) -> datetime | None:
-    """Return the time that stands in a status; None where it is none, or none with a zone."""
-    with suppress(ValueError, TypeError):
-        time = datetime.fromisoformat(text or "")
-        return time if time.utcoffset() is not None else None
-    return None
 
 
 class Progress:
@@ -174,5 +168,4 @@ class Progress:
 
 def now(*, exactly: bool = False) -> str:
     """Return the time as it stands in a status."""
-    resolution = "microseconds" if exactly else "seconds"
-    return datetime.now(timezone.utc).isoformat(timespec=resolution)
+    return timestamp(present(), "microseconds" if exactly else "seconds")

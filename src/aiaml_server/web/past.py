@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timezone
 from difflib import unified_diff
 from itertools import islice
 from typing import Any
@@ -99,11 +98,10 @@ class Past:
 
 
 def _fields(change: Change) -> dict[str, Any]:
-    time = change.commit.time
     return {
         "file": change.name,
         "revision": change.commit.oid,
-        "time": None if time is None else datetime.fromtimestamp(time, timezone.utc).isoformat(),
+        "time": change.commit.when,
         "what": change.what,
         "machine": change.machine or ("another machine" if change.arrived else None),
     }

@@ -7,11 +7,11 @@ import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from aiaml_server.errors import InvalidInput
+from aiaml_server.moments import present, timestamp
 
 from .entries import (
     ARGUMENTS,
@@ -166,7 +166,7 @@ class Compartments:
             before = entries.get(id) if id is not None else None
             if id is not None and before is None:
                 raise NotFound(f"the {compartment} memory has no entry {id!r}")
-            now = datetime.now(timezone.utc).isoformat(timespec="microseconds")
+            now = timestamp(present())
             if before is None:
                 known = whole.ids()
                 new = next(

@@ -104,13 +104,12 @@ class Filters:
 
 def _moment(field: str, text: str, end: int) -> str:
     meant = span(text)
-    made = None if meant is None else in_utc(meant[end])
-    if made is None:
+    if meant is None or in_utc(meant[end]) is None:
         raise InvalidInput(
             f"filters.date_range: {field} must be a date, week, month or time in ISO 8601, such as"
             " 2026-11-22"
         )
-    return memory.kept(made)
+    return memory.kept(meant[end])
 
 
 # --- pages ----------------------------------------------------------------------------------------

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import traceback
 from contextlib import suppress
-from datetime import datetime, timezone
 from io import FileIO
 from pathlib import Path
 
 from aiaml_server.errors import AiamlError
 from aiaml_server.files import check_own, open_own, own_directory, take_name
+from aiaml_server.moments import present, timestamp
 
 NAME = "semantic.log"
 MOST = 256 * 1024  # bytes of a file; there is one before it
@@ -30,7 +30,7 @@ def record(home: Path, doing: str, error: BaseException) -> None:
     if not isinstance(error, AiamlError):
         places = traceback.extract_tb(error.__traceback__)[-8:]
         kind += "".join(f" {Path(each.filename).name}:{each.lineno}" for each in places)
-    moment = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    moment = timestamp(present(), "seconds")
     line = f"{moment} {os.getpid()} {doing} {kind}\n".encode("ascii", "backslashreplace")
     with suppress(OSError):
         directory = home / "logs"

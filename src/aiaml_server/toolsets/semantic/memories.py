@@ -6,9 +6,10 @@ import builtins
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from aiaml_server.moments import present
 
 from . import cutting, memory, place, ranking
 from .database import Author, Database, author_of, rows
@@ -364,7 +365,7 @@ class Memories(Merging):
                 if author:
                     warnings += self._behind(sql, database, author)
         found = _overridden(found)
-        now = datetime.now(timezone.utc)
+        now = present()
         hits = ranking.ranked(found, self.config, now, in_project=self.project is not None)[:limit]
         if author:
             other = [each.memory for each in hits if _author(each.memory) not in (None, author)]
@@ -515,7 +516,7 @@ class Memories(Merging):
                     given += rows(sql, statement, {"words": match})
             for each in ranking.candidates(database.name, given):
                 found[each.memory.id] = each
-        now = datetime.now(timezone.utc)
+        now = present()
         best = max((each.bm25 for each in found.values()), default=0.0) or 1.0
 
         def worth(each: Candidate) -> float:

@@ -8,8 +8,9 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from typing import Any, NamedTuple
+
+from aiaml_server.moments import present, timestamp
 
 from .failures import Damaged, InvalidInput
 
@@ -146,12 +147,12 @@ def folded(content: str) -> str:
 
 def now() -> str:
     """Return the present time as the databases have it, which sorts as text."""
-    return kept(datetime.now(timezone.utc))
+    return kept(present())
 
 
-def kept(moment: datetime) -> str:
-    """Return a time as the databases have it."""
-    return moment.astimezone(timezone.utc).replace(tzinfo=None).isoformat(" ", "microseconds")
+def kept(moment: int) -> str:
+    """Return a moment as the databases have it."""
+    return timestamp(moment).replace("T", " ").removesuffix("+00:00")
 
 
 def shown(kept: str | None) -> str | None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from math import log1p
 from typing import Any
+
+from aiaml_server.moments import instant
 
 from .config import Config
 from .memory import COLUMNS, Memory, of_row
@@ -116,15 +117,13 @@ def candidates(scope: str, found: Sequence[Sequence[Any]]) -> list[Candidate]:
     return [Candidate(of_row(scope, row[:-2]), row[-2], row[-1]) for row in found]
 
 
-def ranked(
-    found: Sequence[Candidate], config: Config, now: datetime, *, in_project: bool
-) -> list[Hit]:
+def ranked(found: Sequence[Candidate], config: Config, now: int, *, in_project: bool) -> list[Hit]:
     """Return candidates best first: by score, then newest, then id.
 
     Args:
         found: of all databases.
         config: the weights.
-        now: what recency counts from.
+        now: the moment that recency counts from.
         in_project: whether a project is active, whose memories are preferred.
     """
     similar = similarities(found)
@@ -173,11 +172,10 @@ def _scaled(value: float, low: float, high: float) -> float:
     return (value - low) / (high - low) if high > low else 1.0
 
 
-def recency(memory: Memory, now: datetime, half_life: float) -> float:
+def recency(memory: Memory, now: int, half_life: float) -> float:
     """Return how new a memory is: 1 now, half of it after each `half_life` days."""
-    try:
-        moment = datetime.fromisoformat(memory.created_at.replace("Z", "+00:00"))
-    except ValueError:
+    made = instant(memory.created_at)
+    if made is None:
         return 1.0
-    days = max((now - moment).total_seconds() / 86_400, 0.0)
+    days = max((now - made) / 86_400e6, 0.0)
     return float(0.5 ** (days / half_life))
