@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -352,3 +353,11 @@ def test_every_toolset_states_all_that_people_need(name: str) -> None:
         assert not place or callable(at(place)), place
     assert door.demo
     assert name == toolsets.DEFAULT or (door.verbs and door.checks)
+
+
+@pytest.mark.parametrize("name", toolsets.NAMES)
+def test_a_door_s_module_holds_the_door_alone(name: str) -> None:
+    """How its settings are read stands beside it."""
+    source = Path(toolsets.__file__).with_name(name) / "__init__.py"
+    for each in ast.walk(ast.parse(source.read_text("utf-8"))):
+        assert not isinstance(each, ast.FunctionDef | ast.ClassDef | ast.Lambda), ast.unparse(each)

@@ -6,14 +6,12 @@ with Compartments("memory.json") as memory:  # a run
     memory.save("session", "The customer wants invoices in euros.", tags=["invoice"])
 """
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aiaml_server.errors import InvalidInput, InvalidSetting
-from aiaml_server.toolset import Door, Variable, lazily
+from aiaml_server.errors import InvalidInput
+from aiaml_server.toolset import Door, lazily
 
-from .entries import ARGUMENTS, FILE, LIMIT, is_limit, is_scope, is_session
+from .settings import VARIABLES
 
 if TYPE_CHECKING:
     from .entries import Entry
@@ -34,70 +32,11 @@ __all__ = [
 ]
 
 
-def _file(variable: str, value: str) -> Path:
-    """Read the file's path; a relative one is below the working directory."""
-    path = Path(os.path.expanduser(value))  # noqa: PTH111 (a missing home is no traceback)
-    if "\0" in value:
-        raise InvalidSetting(variable, "holds a character that no path has")
-    here = Path.cwd()
-    if not path.is_absolute() and here == Path(here.anchor):
-        raise InvalidSetting(
-            variable,
-            f"is {value!r} in the working directory {here}, which is no agent's; set it to an "
-            "absolute path, or start the server elsewhere",
-        )
-    path = here / path
-    there = path.parent  # or what is above it, where it will be made
-    while not os.path.lexists(there) and there != there.parent:
-        there = there.parent
-    if not (os.path.isdir(there) and os.access(there, os.W_OK)):  # noqa: PTH112 (raises nothing)
-        raise InvalidSetting(
-            variable, f"leads to {there}, which cannot be written; set it to a path that can"
-        )
-    return path
-
-
-def _limit(variable: str, value: str) -> int | None:
-    """Read a number of characters; empty for the general limit."""
-    if not value:
-        return None
-    if not (value.isascii() and value.isdigit() and len(value) <= 12 and is_limit(int(value))):
-        raise InvalidSetting(variable, f"is {value!r}; it must be a number of characters, from 1")
-    return int(value)
-
-
-def _session(variable: str, value: str) -> str:
-    if not is_session(value):
-        raise InvalidSetting(variable, f"must be {ARGUMENTS['session']}")
-    return value
-
-
-def _scope(variable: str, value: str) -> str:
-    if not is_scope(value):
-        raise InvalidSetting(variable, f"is {value!r}; it must be session or run")
-    return value
-
-
 DOOR = Door(
     name="compartments",
     summary="working memory in three compartments: of the run, the session and the plan",
     tools=("save_memory", "get_memory", "clear_memory"),
-    variables=(
-        Variable(
-            "AIAML_COMPARTMENTS_FILE",
-            FILE,
-            _file,
-            "the JSON file that holds all compartments; relative to the working directory",
-        ),
-        Variable("AIAML_SESSION", "default", _session, "the session that is shared by its name"),
-        Variable("AIAML_PLAN_SCOPE", "session", _scope, "whose the plan is: session or run"),
-        Variable(
-            "AIAML_COMPARTMENT_LIMIT", str(LIMIT), _limit, "characters that each compartment holds"
-        ),
-        Variable("AIAML_COMPARTMENT_LIMIT_RUN", "", _limit, "the same, for the run alone"),
-        Variable("AIAML_COMPARTMENT_LIMIT_SESSION", "", _limit, "the same, for the session alone"),
-        Variable("AIAML_COMPARTMENT_LIMIT_PLAN", "", _limit, "the same, for the plan alone"),
-    ),
+    variables=VARIABLES,
     build="aiaml_server.toolsets.compartments.tools:build",
     verbs="aiaml_server.toolsets.compartments.verbs:compartments",
     checks="aiaml_server.toolsets.compartments.verbs:checks",
