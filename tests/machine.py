@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -15,6 +16,7 @@ from aiaml_server.database import Database, file_of
 from aiaml_server.store import Store
 from aiaml_server.sync import Status
 from aiaml_server.sync.rounds import Rounds
+from printed import completed, inherited
 
 # No configuration of the person who runs the tests takes part in them.
 CLEAN = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, "LC_ALL": "C"}
@@ -83,6 +85,24 @@ class Machine:
         status = self.sync()
         assert status.problem is None, status.problem
         return status
+
+    def environment(self, **more: str) -> dict[str, str]:
+        """Return what a person's shell has there."""
+        return {
+            **inherited(),
+            **CLEAN,
+            "AIAML_MEMORY_DIR": str(self.base),
+            "AIAML_GITHUB_REMOTE": self.settings.remote,
+            "PYTHONUTF8": "1",
+            "COLUMNS": "100",
+            **more,
+        }
+
+    def aiaml(self, *verb: str, **more: str) -> subprocess.CompletedProcess[str]:
+        """Run a verb there."""
+        return completed(
+            [sys.executable, "-m", "aiaml_server", *verb], env=self.environment(**more)
+        )
 
     @property
     def files(self) -> Mapping[str, bytes]:

@@ -22,37 +22,20 @@ from aiaml_server.sync.command import GitFailed
 from aiaml_server.sync.problem import problem_of
 from aiaml_server.web.past import Past
 from clock import quick
-from machine import CLEAN, Machine, as_person, git, settle
-from printed import completed, inherited
+from machine import Machine, as_person, git, settle
 
 pytestmark = pytest.mark.usefixtures("nobodys_configuration")
 
+aiaml = Machine.aiaml
+environment = Machine.environment
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="shell scripts stand in for git")
 
 SECRET = "AKIA" + "QX7MZ2KHT4WPBN5J"
 
 
-def environment(machine: Machine, **more: str) -> dict[str, str]:
-    """Return the environment of a person at a machine."""
-    return {
-        **inherited(),
-        **CLEAN,
-        "AIAML_MEMORY_DIR": str(machine.base),
-        "AIAML_GITHUB_REMOTE": machine.settings.remote,
-        "PYTHONUTF8": "1",
-        "COLUMNS": "100",
-        **more,
-    }
-
-
 def words(*verb: str) -> list[str]:
     """Return the command line of a verb."""
     return [sys.executable, "-m", "aiaml_server", *verb]
-
-
-def aiaml(machine: Machine, *verb: str, **more: str) -> subprocess.CompletedProcess[str]:
-    """Run a verb at a machine."""
-    return completed(words(*verb), env=environment(machine, **more))
 
 
 def answer(machine: Machine, *verb: str) -> Any:

@@ -298,14 +298,10 @@ def aiaml(machine: Machine, *words: str, path: str = "", bound: bool = False) ->
         path: where programs are looked for; empty for where they usually are.
         bound: whether the modes of files bind it, also where root runs the tests.
     """
-    binding = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
-    done = completed([*(binding if bound and os.geteuid() == 0 else []),
-         sys.executable, "-m", "aiaml_server", *words, "--json"], env={
-            **os.environ,
-            "AIAML_MEMORY_DIR": str(machine.base),
-            "AIAML_GITHUB_REMOTE": machine.settings.remote,
-            "PATH": path or os.environ["PATH"],
-        })  # fmt: skip
+    command = [sys.executable, "-m", "aiaml_server", *words, "--json"]
+    if bound and os.geteuid() == 0:
+        command = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", *command]
+    done = completed(command, env=machine.environment(PATH=path or os.environ["PATH"]))
     found: dict[str, object] = json.loads(done.stdout or "{}")
     assert done.returncode == 3, done.stderr
     return found

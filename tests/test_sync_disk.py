@@ -18,7 +18,6 @@ from aiaml_server.sync import disk, once, repository, worktree
 from aiaml_server.sync.survey import survey
 from loop_disk import loop_disk
 from machine import Machine, as_person, content_of, git, settle
-from printed import completed
 
 pytestmark = pytest.mark.usefixtures("nobodys_configuration")
 
@@ -27,15 +26,7 @@ links = pytest.mark.skipif(sys.platform == "win32", reason="links take a privile
 
 def aiaml(machine: Machine, *verb: str) -> subprocess.CompletedProcess[str]:
     """Run a verb at a machine."""
-    return completed(
-        [sys.executable, "-m", "aiaml_server", *verb],
-        env={
-            **os.environ,
-            "AIAML_MEMORY_DIR": str(machine.base),
-            "AIAML_GITHUB_REMOTE": machine.settings.remote,
-            "HOME": str(machine.base.parent),
-        },
-    )
+    return machine.aiaml(*verb, HOME=str(machine.base.parent))
 
 
 def copied(source: Path, target: Path) -> None:

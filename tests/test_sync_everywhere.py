@@ -31,13 +31,7 @@ posix_only = pytest.mark.skipif(sys.platform == "win32", reason="shell scripts s
 
 def environment(machine: Machine) -> dict[str, str]:
     """Return what a shell at a machine has."""
-    return {
-        **os.environ,
-        "AIAML_MEMORY_DIR": str(machine.base),
-        "AIAML_GITHUB_REMOTE": machine.settings.remote,
-        "HOME": str(machine.base.parent),
-        "NO_COLOR": "1",
-    }
+    return machine.environment(HOME=str(machine.base.parent), NO_COLOR="1")
 
 
 def aiaml(machine: Machine, *verb: str, code: int = 0) -> str:
