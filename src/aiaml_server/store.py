@@ -138,7 +138,7 @@ class Store:
     def _know_ids(self, *, alone: bool) -> None:
         if not alone or self._ids_stamp is None or self._ids_stamp != self.stamp():
             names = os.listdir(self.directory)  # noqa: PTH208 (names, not paths)
-            self._ids = {name.removesuffix(SUFFIX).rpartition("_")[2] for name in names}
+            self._ids = set(map(id_in, names))
             for name in names:
                 if is_temporary(name):
                     path = self.directory / name
@@ -351,6 +351,11 @@ class Store:
             return
         for name, problems in untold:
             log.warning("Skipped %s: %s", self.directory / name, problems)
+
+
+def id_in(name: str) -> str:
+    """Return the id that a file's name ends with; all of it, where it is not of our form."""
+    return name.removesuffix(SUFFIX).rpartition("_")[2]
 
 
 def _text(path: str) -> str:

@@ -18,6 +18,7 @@ from aiaml_server.memory import SHORTEST_ID, Memory, parse, parsed
 from aiaml_server.moments import minute
 from aiaml_server.rendering import title, visible
 from aiaml_server.settings import Settings
+from aiaml_server.store import id_in
 from aiaml_server.terminal import (
     DONE,
     NOTHING,
@@ -347,7 +348,7 @@ def _print_rows(rows: Sequence[Row], texts: dict[Entry, str]) -> None:
             _out_row([head, (" " * 8, dim), by], words)
             continue
         memory = _told(change, texts)
-        identity = marked_line(f"{memory.id if memory else _id_of(change.name):8}")
+        identity = marked_line(f"{memory.id if memory else id_in(change.name):8}")
         words = f"{memory.agent}: {memory.content}" if memory else change.name
         _out_row([head, (identity, bold), by], words)
 
@@ -390,7 +391,7 @@ def _row_fields(row: Row, texts: dict[Entry, str]) -> dict[str, Any]:
     memory = _told(change, texts)
     return {
         **_fields(change),
-        "id": memory.id if memory else _id_of(change.name),
+        "id": memory.id if memory else id_in(change.name),
         "agent": memory.agent if memory else None,
         "content": one_line(memory.content, 200) if memory else None,
         "memories": 1,
@@ -478,15 +479,15 @@ def revisions(past: Past) -> Iterator[tuple[str, str]]:
 def _is_meant(name: str, identity: str, *, exact: bool) -> bool:
     if name == identity:
         return True
-    own = _id_of(name).lower()
+    own = id_in(name).lower()
     shortened = not exact and len(identity) >= SHORTEST_ID
     return own.startswith(identity.lower()) if shortened else own == identity.lower()
 
 
 def _one_id(memory_id: str, changes: Sequence[Change]) -> str:
     if memory_id in (change.name for change in changes):
-        return _id_of(memory_id)
-    ids = sorted({_id_of(change.name) for change in changes})
+        return id_in(memory_id)
+    ids = sorted({id_in(change.name) for change in changes})
     if len(ids) > 1 and memory_id not in ids:
         raise InvalidInput("id", f"{memory_id} is the beginning of {', '.join(ids[:5])}")
     return memory_id if memory_id in ids else ids[0]
@@ -556,10 +557,6 @@ def _fields(change: Change) -> dict[str, Any]:
 def _first_words(text: str | None) -> str:
     memory = parsed(text)
     return memory.content if memory else text or ""
-
-
-def _id_of(name: str) -> str:
-    return name.removesuffix(".md").rpartition("_")[2]
 
 
 _COLOURS: dict[str, Callable[[str], str]] = {

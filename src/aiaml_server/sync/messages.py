@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+from aiaml_server.store import id_in
+
 Verb = Literal[
     "Add", "Update", "Forget", "Import", "Set up", "Join", "Forget everywhere", "Set aside"
 ]
@@ -57,8 +59,7 @@ def written(verb: Verb, names: Sequence[str] = ()) -> str:
     if len(names) != 1:
         return f"Import {len(names)} memories"
     name = " ".join(names[0].split())
-    identity = name.removesuffix(".md").rpartition("_")[2]
-    return f"{verb} memory {identity} ({name})"
+    return f"{verb} memory {id_in(name)} ({name})"
 
 
 def did(message: str) -> Did:
@@ -66,9 +67,8 @@ def did(message: str) -> Did:
     for verb in _OF_ONE:
         if message.startswith(start := f"{verb} memory "):
             said = message[len(start) : -1]
-            end = said.removesuffix(".md")
-            twice = "_" not in end  # the identity is then all of the name
-            identity = end[len(end) // 2 + 1 :] if twice else end.rpartition("_")[2]
+            end = id_in(said)  # without an underscore, the name is the id, and both are in it
+            identity = end if "_" in said else end[len(end) // 2 + 1 :]
             name = said[len(identity) + 2 :]
             return Did(verb, name) if message == written(verb, [name]) else Did(None)
     number = message.removeprefix("Import ").removesuffix(" memories")

@@ -137,8 +137,9 @@ class Api:
 
     def _directories(self, _: Request) -> Response:
         """Tell which there are, that in use first."""
-        return Json([{"name": each.name, "path": str(each.settings.base), "problem": each.problem}
-                     for each in self._places.all])  # fmt: skip
+        banks = {each.name: each.bank for each in self._places.all}
+        return Json([{"name": name, "path": str(bank.base), "problem": bank.problem}
+                     for name, bank in banks.items()])  # fmt: skip
 
     def _status(self, request: Request) -> Response:
         settings = self._places.one(request).settings

@@ -54,11 +54,6 @@ class Place:
                 self._kept = True
         return self.bank
 
-    @property
-    def problem(self) -> str:
-        """Why it cannot be read; empty where it can."""
-        return self.bank.problem
-
 
 class File(NamedTuple):
     """A file that may hold a memory, in one of the directories."""
@@ -137,7 +132,7 @@ class Places:
         if "all" not in request.query_params:
             return [self.one(request)]
         own, *others = self.all
-        return [own, *(each for each in others if not each.problem)]
+        return [own, *(each for each in others if not each.bank.problem)]
 
     def file(self, path: object) -> File:
         """Return the file that the page means.
