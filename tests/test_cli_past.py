@@ -726,7 +726,7 @@ def test_sync_waits_for_another_process_and_says_so(ada: Machine) -> None:
     with lock.held(1):
         process = subprocess.Popen(
             words("sync"),
-            env=environment(ada),
+            env=environment(ada, LC_ALL="C.UTF-8"),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             encoding="utf-8",
