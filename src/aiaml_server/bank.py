@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 from .errors import AiamlError, InvalidInput, MalformedFile, NotInGit, StoreError
 from .filters import Filter
 from .inbox import Inbox
-from .index import Index
-from .labels import Counts
 from .memory import SHORTEST_ID, Memory, parse
 from .scorer import MAX_HITS, Found, Hit
 from .settings import Settings
@@ -22,6 +20,8 @@ from .sync.leaks import leak
 from .uses import Uses
 
 if TYPE_CHECKING:
+    from .index import Index
+    from .labels import Counts
     from .sync.history import History
 
 log = logging.getLogger(__name__)
@@ -62,12 +62,23 @@ class MemoryBank:
         self._store = Store(settings.base)
         self.base = self._store.base
         self.directory = self._store.directory
-        self._index = Index(self._store, check=settings.check_index, lasting=lasting)
+        self._made: Index | None = None
         self._changed = threading.Event()  # set when there is something for the index
         self._ended = threading.Event()
         self.uses = Uses(settings.base)
         self.inbox = Inbox(settings.base, kept=settings.inbox)
         self.sync = Sync(settings, arrived=self._changed.set)
+        if lasting:
+            self._index  # noqa: B018 (threads share it, so it is made before there are any)
+
+    @property
+    def _index(self) -> Index:
+        if not self._made:
+            from .index import Index  # noqa: PLC0415 (a tenth of the start of a verb without it)
+
+            check, lasting = self._settings.check_index, self._lasting
+            self._made = Index(self._store, check=check, lasting=lasting)
+        return self._made
 
     @contextmanager
     def opened(self) -> Iterator[MemoryBank]:
@@ -88,7 +99,8 @@ class MemoryBank:
 
     def close(self) -> None:
         """Close the index; the bank answers no more."""
-        self._index.close()
+        if self._made:
+            self._made.close()
         if self._changed.is_set() and not self._lasting:
             self.commit(seconds=0)
 
