@@ -515,7 +515,7 @@ def test_malformed_files_are_named_with_their_reasons(base: Path) -> None:
     assert report.having("warning", "latin.md is no memory: byte 8 is not UTF-8")
     assert len(report.having("warning", "is no memory: the first line is not ---")) == 14
     done = run(base, "files", "--fix", "--yes")
-    assert "… and 5 more, which `--json` names" in done.stdout
+    assert "... and 5 more, which `--json` names" in done.stdout
     assert done.stdout.count("is no memory") == 10
     assert done.stdout.count("it is never changed") == 1
     assert "nothing that --fix may mend" in done.stderr
