@@ -433,7 +433,7 @@ def broken(tmp_path: Path) -> dict[str, str]:
     (tmp_path / "sitecustomize.py").write_text(
         "import aiaml_server.index\n"
         f"def fail(*_): raise KeyError('dir{TITLE}')\n"
-        "aiaml_server.index.Index.newest = fail\n"
+        "aiaml_server.index.Index.dated = fail\n"
     )
     return at(tmp_path / "m", PYTHONPATH=str(tmp_path))
 
