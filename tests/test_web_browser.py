@@ -276,18 +276,25 @@ def test_it_can_be_used_without_a_mouse(page: Page) -> None:
     expect(page.get_by_role("dialog", name="Keys")).to_be_hidden()
 
 
-@pytest.mark.parametrize("key", ["e", "d"])
-def test_a_key_is_about_the_memory_that_is_being_opened(page: Page, key: str) -> None:
-    """Not about the one that still stands there while the next is under way."""
-    hit(page, "allergic")
+def opening_next(page: Page) -> list[Route]:
+    """Open the next memory by its key, and hold what the server answers back."""
     waiting: list[Route] = []
 
     def hold(route: Route) -> None:
         waiting.append(route)
 
     page.route(re.compile(r"/api/memories/2026\d{4}_\d{6}_\w{8}\.md$"), hold)
-    with page.expect_request(re.compile(r"/api/memories/2026")):
-        page.keyboard.press("j")
+    page.keyboard.press("j")
+    while not waiting:
+        page.wait_for_timeout(10)
+    return waiting
+
+
+@pytest.mark.parametrize("key", ["e", "d"])
+def test_a_key_is_about_the_memory_that_is_being_opened(page: Page, key: str) -> None:
+    """Not about the one that still stands there while the next is under way."""
+    hit(page, "allergic")
+    waiting = opening_next(page)
     page.keyboard.press(key)
     page.wait_for_timeout(300)
     (route,) = waiting
@@ -305,14 +312,7 @@ def test_a_key_is_about_the_memory_that_is_being_opened(page: Page, key: str) ->
 def test_an_editor_opened_while_a_memory_is_under_way_is_asked_about(page: Page) -> None:
     """What is typed in it is not lost in silence."""
     hit(page, "allergic")
-    waiting: list[Route] = []
-
-    def hold(route: Route) -> None:
-        waiting.append(route)
-
-    page.route(re.compile(r"/api/memories/2026\d{4}_\d{6}_\w{8}\.md$"), hold)
-    with page.expect_request(re.compile(r"/api/memories/2026")):
-        page.keyboard.press("j")
+    waiting = opening_next(page)
     page.get_by_role("button", name="Edit").click()
     page.locator("textarea").fill("My words")
     waiting[0].continue_()

@@ -31,7 +31,9 @@ PATIENCE_SECONDS = 10.0  # for another process that synchronises, before somethi
 
 
 class MemoryBank:
-    """All memories of one base directory. Every method is safe to call from any thread.
+    """All memories of one base directory.
+
+    Every method is safe to call from any thread; of a bank that is not `lasting`, from one.
 
     Attributes:
         base: that directory.
@@ -357,7 +359,9 @@ class MemoryBank:
         return self._store.text(name)
 
     def stamp(self, name: str) -> Stamp | None:
-        """Return what changes when the file `name` does, without reading it; None without a file.
+        """Return what changes when the file `name` does, or for "" the directory, unread.
+
+        None where there is none.
 
         Raises:
             StoreError: the directory cannot be read.
