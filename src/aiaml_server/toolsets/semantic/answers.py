@@ -14,6 +14,11 @@ from .ranking import Hit
 
 CANDIDATES = 200
 """Pieces that a preview shows."""
+_WHOLE = (
+    "id", "content", "priority", "category", "tags", "scope", "project_id", "source", "path",
+    "created_at", "updated_at", "content_hash", "embedding_model", "embedding_model_version",
+    "embedding_dimension", "access_count", "last_accessed_at", "usage_contexts",
+)  # fmt: skip
 OFFER = (
     "It is stored. If it replaces one of these, update that one and delete this; if both say the"
     " same, merge them with deduplicate_memories(merge=[…]); if they differ, leave both."
@@ -22,26 +27,7 @@ OFFER = (
 
 def whole(memory: Memory) -> dict[str, Any]:
     """Return a memory with all its metadata."""
-    return {
-        "id": memory.id,
-        "content": memory.content,
-        "priority": memory.priority,
-        "category": memory.category,
-        "tags": list(memory.tags),
-        "scope": memory.scope,
-        "project_id": memory.project_id,
-        "source": memory.source,
-        "path": memory.path,
-        "created_at": memory.created_at,
-        "updated_at": memory.updated_at,
-        "content_hash": memory.content_hash,
-        "embedding_model": memory.embedding_model,
-        "embedding_model_version": memory.embedding_model_version,
-        "embedding_dimension": memory.embedding_dimension,
-        "access_count": memory.access_count,
-        "last_accessed_at": memory.last_accessed_at,
-        "usage_contexts": list(memory.usage_contexts),
-    }
+    return {name: getattr(memory, name) for name in _WHOLE}
 
 
 def stored(result: Stored) -> dict[str, Any]:

@@ -81,12 +81,9 @@ class Memory:
         return int(self.id.partition(":")[2])
 
 
-COLUMNS = (
-    "id, content, content_hash, priority, category, tags, project_id, source, created_at,"
-    " updated_at, embedding_model, embedding_model_version, embedding_dimension, access_count,"
-    " last_accessed_at, usage_contexts, path"
-)
-"""Of the table, in the order of the fields."""
+COLUMNS = ", ".join(Memory.__dataclass_fields__)
+"""Of the table, which are named as the fields, in their order."""
+_COUNTS = ("embedding_dimension", "access_count")
 
 
 def of_row(scope: str, row: Sequence[Any]) -> Memory:
@@ -95,35 +92,24 @@ def of_row(scope: str, row: Sequence[Any]) -> Memory:
     Raises:
         Damaged: a value is of another kind than ours, which SQLite keeps in any column.
     """
-    (number, content, digest, priority, category, tags, project, source, created, updated,
-     model, version, dimension, count, used, contexts, path) = row  # fmt: skip
-    texts = (content, digest, priority, category, tags, project, source, created, updated,
-             model, version, used, contexts, path)  # fmt: skip
-    counts = (dimension, count)
-    if not (
-        all(each is None or isinstance(each, str) for each in texts)
-        and all(each is None or (isinstance(each, int) and each >= 0) for each in counts)
-    ):
-        raise Damaged(f"{scope}:{number} holds a value of another kind than a memory does")
-    return Memory(
-        f"{scope}:{number}",
-        content,
-        digest,
-        priority if priority in PRIORITIES else "NORMAL",
-        category,
-        _texts(tags),
-        project,
-        source if source in SOURCES else "manual",
-        shown(created) or "",
-        shown(updated) or "",
-        model or None,
-        version,
-        dimension,
-        count or 0,
-        shown(used),
-        _texts(contexts),
-        path,
-    )
+    held = dict(zip(Memory.__dataclass_fields__, row, strict=True))
+    held["id"] = f"{scope}:{held['id']}"
+    for name, value in held.items():
+        fits = isinstance(value, int) and value >= 0 if name in _COUNTS else isinstance(value, str)
+        if not (fits or value is None):
+            raise Damaged(f"{held['id']} holds a value of another kind than a memory does")
+    held |= {
+        "priority": held["priority"] if held["priority"] in PRIORITIES else "NORMAL",
+        "tags": _texts(held["tags"]),
+        "source": held["source"] if held["source"] in SOURCES else "manual",
+        "created_at": shown(held["created_at"]) or "",
+        "updated_at": shown(held["updated_at"]) or "",
+        "embedding_model": held["embedding_model"] or None,
+        "access_count": held["access_count"] or 0,
+        "last_accessed_at": shown(held["last_accessed_at"]),
+        "usage_contexts": _texts(held["usage_contexts"]),
+    }
+    return Memory(**held)
 
 
 def _texts(value: str | None) -> tuple[str, ...]:
