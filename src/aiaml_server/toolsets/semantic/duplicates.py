@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from . import memory
@@ -160,18 +160,7 @@ def newer(one: Memory) -> tuple[str, int]:
     return one.updated_at, one.number
 
 
-@dataclass(frozen=True)
-class Merged:
-    """What one memory has of several: the newest's text and metadata, and what all have."""
-
-    priority: str
-    category: str | None
-    tags: tuple[str, ...]
-    access_count: int
-    usage_contexts: tuple[str, ...]
-
-
-def merged(memories: Sequence[Memory]) -> Merged:
+def merged(memories: Sequence[Memory]) -> Memory:
     """Return what becomes of memories, given newest first.
 
     The highest priority wins, tags are united, uses are added up, and of the rest the newest has
@@ -182,10 +171,11 @@ def merged(memories: Sequence[Memory]) -> Merged:
         for tag in each.tags:
             tags.setdefault(memory.tag_key(tag), tag)
     contexts = [one for each in reversed(memories) for one in each.usage_contexts]
-    return Merged(
-        memory.highest([each.priority for each in memories]),
-        next((each.category for each in memories if each.category), None),
-        tuple(tags.values())[: memory.MOST_TAGS],
-        sum(each.access_count for each in memories),
-        tuple(contexts[-memory.MOST_CONTEXTS :]),
+    return replace(
+        memories[0],
+        priority=memory.highest([each.priority for each in memories]),
+        category=next((each.category for each in memories if each.category), None),
+        tags=tuple(tags.values())[: memory.MOST_TAGS],
+        access_count=sum(each.access_count for each in memories),
+        usage_contexts=tuple(contexts[-memory.MOST_CONTEXTS :]),
     )
