@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,13 @@ KEYS = {
     "access_count": "coalesce(access_count, 0)",
 }
 """What each order of lists is made by."""
+_EQUAL: Sequence[tuple[str, Callable[..., str], Any]] = (
+    ("priority", memory.check_choice, memory.PRIORITIES),
+    ("source", memory.check_choice, memory.SOURCES),
+    ("category", memory.check_line, _LONGEST_NAME),
+    ("project_id", memory.check_line, _LONGEST_NAME),
+)
+"""The columns that are as a filter of their name says: each with what checks that, and by what."""
 
 
 @dataclass(frozen=True)
@@ -61,36 +68,21 @@ class Filters:
             name = f"tag{number}"
             conditions.append(f"EXISTS (SELECT 1 FROM {held} WHERE tag_key(value) = :{name})")
             values[name] = memory.tag_key(memory.check_line("filters.tags", tag))
-        for name, value in (
-            ("priority", self._choice("priority", memory.PRIORITIES)),
-            ("source", self._choice("source", memory.SOURCES)),
-            ("category", self._line("category")),
-            ("project_id", self._line("project_id")),
-        ):
-            if value is not None:
+        for name, check, rule in _EQUAL:
+            if (value := getattr(self, name)) is not None:
                 conditions.append(f"{name} = :{name}")
-                values[name] = value
-        since = _moment("from", self.since, 0) if self.since is not None else None
-        until = _moment("to", self.until, 1) if self.until is not None else None
-        if since and until and since > until:
+                values[name] = check(f"filters.{name}", value, rule)
+        if self.since is not None:
+            conditions.append("created_at >= :since")
+            values["since"] = _moment("from", self.since, 0)
+        if self.until is not None:
+            conditions.append("created_at <= :until")
+            values["until"] = _moment("to", self.until, 1)
+        if self.since and self.until and values["since"] > values["until"]:
             raise InvalidInput(
                 "filters.date_range: from is later than to, so that nothing can lie between"
             )
-        for name, order, value in (("since", ">=", since), ("until", "<=", until)):
-            if value is not None:
-                conditions.append(f"created_at {order} :{name}")
-                values[name] = value
         return " AND ".join(conditions), values
-
-    def _choice(self, field: str, choices: Sequence[str]) -> str | None:
-        value = getattr(self, field)
-        return None if value is None else memory.check_choice(f"filters.{field}", value, choices)
-
-    def _line(self, field: str) -> str | None:
-        value = getattr(self, field)
-        return (
-            None if value is None else memory.check_line(f"filters.{field}", value, _LONGEST_NAME)
-        )
 
     def asked(self, sort: str) -> str:
         """Return what tells a list that is asked for in this way from others, for its cursors."""
