@@ -148,14 +148,6 @@ def packed(vector: Sequence[float], dimension: int) -> bytes:
     return data
 
 
-_SESSION = "session "  # what the keys of `about` that tell of a session begin with
-_SESSIONS = 200  # that are kept
-_FORGET_SESSIONS = """
-DELETE FROM about WHERE key LIKE ?1 AND rowid NOT IN
-    (SELECT rowid FROM about WHERE key LIKE ?1 ORDER BY rowid DESC LIMIT ?2)
-"""
-
-
 class Database:
     """One file. Any method may be called from any thread; nothing is opened before it is needed.
 
@@ -337,17 +329,6 @@ class Database:
         """Return what this project is called, which stays when its directory is renamed."""
         found = rows(sql, "SELECT value FROM about WHERE key = 'project_id'")
         return str(found[0][0]) if found else None
-
-    def heard(self, sql: apsw.Connection, session: str) -> int:
-        """Return how many bytes of a session's transcript were summarised; 0 where none were."""
-        found = rows(sql, "SELECT value FROM about WHERE key = ?", (_SESSION + session,))
-        return int(found[0][0]) if found else 0
-
-    def hear(self, sql: apsw.Connection, session: str, size: int) -> None:
-        """Note that so many bytes were; of the newest sessions only."""
-        sql.execute("DELETE FROM about WHERE key = ?", (_SESSION + session,))
-        sql.execute("INSERT INTO about VALUES (?, ?)", (_SESSION + session, str(size)))
-        sql.execute(_FORGET_SESSIONS, (f"{_SESSION}%", _SESSIONS))
 
     def add(self, sql: apsw.Connection, fields: Sequence[Any]) -> int:
         """Add a memory and its words; return its number.

@@ -24,8 +24,9 @@ BATCH = 16  # memories that are embedded before they are written
 PARTS = 4  # of a text that are embedded at once; a question may have to wait for them
 PAUSE = 0.005  # seconds after them, in which a question that waits comes before the next ones
 AT_ONCE = 4  # batches that a call makes where there is no background
-_OTHER_AUTHOR = (
-    "(embedding_model != '' AND (embedding_model, embedding_model_version, embedding_dimension)"
+_LACKING = "embedding_model = ''"
+_OUTDATED = (
+    f"({_LACKING} OR (embedding_model, embedding_model_version, embedding_dimension)"
     " IS NOT (:model, :version, :dimension))"
 )
 
@@ -82,9 +83,7 @@ class Embedding(Opened):
                 next(iter(warnings), "there is no model"), "Run `aiaml semantic status`."
             )
         author = author_of(embedder)
-        lacking = "embedding_model = ''"
-        if outdated:
-            lacking = f"({lacking} OR {_OTHER_AUTHOR})"
+        lacking = _OUTDATED if outdated else _LACKING
         done = 0
         warnings = [] if told is None else told
         usable = list(self._readable(Filters(), warnings))
@@ -101,7 +100,7 @@ class Embedding(Opened):
                         sql,
                         f"SELECT id, content FROM memories WHERE {lacking} AND id > :last"
                         f" ORDER BY id LIMIT {BATCH}",
-                        {"last": last, **author._asdict()} if outdated else {"last": last},
+                        {"last": last, **author._asdict()},
                     )
                 if not held:
                     break
@@ -128,12 +127,8 @@ class Embedding(Opened):
             return rows(sql, "SELECT count(*) FROM memories")[0][0], self._left(sql, None)
 
     def _left(self, sql: apsw.Connection, author: Author | None) -> int:
-        where = "embedding_model = ''"
-        if author is None:
-            return int(rows(sql, f"SELECT count(*) FROM memories WHERE {where}")[0][0])
-        where = f"{where} OR {_OTHER_AUTHOR}"
-        count = f"SELECT count(*) FROM memories WHERE {where}"
-        return int(rows(sql, count, author._asdict())[0][0])
+        lacking, values = (_OUTDATED, author._asdict()) if author else (_LACKING, {})
+        return int(rows(sql, f"SELECT count(*) FROM memories WHERE {lacking}", values)[0][0])
 
     def _embed(
         self, embedder: Embedder, database: Database, held: Sequence[tuple[int, str]]

@@ -36,6 +36,12 @@ FROM (
 ) AS near JOIN vectors ON vectors.id = near.vector_id
 WHERE vectors.part = 0 AND vectors.memory_id != ? AND 1 - near.distance >= ?
 """
+_SESSION = "session "  # what the keys of `about` that tell of a session begin with
+_SESSIONS = 200  # that are kept
+_FORGET_SESSIONS = """
+DELETE FROM about WHERE key LIKE ?1 AND rowid NOT IN
+    (SELECT rowid FROM about WHERE key LIKE ?1 ORDER BY rowid DESC LIMIT ?2)
+"""
 
 
 class Similar(NamedTuple):
@@ -436,20 +442,19 @@ class Memories(Merging):
         found: list[tuple[tuple[Any, ...], Memory]] = []
         total = 0
         for database in self._readable(filters, warnings):
-            wanted = [where] if where else []
+            wanted = where or "true"
             with database.reading() as sql:
-                count = f"SELECT count(*) FROM memories {_where(wanted)}"
-                total += rows(sql, count, values)[0][0]
+                total += rows(sql, f"SELECT count(*) FROM memories WHERE {wanted}", values)[0][0]
                 if after:
-                    wanted.append(
-                        f"({key}, created_at, :scope, id) < (:key, :created, :of, :number)"
+                    wanted += (
+                        f" AND ({key}, created_at, :scope, id) < (:key, :created, :of, :number)"
                     )
                     values |= {"scope": database.name, **dict(
                         zip(("key", "created", "of", "number"), after, strict=True)
                     )}  # fmt: skip
                 held = rows(
                     sql,
-                    f"SELECT {key}, created_at, {COLUMNS} FROM memories {_where(wanted)}"
+                    f"SELECT {key}, created_at, {COLUMNS} FROM memories WHERE {wanted}"
                     f" ORDER BY {key} DESC, created_at DESC, id DESC LIMIT {limit + 1}",
                     values,
                 )
@@ -485,13 +490,15 @@ class Memories(Merging):
         if not database.path.exists():
             return 0
         with database.reading() as sql:
-            return database.heard(sql, session)
+            found = rows(sql, "SELECT value FROM about WHERE key = ?", (_SESSION + session,))
+        return int(found[0][0]) if found else 0
 
     def hear(self, session: str, size: int) -> None:
-        """Note how many did."""
-        database = self._database("project")
-        with database.writing() as sql:
-            database.hear(sql, session, size)
+        """Note how many did, of the newest sessions only."""
+        with self._database("project").writing() as sql:
+            sql.execute("DELETE FROM about WHERE key = ?", (_SESSION + session,))
+            sql.execute("INSERT INTO about VALUES (?, ?)", (_SESSION + session, str(size)))
+            sql.execute(_FORGET_SESSIONS, (f"{_SESSION}%", _SESSIONS))
 
     def session_start(self, limit: int | None = None, words: str = "") -> Sequence[Memory]:
         """Return what a session should begin with: by priority, project and words; no model.
@@ -580,10 +587,6 @@ def _author(of: Memory) -> Author | None:
     if of.embedding_model is None:
         return None
     return Author(of.embedding_model, of.embedding_model_version or "", of.embedding_dimension or 0)
-
-
-def _where(conditions: Sequence[str]) -> str:
-    return f"WHERE {' AND '.join(conditions)}" if conditions else ""
 
 
 def _changes(
