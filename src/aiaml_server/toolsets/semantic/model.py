@@ -111,7 +111,11 @@ class Unusable(AiamlError):  # noqa: N818 (what it is)
 
 
 class Model:
-    """The one model of a configuration."""
+    """The one model of a configuration.
+
+    Attributes:
+        folder: where it is, or would be.
+    """
 
     def __init__(
         self,
@@ -132,7 +136,7 @@ class Model:
         self._clock = clock
         self._noted = noted
         self._fetched = not wanted.path
-        self._folder = Path(wanted.path or cache / wanted.model.replace("/", "--"))
+        self.folder = Path(wanted.path or cache / wanted.model.replace("/", "--"))
         self._embedder: Embedder | None = None
         self._state: State | None = None
         self._failed_at: float | None = None
@@ -141,11 +145,6 @@ class Model:
         self._lock = threading.Lock()
         self._done = threading.Event()
         self._thread: threading.Thread | None = None
-
-    @property
-    def folder(self) -> Path:
-        """Where the model is, or would be."""
-        return self._folder
 
     def ready(self, wait: float = 0.0) -> Embedder | None:
         """Return what embeds, or None while there are only words to search by.
@@ -169,7 +168,7 @@ class Model:
             anew: fetch it even if it seems to be here.
         """
         if anew and self._fetched:
-            remove_own(self._folder)
+            remove_own(self.folder)
         self._failed_at = None
         self._by_person = True  # who sees that it failed, and decides when to try again
         self._begin(True)
@@ -178,7 +177,7 @@ class Model:
         """Say how it stands; nothing begins by that."""
         state = self._state or self._before(self._wanted.download, has_begun=False)
         if state.kind == "downloading":
-            done = min(_size(self._folder), state.total or _size(self._folder))
+            done = min(_size(self.folder), state.total or _size(self.folder))
             return state._replace(done=done, reason=self._downloading(done, state.total))
         if state.kind == "failed" and self._failed_at is not None and not self._by_person:
             seconds = max(0.0, self._failed_at + AGAIN_SECONDS - self._clock())
@@ -216,10 +215,10 @@ class Model:
             return State("off", "fastembed is not installed", install)
         if wrong := self._wrong():
             return State("failed", wrong)
-        if not self._fetched or _is_whole(self._folder):
+        if not self._fetched or _is_whole(self.folder):
             return State("loading", f"the model {name} is being loaded")
         total = _SIZES.get(name, 0)
-        done = min(_size(self._folder), total)
+        done = min(_size(self.folder), total)
         size = f" ({_megabytes(total)} MB)" if total else ""
         what = f"the model {name}{size} is not on this machine"
         if not download:
@@ -243,14 +242,14 @@ class Model:
 
     def _work(self, download: bool) -> None:
         try:
-            if self._fetched and not _is_whole(self._folder):
+            if self._fetched and not _is_whole(self.folder):
                 if not download:
                     return
                 self._fetch()
             if self._leaving:
                 return
             self._state = State("loading", f"the model {self._wanted.model} is being loaded")
-            embedder = _load(self._wanted, self._folder)
+            embedder = _load(self._wanted, self.folder)
             self._state, self._embedder = State("ready"), embedder
         except Unusable as error:
             self._failed_at = None
@@ -277,10 +276,10 @@ class Model:
         from huggingface_hub import HfApi, hf_hub_download  # noqa: PLC0415 (heavy)
         from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError  # noqa: PLC0415
 
-        if (self._folder / _LIST).exists():  # it was whole once; what is left is not to be trusted
-            remove_own(self._folder)
-        own_directory(self._folder.parent)
-        own_directory(self._folder)
+        if (self.folder / _LIST).exists():  # it was whole once; what is left is not to be trusted
+            remove_own(self.folder)
+        own_directory(self.folder.parent)
+        own_directory(self.folder)
         source, endpoint = known["sources"]["hf"], os.environ.get("HF_ENDPOINT") or None
         newest = HfApi(endpoint, token=False).model_info(source, timeout=_HUB_SECONDS).sha
         files = [known["model_file"], *known["additional_files"], *_NEEDED]
@@ -291,7 +290,7 @@ class Model:
                     source,
                     name,
                     revision=newest,
-                    local_dir=self._folder,
+                    local_dir=self.folder,
                     endpoint=endpoint,
                     token=False,
                     etag_timeout=_HUB_SECONDS,
@@ -305,7 +304,7 @@ class Model:
                 there[name] = Path(path)
         sizes = {name: path.stat().st_size for name, path in there.items()}
         data = json.dumps({"model": self._wanted.model, "files": sizes}, indent=2)
-        replace_atomic(self._folder / _LIST, data.encode(), 0o600)
+        replace_atomic(self.folder / _LIST, data.encode(), 0o600)
 
 
 class _Loaded:
