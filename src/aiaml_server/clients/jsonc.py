@@ -85,7 +85,8 @@ def remove(text: str, keys: Sequence[str]) -> str:
     if root is None or node is None or member is None:
         return text
     edited = splice(text, _removal(text, node, member))
-    return _proven(edited, _without(root.value, keys), member.start)
+    left = {name: value for name, value in node.value.items() if name != keys[-1]}
+    return _proven(edited, _replaced(root.value, keys[:-1], left), member.start)
 
 
 def extend(text: str, keys: Sequence[str], values: Sequence[Any]) -> str:
@@ -363,14 +364,6 @@ def _merged(value: Any, wanted: Mapping[str, Any]) -> Any:
         old = merged.get(name, {})
         merged[name] = _merged(old, new) if isinstance(new, Mapping) else new
     return merged
-
-
-def _without(value: Any, keys: Sequence[str]) -> Any:
-    name, *deeper = keys
-    left = {key: inner for key, inner in value.items() if deeper or key != name}
-    if deeper:
-        left[name] = _without(value[name], deeper)
-    return left
 
 
 def _proven(edited: str, expected: Any, offset: int) -> str:
