@@ -12,8 +12,8 @@ Kind = str
 _NOTHING: Mapping[str, Part] = MappingProxyType({})
 
 
-class Node:
-    """A value, and where it stands. No dataclass, since there are dozens in each file.
+class Node(NamedTuple):
+    """A value, and where it stands.
 
     Attributes:
         value: text, number, truth, None, list or dict.
@@ -26,27 +26,14 @@ class Node:
         items: a list's parts.
     """
 
-    __slots__ = ("end", "entries", "items", "kind", "line", "start", "value", "written")
-
-    def __init__(
-        self,
-        value: Any,
-        kind: Kind,
-        line: int,
-        start: int,
-        end: int,
-        written: str = "",
-        entries: Mapping[str, Part] = _NOTHING,
-        items: Sequence[Part] = (),
-    ) -> None:
-        self.value = value
-        self.kind = kind
-        self.line = line
-        self.start = start
-        self.end = end
-        self.written = written
-        self.entries = entries
-        self.items = items
+    value: Any
+    kind: Kind
+    line: int
+    start: int
+    end: int
+    written: str = ""
+    entries: Mapping[str, Part] = _NOTHING
+    items: Sequence[Part] = ()
 
 
 class Part(NamedTuple):

@@ -63,24 +63,6 @@ class CheckedShape(TypedDict):
     note: NotRequired[str]
 
 
-class CitedShape(TypedDict, total=False):
-    """A citation as it is kept."""
-
-    path: str
-    line: int
-    snippet: str
-    before: str
-    after: str
-    times: int
-
-
-class LinkedShape(TypedDict):
-    """A link as it is kept."""
-
-    type: str
-    target: str
-
-
 class SummaryShape(Failure, total=False):
     """What a list says of a memory."""
 
@@ -99,8 +81,8 @@ class MemoryResult(SummaryShape, total=False):
     """A memory, whole."""
 
     content: str
-    citations: list[CitedShape]
-    links: list[LinkedShape]
+    citations: list[Cited]
+    links: list[Linked]
     score: float
     superseded_by: list[str]
     valid: bool
