@@ -115,16 +115,9 @@ class Entry:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as the file and agents have it; what is empty is left out."""
-        value: dict[str, Any] = {"id": self.id, "content": self.content}
-        if self.category:
-            value["category"] = self.category
-        if self.tags:
-            value["tags"] = list(self.tags)
-        if self.metadata:
-            value["metadata"] = dict(self.metadata)
-        times = {"created_at": self.created_at, "updated_at": self.updated_at}
-        counts = {"access_count": self.access_count, "priority": self.priority}
-        return {**value, **times, **counts}
+        values = {name: getattr(self, name) for name in _NAMES}
+        values |= {"tags": list(self.tags), "metadata": dict(self.metadata)}
+        return {name: value for name, value in values.items() if value or name not in _OPTIONAL}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Entry:
@@ -133,9 +126,8 @@ class Entry:
         Raises:
             ValueError: it is no entry.
         """
-        known = {each.name for each in fields(cls)} - {"extra"}
-        given = {name: part for name, part in value.items() if name in known}
-        extra = {name: part for name, part in value.items() if name not in known}
+        given = {name: part for name, part in value.items() if name in _NAMES}
+        extra = {name: part for name, part in value.items() if name not in _NAMES}
         entry = cls(**{**given, "tags": tuple(given.get("tags", ())), "extra": extra})
         texts = (entry.id, entry.content, entry.category, entry.created_at, entry.updated_at)
         if not all(isinstance(each, str) for each in (*texts, *entry.tags)):
@@ -147,6 +139,10 @@ class Entry:
         if type(entry.access_count) is not int or type(entry.priority) is not int:
             raise ValueError("an entry's numbers must be numbers")
         return entry
+
+
+_NAMES = [each.name for each in fields(Entry) if each.name != "extra"]
+_OPTIONAL = ("category", "tags", "metadata")
 
 
 def check_values(

@@ -26,7 +26,7 @@ from .entries import (
     refuse,
 )
 from .failures import LimitExceeded, NotFound
-from .file import File, Place
+from .file import Content, File, Place
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -125,7 +125,7 @@ class Compartments:
             try:
                 if any(place[0] == "sessions" for place, _ in self._accesses):
                     with self._file.changing() as content:
-                        self._count_accesses(content.entries, content.put)
+                        self._count_accesses(content)
             finally:
                 self._file.close_run(self._run)
 
@@ -177,7 +177,7 @@ class Compartments:
             self._check_limit(compartment, entries, entry)
             entries[entry.id] = entry
             whole.put(place, entries)
-            self._count_accesses(whole.entries, whole.put)
+            self._count_accesses(whole)
         self._tell(compartment)
         return Saved(entry.id, id is None)
 
@@ -254,7 +254,7 @@ class Compartments:
                     for key, count in self._accesses.items()
                     if key[0] != place or key[1] not in gone
                 }
-                self._count_accesses(whole.entries, whole.put)
+                self._count_accesses(whole)
             if gone:
                 self._tell(compartment)
         return len(gone)
@@ -328,15 +328,13 @@ class Compartments:
         more = self._accesses.get((place, entry.id), 0)
         return entry.changed(access_count=entry.access_count + more)
 
-    def _count_accesses(
-        self,
-        known: Mapping[Place, dict[str, Entry]],
-        put: Callable[[Place, dict[str, Entry]], None],
-    ) -> None:
+    def _count_accesses(self, whole: Content) -> None:
         """Put what was read since the last write into what is written now."""
         for place in {place for place, _ in self._accesses}:
-            if entries := known.get(place):
-                put(place, {name: self._counted(place, each) for name, each in entries.items()})
+            entries = whole.entries.get(place, {})
+            if entries:
+                counted = {name: self._counted(place, each) for name, each in entries.items()}
+                whole.put(place, counted)
         self._accesses.clear()
 
     def _tell(self, compartment: str) -> None:
