@@ -50,7 +50,7 @@ DOOR = Door(
     demo="aiaml_server.toolsets.semantic.demo:demo",
     extra="semantic",
     needs=("apsw",),
-    embedder="aiaml_server.toolsets.semantic.present:embedder",
+    embedder="aiaml_server.toolsets.semantic.model:embedder",
     home="aiaml_server.toolsets.semantic.place:home",
     hooks=(
         Hook("SessionStart", "", ("hook", "SessionStart"), 10),

@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,13 +29,14 @@ from aiaml_server.files import own_directory, read_own, remove_own, replace_atom
 from aiaml_server.toolset import Embedder as AnyEmbedder
 from aiaml_server.toolset import repair_surrogates
 
+from . import config, place
 from .config import Config
 
 CACHE = "models"  # in a person's directory, what was fetched
 FETCH = "aiaml semantic fetch"
 AGAIN_SECONDS = 300.0  # between two tries to fetch
 _HUB_SECONDS = 20.0  # that a hub may be silent
-_LOAD_SECONDS = 30.0  # that loading may hold up the end of a process
+_LOAD_SECONDS = 30.0  # that loading takes on a slow machine, and may hold up a process's end
 _NEEDED = ("tokenizer.json", "tokenizer_config.json")
 _OPTIONAL = ("config.json", "special_tokens_map.json")
 _LIST = "aiaml-model.json"  # what was fetched, with sizes; written last
@@ -305,6 +307,13 @@ class Model:
         sizes = {name: path.stat().st_size for name, path in there.items()}
         data = json.dumps({"model": self._wanted.model, "files": sizes}, indent=2)
         replace_atomic(self.folder / _LIST, data.encode(), 0o600)
+
+
+def embedder() -> Embedder | None:
+    """Return the person's model; None where it is not here or cannot be loaded. None is fetched."""
+    home = place.home()
+    wanted = replace(config.load(home), download=False)
+    return Model(wanted, home / CACHE).ready(_LOAD_SECONDS)
 
 
 class _Loaded:
