@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import re
+import subprocess
+import sys
 import time
 
 import pytest
@@ -111,6 +113,20 @@ def test_the_table_names_its_sources_and_bounds() -> None:
         bare = re.sub(r"\\.|\[(?:\\.|[^\]])*\]", "x", form.pattern)
         assert not re.search(r"[*+]|\{\d*,\}", bare), form
         assert form.anchors == tuple(a.lower() if form.beside else a for a in form.anchors), form
+
+
+def test_what_every_memory_has_of_its_own_asks_for_no_form() -> None:
+    """Its moment and its path are long words, which no secret is; one beside them is found."""
+    path = b"files/20261123_171912_859a37fc.md"
+    head = b"---\nid: 859a37fc\ntimestamp: 2026-11-23T17:19:12.268296+00:00\n---\n\n"
+    secret = SECRETS["ec key"](random.Random(1)).encode()
+    assert objection(path, head + secret)
+    script = (
+        "import sys; from aiaml_server.sync.leaks import objection; "
+        f"print(objection({path!r}, {head + b'x'!r}), 'aiaml_server.sync.forms' in sys.modules)"
+    )
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    assert said.stdout.decode() == " False\n"
 
 
 def test_a_name_can_hold_one_as_well() -> None:

@@ -24,6 +24,9 @@ _NEAR = 64  # characters at most between a secret's name and the secret
 _WINDOW = 200  # the same, and the secret; what has no upper bound is known by its beginning
 _WORD = rb"[\w+/=.~%$:@!,-]"
 _LONG_WORD = re.compile(_WORD + rb"{16,}")  # every secret has one, prose hardly ever
+_NONE = re.compile(  # but for these, of which each memory of ours has one: its moment, its path
+    rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+\d\d:\d\d|files/\d{8}_\d{6}_[0-9a-f]{8}\.md"
+)
 _LEFT = rb"(?:(?<![A-Za-z0-9])|(?<=\\[nrtf])|(?<=%[0-9A-Fa-f]{2})|(?<=\\u00[0-9a-f]{2}))"
 _SET = (
     rb"""(?:\\?["'`*\])]){0,3}\s{0,4}(?:[:=|,>]{1,3}|->|is|was)?\s{0,4}(?:\\?["'`*(\[<]){0,3}"""
@@ -75,7 +78,7 @@ def leak(data: bytes) -> str:
 
 
 def _leak(data: bytes) -> str:
-    words = b"\n".join(_LONG_WORD.findall(data))
+    words = b"\n".join(word for word in _LONG_WORD.findall(data) if not _NONE.fullmatch(word))
     if not words and b"://" not in data:
         return ""
     in_words, anywhere, beside = _anchored()
@@ -106,14 +109,14 @@ def _anchored() -> tuple[list[tuple[bytes, Form]], ...]:
     """Return every anchor with its form: those inside long words, those elsewhere, and names."""
     from .forms import FORMS  # noqa: PLC0415 (4 ms; `remember` hardly ever needs it)
 
-    pairs = [(anchor.encode(), form) for form in FORMS for anchor in form.anchors]
-    beside = [each for each in pairs if each[1].beside]
-    in_words = [
-        (anchor, form)
-        for anchor, form in pairs
-        if not form.beside and form.judge != "password" and re.fullmatch(_WORD + b"+", anchor)
-    ]
-    return in_words, [each for each in pairs if each not in (*in_words, *beside)], beside
+    in_words: list[tuple[bytes, Form]] = []
+    anywhere: list[tuple[bytes, Form]] = []
+    beside: list[tuple[bytes, Form]] = []
+    for form in FORMS:
+        for anchor in map(str.encode, form.anchors):
+            is_word = form.judge != "password" and re.fullmatch(_WORD + b"+", anchor)
+            (beside if form.beside else in_words if is_word else anywhere).append((anchor, form))
+    return in_words, anywhere, beside
 
 
 @cache
