@@ -6,23 +6,23 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from .errors import AiamlError, InvalidInput, MalformedFile, NotInGit, StoreError
-from .filters import Filter
 from .inbox import Inbox
 from .memory import SHORTEST_ID, Memory, parse
-from .scorer import MAX_HITS, Found, Hit
 from .settings import Settings
 from .store import MAX_FILE, Stamp, Store
 from .sync import Occupied, Problem, Sync, once
-from .sync.leaks import leak
-from .uses import Uses
 
 if TYPE_CHECKING:
+    from .filters import Filter
     from .index import Index
     from .labels import Counts
+    from .scorer import Found, Hit
     from .sync.history import History
+    from .uses import Uses
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,6 @@ class MemoryBank:
     Attributes:
         base: that directory.
         directory: where the memories' files are, in it.
-        uses: what agents asked for.
         inbox: what the person has seen.
         sync: what keeps it in git.
     """
@@ -67,11 +66,17 @@ class MemoryBank:
         self._made: Index | None = None
         self._changed = threading.Event()  # set when there is something for the index
         self._ended = threading.Event()
-        self.uses = Uses(settings.base)
         self.inbox = Inbox(settings.base, kept=settings.inbox)
         self.sync = Sync(settings, arrived=self._changed.set)
         if lasting:
-            self._index  # noqa: B018 (threads share it, so it is made before there are any)
+            self._index, self.uses  # noqa: B018 (threads share them: made before there are any)
+
+    @cached_property
+    def uses(self) -> Uses:
+        """What agents asked for."""
+        from .uses import Uses  # noqa: PLC0415 (a person's verbs note nothing)
+
+        return Uses(self.base)
 
     @property
     def _index(self) -> Index:
@@ -148,6 +153,8 @@ class MemoryBank:
         """Name the secret for which a memory stays out of git; empty when it does not."""
         if not (self._settings.sync and self._settings.check_secrets):
             return ""
+        from .sync.leaks import leak  # noqa: PLC0415 (for what agents store)
+
         text = "\n".join((memory.agent, memory.user, *memory.topics, memory.content))
         return leak(text.encode("utf-8", "replace"))
 
@@ -166,7 +173,7 @@ class MemoryBank:
         keywords: Iterable[str],
         wanted: Filter | None = None,
         first: int = 0,
-        last: int | None = MAX_HITS,
+        last: int | None = None,
     ) -> Found:
         """Return the hits `first` to `last` among the memories that are meant, and their number.
 

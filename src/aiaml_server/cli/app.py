@@ -84,7 +84,7 @@ VERBS = {
     "remember": ("remember:remember", "Store a memory of your own, for every agent to find."),
     "edit": ("remember:edit", "Change a memory's file in your editor ($VISUAL, $EDITOR)."),
     "forget": (
-        "remember:forget",
+        "forget:forget",
         "Delete memories, after showing them and asking: by their ids, or all that a filter means.",
     ),
     "web": ("web:web", "See, search, edit and forget memories in the browser."),

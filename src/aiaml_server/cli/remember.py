@@ -1,4 +1,4 @@
-"""`remember`, `edit` and `forget`: what a person changes."""
+"""`remember` and `edit`: what a person writes."""
 
 from __future__ import annotations
 
@@ -7,53 +7,33 @@ import re
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from aiaml_server.cli.context import opened
-from aiaml_server.cli.filtering import filtered
-from aiaml_server.errors import InvalidInput, MalformedFile
-from aiaml_server.filters import Filter
+from aiaml_server.errors import InvalidInput
 from aiaml_server.memory import ENDS, Memory, format, must_be, parse, with_until  # noqa: A004
-from aiaml_server.moments import present, timestamp
 from aiaml_server.programs import find
-from aiaml_server.rendering import visible
 from aiaml_server.terminal import (
     INTERRUPTED,
     REFUSED,
     USAGE,
     Ended,
     as_json,
-    broken,
-    columns,
-    confirm,
-    dim,
-    is_terminal,
     joined,
     note,
     out,
     out_json,
-    plural,
-    width,
-    wrapped,
-    yes,
 )
-
-from .rows import print_lines
-from .show import fields, found_by, nothing
 
 if TYPE_CHECKING:
     from aiaml_server.bank import MemoryBank
-
-_PREVIEWED = 25  # memories that are shown of what a filter means
-_SHOWN_LINES = 10  # of the text of each that is named
-_NAMED = 8  # ids, or files, in one sentence
 
 _FORM = """\
 ---
@@ -200,6 +180,8 @@ def edit(memory_id: str, until: str | None, json: bool) -> None:
       EDITOR=nano aiaml edit 1b2c
       aiaml edit 1b2c --until 2027-01-31
     """
+    from .show import fields, found_by  # noqa: PLC0415 (`remember` shows nothing)
+
     with opened() as bank:
         found = found_by(bank, memory_id)
         if len(found) > 1:
@@ -327,171 +309,3 @@ def _editor() -> list[str]:
         return [said] if find(said) else shlex.split(said)  # a path may hold spaces
     usual = ("notepad",) if sys.platform == "win32" else ("sensible-editor", "vim", "nano", "vi")
     return [next(filter(find, usual), usual[-1])]
-
-
-# --- forget ---------------------------------------------------------------------------------------
-
-
-@click.command("forget")
-@click.argument("said", nargs=-1, metavar="[ID|FIELD:VALUE]...")
-@filtered
-@click.option(
-    "--export", "target", metavar="FILE", help="First write them to FILE: .jsonl or .zip."
-)
-@click.option("--everywhere", is_flag=True, help="Out of git's history too, on all machines.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be forgotten.")
-@yes
-@as_json
-def forget(
-    said: Sequence[str],
-    target: str | None,
-    everywhere: bool,
-    dry_run: bool,
-    yes: bool,
-    json: bool,
-    **options: Any,
-) -> int | None:
-    """Delete memories, after showing them and asking: by their ids, or all that a filter means.
-
-    The files are gone at once, and no agent finds them any more, on none of your machines. Git's
-    history, here and in your remote, still has them: `aiaml restore` brings them back.
-
-    With --everywhere the history is rewritten without them, here, in the remote and, when they next
-    hear of it, on your other machines; also those that were forgotten before. That cannot be
-    undone. docs/sync.md ("Removing something for good") says how far it reaches.
-
-    \b
-    Examples:
-      aiaml forget 1b2c3d4e 4e5f6a7b
-      aiaml forget 1b2c --yes
-      aiaml forget --topic work --until 90d --dry-run
-      aiaml forget agent:claude since:2h --export gone.jsonl
-      aiaml forget --everywhere 1b2c --dry-run
-    """
-    wanted, ids = Filter.of(**options).and_said(said)
-    if everywhere and not (wanted or target):
-        from .everywhere import everywhere as forget_everywhere  # noqa: PLC0415
-
-        return forget_everywhere(ids, yes=yes, dry_run=dry_run, json=json)
-    if everywhere or bool(wanted) == bool(ids):
-        other = (
-            "and neither a filter nor --export" if everywhere else "or a filter such as topic:food"
-        )
-        raise Ended(f"it takes IDs, {other}; `aiaml forget --help` tells more", USAGE)
-    with opened() as bank:
-        texts = _texts_of(bank, wanted, ids)
-        found = {name: parse(text) for name, text in texts.items()}
-        if not found:
-            raise Ended(nothing(bank, wanted))
-        if not json and (dry_run or not yes):
-            _preview(list(found.values()), whole=bool(ids))
-        if dry_run:
-            if json:
-                memories = [fields(memory, name) for name, memory in found.items()]
-                out_json({"forgotten": 0, "memories": memories})
-            else:
-                told = f"{plural(len(found), 'memory')} would be forgotten; nothing was changed."
-                out(wrapped(told))
-            return None
-        if not yes:
-            confirm(f"Forget {plural(len(found), 'memory')}?")
-        if target:
-            from .export import write_before  # noqa: PLC0415
-
-            write_before(target, bank, list(found.items()))
-        began = timestamp(present(), "seconds")
-        kept = bank.forget(texts)
-    _answer(Forgotten(found, kept, began, target), json=json)
-    return None
-
-
-def _texts_of(bank: MemoryBank, wanted: Filter, ids: Sequence[str]) -> dict[str, str]:
-    """Return the files that are meant, with what stands in them at this moment."""
-    if ids:
-        names = [name for each in ids for name, _ in found_by(bank, each)]
-        return {name: bank.text(name) for name in names}
-    texts = {}
-    for _, name in bank.dated(wanted):
-        with suppress(FileNotFoundError, MalformedFile):  # changed in this very moment
-            text = bank.text(name)
-            if wanted.matches(parse(text)):
-                texts[name] = text
-    return texts
-
-
-def _preview(found: Sequence[Memory], *, whole: bool) -> None:
-    """Show what is meant: the first of many in a row each, or of each the text."""
-    if not whole:
-        print_lines(found[:_PREVIEWED])
-        if len(found) > _PREVIEWED:
-            out(f"… and {len(found) - _PREVIEWED:,} more.")
-        return
-    for memory in found:
-        print_lines([memory])
-        lines = [line for line in visible(memory).content.splitlines() if line.strip()]
-        if len(lines) > 1 or columns(memory.content) > width() // 3:
-            for line in lines[:_SHOWN_LINES]:
-                for each in broken(f"    {line}".rstrip(), width()) if is_terminal() else [line]:
-                    out(each)
-        if len(lines) > _SHOWN_LINES:
-            out(dim(f"    … and {plural(len(lines) - _SHOWN_LINES, 'more line')}"))
-
-
-@dataclass(frozen=True)
-class Forgotten:
-    """What was forgotten.
-
-    Attributes:
-        memories: by the names of their files.
-        kept: the names of those that git's history has; None where it took nothing.
-        began: a moment before.
-        target: the file that they were written to first.
-    """
-
-    memories: Mapping[str, Memory]
-    kept: set[str] | None
-    began: str
-    target: str | None
-
-    @property
-    def undo(self) -> str:
-        """The command that brings back what git has; empty where that is nothing."""
-        ids = [memory.id for name, memory in self.memories.items() if name in (self.kept or ())]
-        if not ids:
-            return ""
-        named = len(ids) <= _NAMED
-        return f"aiaml restore {_words(ids) if named else f'--since {self.began}'}"
-
-
-def _answer(done: Forgotten, *, json: bool) -> None:
-    missing = [name for name in done.memories if name not in (done.kept or ())]
-    if json:
-        out_json(
-            {
-                "forgotten": len(done.memories),
-                "memories": [fields(memory, name) for name, memory in done.memories.items()],
-                "not_in_history": missing,
-                "exported": done.target,
-                "undo": done.undo or None,
-            }
-        )
-        return
-    out(f"Forgot {plural(len(done.memories), 'memory')}.")
-    if done.target:
-        again = f"aiaml import {_words([done.target])}"
-        out(f"{done.target} has what they were: `{again}` adds it again.")
-    if done.undo:
-        back = "that" if len(done.memories) == 1 else "them"
-        out(f"Git's history still has what it had: `{done.undo}` brings {back} back.")
-    gone = "" if done.target else ": gone for good"
-    if missing and done.kept is not None:
-        names = joined(missing[:_NAMED]) + (" and others" if len(missing) > _NAMED else "")
-        out(f"Git's history does not have the last version of {names}{gone}.")
-    elif missing and not done.target:
-        out("What git does not have from before is gone for good.")
-
-
-def _words(values: Iterable[str]) -> str:
-    """Return words as a shell takes them; an id in a file that others wrote may be any text."""
-    quoted = [shlex.quote(each) for each in values]
-    return " ".join(["--", *quoted] if any(each[0] == "-" for each in quoted) else quoted)
