@@ -23,6 +23,7 @@ from pathlib import Path
 import pytest
 
 from aiaml_server.sync import once, problem
+from aiaml_server.sync.status import LOCAL
 from git_server import Terms, git_server
 from loop_disk import memory_disk
 from machine import Machine, bare, content_of, git
@@ -111,7 +112,7 @@ def test_each_kind_has_a_row_and_a_test_that_sees_it() -> None:
     """In the code, in the table and in a test: the same kinds, each once."""
     rows, tests = kinds_in_docs(), sources_of_tests()
     assert sorted(rows) == sorted(kinds_in_code())
-    assert set(rows) >= problem.LOCAL
+    assert set(rows) >= LOCAL
     assert SHOWN.keys() == set(rows)
     for kind, name in SHOWN.items():
         assert f'"{kind}"' in tests[name], f"{name} does not see {kind}"

@@ -39,6 +39,7 @@ Most of it is imported in the thread alone: it takes time that no answer should 
 
 from __future__ import annotations
 
+import errno
 import logging
 import threading
 import time
@@ -116,40 +117,55 @@ def once(
     """
     if not settings.sync:
         return Status.read(settings.base)
-    from concurrent.futures import ThreadPoolExecutor, wait  # noqa: PLC0415
-
     from .rounds import Rounds  # noqa: PLC0415
-    from .survey import check_place  # noqa: PLC0415
 
     check_place(settings.base)
     closing = threading.Event()
     another = in_use(settings.base) not in ("", settings.remote)
     aside = another and bool(settings.remote)
     rounds = Rounds(settings, closing, progress, missing, aside=aside, erase=erase)
-    with ThreadPoolExecutor(1, "round") as pool:
-        done = pool.submit(_attempt, rounds, closing, local=local, seconds=seconds)
+    failures: list[BaseException] = []
+
+    def attempt() -> None:
         try:
-            while not wait([done], _LISTEN_SECONDS).done:
-                pass
-        except BaseException:
-            closing.set()
-            rounds.end_calls(local=False)
-            try:
-                wait([done], _PATIENCE_SECONDS)
-            finally:  # a second Ctrl-C does not wait
-                rounds.end_calls(local=True)
-            raise
+            _attempt(rounds, closing, local=local, seconds=seconds)
+        except BaseException as error:  # noqa: BLE001 (raised below, in the thread that asked)
+            failures.append(error)
+
+    thread = threading.Thread(target=attempt, name="round")
+    thread.start()
+    try:
+        while thread.is_alive():
+            thread.join(_LISTEN_SECONDS)
+    except BaseException:
+        closing.set()
+        rounds.end_calls(local=False)
         try:
-            done.result()
-        except OSError as error:
-            if isinstance(error, Occupied):
-                raise
+            thread.join(_PATIENCE_SECONDS)
+        finally:  # a second Ctrl-C does not wait
+            rounds.end_calls(local=True)
+            thread.join()
+        raise
+    for error in failures:
+        if isinstance(error, OSError) and not isinstance(error, Occupied):
             raise StoreError("synchronise", settings.base, error) from error
+        raise error
     status = Status.read(settings.base)
     status.recovered()
     if rounds.problem and not (local and rounds.has_committed):
         status.failed(rounds.problem)
     return status
+
+
+def check_place(base: Path) -> None:
+    """See that the base directory is one, or can be made.
+
+    Raises:
+        StoreError: part of its path is a file.
+    """
+    there = next(each for each in (base, *base.parents) if each.exists())
+    if not there.is_dir():
+        raise StoreError("read", base, NotADirectoryError(errno.ENOTDIR, "", str(there)))
 
 
 def in_use(base: Path) -> str:

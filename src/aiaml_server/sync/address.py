@@ -8,8 +8,8 @@ from pathlib import Path
 from aiaml_server.files import check_own, read_own, remove_own
 
 _MOST = 1024 * 1024  # bytes of the file that has the address
-_URL = re.compile(r'^\turl = "([^"\\]*(?:\\.[^"\\]*)*)"$', re.MULTILINE)
-_ESCAPED = re.compile(r"\\(.)")
+_URL = r'(?m)^\turl = "([^"\\]*(?:\\.[^"\\]*)*)"$'
+_ESCAPED = r"\\(.)"
 
 
 def section(url: str, tracked: str = "+refs/heads/*:refs/remotes/origin/*") -> str:
@@ -40,8 +40,8 @@ def clear(path: Path) -> None:
 
 
 def _address_in(data: bytes) -> str:
-    quoted = _URL.search(data.decode("utf-8", "replace"))
-    return _ESCAPED.sub(r"\1", quoted[1]) if quoted else ""
+    quoted = re.search(_URL, data.decode("utf-8", "replace"))
+    return re.sub(_ESCAPED, r"\1", quoted[1]) if quoted else ""
 
 
 def git_directories(base: Path) -> tuple[Path, Path]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import time
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -44,6 +45,12 @@ HIDDEN = b"/files/*.md\n"
 _OWN = (b".gitignore", b".gitattributes", FILE)
 _EDITOR_SECONDS = 3600.0  # a commit message is not written for longer
 
+# What `git ls-files -t -z` says: M of a conflict, S of what is hidden.
+_CONFLICT = re.compile(rb"(?:\0|\A)M files/")
+_PERSONS = re.compile(
+    rb"(?:\0|\A)[^S] (?!files/[^\0]*\.md\0|(?:%s)\0)" % b"|".join(map(re.escape, _OWN))
+)
+
 Difference = dict[bytes, tuple[Entry | None, Entry | None]]
 """What differs between two trees: each path's entry before and after."""
 
@@ -58,13 +65,14 @@ class Checkout:
         self._ours = repository.branch()
         self._name_of = repository.name_of
         self._tree = repository.tree
+        self._changes = repository.changes
         self._erasure = repository.erasure
         self.journal = Journal(repository.directory, repository.common)
         self._note = self._directory / "aiaml" / "checked-out"  # the commit checked out last time
         self._exclude = repository.common / "info" / "exclude"
         self._settled: set[str] = set()  # commits that need not be looked at again
         self._asked_of = ("", False)  # a commit, and whether it has memories
-        self._index: tuple[str, bool] = ("", False)  # an index, and whether it has their files
+        self._index: tuple[str, bytes] = ("", b"")  # an index, and what is in it
         self._looked_at = ""  # the commit that was checked out when the round began
 
     # --- asking ---------------------------------------------------------------------------------
@@ -262,7 +270,7 @@ class Checkout:
             known = ""
         lags = branch and ours and known != ours
         if lags and (is_ours or not self._has_persons_files(before.staged)):
-            new = changes(self._git, known or empty_tree(self._git), ours)
+            new = self._changes(known or empty_tree(self._git), ours)
             if self._is_free(branch, tip, new) and self._put_in_index(new, apart):
                 if not is_ours:
                     words = (branch, ours, tip or "0" * len(ours))
@@ -320,19 +328,21 @@ class Checkout:
             return False
         return branch == self._ours or self._may_leave_away(branch, new)
 
+    def has_conflicts(self, index: str) -> bool:
+        """Whether a merge has left conflicts in memories, in the index with this stamp."""
+        return bool(_CONFLICT.search(self._staged(index)))
+
     def _has_persons_files(self, index: str) -> bool:
         """Whether the index with this stamp has a file of the person's, besides those hidden."""
+        return bool(_PERSONS.search(self._staged(index)))
+
+    def _staged(self, index: str) -> bytes:
+        """Return what `git ls-files -t` says of the index with this stamp."""
         if index != self._index[0]:
             is_settled = Stamp(*map(int, index.split(","))).settled if "," in index else False
-            self._index = index if is_settled else "", self._find_persons_files()
+            found = self._git.run("ls-files", "-t", "-z")
+            self._index = index if is_settled else "", found
         return self._index[1]
-
-    def _find_persons_files(self) -> bool:
-        words = ("-t", "-z", "--", ".", ":(exclude)files/*.md")
-        entries = self._git.run("ls-files", *words, variables={"GIT_LITERAL_PATHSPECS": "0"}).split(
-            b"\0"
-        )
-        return any(e and not e.startswith(b"S ") and e[2:] not in _OWN for e in entries)
 
     def _is_in_use(self) -> bool:
         """Whether a git of the person's is under way, as while they write a commit's message."""

@@ -30,8 +30,8 @@ _REST_SECONDS = 0.3  # from the last change of files to the line in the log
 
 _LINE = re.compile(rb"[0-9a-f]+ ([0-9a-f]+) [^\t]*\t?(.*)")
 # After a commit the disk is as before. These two also change files, and are a person's word.
-_COMMITTED = re.compile(rb"commit( \(amend\))?:")
-_WANTED = re.compile(rb"(commit( \(\w+\))?|revert|cherry-pick):")
+_COMMITTED = rb"commit( \(amend\))?:"
+_WANTED = rb"(commit( \(\w+\))?|revert|cherry-pick):"
 _OURS = (REASON.encode(), b"fast-import")
 
 
@@ -102,7 +102,7 @@ class Journal:
         times = [
             _modified(path)
             for path, has_moved in (
-                (self._log, not all(_COMMITTED.match(why) for _, why in theirs)),
+                (self._log, not all(re.match(_COMMITTED, why) for _, why in theirs)),
                 (self._head, noted.branch != now.branch),
                 (self._stash, noted.stash != now.stash),
                 (self._sparse, noted.sparse != now.sparse),
@@ -112,7 +112,7 @@ class Journal:
         ]
         return Moves(
             max(times, default=0),
-            wrote=not all(_WANTED.match(why) for _, why in theirs),
+            wrote=not all(re.match(_WANTED, why) for _, why in theirs),
             commits=frozenset(commit for commit, _ in theirs),
         )
 
@@ -130,7 +130,7 @@ class Journal:
 
     def has_commits(self) -> bool:
         """Whether a person has committed anything here, as far as the log goes back."""
-        return any(_COMMITTED.match(why) for _, why in _lines(_bytes(self._log)))
+        return any(re.match(_COMMITTED, why) for _, why in _lines(_bytes(self._log)))
 
     def is_under_way(self, since: State) -> bool:
         """Whether git may be changing files, or did since a state."""

@@ -5,7 +5,6 @@ Arithmetic, with chance in it so that machines part ways.
 
 from __future__ import annotations
 
-import random
 import time
 from collections import deque
 
@@ -63,7 +62,7 @@ class Pace:
             return pause
         self._occupied = 0
         pause = self.not_before - time.monotonic()
-        usual = self._interval * random.uniform(0.9, 1.0)  # noqa: S311
+        usual = self._interval * _chance(0.9, 1.0)
         return min(pause, self._interval) if pause > 0 else usual
 
     def failed(self) -> None:
@@ -72,7 +71,7 @@ class Pace:
         first = min(FIRST_PAUSE, 2 * self._interval)
         longest = max(self._interval, LONGEST_PAUSE)
         pause = min(first * 2.0 ** min(self._failures - 1, 60), longest)
-        self.not_before = time.monotonic() + pause * random.uniform(0.5, 1.0)  # noqa: S311
+        self.not_before = time.monotonic() + pause * _chance(0.5, 1.0)
         self.call = min(self.call * 2, _LONGEST_CALL)
 
     def lost(self, seconds: float, tries: int) -> float:
@@ -86,7 +85,7 @@ class Pace:
             tries: how many were lost before it in a row.
         """
         longest = min(max(_QUIET - 2 * seconds, seconds), FIRST_PAUSE)
-        return random.uniform(0, min(seconds * 2.0 ** min(tries, 60), longest))  # noqa: S311
+        return _chance(0, min(seconds * 2.0 ** min(tries, 60), longest))
 
     def gave_up(self, seconds: float, tries: int) -> None:
         """Note that the last push of a round was lost, too; for the numbers see `lost`."""
@@ -100,7 +99,13 @@ class Pace:
         if pushed:
             self._pushes.append(time.monotonic())
             if len(self._pushes) == _BURST and self._pushes[-1] - self._pushes[0] <= _BURST_SECONDS:
-                pause = random.uniform(*_GATHER)  # noqa: S311
+                pause = _chance(*_GATHER)
                 if (time.time() + pause) % (2 * _QUIET) < _QUIET:
                     pause += _QUIET
                 self.not_before = time.monotonic() + pause
+
+
+def _chance(least: float, most: float) -> float:
+    import random  # noqa: PLC0415 (a verb that only commits leaves nothing to chance)
+
+    return random.uniform(least, most)  # noqa: S311

@@ -47,13 +47,6 @@ class Cause(NamedTuple):
     quoted: bool = True
 
 
-# The kinds that have nothing to do with the remote: a round that did not ask it can end them.
-LOCAL = frozenset(
-    {"no-git", "old-git", "git", "waiting", "locked", "not-ours"}
-    | {"disk", "disk-full", "disk-read-only"}
-)
-
-
 def problem_of(error: Exception) -> Problem:
     """Say what an error of a round means."""
     if isinstance(error, GitMissing):

@@ -14,8 +14,6 @@ from .refs import BRANCH, name_of, written
 
 NOBODY = "AIAML"  # whom commits are by where no name is configured
 
-NOBODY = "AIAML"  # whom commits are by where no name is configured
-
 # What git reads unasked, and waits for.
 _READ_HERE = (".gitattributes", ".gitignore", "files/.gitattributes", "files/.gitignore")
 _READ_THERE = (

@@ -13,7 +13,7 @@ from .messages import did
 MOST = 20  # commits; more are joined, which costs the same however many they are
 SCRATCH = "refs/aiaml/joined"  # the branch of what is written before anything moves
 
-_FILE = re.compile(rb'M 100(644|755) [0-9a-f]+ "?files/|D "?files/')
+_FILE = rb'M 100(644|755) [0-9a-f]+ "?files/|D "?files/'
 _KEPT = (b"mark ", b"author ", b"committer ", b"encoding ")
 
 
@@ -44,7 +44,7 @@ def on_top(exported: bytes, theirs: str) -> bytes:
             lines.append(b"commit %s\n" % SCRATCH.encode())
         elif line.startswith(b"from "):
             lines.append(b"from %s\n" % theirs.encode() if commits == 1 else line)
-        elif line.startswith(_KEPT) or _FILE.match(line):
+        elif line.startswith(_KEPT) or re.match(_FILE, line):
             lines.append(line)
         elif line != b"\n":
             return b""

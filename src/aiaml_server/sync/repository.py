@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import reduce
-from itertools import chain
+from itertools import chain, starmap
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, NamedTuple
@@ -66,7 +66,7 @@ _SAY = (
     "all your machines. If a disk is not mounted or a copy not complete, mend that."
 )
 _NOWHERE = "aiaml@localhost"
-_CRUD = re.compile(r"[<>\x00-\x1f]")  # what git takes out of a name
+_CRUD = r"[<>\x00-\x1f]"  # what git takes out of a name
 
 _IGNORED = f"""\
 # What AIAML keeps beside the memories; git needs none of it.
@@ -160,6 +160,7 @@ class Repository(Reading):
         self._checkout = Checkout(self)
         self._record: Seen | None = None
         self._listed: tuple[str, dict[bytes, Entry]] = ("", {})
+        self._made: tuple[str, str, Difference] = ("", "", {})
         self._past: tuple[str, set[tuple[bytes, bytes]]] = ("", set())
 
     # --- setting up -----------------------------------------------------------------------------
@@ -227,10 +228,14 @@ class Repository(Reading):
         return self._checkout.start()
 
     def _clear_leftovers(self) -> None:
-        left = [*self.directory.glob("*.lock"), *self.directory.glob("fast_import_crash_*")]
-        for part, pattern in (("refs", "*.lock"), ("aiaml", "*.lock"), ("objects/pack", "tmp_*")):
-            left += (self.common / part).rglob(pattern)
-        for path in left:
+        left = [(self.directory, "", ".lock"), (self.directory, "fast_import_crash_", "")]
+        for part, start, end in (
+            ("refs", "", ".lock"),
+            ("aiaml", "", ".lock"),
+            ("objects/pack", "tmp_", ""),
+        ):
+            left += [(Path(place), start, end) for place, *_ in os.walk(self.common / part)]
+        for path in chain.from_iterable(starmap(_named, left)):
             patience = _SESSION_SECONDS if path.name == "index.lock" else _STALE_SECONDS
             with suppress(OSError):
                 if time.time() - path.lstat().st_mtime > patience:
@@ -262,7 +267,7 @@ class Repository(Reading):
 
     def differing(self, old: str, new: str) -> int:
         """Count the memories that differ between two commits; `old` may be empty for none."""
-        return sum(map(is_memory, self._changes(old or self._empty_tree(), new)))
+        return sum(map(is_memory, self.changes(old or self._empty_tree(), new)))
 
     def _disk(self, head: str) -> Disk:
         """Compare the files with the commit `head`; empty for none.
@@ -294,7 +299,7 @@ class Repository(Reading):
         joining = self.joining()
         if not joining:
             return {}
-        changes = self._changes(head or self._empty_tree(), joining)
+        changes = self.changes(head or self._empty_tree(), joining)
         return {path: after for path, (_, after) in changes.items() if is_memory(path)}
 
     def tree(self, commit: str) -> dict[bytes, Entry]:
@@ -303,10 +308,13 @@ class Repository(Reading):
             self._listed = commit, tree(self.git, commit)
         return self._listed[1] if commit else {}
 
-    def _know(self, old: str, new: str, changed: Mapping[bytes, Entry | None]) -> None:
-        """Keep in mind the memories of a commit that differs so from one whose are known."""
+    def _know(self, old: str, new: str, changed: Difference) -> None:
+        """Keep in mind how a commit differs from one before, and its memories if that one's are."""
+        if not all(before is None or before.is_file for before, _ in changed.values()):
+            return  # under a directory, there may be more
+        self._made = old, new, changed
         if old and old == self._listed[0] and not any(path.count(b"/") > 1 for path in changed):
-            memories = {path: each for path, each in changed.items() if is_memory(path)}
+            memories = {path: after for path, (_, after) in changed.items() if is_memory(path)}
             known: dict[bytes, Entry | None] = {**self._listed[1], **memories}
             self._listed = new, {path: each for path, each in known.items() if each}
 
@@ -322,8 +330,9 @@ class Repository(Reading):
             self._past = head, {(path, meta.split(b" ")[3]) for meta, path in pairs}
         return self._past[1]
 
-    def _changes(self, old: str, new: str) -> Difference:
-        return changes(self.git, old, new)
+    def changes(self, old: str, new: str) -> Difference:
+        """Return what differs between two commits; git is not asked about the last that we made."""
+        return self._made[2] if (old, new) == self._made[:2] else changes(self.git, old, new)
 
     # --- committing -----------------------------------------------------------------------------
 
@@ -357,7 +366,7 @@ class Repository(Reading):
         if not any(self._obstacle):
             self._undo(journal.moves(), head, named)
         disk = self._disk(head)
-        if disk.unlike and self.git.run("ls-files", "--unmerged", "--", "files"):
+        if disk.unlike and self._checkout.has_conflicts(state.staged):
             raise Busy("a merge has left conflicts in files/: resolve them, then sync goes on")
         # What git takes away or writes just now is not deleted or edited.
         wait = any(self._obstacle) or journal.is_under_way(state)
@@ -381,7 +390,8 @@ class Repository(Reading):
             if steps:
                 old = head
                 head = self._import(stream.commits(groups, self.branch(), head, self._who()))
-                self._know(old, head, {step.path: _entry_of(each) for step, each in sure})
+                new = {step.path: _entry_of(sighting) for step, sighting in sure}
+                self._know(old, head, {p: (disk.tree.get(p), each) for p, each in new.items()})
                 self._seen.note({step.path: sighting for step, sighting in sure})
             committed += len(steps)
             deleted += sum(step.data is None for step in steps)
@@ -585,7 +595,7 @@ class Repository(Reading):
         joined = self._marked(self._both(ours, theirs, together or self._joined))
         if joined == ours:
             return Joined()
-        new = self._changes(ours or self._empty_tree(), joined)
+        new = self.changes(ours or self._empty_tree(), joined)
         self.git.run("update-ref", JOINING, joined)
         here = self._check_out(new)
         # What is held back here stays on disk as it is, and is known to come from what was before.
@@ -594,7 +604,7 @@ class Repository(Reading):
         before = ours or "0" * len(joined)
         steps = f"update {self.branch()} {joined} {before}\ndelete {JOINING}\n".encode()
         self.git.run("update-ref", "-m", f"{JOIN}{theirs}", "--stdin", stdin=steps)
-        self._know(ours, joined, {path: after for path, (_, after) in new.items()})
+        self._know(ours, joined, new)
         was = {path: _sighting(new[path][0]) or Sighting(b"", None) for path in unseen}
         self._seen.note(was | {path: _sighting(new[path][1]) for path in here})
         kept_out = {path: why for path, why in self._unfit.items() if path in new}
@@ -749,7 +759,7 @@ class Repository(Reading):
         if bases:
             found = changes_since(self.git, reduce(self._joined, bases), sides)
         else:
-            found = [self._changes(self._empty_tree(), side) for side in sides]
+            found = [self.changes(self._empty_tree(), side) for side in sides]
         mine, their = ({path: after for path, (_, after) in each.items()} for each in found)
         return mine, their
 
@@ -787,7 +797,7 @@ class Repository(Reading):
             The last of them, or `theirs` where nothing is to be changed; and the files of `ours`
             that were left out.
         """
-        changes = self._changes(theirs or self._empty_tree(), ours)
+        changes = self.changes(theirs or self._empty_tree(), ours)
         entries = {path: after for path, (_, after) in changes.items() if after}
         lacking = {path: each for path, each in entries.items() if each.oid in left_out}
         wanted = [(path, *entry) for path, entry in changes.items() if path not in lacking]
@@ -797,7 +807,7 @@ class Repository(Reading):
 
     def entries(self, old: str, new: str) -> dict[bytes, Entry]:
         """Return the files of `new` that `old` (empty for none) has not, or not so."""
-        changes = self._changes(old or self._empty_tree(), new)
+        changes = self.changes(old or self._empty_tree(), new)
         return {path: after for path, (_, after) in changes.items() if after}
 
     def go_on_from(self, pushed: str) -> bool:
@@ -925,6 +935,14 @@ class Repository(Reading):
         self._unfit[path] = why._replace(sentence=sentence)
 
 
+def _named(directory: Path, start: str, end: str) -> list[Path]:
+    try:
+        names = os.listdir(directory)  # noqa: PTH208 (a pattern takes longer to read than the names)
+    except OSError:
+        return []
+    return [directory / name for name in names if name.startswith(start) and name.endswith(end)]
+
+
 def _identity(git: Git) -> str:
     """Return the name and the address that the person has configured; for either, else, our own."""
     said = {"user.name": "", "user.email": ""}
@@ -935,7 +953,7 @@ def _identity(git: Git) -> str:
 
     def configured(part: str, default: str) -> str:
         given = os.environ.get(f"GIT_COMMITTER_{part.upper()}") or said.get(f"committer.{part}")
-        return _CRUD.sub("", given or said[f"user.{part}"]).strip() or default
+        return re.sub(_CRUD, "", given or said[f"user.{part}"]).strip() or default
 
     return f"{configured('name', NOBODY)} <{configured('email', _NOWHERE)}>"
 

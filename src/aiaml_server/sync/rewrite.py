@@ -25,11 +25,11 @@ _HEAD = b"""\
 # Forgotten everywhere: SHA-256 sums of file paths and of git's names for what files held. No
 # machine keeps these in its history. See "Removing something for good" in AIAML's docs/sync.md.
 """
-_MARK = re.compile(rb"^[0-9a-f]{64}$", re.MULTILINE)
+_MARK = rb"(?m)^[0-9a-f]{64}$"
 # What `git fast-import` takes for a person and a time.
-_WHO = re.compile(rb"(?:author|committer) (?:[^<>\n]* )?<[^<>\n]*> \d{1,18} [+-]\d{4}|encoding .*")
+_WHO = rb"(?:author|committer) (?:[^<>\n]* )?<[^<>\n]*> \d{1,18} [+-]\d{4}|encoding .*"
 _NOBODY = b" Unknown <> 0 +0000"
-_ESCAPED = re.compile(rb'\\([abfnrtv"\\]|[0-7]{3})')
+_ESCAPED = rb'\\([abfnrtv"\\]|[0-7]{3})'
 _ESCAPES = dict(zip(b'abfnrtv"\\', b'\a\b\f\n\r\t\v"\\', strict=True))
 
 Marks = frozenset[bytes]
@@ -44,7 +44,7 @@ def mark(name: bytes) -> bytes:
 
 def marks_in(text: bytes) -> Marks:
     """Return the marks that stand in a text, each on a line of its own."""
-    return frozenset(_MARK.findall(text))
+    return frozenset(re.findall(_MARK, text)) if text else frozenset()
 
 
 def text_of(marks: AbstractSet[bytes]) -> bytes:
@@ -135,7 +135,7 @@ def _touch(line: bytes) -> Touch:
 def _unquoted(path: bytes) -> bytes:
     if not path.startswith(b'"'):
         return path
-    return _ESCAPED.sub(lambda found: bytes([_character(found[1])]), path[1:-1])
+    return re.sub(_ESCAPED, lambda found: bytes([_character(found[1])]), path[1:-1])
 
 
 def _character(escape: bytes) -> int:
@@ -228,7 +228,7 @@ def _made(commit: Commit, parents: Sequence[bytes], kept: Sequence[bytes]) -> It
         yield b"reset %s\n\n" % SCRATCH.encode()
     yield b"commit %s\nmark %s\n" % (SCRATCH.encode(), commit.mark)
     for line in commit.head:
-        yield (line if _WHO.fullmatch(line) else line.partition(b" ")[0] + _NOBODY) + b"\n"
+        yield (line if re.fullmatch(_WHO, line) else line.partition(b" ")[0] + _NOBODY) + b"\n"
     yield b"data %d\n%s\n" % (len(commit.message), commit.message)
     for word, parent in zip((b"from", *[b"merge"] * len(left)), left, strict=False):
         yield b"%s %s\n" % (word, parent)

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from aiaml_server.errors import AiamlError, InvalidSetting
 from aiaml_server.files import Lock, make_directory
@@ -17,16 +18,15 @@ from aiaml_server.settings import Settings
 
 from .command import GitFailed
 from .guard import Guard
-from .mend import is_damage, mend
 from .outgoing import Outgoing
 from .pace import Pace
-from .problem import LOCAL, OUTRUN, problem_of
-from .purge import purge
-from .remote import Remote
 from .repository import Busy, Joined, Missing, Repository
 from .rewrite import Marks
-from .status import Problem, Progress, Status, now
+from .status import LOCAL, Problem, Progress, Status, now
 from .tidy import Tidy
+
+if TYPE_CHECKING:
+    from .remote import Remote
 
 log = logging.getLogger(__name__)
 
@@ -34,9 +34,9 @@ _ATTEMPTS = 5
 _TOLD_AFTER = 10  # rounds in which other machines were faster each time
 
 # Of a push that came too late: of git's own check, and of the host's.
-_OUTRUN = re.compile(
-    r"fetch first|non-fast-forward|failed to update ref|cannot lock ref|incorrect old value"
-    r"|failed to lock|stale info|already exists",
+_OUTRUN = (
+    "fetch first|non-fast-forward|failed to update ref|cannot lock ref|incorrect old value"
+    "|failed to lock|stale info|already exists"
 )
 
 
@@ -73,6 +73,8 @@ class Rounds:
         self.pace = Pace(settings.sync_interval)
         self._remote: Remote | None = None
         if settings.remote and not settings.remote_error:
+            from .remote import Remote  # noqa: PLC0415 (many have none)
+
             self._remote = Remote(
                 self._repository, settings.remote, self._meanwhile, self.pace, aside=aside
             )
@@ -112,6 +114,8 @@ class Rounds:
                 try:
                     self._round(last=last)
                 except GitFailed as error:
+                    from .mend import is_damage, mend  # noqa: PLC0415 (hardly ever needed)
+
                     if last or not is_damage(error, self._repository):
                         raise
                     mend(self._repository, self._new_guard())
@@ -206,6 +210,8 @@ class Rounds:
         """Have nothing left of it in the repository."""
         try:
             if any(self._repository.erasure.left()):
+                from .purge import purge  # noqa: PLC0415 (hardly ever needed)
+
                 self.progress.begin("removing what nothing leads to any more")
                 purge(self._repository)
         except (GitFailed, OSError) as error:
@@ -265,7 +271,7 @@ class Rounds:
                 self._repository.erasure.settle(theirs)
                 return False
             if refused and attempt == _ATTEMPTS:
-                if not _OUTRUN.search(refused.output):
+                if not re.search(_OUTRUN, refused.output):
                     raise refused
                 self.pace.gave_up(time.monotonic() - started, attempt)
                 raise Outrun from refused
@@ -339,6 +345,8 @@ class Rounds:
     # --- telling --------------------------------------------------------------------------------
 
     def _failed(self, error: Exception) -> None:
+        from .problem import OUTRUN, problem_of  # noqa: PLC0415 (regular expressions by the dozen)
+
         if isinstance(error, Outrun):
             if self.pace.outrun < _TOLD_AFTER:
                 self._status.recovered()  # the remote answers, and what others did has arrived

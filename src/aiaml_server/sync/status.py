@@ -112,6 +112,12 @@ class Problem(NamedTuple):
     remedy: str
 
 
+LOCAL = frozenset(
+    {"no-git", "old-git", "git", "waiting", "locked", "not-ours"}
+    | {"disk", "disk-full", "disk-read-only"}
+)
+"""The kinds that have nothing to do with the remote: a round that did not ask it can end them."""
+
 KEPT_LOCAL = "kept-local"
 """The kind of what a person keeps on this machine."""
 

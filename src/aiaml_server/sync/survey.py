@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from aiaml_server.errors import AiamlError, GitMissing, StoreError
+from aiaml_server.errors import AiamlError, GitMissing
 from aiaml_server.files import Lock
 from aiaml_server.settings import Settings
 
+from . import check_place
 from .status import KEPT_LOCAL, Problem, Status
 
 OLDEST_GIT = (2, 33)
@@ -116,17 +116,6 @@ def _ask(found: Survey, settings: Settings) -> None:
     if head:
         found.ahead, found.behind = repository.ahead_behind()
         found.ahead_since = repository.ahead_since()
-
-
-def check_place(base: Path) -> None:
-    """See that the base directory is one, or can be made.
-
-    Raises:
-        StoreError: part of its path is a file.
-    """
-    there = next(each for each in (base, *base.parents) if each.exists())
-    if not there.is_dir():
-        raise StoreError("read", base, NotADirectoryError(errno.ENOTDIR, "", str(there)))
 
 
 def _occupied(path: Path) -> bool:

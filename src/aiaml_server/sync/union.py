@@ -71,17 +71,17 @@ def renamed(copy: Copy, data: bytes) -> tuple[Path, bytes]:
     stem, dot, suffix = name.rpartition(b".") if b"." in name[1:] else (name, b"", b"")
     time = stem.rpartition(b"_")[0] or stem
     path = b"".join([directory, slash, time, b"_", identity, dot, suffix])
-    return path, _ID.sub(rb"\g<1> " + identity, data, count=1)
+    return path, re.sub(_ID, rb"\g<1> " + identity, data, count=1)
 
 
 # The value of `id` in a frontmatter.
-_ID = re.compile(rb"\A((?:\xef\xbb\xbf)?---[^\n]*\n(?:(?!---)[^\n]*\n)*?id[ \t]*:)[^\r\n]*")
+_ID = rb"\A((?:\xef\xbb\xbf)?---[^\n]*\n(?:(?!---)[^\n]*\n)*?id[ \t]*:)[^\r\n]*"
 
 
 # What git takes for its own directory: on NTFS with dots, blanks or a stream behind it, and in the
 # short form; on HFS+ with any of these characters, which nobody sees, in it.
-_OF_GIT = re.compile(rb"(\.git|git~1)[. ]*(:.*)?", re.IGNORECASE | re.DOTALL)
-_UNSEEN = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
+_OF_GIT = rb"(?is)(\.git|git~1)[. ]*(:.*)?"
+_UNSEEN = "[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]"
 
 
 def is_safe(path: Path) -> bool:
@@ -89,8 +89,8 @@ def is_safe(path: Path) -> bool:
     parts = path.split(b"/")
     if any(part in (b"", b".", b"..") for part in parts):
         return False
-    seen = _UNSEEN.sub("", os.fsdecode(path)).replace("\\", "/")
-    if any(map(_OF_GIT.fullmatch, os.fsencode(seen).split(b"/"))):
+    seen = re.sub(_UNSEEN, "", os.fsdecode(path)).replace("\\", "/")
+    if any(re.fullmatch(_OF_GIT, part) for part in os.fsencode(seen).split(b"/")):
         return False
     return path != b"files" and not (len(parts) > 2 and is_memory(b"/".join(parts[:2])))
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import cache
+from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 from aiaml_server.errors import MalformedFile, TooLarge
 from aiaml_server.files import (
@@ -70,10 +72,22 @@ def read(path: Path) -> bytes | None:
 
 def object_name(data: bytes, like: bytes) -> bytes:
     """Return the name that git gives to a file's bytes; SHA-256 where `like` is that long."""
-    import hashlib  # noqa: PLC0415 (OpenSSL, which reading a repository does not need)
+    algorithm = _algorithm("sha256" if len(like) > 40 else "sha1")
+    name: str = algorithm(b"blob %d\0%s" % (len(data), data)).hexdigest()
+    return name.encode()
 
-    algorithm = hashlib.sha256 if len(like) > 40 else hashlib.sha1
-    return algorithm(b"blob %d\0%s" % (len(data), data)).hexdigest().encode()
+
+@cache
+def _algorithm(name: str) -> Callable[[bytes], Any]:
+    """Return SHA-1 or SHA-256, without OpenSSL where Python was built so: that takes 4 ms to load.
+
+    The standard library's `random` takes its own in the same way.
+    """
+    try:
+        module = import_module(f"_{name}")
+    except ImportError:
+        module = import_module("hashlib")
+    return cast("Callable[[bytes], Any]", getattr(module, name))
 
 
 class Change(NamedTuple):
