@@ -421,13 +421,13 @@ class Database:
         )
 
     def author_id(self, sql: apsw.Connection, author: Author) -> int | None:
-        """Return the number of a model of which there are vectors; None where there are none."""
+        """Return the number of a model whose vectors can be compared; None where there are none."""
         found = rows(
             sql,
             "SELECT id FROM authors WHERE (model, version, dimension) = (?, ?, ?)",
             tuple(author),
         )
-        return found[0][0] if found and _has(sql, "vec_memories") else None
+        return found[0][0] if found and not self.problem and _has(sql, "vec_memories") else None
 
     def _fit(self, sql: apsw.Connection, dimension: int) -> None:
         """Have a table for vectors of a width; those of another are lost, since none compare."""

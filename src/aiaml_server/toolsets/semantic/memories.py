@@ -222,10 +222,9 @@ class Memories(Merging):
                "access_count": 0, "last_accessed_at": None, "usage_contexts": "[]"}  # fmt: skip
         if values["content"] == there.content:
             del values["content"], values["content_hash"]  # its vectors stay
-        self._note_merge(sql, there.number, was, [new])
         values["updated_at"] = memory.now()
         database.change(sql, there.number, values)
-        self._note_kept(sql, there.number)
+        self._note_merge(sql, there.number, was, [new])
 
     def update(
         self,
@@ -361,7 +360,7 @@ class Memories(Merging):
         meaning = False
         for database in self._readable(filters, warnings):
             with database.reading() as sql:
-                made_by = author and not database.problem and database.author_id(sql, author)
+                made_by = author and database.author_id(sql, author)
                 values |= {"words": cutting.match(query)}
                 if made_by:
                     values |= {"vector": vectors[0], "author": made_by}
@@ -556,11 +555,10 @@ class Memories(Merging):
                     row[0]: None for row in rows(sql, same, (memory.folded(stored.content), own))
                 }
                 equal |= {f"{database.name}:{number}" for number in near}
-                if embedder and vectors and not database.problem:
-                    made_by = database.author_id(sql, author_of(embedder))
+                made_by = embedder and database.author_id(sql, author_of(embedder))
+                if made_by and vectors:
                     least = self.config.thresholds.same
-                    if made_by is not None:
-                        near |= dict(rows(sql, _NEAR, (vectors[0], 10, made_by, own, least)))
+                    near |= dict(rows(sql, _NEAR, (vectors[0], 10, made_by, own, least)))
                 for number, cosine in near.items():
                     for row in rows(sql, f"{SELECT} WHERE id = ?", (number,)):
                         one = of_row(database.name, row)

@@ -47,11 +47,7 @@ class Merging(Embedding):
         for database in self._readable(Filters(), warnings):
             with database.reading() as sql:
                 pairs = _equal_pairs(sql, database.name)
-                made_by = (
-                    database.author_id(sql, author_of(embedder))
-                    if embedder and not database.problem
-                    else None
-                )
+                made_by = database.author_id(sql, author_of(embedder)) if embedder else None
                 held = rows(sql, _FIRST_VECTORS, (made_by,)) if made_by is not None else []
             names = [f"{database.name}:{number}" for number, _ in held]
             pairs += near(names, [vector for _, vector in held], threshold)
@@ -97,11 +93,9 @@ class Merging(Embedding):
         with database.writing() as sql:
             found = [self._row(sql, database, number) for _, number in meant]
             kept, *others = sorted(found, key=newer, reverse=True)
-            was = fields_of(sql, kept.number)
-            self._note_merge(
-                sql, kept.number, was, [fields_of(sql, each.number) for each in others]
-            )
+            was, removed = fields_of(sql, kept.number), []
             for each in others:
+                removed.append(fields_of(sql, each.number))
                 there = "UPDATE imports SET memory_id = ? WHERE memory_id = ?"
                 sql.execute(there, (kept.number, each.number))
                 database.remove(sql, each.number)
@@ -113,7 +107,7 @@ class Merging(Embedding):
                  "access_count": one.access_count, "updated_at": memory.now(),
                  "usage_contexts": as_text(one.usage_contexts)},
             )  # fmt: skip
-            self._note_kept(sql, kept.number)
+            self._note_merge(sql, kept.number, was, removed)
             return self._row(sql, database, kept.number)
 
     def undo(self) -> Sequence[Memory]:
@@ -160,16 +154,10 @@ class Merging(Embedding):
         was: dict[str, Any],
         removed: Sequence[dict[str, Any]],
     ) -> None:
+        """Note what was there before a merge, and what is kept now: it is undone while it is so."""
         sql.execute(
-            "INSERT INTO merges (at, kept, kept_as, was, removed) VALUES (?, ?, '', ?, ?)",
-            (memory.now(), kept, as_text(was), as_text(removed)),
-        )
-
-    def _note_kept(self, sql: apsw.Connection, kept: int) -> None:
-        """Note what a merge has made, so that it is undone only while it is so."""
-        sql.execute(
-            "UPDATE merges SET kept_as = ? WHERE id = (SELECT max(id) FROM merges)",
-            (as_text(fields_of(sql, kept)),),
+            "INSERT INTO merges (at, kept, kept_as, was, removed) VALUES (?, ?, ?, ?, ?)",
+            (memory.now(), kept, as_text(fields_of(sql, kept)), as_text(was), as_text(removed)),
         )
 
 
