@@ -102,6 +102,7 @@ _ERROR = re.compile(
     r"\b\w{0,60}(?:Error|Exception)\b",
     re.IGNORECASE,
 )
+_NAMED = re.compile(r"(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Warning)\b")
 _NO_ERROR = re.compile(
     r"\b(?:0|no|zero|without|any)[ ](?:\w+[ ])?(?:errors?|failures?)\b"
     r"|^(?:except|catch|raise|throw|return|class|def|import|from|if|else|elif|try|with|assert|//|\#"
@@ -121,7 +122,7 @@ def error(text: str) -> str | None:
     lines = [line.strip() for line in text[-MOST:].splitlines()]
     for number, line in enumerate(lines):
         if line.startswith("Traceback (most recent call last)"):
-            named = (each for each in lines[number:] if _named(each))
+            named = (each for each in lines[number:] if _NAMED.match(each))
             return next(named, line)[:LONGEST]
         if is_error(line):
             return line[:LONGEST]
@@ -132,12 +133,6 @@ def is_error(line: str) -> bool:
     """Say whether a line is the message of an error."""
     short = line[:LONGEST]
     return bool(_ERROR.search(short)) and not (_NO_ERROR.search(short) or short.endswith("?"))
-
-
-def _named(line: str) -> bool:
-    return bool(
-        re.match(r"(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Warning)\b", line)
-    )
 
 
 # --- that something works -------------------------------------------------------------------------

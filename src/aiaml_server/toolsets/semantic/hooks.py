@@ -10,7 +10,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -55,11 +55,8 @@ def answer(event: str, given: Mapping[str, Any], environ: Mapping[str, str]) -> 
         return ""
     start = Path(str(given.get("cwd") or place.here()))
     project = place.find_project(start, environ.get(PROJECT, ""), PROJECT)
-    memories = Memories(home, project, None, settings)
-    try:
+    with closing(Memories(home, project, None, settings)) as memories:
         said = _HANDLERS[event](memories, settings, given)
-    finally:
-        memories.close()
     if not said:
         return ""
     told = {"hookEventName": event, "additionalContext": said[:_MOST_ANSWER]}
@@ -74,9 +71,7 @@ def _listed(memories: Sequence[Memory]) -> str:
 
 
 def _line(memory: Memory) -> str:
-    text = marked_line(" ".join(memory.content.split()))
-    if len(text) > _MOST_SHOWN:
-        text = f"{text[:_MOST_SHOWN].rstrip()}…"
+    text = _shortened(marked_line(" ".join(memory.content.split())), _MOST_SHOWN)
     about = ", ".join([memory.updated_at[:10], memory.priority, f"source {memory.source}"])
     return f"- {memory.id} ({about}): {json.dumps(text, ensure_ascii=False)}"
 
@@ -187,16 +182,16 @@ def _resolution(said: Sequence[_Said]) -> str | None:
         if not solution.strip():
             return None
         files = dict.fromkeys(Path(name).name for each in after for name in each.files)
-        lines = [f"Error: {signature}", f"Solution: {_shortened(solution)}"]
+        told = _shortened(" ".join(solution.split()), _MOST_SOLUTION)
+        lines = [f"Error: {signature}", f"Solution: {told}"]
         if files:
             lines.append(f"Context: changed {', '.join(list(files)[:8])}")
         return "\n".join(lines)
     return None
 
 
-def _shortened(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= _MOST_SOLUTION else f"{text[:_MOST_SOLUTION].rstrip()}…"
+def _shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most].rstrip()}…"
 
 
 def _session_end(memories: Memories, settings: Config, given: Mapping[str, Any]) -> str:

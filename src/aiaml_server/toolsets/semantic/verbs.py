@@ -6,8 +6,8 @@ import json as json_
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -98,11 +98,8 @@ def _opened(*, with_model: bool = False) -> Iterator[Memories]:
         settings = config.load(home)
         project = place.find_project(place.here(), os.environ.get(PROJECT, ""), PROJECT)
         model = _model(home, settings) if with_model else None
-        memories = Memories(home, project, model, settings)
-        try:
+        with closing(Memories(home, project, model, settings)) as memories:
             yield memories
-        finally:
-            memories.close()
 
 
 def _model(home: Path, settings: Config) -> Model:
@@ -373,26 +370,23 @@ def _shown(memory: Memory, more: str = "") -> None:
     out(f"    {one_line(memory.content, width() - 4)}")
 
 
-priority_option = click.option("--priority", type=click.Choice(PRIORITIES, case_sensitive=False))
-tag_option = click.option("--tag", "tags", metavar="TAG", multiple=True, help="Only with this tag.")
-scope_option = click.option("--scope", type=click.Choice(SCOPES), help="Only of this database.")
+def filtered(verb: Callable[..., int]) -> Callable[..., int]:
+    """Give a verb the options that say which memories are meant, named as those of `Filters`."""
+    for option in (
+        click.option("--scope", type=click.Choice(SCOPES), help="Only of this database."),
+        click.option("--tag", "tags", metavar="TAG", multiple=True, help="Only with this tag."),
+        click.option("--priority", type=click.Choice(PRIORITIES, case_sensitive=False)),
+    ):
+        verb = option(verb)
+    return verb
 
 
 @semantic.command("search")
 @click.argument("words", nargs=-1, required=True)
 @click.option("--limit", metavar="N", type=click.IntRange(1, 50), help="At most so many.")
-@priority_option
-@tag_option
-@scope_option
+@filtered
 @as_json
-def search(
-    words: Sequence[str],
-    limit: int | None,
-    priority: str | None,
-    tags: Sequence[str],
-    scope: str | None,
-    json: bool,
-) -> int:
+def search(words: Sequence[str], limit: int | None, json: bool, **wanted: Any) -> int:
     """Find memories by meaning and words.
 
     By words alone as long as the model is not on this machine.
@@ -408,8 +402,7 @@ def search(
         if isinstance(model, Model):  # what is to be fetched first is not waited for
             state = _awaited(model) if model.state().kind == "loading" else model.state()
             lacking, memories.model = state.sentence, model if state.kind == "ready" else None
-        wanted = Filters(tags=tags, priority=priority, scope=scope)
-        found = memories.search(" ".join(words), limit, wanted)
+        found = memories.search(" ".join(words), limit, Filters(**wanted))
         found.warnings += [lacking] if lacking else []
         if json:
             hits = [{**asdict(each.memory), "score": each.score} for each in found.hits]
@@ -426,13 +419,9 @@ def search(
 
 @semantic.command("list")
 @click.option("--limit", metavar="N", type=click.IntRange(1, 200), default=20, show_default=True)
-@priority_option
-@tag_option
-@scope_option
+@filtered
 @as_json
-def list_(
-    limit: int, priority: str | None, tags: Sequence[str], scope: str | None, json: bool
-) -> int:
+def list_(limit: int, json: bool, **wanted: Any) -> int:
     """List memories, the newest first.
 
     \b
@@ -441,8 +430,8 @@ def list_(
       aiaml semantic list --priority CORE --json
     """
     with _opened() as memories:
-        wanted = Filters(tags=tags, priority=priority, scope=scope)
-        page = memories.list(wanted, limit=limit)
+        filters = Filters(**wanted)
+        page = memories.list(filters, limit=limit)
         if json:
             memories_ = list(map(asdict, page.memories))
             out_json({"memories": memories_, "total": page.total, "warnings": page.warnings})
@@ -454,7 +443,7 @@ def list_(
         if page.total > len(page.memories):
             note(dim(f"{len(page.memories)} of {page.total:,}; --limit shows more"))
         if not page.total:
-            note("There are no memories." if wanted == Filters() else "Nothing was found.")
+            note("There are no memories." if filters == Filters() else "Nothing was found.")
         return DONE if page.total else NOTHING
 
 
