@@ -273,31 +273,24 @@ class Memories:
             pairs = [recorded(each, sources) for each in citations]
             cited = tuple(dict.fromkeys(each for each, _ in pairs))
             warnings += [warning for _, said in pairs for warning in said]
-        labels = (
-            None
-            if tags is None
-            else tuple(dict.fromkeys(_line("tags", each, 100) for each in tags))
-        )
-        edges = None if links is None else tuple(dict.fromkeys(map(_link, links)))
+        changes: dict[str, Any] = {} if subject is None else {"subject": subject}
+        if tags is not None:
+            changes["tags"] = tuple(dict.fromkeys(_line("tags", each, 100) for each in tags))
+        if links is not None:
+            changes["links"] = tuple(dict.fromkeys(map(_link, links)))
         with self.store.writing():
             memory_id, before = self._target(subject, content, id)
-            changes: dict[str, Any] = {} if subject is None else {"subject": subject}
             if cited is not None and (before is None or cited != before.citations):
                 checked = check_all(cited, sources)
                 holds = bool(checked) and all(each.valid for each in checked)
                 changes["verified"] = now() if holds else ""
                 changes |= {"confidence": confidence(checked), "citations": cited}
-            if edges is not None:
-                changes["links"] = edges
-                warnings += self._warnings_of(edges, memory_id)
-            if labels is not None:
-                changes["tags"] = labels
+            warnings += self._warnings_of(changes.get("links", ()), memory_id)
             if before is None:
                 changes |= {"content": content, "created": now()}
                 self.store.add(Memory(id=memory_id, **changes))
             else:
-                stated = replace(before, **changes).stated()
-                self.store.change(memory_id, {key: stated[key] for key in changes}, content)
+                self._change(before, changes, content)
             after = self.store.get(memory_id)
         try:
             self.index.add(after)
@@ -328,8 +321,8 @@ class Memories:
                 return name, found
         raise InvalidInput("id: all that this subject and content have are taken; give one")
 
-    def _warnings_of(self, links: Iterable[Link], memory_id: str) -> Sequence[str]:
-        known = {*self.store.ids(), memory_id}
+    def _warnings_of(self, links: Sequence[Link], memory_id: str) -> Sequence[str]:
+        known = {*self.store.ids(), memory_id} if links else set()
         gone = [
             f"there is no memory {each.target} yet" for each in links if each.target not in known
         ]
@@ -346,6 +339,12 @@ class Memories:
         with suppress(Unavailable):  # what is not in the files is no hit
             self.index.remove(memory_id)
         return self.related(memory_id)
+
+    def _change(self, before: Memory, changes: dict[str, Any], content: str | None = None) -> bool:
+        stated = replace(before, **changes).stated()
+        return self.store.change(
+            before.id, {key: each for key, each in stated.items() if key in changes}, content
+        )
 
     # --- verifying ------------------------------------------------------------------------------
 
@@ -413,8 +412,7 @@ class Memories:
         with self.store.writing():
             if self.get(memory_id) != result.memory:  # somebody else was quicker
                 return self._checked(self.get(memory_id), sources)
-            stated = replace(result.memory, **changes).stated()
-            updated = self.store.change(memory_id, {key: stated[key] for key in changes}, None)
+            updated = self._change(result.memory, changes)
         return result._replace(updated=updated)
 
     # --- the graph ------------------------------------------------------------------------------
