@@ -16,13 +16,13 @@ from typing import Any
 
 from aiaml_server.invisible import marked, marked_line
 
-from .command import COULD_NOT, VERBS, Kept, Option, Verb, run
+from .command import COULD_NOT, VERBS, Kept, Option, Screen, Verb, run
 from .failures import Refused
 
 INTERRUPTED, PIPE_CLOSED = 130, 141
 
 
-class BareScreen:
+class BareScreen(Screen):
     """The standard streams; what nobody would see is shown as code points."""
 
     def __init__(self) -> None:
@@ -49,10 +49,6 @@ class BareScreen:
     def out_json(self, value: Any) -> None:
         """Show an answer for programs, in ASCII."""
         sys.stdout.write(f"{json.dumps(value, indent=2)}\n")
-
-    def read(self) -> str:
-        """Return what is typed or piped in."""
-        return sys.stdin.read()
 
     def confirm(self, question: str) -> None:
         """Ask; whoever says no, or is not there, ends the verb."""

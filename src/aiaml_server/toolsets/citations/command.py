@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -44,6 +45,7 @@ class Screen(Protocol):
 
     def read(self) -> str:
         """Return what is typed or piped in."""
+        return sys.stdin.read()
 
     def confirm(self, question: str) -> None:
         """Ask; whoever says no, or is not there, ends the verb."""

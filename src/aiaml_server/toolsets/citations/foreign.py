@@ -74,16 +74,12 @@ class _Foreign:
         else:
             kind = "scalar" if node.start_mark.line == node.end_mark.line else kind
             written = "" if node.style else node.value
-            value = self._scalar(node)
+            is_text = node.tag.rpartition(":")[2] not in ("null", "bool", "int", "float")
+            value = node.value if is_text else self._loader.construct_object(node)
         begin = self._start + node.start_mark.index
         end = begin + len(self._text[begin : self._start + node.end_mark.index].rstrip())
         number = node.start_mark.line + self._line
         return Node(value, kind, number, begin, end, written, entries, items)
-
-    def _scalar(self, node: Any) -> Any:
-        if node.tag.rpartition(":")[2] in ("null", "bool", "int", "float"):
-            return self._loader.construct_object(node)
-        return node.value
 
     def _part(self, node: Any, first: Any, beside: Any) -> Part:
         read = self._node(node)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -13,14 +12,14 @@ from aiaml_server.terminal import confirm, note, out, out_json, plural, wrapped
 from aiaml_server.toolset import Finding
 
 from . import DOOR, REPOSITORY
-from .command import VERBS, Option, Verb, run
+from .command import VERBS, Option, Screen, Verb, run
 from .failures import InvalidConfig, NoRepository, Refused
 from .memories import Memories, find_root
 
 _HANG = 4  # columns by which what a line goes on with is indented
 
 
-class _Screen:
+class _Screen(Screen):
     """The terminal as all verbs use it."""
 
     def out(self, line: str) -> None:
@@ -46,10 +45,6 @@ class _Screen:
     def out_json(self, value: Any) -> None:
         """Show an answer for programs."""
         out_json(value)
-
-    def read(self) -> str:
-        """Return what is typed or piped in."""
-        return sys.stdin.read()
 
     def confirm(self, question: str) -> None:
         """Ask; whoever says no, or is not there, ends the verb."""
@@ -126,11 +121,10 @@ def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
                 "citations", "warning", "the working directory is in no repository", remedy
             )
         return
-    except InvalidConfig as error:
-        yield Finding("citations", "error", str(error), "correct the file")
-        return
     except Refused as error:
-        yield Finding("citations", "error", str(error), "make it a directory that can be read")
+        can_be_read = isinstance(error, InvalidConfig)
+        remedy = "correct the file" if can_be_read else "make it a directory that can be read"
+        yield Finding("citations", "error", str(error), remedy)
         return
     for sentence in broken.values():
         yield Finding("citations", "error", sentence, "correct the file, or delete it")
