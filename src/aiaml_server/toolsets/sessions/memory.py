@@ -15,7 +15,7 @@ from .failures import (
     MissingSchema,
 )
 from .place import SCHEMA, SUMMARY, Place, check_date, check_root
-from .schema import DEFAULT_SCHEMA, Schema
+from .schema import DEFAULT_SCHEMA, Schema, unreadable
 
 MODES = ("append", "replace")
 MAX_CONTENT = 1024 * 1024  # characters
@@ -48,7 +48,7 @@ class AgentMemory:
         name = self.place.log(day)
         with self.place.writing():
             data = self.place.read(SCHEMA)
-            schema = Schema.parse(DEFAULT_SCHEMA.encode() if data is None else data)
+            schema = _schema_of(data)
             summary, log = self.place.read(SUMMARY), self.place.read(name)
             warnings = schema.warnings()
             if log is not None:
@@ -85,17 +85,11 @@ class AgentMemory:
         """Return the summary; where there is none, what an empty one would say. Never writes."""
         data = self.place.read(SUMMARY)
         if data is None:
-            schema = self.place.read(SCHEMA)
-            return (
-                Schema.parse(DEFAULT_SCHEMA.encode() if schema is None else schema)
-                .summary(self.place.agent)
-                .decode()
-            )
-        try:
-            return data.decode("utf-8")
-        except UnicodeDecodeError as error:
-            line = data.count(b"\n", 0, error.start) + 1
-            raise MalformedLog(SUMMARY, line, f"byte {error.start} is not UTF-8") from error
+            data = _schema_of(self.place.read(SCHEMA)).summary(self.place.agent)
+        document = Document(data)
+        if problem := unreadable(document):
+            raise MalformedLog(SUMMARY, *problem)
+        return document.text
 
     def update(self, section: str, content: str, mode: str) -> Written:
         """Append to a section of the summary, or replace what it holds; all else stays."""
@@ -127,6 +121,11 @@ class AgentMemory:
         if data is None:
             raise MissingSchema("there is no _schema.md; start_session makes it")
         return Schema.parse(data)
+
+
+def _schema_of(data: bytes | None) -> Schema:
+    """Return the schema that a file holds; where there is none, that of version 1."""
+    return Schema.parse(DEFAULT_SCHEMA.encode() if data is None else data)
 
 
 def _check_content(content: str) -> None:

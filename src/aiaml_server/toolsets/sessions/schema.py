@@ -122,7 +122,7 @@ class Schema:
 
     def log_problems(self, document: Document, agent: str, date: str) -> Iterator[Problem]:
         """Yield all that is wrong with a log."""
-        if problem := _unreadable(document):
+        if problem := unreadable(document):
             yield problem
             return
         version = _version(document)
@@ -176,7 +176,7 @@ class Schema:
 
 def schema_problems(document: Document) -> Iterator[Problem]:
     """Yield all that is wrong with a schema."""
-    if problem := _unreadable(document):
+    if problem := unreadable(document):
         yield problem
         return
     if not _version(document):
@@ -194,13 +194,14 @@ def schema_problems(document: Document) -> Iterator[Problem]:
 
 def summary_problems(document: Document) -> Iterator[Problem]:
     """Yield all that is wrong with a summary."""
-    if problem := _unreadable(document):
+    if problem := unreadable(document):
         yield problem
         return
     yield from _heading_problems(document)
 
 
-def _unreadable(document: Document) -> Problem | None:
+def unreadable(document: Document) -> Problem | None:
+    """Return where a file is no text, if it is none."""
     try:
         document.text  # noqa: B018 (reading it is the question)
     except UnicodeDecodeError as error:

@@ -11,7 +11,7 @@ from aiaml_server.errors import InvalidInput
 from aiaml_server.toolset import Toolset
 from aiaml_server.toolsets.answering import Failure, tool
 
-from .memory import AgentMemory
+from .memory import AgentMemory, Written
 from .words import APPEND_ENTRY, LIST_SESSIONS, READ_SUMMARY, START_SESSION, UPDATE_SUMMARY
 
 INSTRUCTIONS = """\
@@ -43,20 +43,24 @@ at the start, append decisions, open questions and next actions as they come out
 the summary what the person holds to be lasting. Nothing is stored by itself."""
 
 
-class Started(Failure, total=False):
+class Warned(Failure, total=False):
+    """What every tool that writes may answer."""
+
+    warnings: list[str]
+
+
+class Started(Warned, total=False):
     """What `start_session` answers."""
 
     session_file: str
     created: bool
-    warnings: list[str]
 
 
-class Appended(Failure, total=False):
+class Appended(Warned, total=False):
     """What `append_entry` answers."""
 
     session_file: str
     section: str
-    warnings: list[str]
 
 
 class Summary(Failure, total=False):
@@ -65,13 +69,12 @@ class Summary(Failure, total=False):
     summary: str
 
 
-class Updated(Failure, total=False):
+class Updated(Warned, total=False):
     """What `update_summary` answers."""
 
     summary_file: str
     section: str
     mode: str
-    warnings: list[str]
 
 
 class Sessions(Failure, total=False):
@@ -146,10 +149,7 @@ class SessionTools:
     def start_session(self, agent_name: Agent, repo_root: Root, date: Day = None) -> Started:
         """Create or open a log."""
         done = self._memory(repo_root, agent_name).start(date)
-        answer: Started = {"session_file": done.file, "created": done.created}
-        if done.warnings:
-            answer["warnings"] = done.warnings
-        return answer
+        return {"session_file": done.file, "created": done.created, **_warned(done)}
 
     def append_entry(
         self,
@@ -164,10 +164,7 @@ class SessionTools:
     ) -> Appended:
         """Append to a log."""
         done = self._memory(repo_root, agent_name).append(section, content, date)
-        answer: Appended = {"session_file": done.file, "section": section}
-        if done.warnings:
-            answer["warnings"] = done.warnings
-        return answer
+        return {"session_file": done.file, "section": section, **_warned(done)}
 
     def read_summary(self, agent_name: Agent, repo_root: Root) -> Summary:
         """Return the summary."""
@@ -196,10 +193,7 @@ class SessionTools:
     ) -> Updated:
         """Change a section of the summary."""
         done = self._memory(repo_root, agent_name).update(section, content, mode)
-        answer: Updated = {"summary_file": done.file, "section": section, "mode": mode}
-        if done.warnings:
-            answer["warnings"] = done.warnings
-        return answer
+        return {"summary_file": done.file, "section": section, "mode": mode, **_warned(done)}
 
     def list_sessions(
         self,
@@ -219,3 +213,7 @@ class SessionTools:
 
     def _memory(self, root: str, agent: str) -> AgentMemory:
         return AgentMemory(root, agent, self._roots)
+
+
+def _warned(done: Written) -> Warned:
+    return {"warnings": done.warnings} if done.warnings else {}
