@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import NamedTuple
@@ -11,21 +11,7 @@ from typing import NamedTuple
 from .document import Document, controls
 from .failures import DiskError, Faulty, InvalidDate, NotARepository, Refused
 from .place import DIRECTORY, SCHEMA, SUMMARY, Place, check_date, git_directory
-from .schema import Problem, Schema, schema_problems, summary_problems
-
-
-class Remark(NamedTuple):
-    """What there is to say of a line.
-
-    Attributes:
-        line: which, from 1.
-        what: the sentence.
-        level: "error" for a problem, "warning" for what is only worth knowing.
-    """
-
-    line: int
-    what: str
-    level: str = "error"
+from .schema import Remark, Schema, schema_problems, summary_problems
 
 
 class Checked(NamedTuple):
@@ -100,7 +86,7 @@ def _check_schema(place: Place) -> tuple[Schema | None, list[Remark]]:
         return None, [Remark(1, "there is no schema; start_session makes it")]
     document = Document(data)
     unseen = _controls(document)
-    if found := _remarks(schema_problems(document)):
+    if found := list(schema_problems(document)):
         return None, sorted(found + unseen)
     schema = Schema.parse(data)
     return schema, unseen or [Remark(1, each, "warning") for each in schema.warnings()]
@@ -112,12 +98,12 @@ def _check_file(place: Place, schema: Schema | None, name: str) -> list[Remark]:
         document = Document(place.read(name) or b"")
         unseen = _controls(document)
         if name == SUMMARY:
-            return sorted(_remarks(summary_problems(document)) + unseen)
+            return sorted([*summary_problems(document), *unseen])
         date = check_date(PurePath(name).stem)
         if schema:
             warnings = schema.log_warnings(name, document)
-            found = _remarks(schema.log_problems(document, place.agent, date))
-            return sorted(found + unseen) or [Remark(1, each, "warning") for each in warnings]
+            found = schema.log_problems(document, place.agent, date)
+            return sorted([*found, *unseen]) or [Remark(1, each, "warning") for each in warnings]
     except DiskError:
         raise
     except InvalidDate:
@@ -135,7 +121,3 @@ def _controls(document: Document) -> list[Remark]:
     return [
         Remark(line, f"this holds the control character {name}") for line, name in controls(text)
     ]
-
-
-def _remarks(problems: Iterable[Problem]) -> list[Remark]:
-    return sorted(Remark(*each) for each in problems)

@@ -88,7 +88,7 @@ class AgentMemory:
             data = _schema_of(self.place.read(SCHEMA)).summary(self.place.agent)
         document = Document(data)
         if problem := unreadable(document):
-            raise MalformedLog(SUMMARY, *problem)
+            raise MalformedLog(SUMMARY, problem.line, problem.what)
         return document.text
 
     def update(self, section: str, content: str, mode: str) -> Written:

@@ -45,11 +45,18 @@ _VERSION = re.compile(r"\bschema (v\d[\w.]*)", re.IGNORECASE)
 _ITEM = re.compile(r"^[ \t]*[-*+][ \t]+(\S.*)")
 
 
-class Problem(NamedTuple):
-    """Something that is wrong with a file: on which line, from 1, and what."""
+class Remark(NamedTuple):
+    """What there is to say of a line of a file.
+
+    Attributes:
+        line: which, from 1.
+        what: the sentence.
+        level: "error" for what is wrong, "warning" for what is only worth knowing.
+    """
 
     line: int
     what: str
+    level: str = "error"
 
 
 @dataclass(frozen=True)
@@ -75,7 +82,7 @@ class Schema:
         """
         document = Document(data)
         for problem in schema_problems(document):
-            raise InvalidSchema(SCHEMA, *problem)
+            raise InvalidSchema(SCHEMA, problem.line, problem.what)
         version = _version(document)
         header, *sections = document.sections
         names = tuple(each.text for each in sections)
@@ -110,7 +117,7 @@ class Schema:
             MalformedLog: it is not as it must be; the sentence says on which line.
         """
         for problem in self.log_problems(document, agent, date):
-            raise MalformedLog(name, *problem)
+            raise MalformedLog(name, problem.line, problem.what)
         return self.log_warnings(name, document)
 
     def log_warnings(self, name: str, document: Document) -> list[str]:
@@ -120,7 +127,7 @@ class Schema:
             return []
         return [f"{name} was made under schema {version}; the schema is {self.version}"]
 
-    def log_problems(self, document: Document, agent: str, date: str) -> Iterator[Problem]:
+    def log_problems(self, document: Document, agent: str, date: str) -> Iterator[Remark]:
         """Yield all that is wrong with a log."""
         if problem := unreadable(document):
             yield problem
@@ -129,16 +136,16 @@ class Schema:
         if not version:
             line = document.headings[0].line if document.headings else 1
             title = f"# Session Log (schema {self.version})"
-            yield Problem(line, f"the first heading must be {title!r}")
+            yield Remark(line, f"the first heading must be {title!r}")
         yield from _heading_problems(document)
         header = next(iter(document.sections), None)
         if header and header.text == HEADER:
             yield from self._header_problems(document, header, agent, date)
         else:
-            yield Problem(header.line if header else 1, f"'## {HEADER}' must come first")
+            yield Remark(header.line if header else 1, f"'## {HEADER}' must come first")
         for each in document.sections:
             if version == self.version and each.text not in self.order:
-                yield Problem(each.line, f"the section {each.text!r} is not in the schema")
+                yield Remark(each.line, f"the section {each.text!r} is not in the schema")
 
     def check_summary(self, name: str, document: Document) -> None:
         """Check a summary.
@@ -147,11 +154,11 @@ class Schema:
             MalformedLog: it is no text, has an open block, or a section twice.
         """
         for problem in summary_problems(document):
-            raise MalformedLog(name, *problem)
+            raise MalformedLog(name, problem.line, problem.what)
 
     def _header_problems(
         self, document: Document, header: Heading, agent: str, date: str
-    ) -> Iterator[Problem]:
+    ) -> Iterator[Remark]:
         found: dict[str, tuple[int, str]] = {}
         for line, item in _listed(document, header):
             field, _, said = item.partition(":")
@@ -161,12 +168,12 @@ class Schema:
             if field not in self.fields:
                 continue
             if field not in found:
-                yield Problem(header.line, f"the header lacks the field {field!r}")
+                yield Remark(header.line, f"the header lacks the field {field!r}")
                 continue
             line, said = found[field]
             if value not in (None, said):
                 what = f"the header says {field} {said!r}, and it is the log of {value!r}"
-                yield Problem(line, what)
+                yield Remark(line, what)
 
     @cached_property
     def order(self) -> list[str]:
@@ -174,7 +181,7 @@ class Schema:
         return [HEADER, *self.sections]
 
 
-def schema_problems(document: Document) -> Iterator[Problem]:
+def schema_problems(document: Document) -> Iterator[Remark]:
     """Yield all that is wrong with a schema."""
     if problem := unreadable(document):
         yield problem
@@ -182,17 +189,17 @@ def schema_problems(document: Document) -> Iterator[Problem]:
     if not _version(document):
         line = document.headings[0].line if document.headings else 1
         title = "# Agent Memory Schema v1"
-        yield Problem(line, f"the first heading must name the version, as in {title!r}")
+        yield Remark(line, f"the first heading must name the version, as in {title!r}")
     yield from _heading_problems(document)
     sections = document.sections
     line = sections[0].line if sections else 1
     if len(sections) < 2 or sections[0].text != HEADER:
-        yield Problem(line, f"'## {HEADER}' must come first, and a section after it")
+        yield Remark(line, f"'## {HEADER}' must come first, and a section after it")
     elif not _fields(document, sections[0]):
-        yield Problem(line, f"'## {HEADER}' must list its fields, as in '- Agent Name'")
+        yield Remark(line, f"'## {HEADER}' must list its fields, as in '- Agent Name'")
 
 
-def summary_problems(document: Document) -> Iterator[Problem]:
+def summary_problems(document: Document) -> Iterator[Remark]:
     """Yield all that is wrong with a summary."""
     if problem := unreadable(document):
         yield problem
@@ -200,13 +207,13 @@ def summary_problems(document: Document) -> Iterator[Problem]:
     yield from _heading_problems(document)
 
 
-def unreadable(document: Document) -> Problem | None:
+def unreadable(document: Document) -> Remark | None:
     """Return where a file is no text, if it is none."""
     try:
         document.text  # noqa: B018 (reading it is the question)
     except UnicodeDecodeError as error:
         line = document.data.count(b"\n", 0, error.start) + 1
-        return Problem(line, f"byte {error.start} is not UTF-8")
+        return Remark(line, f"byte {error.start} is not UTF-8")
     return None
 
 
@@ -217,19 +224,19 @@ def _version(document: Document) -> str:
     return found[1].lower() if found else ""
 
 
-def _heading_problems(document: Document) -> Iterator[Problem]:
+def _heading_problems(document: Document) -> Iterator[Remark]:
     """Yield what no document of ours may have: anything twice, or a block that never ends."""
     seen: set[str] = set()
     for each in document.sections:
         if not each.text:
-            yield Problem(each.line, "the section has no name")
+            yield Remark(each.line, "the section has no name")
         elif each.text in seen:
-            yield Problem(each.line, f"the section {each.text!r} is there twice")
+            yield Remark(each.line, f"the section {each.text!r} is there twice")
         seen.add(each.text)
     for each in [each for each in document.headings if each.level == 1][1:]:
-        yield Problem(each.line, "this is a second title")
+        yield Remark(each.line, "this is a second title")
     if line := document.open_block:
-        yield Problem(line, "this opens a code fence or HTML that is not closed")
+        yield Remark(line, "this opens a code fence or HTML that is not closed")
 
 
 def _listed(document: Document, section: Heading) -> list[tuple[int, str]]:
