@@ -15,6 +15,8 @@ FILE = ".aiaml-compartments.json"
 LIMIT = 10_000
 """Characters that each compartment holds, where nothing else is said."""
 
+COMPARTMENTS = ("run", "session", "plan")
+
 LOWEST, HIGHEST, USUAL = 1, 10, 5
 MOST_TAGS = 100
 

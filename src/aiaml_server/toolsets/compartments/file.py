@@ -25,7 +25,7 @@ from typing import Any
 from aiaml_server.errors import MalformedFile, said_by_system
 from aiaml_server.files import Lock, is_temporary, make_directory, read_regular, replace_atomic
 
-from .entries import Entry
+from .entries import COMPARTMENTS, Entry
 from .failures import Busy, DiskError
 
 log = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ class Content:
         for kind in ("runs", "sessions"):
             for owner, parts in self._owners(kind).items():
                 for name, listed in parts.items():
-                    if name in ("run", "session", "plan"):
+                    if name in COMPARTMENTS:
                         entries = [Entry.from_json(each) for each in listed]
                         self.entries[kind, owner, name] = {each.id: each for each in entries}
 

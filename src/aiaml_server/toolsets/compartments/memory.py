@@ -15,6 +15,7 @@ from aiaml_server.moments import present, timestamp
 
 from .entries import (
     ARGUMENTS,
+    COMPARTMENTS,
     FILE,
     LIMIT,
     Entry,
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from .tools import Function
-
-COMPARTMENTS = ("run", "session", "plan")
 
 
 class Saved(NamedTuple):

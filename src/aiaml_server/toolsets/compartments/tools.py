@@ -16,8 +16,8 @@ from aiaml_server.errors import AiamlError, InvalidArguments, Refused
 from aiaml_server.toolset import Answer, Changed, Prompt, Resource, Toolset
 from aiaml_server.toolsets.answering import Failure, failure, tool
 
-from .entries import RULES
-from .memory import COMPARTMENTS, Compartments
+from .entries import COMPARTMENTS, RULES
+from .memory import Compartments
 from .words import BRIEF, CLEAR, GET, INSTRUCTIONS, SAVE
 
 log = logging.getLogger(__name__)

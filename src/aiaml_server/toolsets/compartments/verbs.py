@@ -33,11 +33,10 @@ from aiaml_server.terminal import (
 from aiaml_server.toolset import Finding
 from aiaml_server.toolsets.compartments import DOOR
 
-from .entries import Entry, fitting
+from .entries import COMPARTMENTS, Entry, fitting
 from .failures import DiskError
 from .file import Content, Damaged, File, Place, load
 
-NAMES = ("run", "session", "plan")
 FULL = 0.9  # share of a limit from which doctor says so
 
 
@@ -49,7 +48,7 @@ def _said(_context: click.Context, _option: click.Parameter, value: Any) -> Any:
     return value
 
 
-compartment = click.argument("compartment", required=False, type=click.Choice(NAMES))
+compartment = click.argument("compartment", required=False, type=click.Choice(COMPARTMENTS))
 session_option = click.option(
     "--session", metavar="NAME", callback=_said, help="Only of this session."
 )
@@ -161,7 +160,7 @@ def export(environ: Mapping[str, str], session: str | None, to: str | None) -> N
 
 
 @compartments.command("clear")
-@click.argument("compartment", type=click.Choice(NAMES))
+@click.argument("compartment", type=click.Choice(COMPARTMENTS))
 @click.option(
     "--session", metavar="NAME", callback=_said, help="Of this session; else AIAML_SESSION's."
 )
@@ -288,7 +287,7 @@ def _places(
     content: Content, compartment: str | None, session: str | None
 ) -> Iterator[tuple[Place, list[Entry]]]:
     """Return the compartments that hold something: the runs' first, then each session's."""
-    for place in sorted(content.entries, key=lambda each: (*each[:2], NAMES.index(each[2]))):
+    for place in sorted(content.entries, key=lambda each: (*each[:2], COMPARTMENTS.index(each[2]))):
         kind, owner, name = place
         wanted = session is None or (kind, owner) == ("sessions", session)
         if (entries := content.entries[place]) and wanted and compartment in (None, name):
