@@ -52,9 +52,7 @@ def archive(directory: Path, names: Iterable[str]) -> bytes:
         for name in sorted(names):
             inside = _portable(printable(name), taken)
             taken.add(inside.casefold())
-            entry = zipfile.ZipInfo(
-                f"files/{inside}"
-            )  # its date is that of 1980: the same bytes each time
+            entry = zipfile.ZipInfo(f"files/{inside}")  # of 1980: the same bytes each time
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.create_system = 3  # Unix, so that the mode counts
             entry.external_attr = 0o100600 << 16

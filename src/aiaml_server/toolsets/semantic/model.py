@@ -285,7 +285,7 @@ class Model:
         source, endpoint = known["sources"]["hf"], os.environ.get("HF_ENDPOINT") or None
         newest = HfApi(endpoint, token=False).model_info(source, timeout=_HUB_SECONDS).sha
         files = [known["model_file"], *known["additional_files"], *_NEEDED]
-        there = {}
+        sizes = {}
         for name in (*_OPTIONAL, *reversed(files)):  # the largest last
             try:
                 path = hf_hub_download(
@@ -303,8 +303,7 @@ class Model:
                 if name in files:
                     raise
             else:
-                there[name] = Path(path)
-        sizes = {name: path.stat().st_size for name, path in there.items()}
+                sizes[name] = Path(path).stat().st_size
         data = json.dumps({"model": self._wanted.model, "files": sizes}, indent=2)
         replace_atomic(self.folder / _LIST, data.encode(), 0o600)
 
