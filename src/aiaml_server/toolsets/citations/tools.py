@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field
+from pydantic import Field, with_config
 from typing_extensions import NotRequired, TypedDict
 
 from aiaml_server.toolset import Answer, Toolset
@@ -17,13 +17,12 @@ from .config import load
 from .memories import Memories, find_root
 from .model import LINK_TYPES, Citation, Link
 
-_CLOSED = ConfigDict(extra="forbid")  # a key that nobody knows is refused, not dropped
+_closed = with_config(extra="forbid")  # a key that nobody knows is refused, not dropped
 
 
+@_closed
 class Cited(TypedDict):
     """A place in the repository that a memory rests on."""
-
-    __pydantic_config__ = _CLOSED  # type: ignore[misc]
 
     path: Annotated[str, Field(description="The file, relative to the repository's top.")]
     line: NotRequired[
@@ -35,10 +34,9 @@ class Cited(TypedDict):
     times: NotRequired[Annotated[int | None, Field(strict=True, ge=1)]]
 
 
+@_closed
 class Linked(TypedDict):
     """An edge to another memory."""
-
-    __pydantic_config__ = _CLOSED  # type: ignore[misc]
 
     type: Annotated[str, Field(json_schema_extra={"enum": list(LINK_TYPES)})]
     target: Annotated[str, Field(description="The other memory's id.")]
@@ -337,8 +335,8 @@ class CitationTools:
         ] = None,
     ) -> Any:
         """Save a memory."""
-        cited = None if citations is None else [_citation(each) for each in citations]
-        linked = None if links is None else [Link(each["type"], each["target"]) for each in links]
+        cited = None if citations is None else [Citation(**each) for each in citations]
+        linked = None if links is None else [Link(**each) for each in links]
         return self._memories().save(subject, content, cited, linked, tags, id)._asdict()
 
     def memory_get(self, memory_id: Id) -> Any:
@@ -452,8 +450,3 @@ class CitationTools:
     def memory_sync_index(self) -> Any:
         """Bring the index up to date."""
         return vars(self._memories().sync_index())
-
-
-def _citation(given: Cited) -> Citation:
-    around = given.get("before"), given.get("after"), given.get("times")
-    return Citation(given["path"], given.get("line"), given.get("snippet"), *around)

@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import ConfigDict, Field
+from pydantic import Field, with_config
 from typing_extensions import NotRequired, TypedDict
 
 from aiaml_server.errors import AiamlError
@@ -49,22 +49,21 @@ class Failure(TypedDict, total=False):
     suggestion: str
 
 
-_CLOSED = ConfigDict(extra="forbid")  # a key that nobody knows is refused, not dropped
+_closed = with_config(extra="forbid")  # a key that nobody knows is refused, not dropped
 _Moment = Annotated[
     str,
     Field(description="A date, week, month or time in ISO 8601; as `to`, a date is its whole day."),
 ]
 DateRange = TypedDict("DateRange", {"from": NotRequired[_Moment], "to": NotRequired[_Moment]})
-DateRange.__pydantic_config__ = _CLOSED  # type: ignore[attr-defined]
+_closed(DateRange)
 _Priority = Annotated[str, Field(json_schema_extra={"enum": list(memory.PRIORITIES)})]
 _Source = Annotated[str, Field(json_schema_extra={"enum": list(memory.SOURCES)})]
 _Scope = Annotated[str, Field(json_schema_extra={"enum": list(memory.SCOPES)})]
 
 
+@_closed
 class Wanted(TypedDict, total=False):
     """What memories must be like."""
-
-    __pydantic_config__ = _CLOSED  # type: ignore[misc]
 
     tags: Annotated[list[str], Field(description="They have all of these.")]
     priority: _Priority
