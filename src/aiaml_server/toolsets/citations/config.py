@@ -70,12 +70,9 @@ def _matches(pattern: re.Pattern[str]) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, str) and pattern.fullmatch(value) is not None
 
 
+_FOLDER = (_below, "a directory below the repository's top, with slashes")
 _KEYS: dict[str, tuple[str, Callable[[Any], bool], str]] = {
-    "storage.directory": (
-        "directory",
-        _below,
-        "a directory below the repository's top, with slashes",
-    ),
+    "storage.directory": ("directory", *_FOLDER),
     "storage.file_extension": (
         "extension",
         _matches(re.compile(r"\.[A-Za-z0-9]{1,15}")),
@@ -88,11 +85,7 @@ _KEYS: dict[str, tuple[str, Callable[[Any], bool], str]] = {
         lambda value: value in (None, "chroma", "forgetful"),
         "null, chroma or forgetful",
     ),
-    "index.chroma.persist_dir": (
-        "chroma_directory",
-        _below,
-        "a directory below the repository's top, with slashes",
-    ),
+    "index.chroma.persist_dir": ("chroma_directory", *_FOLDER),
     "index.chroma.collection": (
         "chroma_collection",
         _matches(re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,510}[A-Za-z0-9]")),
