@@ -108,9 +108,9 @@ class Embedding(Opened):
                 done += self._embed(embedder, database, held)
                 yield Progress(done, self._lacking(usable, author if outdated else None))
 
-    def left(self, *, outdated: bool = False, author: Author | None = None) -> int:
-        """Return how many memories have no vector; or none of a model."""
-        return self._lacking(self._there(), author if outdated else None)
+    def left(self) -> int:
+        """Return how many memories have no vector."""
+        return self._lacking(self._there(), None)
 
     def _lacking(self, databases: Iterable[Database], author: Author | None) -> int:
         count = 0

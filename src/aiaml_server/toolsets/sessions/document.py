@@ -93,11 +93,6 @@ class Document:
         return self._parsed[0]
 
     @property
-    def title(self) -> Heading | None:
-        """The first heading of level 1."""
-        return next((each for each in self.headings if each.level == 1), None)
-
-    @property
     def sections(self) -> list[Heading]:
         """Every heading of level 2."""
         return [each for each in self.headings if each.level == 2]
