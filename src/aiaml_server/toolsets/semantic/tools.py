@@ -40,12 +40,10 @@ class _Later:
 _later = _Later()
 
 
-class Failure(TypedDict, total=False):
+class Failure(answering.Failure, total=False):
     """What every tool answers when it fails: a kind of a closed list, and what to do."""
 
     success: bool
-    error: str
-    message: str
     suggestion: str
 
 
