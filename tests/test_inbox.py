@@ -84,8 +84,8 @@ def test_what_is_planted_among_the_notes_ends_nothing(
     listed = capsys.readouterr()
     assert listed.out.count("Max eats no chicken") == 1
     assert "cannot be told" in listed.err
-    assert app.run(["tidy"]) == 0
-    assert "There is nothing to tidy." in capsys.readouterr().out
+    assert app.run(["tidy"]) == 1
+    assert "there is nothing to tidy" in capsys.readouterr().err
     assert app.run(["list", "--new"]) == 3
     if kind != "large":
         assert app.run(["doctor", "files"]) == 3

@@ -7,10 +7,10 @@ A transcript in `transcripts/` holds prose, and commands with what they print:
     [1]
 
 A line `[n]` is the exit code, where it is not 0. A line that ends with ` (glob)` may hold `*`.
-Standard output and error come together. Each file starts in an empty directory, where `$STORE`
-holds the memories of `store/` until a transcript changes them; `$TOOLS/change.py` stands for an
-editor. `AIAML_TRANSCRIPTS=write` puts in what is printed, to be read
-before it is believed.
+Standard output and error come together, and no line of them ends with a blank. Each file starts in
+an empty directory, where `$STORE` holds the memories of `store/` until a transcript changes them;
+`$TOOLS/change.py` stands for an editor. `AIAML_TRANSCRIPTS=write` puts in what is printed, to be
+read before it is believed.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def said(command: str, home: Path) -> list[str]:
     assert SHELL
     done = printed([SHELL, "-c", command], cwd=home, env=environment(home))
     text = done.stdout.replace(str(home), "~")
-    lines = [line.rstrip() or "." for line in text.splitlines()]
+    lines = [line or "." for line in text.splitlines()]
     return [*lines, f"[{done.returncode}]"] if done.returncode else lines
 
 
@@ -97,7 +97,7 @@ def same(expected: str, got: str) -> bool:
 @pytest.mark.skipif(not SHELL, reason="transcripts are lines of shell, and there is none here")
 @pytest.mark.parametrize("path", sorted(HERE.glob("*.txt")), ids=lambda path: path.stem)
 def test_a_transcript_is_what_happens(path: Path, tmp_path: Path) -> None:
-    """Every line that a person sees is one that was meant."""
+    """Every line that a person sees is one that was meant, and none is padded."""
     if path.stem == "semantic" and not FASTEMBED:
         pytest.skip(WITHOUT)
     shutil.copytree(HERE / "store", tmp_path / "store")

@@ -89,7 +89,7 @@ def history(memory_id: str, differences: bool, json: bool) -> None:
         _out_row([(change.commit.oid[:_SHORT], bold), *((each, dim) for each in head)], words)
         if differences:
             for line in _difference(past.text(change.before), past.text(change.after)):
-                out(f"    {line}")
+                out(f"    {line}".rstrip())
     for name, text in present.items():
         if text is not None and text not in past.texts.values():
             note(dim(f"files/{name} has changed since then; git does not know its version yet."))

@@ -70,13 +70,13 @@ def tidy(kinds: Sequence[str], json: bool) -> None:
         found = [each for each in _all(bank, memories) if not kinds or each.kind in kinds]
     if json:
         out_json([{**asdict(each), "command": _line(*each.command)} for each in found])
-    elif not found:
-        out("There is nothing to tidy.")
-    elif is_terminal() and sys.stdin.isatty():
+    elif found and is_terminal() and sys.stdin.isatty():
         _ask(found, memories)
     else:
         for each in found:
             _show(each, memories)
+    if not found:
+        raise Ended("there is nothing to tidy")
 
 
 def _all(bank: MemoryBank, memories: Mapping[str, Memory]) -> Iterator[Proposal]:

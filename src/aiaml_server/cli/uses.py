@@ -15,6 +15,7 @@ from aiaml_server.memory import Memory
 from aiaml_server.moments import instant_or_ago, minute
 from aiaml_server.rendering import title, visible
 from aiaml_server.terminal import (
+    Ended,
     as_json,
     bold,
     confirm,
@@ -70,13 +71,16 @@ def uses(time: str | None, each: bool, clear: bool, yes: bool, json: bool) -> No
             else:
                 out("Deleted.")
             return
-        noted = since(bank.uses.read(), moment)
+        noted = list(since(bank.uses.read(), moment))
         if each:
             _tell_each(noted, json=json)
         else:
             _tell(Summary.of(noted), bank, json=json)
     if not settings().log_uses:
         note("AIAML_LOG_USES is false here: servers that are told so note nothing.")
+    if not noted:
+        when = "since then" if moment is not None else "yet"
+        raise Ended(f"nothing is noted {when}: a server notes what agents ask for")
 
 
 def _tell_each(noted: Iterable[Use], *, json: bool) -> None:
@@ -97,7 +101,6 @@ def _tell(total: Summary, bank: MemoryBank, *, json: bool) -> None:
         out_json(_as_json(total, memories, never))
         return
     if not total.tools:
-        out(wrapped("Nothing is noted yet: a server notes what agents ask for."))
         return
     tools = joined([f"{count:,} {tool}" for tool, count in sorted(total.tools.items())])
     clients = joined(
@@ -120,19 +123,20 @@ def _tell(total: Summary, bank: MemoryBank, *, json: bool) -> None:
         [(count, " ".join(keywords)) for keywords, count in total.nothing.most_common()],
     )
     if never:
-        out(f"\n{bold('Never came up')} {dim(_of_all(len(never)))}".rstrip())
+        _heading("Never came up", len(never))
         print_lines(islice(never, _MOST))
 
 
 def _table(title: str, rows: Sequence[tuple[int, str]]) -> None:
     if rows:
-        out(f"\n{bold(title)} {dim(_of_all(len(rows)))}".rstrip())
+        _heading(title, len(rows))
     for count, text in rows[:_MOST]:
         out(f"{count:>5,}  {one_line(text, max(width() - 7, 20))}")
 
 
-def _of_all(count: int) -> str:
-    return f"(the first {_MOST} of {count:,})" if count > _MOST else ""
+def _heading(title: str, count: int) -> None:
+    of_all = " " + dim(f"(the first {_MOST} of {count:,})") if count > _MOST else ""
+    out(f"\n{bold(title)}{of_all}")
 
 
 def _as_json(total: Summary, memories: Sequence[Memory], never: Sequence[Memory]) -> dict[str, Any]:
