@@ -117,9 +117,8 @@ class Entry:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as the file and agents have it; what is empty is left out."""
-        values = {name: getattr(self, name) for name in _NAMES}
-        values |= {"tags": list(self.tags), "metadata": dict(self.metadata)}
-        return {name: value for name, value in values.items() if value or name not in _OPTIONAL}
+        values = {**vars(self), "tags": list(self.tags), "metadata": dict(self.metadata)}
+        return {name: values[name] for name in _NAMES if values[name] or name not in _OPTIONAL}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Entry:
