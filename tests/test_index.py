@@ -752,6 +752,26 @@ def test_no_question_waits_until_all_files_were_compared(
     assert swept[-1] - swept[0] > 40 * used  # a hundredth of a processor
 
 
+def test_an_answer_does_not_hang_on_the_comparing_behind_it(
+    bank: MemoryBank, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no thread can be started, the next answer tries again."""
+    if not told(base / "files"):
+        pytest.skip("this system or file system does not tell")
+    write(base, "first.md", format(NOTE))
+    with monkeypatch.context() as without:
+
+        def refused(_: threading.Thread) -> None:
+            raise RuntimeError("can't start new thread")
+
+        without.setattr(threading.Thread, "start", refused)
+        assert found(bank, "needle") == ["first.md"]
+        assert found(bank, "needle") == ["first.md"]  # what was listed is known by now
+    asked = asked_behind(bank, monkeypatch)
+    assert found(bank, "needle") == ["first.md"]
+    wait_until(lambda: any(name == "sweep" for name, _ in asked))
+
+
 def test_an_edit_that_is_on_no_list_is_found_behind_an_answer(
     bank: MemoryBank, base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

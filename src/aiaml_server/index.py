@@ -331,8 +331,11 @@ class Index:
             self._asked = True
             if self._sweeping or self._closing or not self._freshness.listed:
                 return
+            try:
+                threading.Thread(target=self._sweep, name="sweep", daemon=True).start()
+            except RuntimeError:  # the system has no thread left; the next answer tries again
+                return
             self._sweeping = True
-        threading.Thread(target=self._sweep, name="sweep", daemon=True).start()
 
     def _sweep(self) -> None:
         """Compare slices until nobody has asked since the last one was begun."""
