@@ -142,6 +142,7 @@ def calls_on_the_store(bank: subprocess.Popen[str], tmp_path: Path) -> list[tupl
     What is done to the lock may fail: a memory is stored without it.
     """
     base, log = tmp_path / "base-counted", tmp_path / "log-counted"
+    assert "id" in ask(bank, tmp_path / "base-first", "what this imports, the others do not")
     with strace.attached(bank.pid, log, "-e", "trace=%file,%desc"):
         assert "id" in ask(bank, base, "counted")
     above, below = re.escape(str(tmp_path)), re.escape(str(base))

@@ -17,6 +17,7 @@ import pytest
 
 from aiaml_server import InvalidSetting, MemoryBank, Settings
 from aiaml_server.files import write_all_beside
+from aiaml_server.store import Stamp
 from aiaml_server.sync import Status, once, remembered, worktree
 from aiaml_server.sync.address import section
 from aiaml_server.sync.command import Git
@@ -747,8 +748,10 @@ def test_git_runs_seldom(alone: Machine, monkeypatch: pytest.MonkeyPatch) -> Non
 
     plainly = Git.run
     monkeypatch.setattr(Git, "run", counted)
+    index = alone.base / ".git" / "index"
     for content in ("first", "second"):
         alone.remember(content)
+        wait_until(lambda: not index.exists() or Stamp.of(index.stat()).settled)
         ran.clear()
         once(alone.settings, local=True)
     assert sorted(ran) == [

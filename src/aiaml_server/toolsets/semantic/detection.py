@@ -102,7 +102,7 @@ _ERROR = re.compile(
     r"\b\w{0,60}(?:Error|Exception)\b",
     re.IGNORECASE,
 )
-_NAMED = re.compile(r"(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Warning)\b")
+_EXCEPTION = re.compile(r"(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Warning)\b")
 _NO_ERROR = re.compile(
     r"\b(?:0|no|zero|without|any)[ ](?:\w+[ ])?(?:errors?|failures?)\b"
     r"|^(?:except|catch|raise|throw|return|class|def|import|from|if|else|elif|try|with|assert|//|\#"
@@ -122,7 +122,7 @@ def error(text: str) -> str | None:
     lines = [line.strip() for line in text[-MOST:].splitlines()]
     for number, line in enumerate(lines):
         if line.startswith("Traceback (most recent call last)"):
-            named = (each for each in lines[number:] if _NAMED.match(each))
+            named = (each for each in lines[number:] if _EXCEPTION.match(each))
             return next(named, line)[:LONGEST]
         if is_error(line):
             return line[:LONGEST]
