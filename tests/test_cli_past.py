@@ -822,3 +822,42 @@ def test_remembering_does_not_wait_for_a_sync_that_is_under_way(ada: Machine) ->
     assert "second" in "".join(data.decode() for data in ada.files.values())
     ada.synced()
     assert len([message for message in ada.messages() if message.startswith("Add")]) == 2
+
+
+@posix_only
+@pytest.mark.parametrize(
+    ("verb", "told"),
+    [
+        (("remember", "second", "-u", "ada", "-t", "x"), "Stored"),
+        (("edit", "ID", "--until", "2030-01-31"), "Changed"),
+    ],
+)
+def test_what_is_stored_is_told_before_git_takes_it(
+    ada: Machine, tmp_path: Path, verb: tuple[str, ...], told: str
+) -> None:
+    """The file is on disk by then; the commit takes as long again."""
+    memory = ada.remember("first")
+    ada.synced()
+    go, directory = tmp_path / "go", tmp_path / "bin"
+    directory.mkdir()
+    waits = directory / "git"
+    waits.write_text(
+        f"#!/bin/sh\n"
+        f"case $* in *fast-import*) while [ ! -e {go} ]; do sleep 0.05; done;; esac\n"
+        f'exec {shutil.which("git")} "$@"\n'
+    )
+    waits.chmod(0o755)
+    before = len(ada.messages())
+    path = f"{directory}{os.pathsep}{os.environ['PATH']}"
+    with subprocess.Popen(
+        words(*(memory.id if word == "ID" else word for word in verb)),
+        env=ada.environment(PATH=path),
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout
+        assert process.stdout.readline().startswith(told)
+        assert len(ada.messages()) == before
+        go.touch()
+    assert process.returncode == 0
+    assert len(ada.messages()) == before + 1

@@ -13,7 +13,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -482,8 +481,8 @@ def test_counts_are_those_of_the_memories_and_read_few_files(
         found = Counter(topic.casefold() for each in meant for topic in each.topics)
         assert {name.casefold(): count for name, count in counts["topics"]} == found
         for field, others in (
-            ("agent", replace(wanted, agent="")),
-            ("user", replace(wanted, user="")),
+            ("agent", wanted._replace(agent="")),
+            ("user", wanted._replace(user="")),
         ):
             matching = filter(others.matches, memories)
             people = Counter(getattr(each, field).casefold() for each in matching)
@@ -491,7 +490,7 @@ def test_counts_are_those_of_the_memories_and_read_few_files(
             assert told == people
         times = [
             moment
-            for each in filter(replace(wanted, since=None, until=None).matches, memories)
+            for each in filter(wanted._replace(since=None, until=None).matches, memories)
             if (moment := instant(each.timestamp)) and 0 < moment < 4_102_444_800_000_000
         ]
         assert sum(count for *_, count in counts["time"]["bars"]) == len(times)

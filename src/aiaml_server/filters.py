@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from .errors import InvalidInput
 from .memory import Memory
@@ -52,8 +51,7 @@ def as_word(text: str) -> str:
     return f'"{text}"' if _SAID.fullmatch(text) else text
 
 
-@dataclass(frozen=True)
-class Filter:
+class Filter(NamedTuple):
     """What a memory must be like; what is empty lets all through.
 
     Attributes:
@@ -128,13 +126,13 @@ class Filter:
                 raise InvalidInput(
                     field, f"{value!r} is nothing that can be asked for; there is is:expired"
                 )
-            return self if self.expired is not None else replace(self, expired=present())
+            return self if self.expired is not None else self._replace(expired=present())
         if field == "topic":
-            return replace(self, topics=(*self.topics, value.casefold()))
+            return self._replace(topics=(*self.topics, value.casefold()))
         said: Any = value.casefold() if field in ("agent", "user") else _moment(field, value)
         if getattr(self, field) not in (said, "", None):
             raise InvalidInput(field, "must not be said twice, and differently")
-        return replace(self, **{field: said})
+        return self._replace(**{field: said})
 
     def __bool__(self) -> bool:
         """Whether it keeps anything out."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import combinations, pairwise
 from typing import NamedTuple, TypeAlias
 from zlib import crc32
@@ -191,13 +190,13 @@ class Labels:
         return None if first is None else (first, last)
 
     def _in_picture(self, wanted: Filter) -> str:
-        at_any_time = replace(wanted, since=None, until=None)
+        at_any_time = wanted._replace(since=None, until=None)
         return f"{self._where(at_any_time)} AND instant > 0 AND instant < {_FAR}"
 
     def counts(self, wanted: Filter, borders: Sequence[int]) -> Counts:
         """Count what a filter lets through, and that of any time between borders."""
         self._check()
-        anyone = replace(wanted, agent=""), replace(wanted, user="")
+        anyone = wanted._replace(agent=""), wanted._replace(user="")
         where = self._where(wanted)
         count = self._one(f"SELECT count(*) FROM labels WHERE {where}")  # noqa: S608 (numbers)
         written = self._written()
@@ -267,7 +266,7 @@ class Labels:
         return [(names[a], names[b], count) for (a, b), count in counts.most_common(MOST_PAIRS)]
 
     def _times(self, wanted: Filter, borders: Sequence[int]) -> list[tuple[int, int]]:
-        if not replace(wanted, since=None, until=None):
+        if not wanted._replace(since=None, until=None):
             count = "SELECT count(*) FROM files WHERE instant >= ? AND instant < ?"
             return [(a, self._file.read(count, (a, b))[0][0]) for a, b in pairwise(borders)]
         text = self._text("instant || ','", self._in_picture(wanted))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from .errors import InvalidInput
 from .memory import Memory
@@ -34,8 +34,7 @@ Fields = tuple[tuple[int, str], ...]
 FIELDS = ("topics", "content", "user", "agent")
 
 
-@dataclass(frozen=True)
-class Hit:
+class Hit(NamedTuple):
     """One memory that matches.
 
     Attributes:
@@ -53,8 +52,7 @@ class Hit:
     matching_keywords: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """What a person's search found.
 
     Attributes:
@@ -97,8 +95,7 @@ def score(searched: Fields, keyword: str) -> int:
     return total
 
 
-@dataclass(frozen=True)
-class Points:
+class Points(NamedTuple):
     """What a keyword adds to a memory's score by its occurrences in one field.
 
     Attributes:

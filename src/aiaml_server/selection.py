@@ -13,9 +13,8 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from itertools import islice
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from . import tuning
 from .database import Database, Row
@@ -39,8 +38,7 @@ from .tuning import SEGMENT
 BySegment: TypeAlias = Mapping[int, Scores]
 
 
-@dataclass(frozen=True)
-class Question:
+class Question(NamedTuple):
     """Keywords, cleaned and divided once.
 
     Attributes:

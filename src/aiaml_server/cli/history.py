@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -401,8 +400,7 @@ def _row_fields(row: Row, texts: dict[Entry, str]) -> dict[str, Any]:
 # --- what git knows -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Past:
+class Past(NamedTuple):
     """What happened to one memory.
 
     Attributes:

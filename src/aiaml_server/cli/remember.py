@@ -95,10 +95,10 @@ def remember(
             said = Memory.new(agent, user, topics, content)
             memory = bank.add(parse(with_until(format(said), until)))
         bank.own(memory)
-    if json:
-        out_json({"memory_id": memory.id, "file": memory.file_name})
-    else:
-        out(f"Stored {memory.id}, about {memory.user}.")
+        if json:  # it is stored, so this is said before git is asked to take it
+            out_json({"memory_id": memory.id, "file": memory.file_name})
+        else:
+            out(f"Stored {memory.id}, about {memory.user}.")
 
 
 def _single(topics: Iterable[str]) -> Iterable[str]:
@@ -196,10 +196,10 @@ def edit(memory_id: str, until: str | None, json: bool) -> None:
             after = with_until(before, "" if until == "forever" else until)
             changed = bank.edit(name, before, _changed(before, after))
         bank.own(changed)
-    if json:
-        out_json(fields(changed, name))
-    else:
-        out(f"Changed {memory.id}.")
+        if json:
+            out_json(fields(changed, name))
+        else:
+            out(f"Changed {memory.id}.")
 
 
 def _edited(bank: MemoryBank, name: str, memory: Memory, before: str) -> Memory:

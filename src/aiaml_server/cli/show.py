@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import ExitStack, suppress
-from dataclasses import asdict
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
@@ -370,7 +369,7 @@ def _hit_fields(hit: Hit, memory: Memory, *, explain: bool) -> dict[str, Any]:
         "matching_keywords": list(hit.matching_keywords),
     }
     if explain:
-        said["explanation"] = [asdict(each) for each in explained(memory, hit.matching_keywords)]
+        said["explanation"] = [each._asdict() for each in explained(memory, hit.matching_keywords)]
     return said
 
 

@@ -83,7 +83,7 @@ class Api:
                 "excerpt": excerpt(memory.content, keywords),
                 "score": hit.relevance_score if hit else None,
                 "keywords": list(keywords),
-                "why": [asdict(each) for each in explained(memory, keywords)],
+                "why": [each._asdict() for each in explained(memory, keywords)],
             }
         return None
 
