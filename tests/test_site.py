@@ -182,7 +182,7 @@ def test_the_search_finds_what_a_page_says(address: str, site: Path) -> None:
     with chromium() as browser:
         page = browser.new_page(viewport={"width": 1300, "height": 900})
         page.goto(f"{address}/toolsets/sessions.html")
-        page.locator(".md-search__input").fill("vegetarian")
+        page.locator(".md-search__input").press_sequentially("vegetarian")  # it listens for keys
         found = page.locator(".md-search-result__link").first
         found.wait_for(timeout=20_000)
         led = urlsplit(urljoin(page.url, found.get_attribute("href") or ""))

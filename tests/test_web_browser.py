@@ -900,6 +900,7 @@ def test_a_screen_holds_eighteen_memories(browser: Browser) -> None:
     with screenshots.sample_store() as base, screenshots.served(base) as web:
         page = screenshots.open_page(browser, web)
         next(screenshots.views(page, web))
+        expect(page.locator("#hits a").nth(17)).to_be_visible()
         seen = page.evaluate(
             "[...document.querySelectorAll('#hits a')]"
             ".filter((each) => each.getBoundingClientRect().bottom <= innerHeight).length"
