@@ -147,6 +147,7 @@ def open_page(browser: Browser, web: Web, scheme: str = "light") -> Page:
     page.clock.set_fixed_time(LAST + timedelta(hours=1))
     page.goto(web.address)
     page.locator(".timeline").wait_for()
+    page.locator("#hits a").first.wait_for()
     return page
 
 

@@ -105,6 +105,25 @@ def test_a_link_that_leads_elsewhere_stands_as_its_markdown(url: str) -> None:
     assert safe_html(f"[x]({url})") == f"<p>[x]({url})</p>\n"
 
 
+@pytest.mark.parametrize(
+    ("markdown", "shown"),
+    [
+        ("[x]()", "[x]()"),
+        ("[]()", "[]()"),
+        ("[*x*](<>)", "[<em>x</em>](&lt;&gt;)"),
+        ('[x]("t")', "[x](&quot;t&quot;)"),
+        ("![x]()", "[image: x]"),
+        ("[![x]()](https://a.example)", None),
+        ("[![x](https://a.example)]()", None),
+    ],
+)
+def test_a_link_without_an_address_is_none(markdown: str, shown: str | None) -> None:
+    """A browser would take it for the page that it stands on."""
+    page = safe_html(markdown)
+    assert_safe(page)
+    assert shown is None or page == f"<p>{shown}</p>\n"
+
+
 def test_links_to_the_web_and_to_mail_work() -> None:
     """Good links are links, tell the other side nothing, and say where they lead."""
     rel = 'rel="noopener noreferrer"'

@@ -60,9 +60,10 @@ def _links(tokens: Sequence[Token]) -> list[Token]:
     for token in tokens:
         if token.type == "link_open":
             link, start = token, len(tamed)
-            tamed.append(_opening(token.attrs))
+            tamed.append(_opening(token.attrs) if token.attrs["href"] else _text("["))
         elif token.type == "link_close" and link:
-            tamed += [token, *_aside(link.attrs, "".join(each.content for each in tamed[start:]))]
+            closing = token if link.attrs["href"] else _text("]()")
+            tamed += [closing, *_aside(link.attrs, "".join(each.content for each in tamed[start:]))]
             link = None
         elif token.type == "image":
             tamed += _image(token, in_link=link is not None)
@@ -75,7 +76,7 @@ def _image(token: Token, *, in_link: bool) -> list[Token]:
     source = str(token.attrs["src"])
     attrs = {"href": source, "title": token.attrs.get("title", "")}
     label = _text(f"[image: {token.content.strip()}]")
-    if in_link:
+    if in_link or not source:
         return [label, *_aside(attrs)]
     return [_opening(attrs), label, Token("link_close", "a", -1), *_aside(attrs)]
 
