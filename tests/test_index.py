@@ -752,6 +752,17 @@ def test_no_question_waits_until_all_files_were_compared(
     assert swept[-1] - swept[0] > 40 * used  # a hundredth of a processor
 
 
+def test_a_search_gives_as_many_as_think_where_no_number_is_said(
+    bank: MemoryBank, base: Path
+) -> None:
+    """And says how many there are."""
+    for number in range(30):
+        write(base, f"{number}.md", format(NOTE))
+    found = bank.search(["needle"])
+    assert (found.total, found.hits) == (30, bank.think(["needle"]))
+    assert len(bank.search(["needle"], last=None).hits) == 30
+
+
 def test_an_answer_does_not_hang_on_the_comparing_behind_it(
     bank: MemoryBank, base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -735,6 +735,31 @@ def test_the_address_last_used_is_known(tmp_path: Path, address: str) -> None:
     )
 
 
+def test_what_a_git_that_died_has_left_is_removed(alone: Machine) -> None:
+    """Once it is old, so that no git at work can have it; nothing else is."""
+    alone.remember("first")
+    alone.synced()
+    directory = alone.base / ".git"
+    names = [
+        "HEAD.lock", "fast_import_crash_1", "refs/heads/x.lock", "aiaml/y.lock",
+        "objects/pack/tmp_pack_1", "objects/pack/sub/tmp_idx_2",
+    ]  # fmt: skip
+    others = ["refs/heads/x", "aiaml/tmp_z", "objects/pack/y.lock", "sub/HEAD.lock", "tmp_here"]
+    head = (directory / "refs" / "heads" / "main").read_bytes()
+    for name in (*names, *others):
+        (directory / name).parent.mkdir(exist_ok=True)
+        (directory / name).write_bytes(head)
+    fresh = directory / "config.lock"
+    fresh.touch()
+    for name in (*names, *others):
+        os.utime(directory / name, (time.time() - 3 * 86_400,) * 2)
+    alone.restart()
+    alone.sync()
+    assert [name for name in names if (directory / name).exists()] == []
+    assert all((directory / name).exists() for name in others)
+    assert fresh.exists()
+
+
 # --- what it costs ------------------------------------------------------------------------------
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from .errors import AiamlError, InvalidInput, MalformedFile, NotInGit, StoreError
 from .inbox import Inbox
 from .memory import SHORTEST_ID, Memory, parse
+from .scorer import MAX_HITS
 from .settings import Settings
 from .store import MAX_FILE, Stamp, Store
 from .sync import Occupied, Problem, Sync, once
@@ -173,7 +174,7 @@ class MemoryBank:
         keywords: Iterable[str],
         wanted: Filter | None = None,
         first: int = 0,
-        last: int | None = None,
+        last: int | None = MAX_HITS,
     ) -> Found:
         """Return the hits `first` to `last` among the memories that are meant, and their number.
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import reduce
-from itertools import chain, starmap
+from itertools import chain, islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, NamedTuple
@@ -228,19 +228,25 @@ class Repository(Reading):
         return self._checkout.start()
 
     def _clear_leftovers(self) -> None:
-        left = [(self.directory, "", ".lock"), (self.directory, "fast_import_crash_", "")]
-        for part, start, end in (
-            ("refs", "", ".lock"),
-            ("aiaml", "", ".lock"),
-            ("objects/pack", "tmp_", ""),
-        ):
-            left += [(Path(place), start, end) for place, *_ in os.walk(self.common / part)]
-        for path in chain.from_iterable(starmap(_named, left)):
+        for path in self._leftovers():
             patience = _SESSION_SECONDS if path.name == "index.lock" else _STALE_SECONDS
             with suppress(OSError):
                 if time.time() - path.lstat().st_mtime > patience:
                     path.unlink()
                     log.warning("Removed %s, left by a git that died", path)
+
+    def _leftovers(self) -> Iterator[Path]:
+        """Yield what a git at work has, and one that died leaves: locks and unfinished files."""
+        for directory, starts, ends, depth in (
+            (self.directory, "fast_import_crash_", ".lock", 1),
+            (self.common / "refs", (), ".lock", None),
+            (self.common / "aiaml", (), ".lock", None),
+            (self.common / "objects" / "pack", "tmp_", (), None),
+        ):
+            for place, _, names in islice(os.walk(directory), depth):
+                for name in names:
+                    if name.startswith(starts) or name.endswith(ends):
+                        yield Path(place, name)
 
     # --- asking ---------------------------------------------------------------------------------
 
@@ -933,14 +939,6 @@ class Repository(Reading):
     def _refuse(self, path: bytes, why: Problem) -> None:
         sentence = f"another machine's version cannot be brought in: {why.sentence}"
         self._unfit[path] = why._replace(sentence=sentence)
-
-
-def _named(directory: Path, start: str, end: str) -> list[Path]:
-    try:
-        names = os.listdir(directory)  # noqa: PTH208 (a pattern takes longer to read than the names)
-    except OSError:
-        return []
-    return [directory / name for name in names if name.startswith(start) and name.endswith(end)]
 
 
 def _identity(git: Git) -> str:
