@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 
 import corpus
-from run import MIX, Server, ms, remember, say
+from run import MIX, Server, ms, remember, say, settled
 
 HERE = Path(__file__).parent
 NEW = HERE.parent / "src"
@@ -41,6 +41,7 @@ def measure(sources: tuple[Path, Path], place: Path, rounds: int) -> Pairs:
     for source, base in zip(sources, bases, strict=True):  # the index is made here
         with server(source, base) as one:
             one.think(["warm"])
+            settled(base)
             one.close()
     for _ in range(max(1, rounds // 4)):
         starts, firsts = [], []

@@ -672,7 +672,7 @@ def test_only_the_files_that_changed_are_read(bank: MemoryBank, base: Path) -> N
     assert len(found(bank, "needle")) == 25
     time.sleep(0.1)
     assert len(found(bank, "needle")) == 25
-    wait_until(lambda: not bank._index._sweeping)  # by then, all stamps are recorded
+    wait_until(lambda: not bank._index._sweeper.running)  # by then, all stamps are recorded
     read: list[str] = []
 
     class Watched(Store):
@@ -733,7 +733,7 @@ def test_no_question_waits_until_all_files_were_compared(
         write(base, f"{number}.md", format(NOTE))
     wait_until(lambda: bool((stamp := bank.stamp("999.md")) and stamp.settled))
     assert len(found(bank, "needle")) == 25
-    wait_until(lambda: not bank._index._sweeping)
+    wait_until(lambda: not bank._index._sweeper.running)
     asked = asked_behind(bank, monkeypatch)
     while len(asked) < 3000:  # two sweeps and more
         before = len(asked)
@@ -742,7 +742,7 @@ def test_no_question_waits_until_all_files_were_compared(
         assert len(mine) < 50  # the directory and the hits
         assert sum(thread.name == "sweep" for thread in threading.enumerate()) <= 1
         time.sleep(0.01)
-    wait_until(lambda: not bank._index._sweeping)
+    wait_until(lambda: not bank._index._sweeper.running)
     asked.clear()
     used = time.process_time()
     bank._index._sweep_slice()
@@ -815,10 +815,10 @@ def test_the_end_does_not_wait_for_the_comparing_behind_an_answer(
     bank = MemoryBank(Settings(base, sync=False))
     for _ in range(2):
         assert len(found(bank, "needle")) == 21
-    assert bank._index._sweeping
+    assert bank._index._sweeper.running
     began = time.monotonic()
     bank.close()
-    wait_until(lambda: not bank._index._sweeping)
+    wait_until(lambda: not bank._index._sweeper.running)
     quick(time.monotonic() - began, 5)
 
 

@@ -94,6 +94,7 @@ class MemoryBank:
 
         It ends within 1.5 s.
         """
+        self._index.kept = True
         threading.Thread(target=self._keep_index, name="index", daemon=True).start()
         self.sync.open()
         try:

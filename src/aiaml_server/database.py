@@ -17,7 +17,7 @@ import sys
 import time
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import chain
@@ -85,8 +85,11 @@ SELECT id, CAST(topics || char(0) || topics || char(0) || user || char(0) || age
     || content AS BLOB){} FROM texts
 """
 _ENCODED_SUM = ", length(CAST(topics AS BLOB)) + 1, text_sum"
-_TEXT_SUMS = "SELECT text_sum FROM texts WHERE id IN ({})"
+_TEXT_SUMS = "SELECT id, text_sum FROM texts WHERE id IN ({})"
 _SUMS = f", age_sum, sum{_TEXT_SUM}"
+_UNINDEXED = """
+SELECT NULL, sum FROM unindexed_sum UNION ALL SELECT id, size FROM unindexed
+"""
 _RECORDED = """
 SELECT memory_id, timestamp, instant, problems, topics, content, user, agent
 FROM files LEFT JOIN texts USING (id) WHERE id = ?
@@ -220,6 +223,7 @@ class Database(SharedFile):
         self._all_agree = False  # all texts, and none is missing
         self._order_agrees = False
         self._unindexed: list[int] = []
+        self._waiting: dict[int, int] = {}
         self._read_at = -1  # what `changed_by_others` said then; never read
         super().__init__(path, _TABLES, SCHEMA, hurried=hurried, local=local)
 
@@ -428,12 +432,18 @@ class Database(SharedFile):
         """Return the memories that have no postings."""
         now = self.changed_by_others()
         if self._read_at != now:
-            rows = self.read("SELECT id, size FROM unindexed")
-            if _rows_sum(rows) != self.read("SELECT sum FROM unindexed_sum")[0][0]:
+            (_, recorded), *rows = self.read(_UNINDEXED)
+            if _rows_sum(rows) != recorded:
                 raise Damaged
             self._unindexed = [number for number, _ in rows]
+            self._waiting = {number: size for number, size in rows if size is not None}
             self._read_at = now
         return self._unindexed
+
+    def waiting(self) -> Mapping[int, int]:
+        """Return the memories that are yet to be tokenized, and the characters of each."""
+        self.unindexed()
+        return self._waiting
 
     def ages(self, numbers: Iterable[int]) -> list[tuple[int, bytes, int]]:
         """Return what breaks ties, the greater of which is the newer, and the number."""
@@ -470,17 +480,16 @@ class Database(SharedFile):
             for number, name, *stamp in self.read_some(_FIND, map(_packed, names))
         }
 
-    def add(self, entries: Iterable[Entry], *, few: bool = False) -> None:
+    def add(self, entries: Iterable[Entry]) -> None:
         """Record files that are not, at most as many as there is room for.
 
-        A few are not tokenized before they have become `RECENT`; one costs as much as many.
+        Their texts are found from then on; they wait to be tokenized.
         """
-        self.unindexed()  # is as it was recorded, and so may be recorded again with what is added
         first = self._last_id() + 1
         total, labelled = 0, {}
         files: list[tuple[object, ...]] = []
         rows: list[tuple[object, ...]] = []
-        texts: list[tuple[int, Fields]] = []
+        waiting: list[tuple[int, int]] = []
         for number, entry in enumerate(entries, first):
             self.beat()
             facts = _facts(entry)
@@ -489,45 +498,34 @@ class Database(SharedFile):
             if isinstance(entry.found, Memory):
                 searched = fields(entry.found)
                 labelled[number] = Label.of(entry.found, facts[2])
-                its_sum = _text_sum(number, *[text for _, text in searched])
+                its_sum = _text_sum(number, searched)
                 total += its_sum
                 rows.append((number, *[text for _, text in searched], its_sum))
-                texts.append((number, searched))
+                waiting.append((number, sum([len(text) for _, text in searched])))
         self.sql.executemany(_ADD_FILE, files)
         self._change_order_sum(1, range(first, first + len(files)))
         self.sql.executemany(_ADD_TEXT, rows)
-        unindexed = (
-            [(number, sum([len(text) for _, text in searched])) for number, searched in texts]
-            if few
-            else [(number, None) for number in self._index(first, texts)]
-        )
-        self.sql.executemany("INSERT INTO unindexed VALUES (?, ?)", unindexed)
+        self._leave(waiting)
         self._change_texts_sum(total)
         self.labels.add(labelled)
-        if few:
-            self._index_recent()
-        self._sum_unindexed()
 
-    def _index(self, first: int, texts: Iterable[tuple[int, Fields]]) -> Iterator[int]:
-        """Tokenize texts of new files, from the first number on; return those left unindexed.
+    def _leave(self, rows: Iterable[tuple[int, int | None]]) -> None:
+        """Leave memories unindexed, each with its characters if it waits to be tokenized."""
+        left = list(rows)
+        self.sql.executemany("INSERT INTO unindexed VALUES (?, ?)", left)
+        self._change_unindexed_sum(_rows_sum(left))
 
-        All texts at once, since what this looks up stays in the processor's cache as long as
-        nothing else is done.
-        """
-        batch, new = Batch(), first % SEGMENT == 0
-        for number, searched in texts:
-            self.beat()
-            if len(batch.totals) > tuning.STEP_TERMS:
-                self.postings.add(first // SEGMENT, batch, new=new)
-                batch, new = Batch(), False
-            if not batch.add(number % SEGMENT, searched):
-                yield number
-        self.postings.add(first // SEGMENT, batch, new=new)
+    def _take(self, numbers: Iterable[int]) -> None:
+        """Take memories from among the unindexed, if they are there."""
+        wanted = list(numbers)
+        rows = self.read_some("SELECT id, size FROM unindexed WHERE id IN ({})", wanted)
+        self._change_unindexed_sum(-_rows_sum(rows))
+        marked = [(number,) for number in wanted]
+        self.sql.executemany("DELETE FROM unindexed WHERE id = ?", marked)
 
-    def _sum_unindexed(self) -> None:
+    def _change_unindexed_sum(self, change: int) -> None:
         self._read_at = -1
-        total = _rows_sum(self.read("SELECT id, size FROM unindexed"))
-        self.sql.execute("UPDATE unindexed_sum SET sum = ?", (total,))
+        self.sql.execute("UPDATE unindexed_sum SET sum = sum + ? & ?", (change, MASK))
 
     def _change_texts_sum(self, change: int) -> None:
         self.sql.execute("UPDATE texts_sum SET sum = sum + ? & ?", (change, MASK))
@@ -549,21 +547,42 @@ class Database(SharedFile):
             self.sql.execute(_RESTAMP, (*entry.stamp, its_sum, known.id))
         return same
 
-    def _index_recent(self) -> None:
-        """Tokenize the recent memories, once they are enough."""
-        sizes = dict(self.read("SELECT id, size FROM unindexed WHERE size IS NOT NULL"))
-        if len(sizes) < tuning.RECENT and sum(sizes.values()) < tuning.RECENT_BYTES:
-            return
-        by_segment: defaultdict[int, Batch] = defaultdict(Batch)
-        done = []
-        for number, searched in self.texts(sizes):
-            self.beat()
-            if by_segment[number // SEGMENT].add(number % SEGMENT, searched):
-                done.append((number,))
-        for segment, batch in by_segment.items():
-            self.postings.add(segment, batch)
-        self.sql.executemany("DELETE FROM unindexed WHERE id = ?", done)
-        self.sql.execute("UPDATE unindexed SET size = NULL")
+    @property
+    def due(self) -> bool:
+        """Whether enough memories wait to be tokenized; one would cost as much as many."""
+        sizes = self.waiting().values()
+        return len(sizes) >= tuning.RECENT or sum(sizes) >= tuning.RECENT_BYTES
+
+    def tokenize(self) -> Iterator[None]:
+        """At each step tokenize a few of the memories that wait, or record what was found.
+
+        What belongs together is recorded together: as much of a segment as a transaction takes.
+        That comes to nothing where one of these was changed or forgotten between the steps.
+        """
+        while self.due and self.waiting():
+            segment = min(self.waiting()) // SEGMENT
+            rest = sorted([each for each in self.waiting() if each // SEGMENT == segment])[::-1]
+            batch, sums, unfit = Batch(), dict[int, int](), list[int]()
+            size = 0
+            while rest and size < tuning.STEP_BYTES and len(batch.totals) <= tuning.STEP_TERMS:
+                with self.snapshot():
+                    some, waiting, end = list[int](), self.waiting(), size + tuning.PIECE_BYTES
+                    while rest and size < end:
+                        if (number := rest.pop()) in waiting:
+                            some.append(number)
+                            size += waiting[number]
+                    for number, searched in self.texts(some):
+                        sums[number] = _text_sum(number, searched)
+                        if not batch.add(number % SEGMENT, searched):
+                            unfit.append(number)
+                yield
+            with self.transaction():
+                now = dict(self.read_some(_TEXT_SUMS, sums.keys() & self.waiting().keys()))
+                if now == sums:
+                    self.postings.add(segment, batch)
+                    self._take(sums)
+                    self._leave([(number, None) for number in unfit])
+            yield
 
     def forget(self, numbers: Sequence[int]) -> None:
         """Remove files with all that is recorded of them."""
@@ -579,14 +598,14 @@ class Database(SharedFile):
             terms = set(chain.from_iterable(tokenize(text) for _, text in texts))
             self.postings.remove(segment, {number % SEGMENT for number in its}, terms)
         self.labels.remove(numbers)
-        self._change_texts_sum(-sum(each for (each,) in self.read_some(_TEXT_SUMS, numbers)))
+        self._change_texts_sum(-sum(each for _, each in self.read_some(_TEXT_SUMS, numbers)))
         self._change_order_sum(-1, numbers)
         for number in numbers:
             self._agreed[number] = 0  # the number may be given again
-        for table in ("files", "texts", "unindexed"):
+        for table in ("files", "texts"):
             rows = [(number,) for number in numbers]
             self.sql.executemany(f"DELETE FROM {table} WHERE id = ?", rows)
-        self._sum_unindexed()
+        self._take(numbers)
 
 
 # --- its columns ----------------------------------------------------------------------------------
@@ -613,8 +632,9 @@ def _age_sum(moment: int, name: bytes, number: int) -> int:
     return crc32(name, (moment ^ moment >> 32 ^ number << 8) & MASK)
 
 
-def _text_sum(number: int, topics: str, content: str, user: str, agent: str) -> int:
+def _text_sum(number: int, searched: Fields) -> int:
     """Return the checksum of a text, in the order of `_TEXT_SUM`."""
+    (_, topics), (_, content), (_, user), (_, agent) = searched
     return crc32(f"{topics}\0{user}\0{agent}\0{content}".encode(), number)
 
 

@@ -16,14 +16,16 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
 from . import tuning
+from .behind import Behind
 from .database import Database, Entry, Row, file_of, making, remove, remove_others
 from .errors import AiamlError, MalformedFile, NotOurs, StoreError
+from .files import Lock
 from .filters import Filter
 from .freshness import Closed, Freshness
 from .labels import Counts
@@ -50,6 +52,8 @@ class Index:
     Attributes:
         repaired: what was wrong with the file, where it had to be made anew; empty otherwise.
         unusable: why it is kept in memory; empty while it is on disk.
+        kept: whether somebody keeps it open after an answer. Then memories that are new are first
+            found as texts, and tokenized behind the answer.
     """
 
     def __init__(self, store: Store, *, check: bool = False, lasting: bool = True) -> None:
@@ -61,6 +65,7 @@ class Index:
             lasting: whether many questions are to come, so that it pays to watch the directory.
         """
         self.repaired = self.unusable = ""
+        self.kept = False
         self._store = store
         self._check = check
         self._lasting = lasting
@@ -71,9 +76,10 @@ class Index:
         self._on_disk = True
         self._closing = False
         self._ended = threading.Event()
-        self._behind = threading.Lock()  # held for moments, for these two:
-        self._asked = False  # since the last slice was begun
-        self._sweeping = False
+        self._sweeper = Behind("sweep", self._sweep_slice, self._ended, tuning.SWEEP_SECONDS)
+        self._tokenizer = Behind("tokenize", self._tokenize, self._ended)
+        self._late = False  # memories wait to be tokenized
+        self._failed: sqlite3.DatabaseError | None = None  # what did, behind an answer
         self._urgent = True  # somebody waits for an answer
         self._verified: set[str] = set()  # names that this answer has looked at
 
@@ -226,6 +232,7 @@ class Index:
                 self._database.close()
             self._database = None
             self._freshness.close()
+        self._tokenizer.join()
 
     # --- one question ---------------------------------------------------------------------------
 
@@ -238,8 +245,10 @@ class Index:
             return self._ask_alone(question, urgent=urgent)
         finally:
             self._store.tell()  # not while others wait
-            if urgent:
-                self._sweep_behind()
+            if self._late:
+                self._tokenizer.ask()
+            if urgent and self._freshness.listed:
+                self._sweeper.ask()
 
     def _ask_alone(self, question: Callable[[Database], Answer], *, urgent: bool) -> Answer | None:
         with self._lock:
@@ -269,6 +278,13 @@ class Index:
             return self._answer(question)
 
     def _answer(self, question: Callable[[Database], Answer]) -> Answer | None:
+        self._late = False
+        if failed := self._failed:
+            self._failed = None
+            if not isinstance(failed, sqlite3.OperationalError) or _lack_of_descriptors():
+                raise failed
+            file, _ = self._abandon()
+            self._move_to_memory(file, failed)  # texts alone may fit where postings do not
         stamp = self._store.stamp()
         if stamp is None:
             file, _ = self._abandon()
@@ -278,6 +294,7 @@ class Index:
         self._verified.clear()
         for names in self._freshness.changes(database, stamp):
             self._record(database, names)
+        self._late = self.kept and database.due
         return question(database)
 
     def _opened(self) -> Database:
@@ -325,33 +342,56 @@ class Index:
 
     # --- behind an answer -----------------------------------------------------------------------
 
-    def _sweep_behind(self) -> None:
-        """Have a slice of the files compared by a thread of its own, now or after the last one."""
-        with self._behind:
-            self._asked = True
-            if self._sweeping or self._closing or not self._freshness.listed:
-                return
-            try:
-                threading.Thread(target=self._sweep, name="sweep", daemon=True).start()
-            except RuntimeError:  # the system has no thread left; the next answer tries again
-                return
-            self._sweeping = True
+    def _catch_up(self, database: Database) -> None:
+        """Tokenize what waits for it before an answer, where nobody does so behind one."""
+        if not self.kept and database.due:
+            with self._turn() as ours:
+                for _ in database.tokenize() if ours else ():
+                    if self._closing:
+                        return
 
-    def _sweep(self) -> None:
-        """Compare slices until nobody has asked since the last one was begun."""
-        while True:
-            with self._behind:
-                if not self._asked or self._closing:
-                    self._sweeping = False
-                    return
-                self._asked = False
-            began = time.monotonic()
-            try:
-                with suppress(AiamlError):  # whoever asks next gets the same
-                    self._sweep_slice()
-            except Exception:  # nor is this hidden from the next question, which repairs it
-                log.info("Files could not be compared", exc_info=True)
-            self._ended.wait(began + tuning.SWEEP_SECONDS - time.monotonic())
+    def _tokenize(self) -> None:
+        """Tokenize what waits, a step at a time, for which a question has to wait.
+
+        Where questions come without a pause, it has its turn for as long as they kept it waiting.
+        """
+        database: Database | None = None
+        steps: Iterator[None] = iter(())
+        done, more = 0, True
+        with self._turn() as ours:
+            while ours and more and not self._ended.wait(tuning.PIECE_REST):
+                began = time.monotonic()
+                with self._lock:
+                    end = time.monotonic() + min(time.monotonic() - began, tuning.TURN)
+                    if database is not self._database:
+                        database = self._database
+                        steps = database.tokenize() if database else iter(())
+                    self._urgent = False
+                    try:
+                        while more := next(steps, self) is not self:
+                            done += 1
+                            if time.monotonic() >= end:
+                                break
+                    except sqlite3.DatabaseError as error:
+                        self._failed = error
+                        raise
+        if done * tuning.PIECE_BYTES > tuning.RECENT_BYTES:
+            _give_back()
+
+    @contextmanager
+    def _turn(self) -> Iterator[bool]:
+        """Be the only process that tokenizes inside the `with`; say whether it is so.
+
+        Where nobody can tell, or the one whose turn it is gets nowhere, several may do so: what
+        one has recorded comes to nothing with the others.
+        """
+        database = self._database
+        path = database.path if database else None
+        if not path or self._ended.is_set():
+            yield not self._ended.is_set()
+            return
+        with Lock(self._place / "tokenizing").held(0) as hold:
+            yield hold.had or hold.problem is not None or _is_still(path)
 
     def _sweep_slice(self) -> None:
         """Compare the next slice, a few files at a time, so that no question waits for more."""
@@ -428,8 +468,7 @@ class Index:
                 changed.append(entry)
         database.forget([each.id for each in differing.values()])
         new = {name: stamp for name, stamp in stamps.items() if name not in known}
-        few = len(changed) + len(new) < tuning.RECENT
-        database.add(chain(changed, self._entries(new)), few=few)
+        database.add(chain(changed, self._entries(new)))
         return bool(differing)
 
     def _entries(self, stamps: Mapping[str, Stamp | None]) -> Iterator[Entry]:
@@ -453,6 +492,7 @@ class Index:
     # --- answering ------------------------------------------------------------------------------
 
     def _think(self, database: Database, question: Question, at: int | None) -> list[Hit]:
+        self._catch_up(database)
         while True:
             with database.snapshot():
                 without = set() if at is None else database.labels.expired(at)
@@ -465,6 +505,7 @@ class Index:
     def _search(
         self, database: Database, question: Question, wanted: Filter | None, part: slice
     ) -> Found:
+        self._catch_up(database)
         while True:
             with database.snapshot():
                 marks = database.labels.marks(wanted, database.end()) if wanted else None
@@ -490,6 +531,14 @@ class Index:
                 found.append((name, self._store.read(name)))
         found = [(name, memory) for name, memory in found if memory.id == memory_id]
         return sorted(found, key=lambda each: newest_first(each[1].timestamp))
+
+
+def _is_still(path: Path) -> bool:
+    """Say whether nobody has written to a file for a while."""
+    try:
+        return time.time() - path.stat().st_mtime > tuning.STILL_SECONDS
+    except OSError:
+        return True
 
 
 def _may_pass(error: MalformedFile) -> bool:

@@ -42,6 +42,7 @@ terms (term) AS (VALUES {{}})
 SELECT segment, term, totals, topics
 FROM segments CROSS JOIN terms CROSS JOIN postings ON id = (segment << {_TERM_BITS}) + term
 """
+_BEGUN = "SELECT 1 FROM postings WHERE id >= ? AND id < ? LIMIT 1"
 _PUT = "INSERT OR REPLACE INTO postings VALUES (?, ?, ?)"
 _SUMS = "SELECT id, sums FROM term_sums WHERE id IN ({})"
 
@@ -164,13 +165,14 @@ class Postings:
 
     # --- recording ------------------------------------------------------------------------------
 
-    def add(self, segment: int, batch: Batch, *, new: bool = False) -> None:
-        """Add the terms of some documents of a segment, `new` if it has no postings yet."""
+    def add(self, segment: int, batch: Batch) -> None:
+        """Add the terms of some documents of a segment."""
         if not batch.totals:
             return
         before = self._next_number()
         known = self._numbered(batch.totals)
-        wanted = () if new else [number for number in known.values() if number < before]
+        begun = self._file.read(_BEGUN, (_key(segment, 0), _key(segment + 1, 0)))
+        wanted = [number for number in known.values() if number < before] if begun else ()
         held = {
             number: packed for _, number, *packed in self._in_segments(wanted, segment, segment)
         }

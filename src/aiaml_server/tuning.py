@@ -30,13 +30,27 @@ SWEEPS = 10
 # --- recording ------------------------------------------------------------------------------------
 
 STEP_BYTES = 8 * 1024 * 1024
-"""Of files that one transaction records: 1.4 s at 4,000 memories of 1.5 KB a second."""
+"""Of files that one transaction records: 0.6 s where they are tokenized behind, else 1.4 s."""
 
-STEP_TERMS = 200_000
-"""Different terms that are held until they are recorded: 300 bytes each, so 60 MB."""
+PIECE_BYTES = 128 * 1024
+"""Of texts that are tokenized behind an answer at a time: 10 to 15 ms, for which a question may
+have to wait; for the recording of what was found in a segment, 0.2 s."""
+
+PIECE_REST = 0.001
+"""Seconds between two such pieces, in which a question that waits has its turn."""
+
+TURN = 0.2
+"""Seconds in which pieces follow one another at most, where questions come without a pause."""
+
+STILL_SECONDS = 10.0
+"""In which whoever tokenizes has recorded nothing, until others no longer wait: seldom 0.6 s."""
+
+STEP_TERMS = 100_000
+"""Different terms that are held until they are recorded: 300 bytes each, so 30 MB, and 0.5 s."""
 
 RECENT = 64
-"""Memories that are scored as texts at each question before they are tokenized together.
+"""Memories that are scored as texts at each question before they are tokenized together; those
+that a server has yet to tokenize behind its answers may be all.
 
 Reading and scoring 64 takes 0.3 ms a question. Tokenizing and recording one takes 14 ms, since each
 of its terms has a page of its own; 64 of them take 49 ms."""
