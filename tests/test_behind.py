@@ -77,6 +77,17 @@ def tokenizing(base: Path) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def recorded(base: Path) -> Iterator[MemoryBank]:
+    """Keep a bank open of which nothing is tokenized yet, nor is anybody at it."""
+    with closing(MemoryBank(Settings(base, sync=False))) as bank:
+        bank._index.kept = True
+        with tokenizing(base):
+            assert_right(bank, base)
+            wait_until(lambda: not bank._index._tokenizer.running)
+        yield bank
+
+
 def leave(base: Path) -> None:
     """Record what is new, and end before it is tokenized, as a server may."""
     with tokenizing(base), closing(MemoryBank(Settings(base, sync=False))) as bank:
@@ -351,12 +362,8 @@ def test_where_no_thread_can_be_started_all_is_found(
 def test_damage_that_is_met_behind_an_answer_is_repaired(tmp_path: Path, place: str) -> None:
     """The next answer has the index made anew, and is right."""
     base = filled(tmp_path, 300)
-    with closing(MemoryBank(Settings(base, sync=False))) as bank:
+    with recorded(base) as bank:
         index = bank._index
-        index.kept = True
-        with tokenizing(base):
-            assert_right(bank, base)
-            wait_until(lambda: not index._tokenizer.running)
         with closing(sqlite3.connect(file_of(base / ".index"))) as damaging, damaging:
             damaging.execute(f"UPDATE {place} WHERE id = 7")
         index._tokenizer.ask()
@@ -368,18 +375,38 @@ def test_damage_that_is_met_behind_an_answer_is_repaired(tmp_path: Path, place: 
         wait_until(lambda: not waiting(base))
 
 
+def test_damage_that_only_recording_meets_is_repaired(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No question would have met it; the next one has the index made anew."""
+    base = filled(tmp_path, 300)
+    add, tried = Postings.add, [0]
+
+    def malformed(self: Postings, segment: int, batch: Batch) -> None:
+        tried[0] += 1
+        if tried == [1]:
+            raise sqlite3.DatabaseError("database disk image is malformed")
+        add(self, segment, batch)
+
+    monkeypatch.setattr(Postings, "add", malformed)
+    with recorded(base) as bank:
+        bank._index._tokenizer.ask()
+        wait_until(lambda: tried == [1] and not bank._index._tokenizer.running)
+        assert waiting(base) == 300
+        assert_right(bank, base)
+        assert "malformed" in bank._index.repaired
+        wait_until(lambda: not waiting(base))
+        assert_right(bank, base)
+
+
 def test_where_the_index_cannot_be_written_now_the_texts_answer(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Another process holds it: nothing is repaired, and it is done later."""
     base = filled(tmp_path, 300)
     time.sleep(0.2)  # later than that, nothing of it has to be recorded again
-    with closing(MemoryBank(Settings(base, sync=False))) as bank:
+    with recorded(base) as bank:
         index = bank._index
-        index.kept = True
-        with tokenizing(base):
-            assert_right(bank, base)
-            wait_until(lambda: not index._tokenizer.running)
         holder = sqlite3.connect(file_of(base / ".index"), isolation_level=None)
         with closing(holder), caplog.at_level("INFO"):
             holder.execute("BEGIN IMMEDIATE")
