@@ -67,6 +67,6 @@ class Behind:
             try:
                 with suppress(AiamlError):
                     self._work()
-            except Exception:
+            except Exception:  # the next question meets it too, and repairs it or is told
                 log.info("What is done behind answers failed", exc_info=True)
             self._ended.wait(began + self._seconds - time.monotonic())

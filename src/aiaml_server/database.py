@@ -1,8 +1,8 @@
 """Where the index is kept: its tables in one SQLite file, and the few statements on them.
 
 Each file of the store has a row, under a number; a memory also has the text that `scorer` searches,
-in lower case, and its terms are among the `postings`. Unless it is *unindexed*, because it is
-recent or not worth it: then it is scored as a text.
+in lower case, and its terms are among the `postings`. Unless it is *unindexed*, because it
+waits for that or is not worth it: then it is scored as a text.
 
 Whatever an answer is made of is compared with checksums (CRC-32) of what was recorded, so that no
 damage gives a wrong answer unseen: a file's row and a text have one each, and the list of unindexed

@@ -30,7 +30,7 @@ SWEEPS = 10
 # --- recording ------------------------------------------------------------------------------------
 
 STEP_BYTES = 8 * 1024 * 1024
-"""Of files that one transaction records: 0.6 s where they are tokenized behind, else 1.4 s."""
+"""Of files that one transaction records: 0.6 s for 4,096 of 1.5 KB."""
 
 PIECE_BYTES = 128 * 1024
 """Of texts that are tokenized behind an answer at a time: 10 to 15 ms, for which a question may
@@ -43,7 +43,8 @@ TURN = 0.2
 """Seconds in which pieces follow one another at most, where questions come without a pause."""
 
 STILL_SECONDS = 10.0
-"""In which whoever tokenizes has recorded nothing, until others no longer wait: seldom 0.6 s."""
+"""After which others no longer wait for a process that tokenizes, should it have recorded nothing
+since; it usually does every 0.6 s."""
 
 STEP_TERMS = 100_000
 """Different terms that are held until they are recorded: 300 bytes each, so 30 MB, and 0.5 s."""
