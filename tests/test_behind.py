@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -125,8 +126,9 @@ class Tokenizing(RuleBasedStateMachine):
         step=st.sampled_from([1, 200, 10**6]),
         terms=st.sampled_from([1, 10**6]),
         recent=st.sampled_from([1, 4]),
+        scanned=st.sampled_from([0, 3000]),
     )
-    def begin(self, piece: int, step: int, terms: int, recent: int) -> None:
+    def begin(self, piece: int, step: int, terms: int, recent: int, scanned: int) -> None:
         """Open two indexes of one directory, as two servers do."""
         patch = self.stack.enter_context(pytest.MonkeyPatch.context())
         patch.setattr(tuning, "UNTOLD_SECONDS", 1e-9)
@@ -134,6 +136,7 @@ class Tokenizing(RuleBasedStateMachine):
         patch.setattr(tuning, "STEP_BYTES", step)
         patch.setattr(tuning, "STEP_TERMS", terms)
         patch.setattr(tuning, "RECENT", recent)
+        patch.setattr(tuning, "SCANNED", scanned)
         patch.setattr("aiaml_server.behind.Behind.ask", lambda _: None)  # they are stepped here
         self.base = Path(self.stack.enter_context(tempfile.TemporaryDirectory()))
         (self.base / "files").mkdir()
@@ -238,6 +241,29 @@ def test_the_first_answer_does_not_wait_until_all_is_tokenized(tmp_path: Path) -
         assert_right(bank, base)
         wait_until(lambda: not waiting(base))
         assert_right(bank, base)
+
+
+def test_the_best_of_many_texts_are_those_of_the_scan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of whole words, and not of those that have expired, although others hold it more often."""
+    monkeypatch.setattr(tuning, "SCANNED", 20)
+    monkeypatch.setattr(tuning, "FIRST", 1)
+    base = filled(tmp_path, 30)
+    kinds = [("xwolfsx " * 3, ()), ("wolf wolf", ()), ("wolf " * 9, ("until: 2026-02-01",))]
+    for number in range(100, 200):
+        words, extra = kinds[number % 3]
+        each = replace(memory(number, words), extra=extra)
+        (base / "files" / each.file_name).write_text(format(each), encoding="utf-8")
+    with recorded(base), tokenizing(base):
+        for hide in (False, True):
+            given = Settings(base, sync=False, check_index=True, hide_expired=hide)
+            with closing(MemoryBank(given)) as bank:
+                bank._index.kept = True
+                hits = bank.think(["wolf"])
+                assert [each.relevance_score for each in hits] == [4 if hide else 18] * 25
+                assert bank.think(["wolf", "dog", "at"])
+        assert waiting(base) == 130
 
 
 @pytest.mark.parametrize("lasting", [True, False])

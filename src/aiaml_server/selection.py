@@ -88,10 +88,14 @@ def best(
     if question.others:
         bounds = [_bounds(database, keyword) for keyword in question.others]
         scores = _counted(database, scores, bounds, question.others, without)
-    recent = [number for number in database.unindexed() if number not in without]
-    unindexed = _in_texts(database, recent, question.keywords)
     some = _without([*scores.items()], without)
-    return [*_top(database, [*some, (0, +Counter(dict(unindexed)))], MAX_HITS)]
+    recent = [number for number in database.unindexed() if number not in without]
+    if len(recent) > max(tuning.SCANNED, database.end() // tuning.DEARER):
+        most = _most_in_all_texts(database, question.keywords, indexed=False)
+        some += _counted(database, {}, [(most, False)], question.keywords, without).items()
+    else:
+        some.append((0, +Counter(dict(_in_texts(database, recent, question.keywords)))))
+    return [*_top(database, some, MAX_HITS)]
 
 
 def _without(
@@ -192,8 +196,10 @@ def _times(database: Database, keyword: str) -> tuple[dict[int, int], int | None
     return times, whole
 
 
-def _in_all_texts(database: Database, keywords: Sequence[str]) -> Iterator[tuple[int, bytes]]:
-    """Return how often keywords occur in all indexed texts, twice in the topics.
+def _in_all_texts(
+    database: Database, keywords: Sequence[str], *, indexed: bool = True
+) -> Iterator[tuple[int, bytes]]:
+    """Return how often keywords occur in all texts that are indexed, or not; twice in the topics.
 
     They are packed as postings are, by segment.
     """
@@ -201,19 +207,20 @@ def _in_all_texts(database: Database, keywords: Sequence[str]) -> Iterator[tuple
         return
     parts = [keyword.encode() for keyword in keywords]
     values = array("I", bytes(4 * SEGMENT * -(-database.end() // SEGMENT)))
+    unindexed = set(database.unindexed())
     for number, text in database.encoded():
-        for part in parts:
-            values[number] += text.count(part)
-    for number in database.unindexed():
-        values[number] = 0
+        if (number in unindexed) is not indexed:
+            values[number] = sum([text.count(part) for part in parts])
     for first in range(0, len(values), SEGMENT):
         yield first // SEGMENT, planes(values[first : first + SEGMENT])
 
 
-def _most_in_all_texts(database: Database, keywords: Sequence[str]) -> BySegment:
-    """Return the most that keywords can score in all indexed texts: were each a whole word."""
+def _most_in_all_texts(
+    database: Database, keywords: Sequence[str], *, indexed: bool = True
+) -> BySegment:
+    """Return the most that keywords can score in these texts: were each a whole word."""
     found: defaultdict[int, Accumulator] = defaultdict(Accumulator)
-    for segment, counted in _in_all_texts(database, keywords):
+    for segment, counted in _in_all_texts(database, keywords, indexed=indexed):
         found[segment].add(counted, 2)
     return {segment: each.scores() for segment, each in found.items()}
 
