@@ -401,8 +401,15 @@ def test_damage_that_is_met_behind_an_answer_is_repaired(tmp_path: Path, place: 
         wait_until(lambda: not waiting(base))
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        sqlite3.DatabaseError("database disk image is malformed"),
+        sqlite3.OperationalError("no such table: term_sums"),
+    ],
+)
 def test_damage_that_only_recording_meets_is_repaired(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: sqlite3.DatabaseError
 ) -> None:
     """No question would have met it; the next one has the index made anew."""
     base = filled(tmp_path, 300)
@@ -411,7 +418,7 @@ def test_damage_that_only_recording_meets_is_repaired(
     def malformed(self: Postings, segment: int, batch: Batch) -> None:
         tried[0] += 1
         if tried == [1]:
-            raise sqlite3.DatabaseError("database disk image is malformed")
+            raise damage
         add(self, segment, batch)
 
     monkeypatch.setattr(Postings, "add", malformed)
@@ -420,7 +427,7 @@ def test_damage_that_only_recording_meets_is_repaired(
         wait_until(lambda: tried == [1] and not bank._index._tokenizer.running)
         assert waiting(base) == 300
         assert_right(bank, base)
-        assert "malformed" in bank._index.repaired
+        assert str(damage) in bank._index.repaired
         wait_until(lambda: not waiting(base))
         assert_right(bank, base)
 

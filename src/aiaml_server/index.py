@@ -74,7 +74,6 @@ class Index:
         self._database: Database | None = None
         self._place = store.base / ".index"
         self._on_disk = True
-        self._closing = False
         self._ended = threading.Event()
         self._sweeper = Behind("sweep", self._sweep_slice, self._ended, tuning.SWEEP_SECONDS)
         self._tokenizer = Behind("tokenize", self._tokenize, self._ended)
@@ -224,7 +223,6 @@ class Index:
 
     def close(self) -> None:
         """Stop what is going on, soon, and close the file."""
-        self._closing = True
         self._ended.set()
         self._freshness.end()
         with self._lock:
@@ -263,7 +261,7 @@ class Index:
                     raise
                 except Exception as error:
                     # What a damaged database holds can make any statement on it fail.
-                    if self._closing:
+                    if self._ended.is_set():
                         raise Closed("the index is closed") from error
                     if isinstance(error, Busy) and not urgent:
                         return None
@@ -281,7 +279,8 @@ class Index:
         self._late = False
         if failed := self._failed:
             self._failed = None
-            if not isinstance(failed, sqlite3.OperationalError) or _lack_of_descriptors():
+            lasts = isinstance(failed, sqlite3.OperationalError) and "no such" not in str(failed)
+            if not lasts or _lack_of_descriptors():
                 raise failed
             file, _ = self._abandon()
             self._move_to_memory(file, failed)  # texts alone may fit where postings do not
@@ -298,7 +297,7 @@ class Index:
         return question(database)
 
     def _opened(self) -> Database:
-        if self._closing:
+        if self._ended.is_set():
             raise Closed("the index is closed")
         if self._database and not self._database.there:
             self._abandon()
@@ -317,7 +316,7 @@ class Index:
     def _database_in(self, file: Path | None) -> Database:
         return Database(
             file,
-            hurried=lambda: self._closing or not self._urgent,
+            hurried=lambda: self._ended.is_set() or not self._urgent,
             local=self._lasting and is_local(self._store.directory),
         )
 
@@ -347,7 +346,7 @@ class Index:
         if not self.kept and database.due:
             with self._turn() as ours:
                 for _ in database.tokenize() if ours else ():
-                    if self._closing:
+                    if self._ended.is_set():
                         return
 
     def _tokenize(self) -> None:
@@ -485,7 +484,7 @@ class Index:
     def _entries(self, stamps: Mapping[str, Stamp | None]) -> Iterator[Entry]:
         """Read files, one at a time; those that are gone are left out."""
         for name, stamp in stamps.items():
-            if self._closing:
+            if self._ended.is_set():
                 raise Closed("the index is closed")
             if not stamp:
                 continue
