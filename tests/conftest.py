@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.server
 import os
 import signal
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +28,17 @@ settings.register_profile(
     "aiaml", max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "200")), deadline=None
 )
 settings.load_profile("aiaml")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _temporary_files_go(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What a program leaves among the system's temporary files goes with those of the tests."""
+    place = str(tmp_path_factory.mktemp("temporary"))
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("TMPDIR", "TEMP", "TMP"):
+            patch.setenv(name, place)
+        patch.setattr(tempfile, "tempdir", None)
+        yield
 
 
 @pytest.fixture
