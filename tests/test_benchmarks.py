@@ -96,6 +96,15 @@ def test_two_versions_are_measured_beside_each_other() -> None:
     assert all(line.endswith(" x |") for line in rows)
 
 
+def test_servers_without_an_index_are_measured_at_once() -> None:
+    """The last of three beside one alone; their answers are compared on the way."""
+    printed = run("together.py", "--memories", "100", "--servers", "3", "--rounds", "1")
+    *each, told = printed.splitlines()
+    assert [": 1 at once" in line for line in each] == [True, False]
+    assert "the last of 3 on 100 memories" in told
+    assert told.endswith(" x")
+
+
 def rows_of(document: str) -> list[str]:
     """Return the first column of the table between a document's marks."""
     table = document.partition("<!-- end -->")[0]
