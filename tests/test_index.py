@@ -1217,38 +1217,6 @@ def test_who_waited_holds_nobody_up_over_what_others_recorded(
     second.close()
 
 
-def test_who_waited_compares_only_what_was_read_before_it_looked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """That is what one transaction records; of the others it knows that they began later."""
-    count = tuning.SEGMENT + 100
-    for number in range(count):
-        write(tmp_path, f"{number:04}.md", format(replace(NOTE, content=f"needle {number}")))
-    time.sleep(0.1)  # until a stamp tells any change
-    first, second = Index(Store(tmp_path)), Index(Store(tmp_path))
-    transaction, stamp = Database.transaction, Store.stamp
-    compared: list[str] = []
-
-    def late(database: Database) -> AbstractContextManager[None]:
-        monkeypatch.setattr(Database, "transaction", transaction)
-        assert len(first.think(["needle"])) == 25
-        first.close()
-        monkeypatch.setattr(Store, "stamp", noting)
-        return transaction(database)
-
-    def noting(store: Store, name: str = "") -> Stamp | None:
-        compared.extend([name] if name else [])
-        return stamp(store, name)
-
-    monkeypatch.setattr(Database, "transaction", late)
-    second.refresh()
-    assert sorted(compared) == [f"{number:04}.md" for number in range(tuning.SEGMENT)]
-    monkeypatch.undo()
-    write(tmp_path, f"{count - 1:04}.md", format(replace(NOTE, content="needle needle needle")))
-    assert second.think(["needle"]) == scan(tmp_path, ["needle"])
-    second.close()
-
-
 def test_sixteen_that_index_at_once_share_the_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

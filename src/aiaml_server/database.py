@@ -66,7 +66,6 @@ INSERT INTO order_sum VALUES (0);
 _KNOWN = """
 SELECT name, modified, changed, inode, size FROM files WHERE name > ? ORDER BY name LIMIT ?
 """
-_NUMBERED = "SELECT name, modified, changed, inode, size FROM files WHERE id >= ? AND id < ?"
 _FIND = "SELECT id, name, modified, changed, inode, size FROM files WHERE name IN ({})"
 _AGES = "SELECT instant, name, id, age_sum FROM files WHERE id IN ({})"
 _ORDER_SUM = """
@@ -306,16 +305,6 @@ class Database(SharedFile):
                 return
             after, most = _name(rows[-1][0]), most - len(rows) if most > 0 else most
 
-    def numbered(self, first: int, end: int) -> Iterator[tuple[str, Stamp]]:
-        """Return the files whose numbers are at least `first` and below `end`."""
-        rows = self.read(_NUMBERED, (first, end))
-        return ((_name(name), Stamp._make(stamp)) for name, *stamp in rows)
-
-    def names_from(self, first: int) -> Iterator[str]:
-        """Return the names of the files whose numbers are at least `first`."""
-        rows = self.read("SELECT name FROM files WHERE id >= ?", (first,))
-        return (_name(name) for (name,) in rows)
-
     def any_name(self, few: int) -> str:
         """Return the name of a random file; empty while there are at most `few`."""
         count, last = self.read("SELECT count(*), max(id) FROM files")[0]
@@ -482,7 +471,7 @@ class Database(SharedFile):
         return SEGMENT - (self._last_id() + 1) % SEGMENT
 
     def _last_id(self) -> int:
-        return int(self.read("SELECT ifnull(max(id), -1) FROM files")[0][0])
+        return int(self.sql.execute("SELECT ifnull(max(id), -1) FROM files").fetchone()[0])
 
     def find(self, names: Iterable[str]) -> dict[str, Known]:
         """Return what is known of some files."""

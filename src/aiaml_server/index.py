@@ -421,10 +421,7 @@ class Index:
         at the same time. What that one has recorded is taken out before the next transaction, in
         which it would hold up all others. A changed file's old and new state change places in one.
         """
-        if not names:
-            return
         rest = sorted(names, reverse=True)
-        first = database.end()
         forgotten, shared, others = False, True, database.changed_by_others()
         while rest:
             with database.transaction():
@@ -435,26 +432,18 @@ class Index:
                     self._verified.update(stamps)
             if disturbed:
                 others = database.changed_by_others()
-                left = self._unrecorded(database, rest, first)
-                shared, rest, first = len(left) < len(rest), left, database.end()
+                left = self._unrecorded(database, rest)
+                shared, rest = len(left) < len(rest), left
         if forgotten and database.path:  # it must not linger in files of other processes, either
             remove_others(database.path, older_than=0)
         if len(names) > tuning.SEGMENT // 4:
             _give_back()
 
-    def _unrecorded(self, database: Database, names: list[str], first: int) -> list[str]:
-        """Return those files that others have not recorded as they are, in the same order.
-
-        Args:
-            database: what they have recorded in.
-            names: the files, as they were found before.
-            first: the number that a file could have been given first since.
-        """
-        later = first + tuning.SEGMENT  # more than one transaction gives, so begun since
-        recorded = set(database.names_from(later))
-        compared = dict(database.numbered(first, later))
-        recorded.update(compared.keys() - self._freshness.differing(compared.items()))
-        return [name for name in names if name not in recorded]
+    def _unrecorded(self, database: Database, names: list[str]) -> list[str]:
+        """Return those files that are not recorded as they are now, in the same order."""
+        known = database.find(names)
+        changed = self._freshness.differing((each.name, each.stamp) for each in known.values())
+        return [name for name in names if name not in known or name in changed]
 
     def _next_step(self, names: list[str], most: int) -> dict[str, Stamp | None]:
         """Take from the end of `names` what one transaction is to record, with its stamps."""
