@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import sqlite3
@@ -25,7 +26,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from aiaml_server import Memory, MemoryBank, Settings, scorer, selection, tuning, watch
 from aiaml_server.database import Database, file_of
-from aiaml_server.errors import StoreError
+from aiaml_server.errors import MalformedFile, StoreError
 from aiaml_server.filters import Filter
 from aiaml_server.freshness import Closed
 from aiaml_server.index import Index, Mismatch
@@ -1215,6 +1216,43 @@ def test_who_waited_holds_nobody_up_over_what_others_recorded(
     monkeypatch.undo()
     assert second.think(["needle"]) == scan(tmp_path, ["needle"])
     second.close()
+
+
+@pytest.mark.parametrize("trouble", ["unreadable for a moment", "edited in place"])
+def test_who_waited_compares_all_that_others_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trouble: str
+) -> None:
+    """Also what they recorded long after it had looked itself, with a watch and without."""
+    last = f"{tuning.SEGMENT + 99:04}.md"
+    for number in range(tuning.SEGMENT + 100):
+        write(tmp_path, f"{number:04}.md", format(replace(NOTE, content=f"needle {number}")))
+    time.sleep(0.1)  # until a stamp tells any change
+    monkeypatch.setattr(tuning, "UNTOLD_SECONDS", 3600.0)
+    edited = trouble == "edited in place"
+    if edited:
+        monkeypatch.setattr("aiaml_server.watch.is_local", lambda _: False)
+    first, second = Index(Store(tmp_path)), Index(Store(tmp_path))
+    transaction, read = Database.transaction, Store.read
+
+    def late(database: Database) -> AbstractContextManager[None]:
+        monkeypatch.setattr(Database, "transaction", transaction)
+        monkeypatch.setattr(Store, "read", read if edited else failing)
+        assert len(first.think(["needle"])) == 25
+        first.close()
+        monkeypatch.setattr(Store, "read", read)
+        if edited:
+            write(tmp_path, last, format(replace(NOTE, content="unicorn")))
+        return transaction(database)
+
+    def failing(store: Store, name: str) -> Memory:
+        if name == last:
+            raise MalformedFile(["it cannot be read"]) from OSError(errno.EAGAIN, "not now")
+        return read(store, name)
+
+    monkeypatch.setattr(Database, "transaction", late)
+    asked = ["unicorn" if edited else str(tuning.SEGMENT + 99)]
+    with closing(second):
+        assert [hit.file_name for hit in second.think(asked)] == [last]
 
 
 def test_sixteen_that_index_at_once_share_the_work(
