@@ -276,28 +276,40 @@ def test_it_can_be_used_without_a_mouse(page: Page) -> None:
     expect(page.get_by_role("dialog", name="Keys")).to_be_hidden()
 
 
-def opening_next(page: Page) -> list[Route]:
-    """Open the next memory by its key, and hold what the server answers back."""
+def held(page: Page, file: str) -> list[Route]:
+    """Hold back what the server answers about one memory."""
     waiting: list[Route] = []
 
     def hold(route: Route) -> None:
         waiting.append(route)
 
-    page.route(re.compile(r"/api/memories/2026\d{4}_\d{6}_\w{8}\.md$"), hold)
-    page.keyboard.press("j")
+    page.route(re.compile(rf"/api/memories/{re.escape(file)}$"), hold)
+    return waiting
+
+
+def arrive(page: Page, waiting: list[Route]) -> Route:
+    """Wait until the page has asked for what is held back."""
     while not waiting:
         page.wait_for_timeout(10)
-    return waiting
+    return waiting[0]
+
+
+def opening_next(page: Page) -> Route:
+    """Open the next memory by its key, and hold what the server answers back."""
+    files = page.locator("#hits a").evaluate_all("all => all.map((each) => each.dataset.file)")
+    here = page.locator("#hits a[aria-current]").get_attribute("data-file")
+    waiting = held(page, files[files.index(here) + 1])
+    page.keyboard.press("j")
+    return arrive(page, waiting)
 
 
 @pytest.mark.parametrize("key", ["e", "d"])
 def test_a_key_is_about_the_memory_that_is_being_opened(page: Page, key: str) -> None:
     """Not about the one that still stands there while the next is under way."""
     hit(page, "allergic")
-    waiting = opening_next(page)
+    route = opening_next(page)
     page.keyboard.press(key)
     page.wait_for_timeout(300)
-    (route,) = waiting
     opened = page.locator("#hits a[aria-current] .title").inner_text()
     route.continue_()
     if key == "e":
@@ -312,12 +324,33 @@ def test_a_key_is_about_the_memory_that_is_being_opened(page: Page, key: str) ->
 def test_an_editor_opened_while_a_memory_is_under_way_is_asked_about(page: Page) -> None:
     """What is typed in it is not lost in silence."""
     hit(page, "allergic")
-    waiting = opening_next(page)
+    route = opening_next(page)
     page.get_by_role("button", name="Edit").click()
     page.locator("textarea").fill("My words")
-    waiting[0].continue_()
+    route.continue_()
     page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
     expect(page.locator("textarea")).to_have_value("My words")
+
+
+def test_a_memory_that_was_left_and_is_gone_does_not_close_the_one_being_opened(
+    page: Page, files: Path
+) -> None:
+    """What is learned late of one memory is not about the next."""
+    hit(page, "allergic")
+    left = page.locator("#hits a[aria-current]").get_attribute("data-file")
+    assert left is not None
+    asked = held(page, left)
+    memory = (files / left).read_text()
+    (files / "20260903_101112_6a7b8c9d.md").write_text(memory.replace("chicken", "beef"))
+    again = arrive(page, asked)
+    route = opening_next(page)
+    again.fulfill(status=404, json={"error": "There is no such memory."})
+    page.wait_for_timeout(300)
+    route.continue_()
+    expect(page.locator(".memory")).not_to_contain_text("allergic")
+    assert left not in page.url
+    assert "open=2026" in page.url
+    expect(page.get_by_text("This memory was forgotten meanwhile")).to_have_count(0)
 
 
 def test_how_sync_stands_can_be_read(page: Page, files: Path) -> None:

@@ -332,13 +332,14 @@ async function again() {
   count();
   remembered();
   const open = reader.current();
-  if (!open || open.file !== state.open) return;
+  const still = () => open && reader.current() === open && open.file === state.open;
+  if (!still()) return;
   try {
     const now = await api.memory(open.file);
-    if (reader.current() === open && now.version !== open.version) reader.read(now);
+    if (still() && now.version !== open.version) reader.read(now);
   } catch (error) {
     if (error.status !== 404) return fail(error);
-    if (reader.current() !== open) return; // forgotten here just now, which can be undone
+    if (!still()) return; // forgotten here just now, which can be undone, or another is being opened
     toast("This memory was forgotten meanwhile");
     go("", { replace: true });
   }
