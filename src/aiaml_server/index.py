@@ -279,8 +279,8 @@ class Index:
         self._late = False
         if failed := self._failed:
             self._failed = None
-            lasts = isinstance(failed, sqlite3.OperationalError) and "no such" not in str(failed)
-            if not lasts or _lack_of_descriptors():
+            damaged = not isinstance(failed, sqlite3.OperationalError) or "no such" in str(failed)
+            if damaged or _lack_of_descriptors():
                 raise failed
             file, _ = self._abandon()
             self._move_to_memory(file, failed)  # texts alone may fit where postings do not

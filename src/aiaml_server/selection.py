@@ -89,11 +89,12 @@ def best(
         bounds = [_bounds(database, keyword) for keyword in question.others]
         scores = _counted(database, scores, bounds, question.others, without)
     some = _without([*scores.items()], without)
-    recent = [number for number in database.unindexed() if number not in without]
-    if len(recent) > max(tuning.SCANNED, database.end() // tuning.DEARER):
+    waiting = database.unindexed()
+    if len(waiting) > max(tuning.SCANNED, database.end() // tuning.DEARER):
         most = _most_in_all_texts(database, question.keywords, indexed=False)
         some += _counted(database, {}, [(most, False)], question.keywords, without).items()
     else:
+        recent = [number for number in waiting if number not in without]
         some.append((0, +Counter(dict(_in_texts(database, recent, question.keywords)))))
     return [*_top(database, some, MAX_HITS)]
 
@@ -199,9 +200,9 @@ def _times(database: Database, keyword: str) -> tuple[dict[int, int], int | None
 def _in_all_texts(
     database: Database, keywords: Sequence[str], *, indexed: bool = True
 ) -> Iterator[tuple[int, bytes]]:
-    """Return how often keywords occur in all texts that are indexed, or not; twice in the topics.
+    """Return how often keywords occur in the texts, in the topics twice, packed as postings are.
 
-    They are packed as postings are, by segment.
+    By segment, of all memories that are indexed, or else of all that are not yet.
     """
     if not keywords:
         return
@@ -218,7 +219,7 @@ def _in_all_texts(
 def _most_in_all_texts(
     database: Database, keywords: Sequence[str], *, indexed: bool = True
 ) -> BySegment:
-    """Return the most that keywords can score in these texts: were each a whole word."""
+    """Return the most that keywords can score in the same texts: were each a whole word."""
     found: defaultdict[int, Accumulator] = defaultdict(Accumulator)
     for segment, counted in _in_all_texts(database, keywords, indexed=indexed):
         found[segment].add(counted, 2)
