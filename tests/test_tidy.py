@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from aiaml_server import MemoryBank, Settings
+from aiaml_server.cli import app
 from aiaml_server.memory import Memory
 from aiaml_server.tidying import Proposal, proposals, unused
+from aiaml_server.uses import Use
 from clock import quick
 
 
@@ -18,6 +24,11 @@ def made(content: str, *topics: str, user: str = "marco", day: int = 1) -> Memor
     memory = Memory.new("claude", user, topics or ["any"], content)
     stamp = f"2026-01-{day:02}T10:00:00.000000+00:00"
     return Memory(memory.id, stamp, "claude", user, memory.topics, content)
+
+
+def ending(memory: Memory, until: str) -> Memory:
+    """Return the memory with an end."""
+    return replace(memory, extra=(f"until: {until}",))
 
 
 def quiet(items: Sequence[int], _doing: str) -> Iterable[int]:
@@ -40,6 +51,19 @@ def test_the_older_of_two_that_say_the_same_may_go() -> None:
     assert (only.kind, only.ids, only.command) == (
         "duplicate", (new.id, old.id), ("forget", old.id),
     )  # fmt: skip
+
+
+def test_nothing_is_to_go_for_what_ends_before_it() -> None:
+    """Neither the same text, nor one that is alike."""
+    old, new = made(DOG, day=1), ending(made(DOG, day=2), "2026-12-31")
+    (only,) = found(old, new)
+    assert (only.ids, only.command) == ((old.id, new.id), ("forget", new.id))
+    assert "the one that holds longer is kept" in only.why
+    (only,) = found(ending(old, "2026-06-30"), new)
+    assert only.ids == (new.id, old.id)
+    near = made(f"{DOG} please", "dog", day=3)
+    assert found(old, ending(near, "2026-12-31")) == []
+    assert [each.kind for each in found(new, near)] == ["similar"]
 
 
 def test_what_is_nearly_the_same_is_told_from_what_may_contradict() -> None:
@@ -73,6 +97,25 @@ def test_a_long_text_and_an_unused_one_are_named() -> None:
     old, new, helpful = made("a", day=1), made("b", day=20), made("c", day=1)
     (never,) = unused([old, new, helpful], {helpful.id: "x"}, "2026-01-10T00:00:00+00:00")
     assert (never.kind, never.ids) == ("unused", (old.id,))
+
+
+def test_what_is_kept_of_two_is_not_to_go_as_unused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever runs every command that is proposed keeps one of them."""
+    monkeypatch.setenv("AIAML_MEMORY_DIR", str(tmp_path))
+    monkeypatch.setenv("AIAML_ENABLE_SYNC", "false")
+    old, new, other = made(DOG, day=1), made(DOG, day=2), made("a plan nobody asks about", day=1)
+    bank = MemoryBank(Settings(base=tmp_path, sync=False))
+    for memory in (old, new, other):
+        bank.add(memory)
+    bank.close()
+    used = Use("2026-01-20T00:00:00+00:00", "tests", "think", ("dog",), (old.id,))
+    (tmp_path / ".index").mkdir(mode=0o700, exist_ok=True)
+    (tmp_path / ".index" / "uses.jsonl").write_bytes(used.line())
+    assert app.run(["tidy", "--json"]) == 0
+    proposed = [(each["kind"], *each["ids"]) for each in json.loads(capsys.readouterr().out)]
+    assert proposed == [("duplicate", new.id, old.id), ("unused", other.id)]
 
 
 def test_ten_thousand_memories_are_compared_without_comparing_each_with_each() -> None:

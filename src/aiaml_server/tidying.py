@@ -6,6 +6,7 @@ texts that are alike but for a number, a date or a negation are worth a look, no
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -61,19 +62,22 @@ class _Text(NamedTuple):
 def proposals(memories: Iterable[Memory], shown: Shown) -> Iterator[Proposal]:
     """Return what could be tidied, the surest first.
 
+    None is to go for one that ends before it.
+
     Args:
         memories: all of them, in any order.
         shown: shows progress.
     """
     newest = sorted(memories, key=lambda each: (_age(each), each.id), reverse=True)
     distinct: dict[tuple[str, str], Memory] = {}
-    for memory in newest:
+    for memory in sorted(newest, key=_lasting, reverse=True):
         kept = distinct.setdefault((memory.user, " ".join(memory.content.split())), memory)
         if kept is not memory:
-            why = "Both say the same; the newer one is kept."
+            better = "newer one" if _lasting(kept) == _lasting(memory) else "one that holds longer"
+            why = f"Both say the same; the {better} is kept."
             yield Proposal("duplicate", (kept.id, memory.id), why, ("forget", memory.id))
-    texts = [_text(memory) for memory in distinct.values()]
-    yield from _resembling(texts, shown)
+    left = {each.id for each in distinct.values()}
+    yield from _resembling([_text(each) for each in newest if each.id in left], shown)
     yield from _spellings(newest)
     for memory in newest:
         if len(memory.content) > LONG:
@@ -113,6 +117,10 @@ def _age(memory: Memory) -> int:
     return instant(memory.timestamp) or 0
 
 
+def _lasting(memory: Memory) -> float:
+    return math.inf if memory.ends is None else memory.ends
+
+
 def _text(memory: Memory) -> _Text:
     text = memory.content[:LONG].lower().replace("\u2019", "'")
     words = [word.rstrip(".,:'-") for word in _WORD.findall(text)]
@@ -143,7 +151,7 @@ def _resembling(texts: Sequence[_Text], shown: Shown) -> Iterator[Proposal]:
 
 
 def _compared(newer: _Text, older: _Text) -> Proposal | None:
-    if newer.memory.user != older.memory.user:
+    if newer.memory.user != older.memory.user or _lasting(newer.memory) < _lasting(older.memory):
         return None
     both = len(newer.pairs & older.pairs)
     share = both / (len(newer.pairs) + len(older.pairs) - both)

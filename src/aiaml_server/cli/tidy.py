@@ -81,7 +81,11 @@ def tidy(kinds: Sequence[str], json: bool) -> None:
 
 def _all(bank: MemoryBank, memories: Mapping[str, Memory]) -> Iterator[Proposal]:
     yield from expired(memories.values(), present())
-    yield from proposals(memories.values(), progress)
+    kept = set()
+    for each in proposals(memories.values(), progress):
+        if each.command[0] == "forget":
+            kept.add(each.ids[0])
+        yield each
     try:
         uses = Summary.of(bank.uses.read())
     except OSError as error:
@@ -89,7 +93,8 @@ def _all(bank: MemoryBank, memories: Mapping[str, Memory]) -> Iterator[Proposal]
         return
     begun = instant(uses.since)
     if begun is not None and present() - begun > _UNUSED_DAYS * 86400_000_000:
-        yield from unused(memories.values(), uses.last, uses.since)
+        others = [each for name, each in memories.items() if name not in kept]
+        yield from unused(others, uses.last, uses.since)
 
 
 def _by_id(found: Iterable[tuple[str, Memory]]) -> dict[str, Memory]:
