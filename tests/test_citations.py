@@ -20,7 +20,7 @@ from typing import Any
 import anyio
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from aiaml_server.toolset import at
@@ -254,6 +254,7 @@ PIECES = st.sampled_from(
 
 
 @settings(max_examples=3000)
+@example("-: \na: ")
 @given(st.lists(PIECES, max_size=14).map("".join))
 def test_what_is_read_is_what_pyyaml_reads(text: str) -> None:
     """Of any text: the same, or PyYAML's own answer, or a refusal; never a guess."""

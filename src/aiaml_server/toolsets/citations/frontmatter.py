@@ -203,7 +203,7 @@ class _Reader:
         follows = self._next()
         if follows and (
             follows.indent > least
-            or (follows.indent == least and _is_item(follows.text) != (line.text[0] == "-"))
+            or (follows.indent == least and _is_item(follows.text) != _is_item(line.text))
         ):
             return self._block(follows.indent)
         at = line.start + column
