@@ -495,6 +495,122 @@ def test_an_id_in_two_files_needs_a_file_s_name(ada: Machine) -> None:
     assert copy.read_text().endswith("more\n")
 
 
+def written(machine: Machine, name: str, memory_id: str, content: str) -> Path:
+    """Write a memory under a name of its own, and have git take it."""
+    path = machine.base / "files" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    head = f"id: {memory_id}\ntimestamp: 2026-03-01T09:00:00Z\nagent: a\nuser: u\ntopics: [t]"
+    path.write_text(f"---\n{head}\n---\n{content}\n", encoding="utf-8")
+    machine.synced()
+    return path
+
+
+def done(machine: Machine, *verb: str) -> str:
+    """Run a verb that succeeds, and say yes; return what it printed."""
+    ran = aiaml(machine, *verb, "--yes")
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+@pytest.mark.parametrize("other", ["copy_abcd1234.md", "20260301_090000_abcd1234 (copy).md"])
+def test_a_name_does_not_make_a_memory_another(ada: Machine, other: str) -> None:
+    """A copy that was given an id of its own keeps its name, and its text."""
+    path = written(ada, "20260301_090000_abcd1234.md", "abcd1234", "the original")
+    copy = written(ada, other, "beef0000", "unrelated, at first")
+    append(copy, "and now")
+    ada.synced()
+    assert len(answer(ada, "history", "beef0000")) == 2
+    done(ada, "forget", "abcd1234")
+    before = copy.read_bytes()
+    done(ada, "restore", "abcd1234")
+    assert "the original" in path.read_text()
+    assert copy.read_bytes() == before
+
+
+def test_an_id_that_another_begins_with_is_meant_itself(ada: Machine) -> None:
+    """Where both are forgotten, too, and the file of the one has any name."""
+    short = written(ada, "n.md", "note", "the short one")
+    long = written(ada, "20260301_090000_note5678.md", "note5678", "the long one")
+    done(ada, "forget", "note5678")
+    undo = answer(ada, "forget", "note", "--yes")["undo"]
+    done(ada, *undo.split()[1:])
+    assert (short.exists(), long.exists()) == (True, False)
+
+
+def test_a_renamed_memory_is_restored_as_it_was_last(ada: Machine) -> None:
+    """Under its last name; its versions under the earlier one stay within reach."""
+    path = written(ada, "20260301_090000_abcd1234.md", "abcd1234", "the old text")
+    renamed = path.rename(path.with_name("dog.md"))
+    ada.synced()
+    append(renamed, "NEW")
+    ada.synced()
+    first = answer(ada, "history", "abcd1234")[-1]
+    done(ada, "restore", "abcd1234", "--at", first["revision"])
+    assert "NEW" not in renamed.read_text()
+    done(ada, "restore", "abcd1234")
+    assert "NEW" in renamed.read_text()
+    ada.synced()
+    done(ada, "forget", "abcd1234")
+    assert ada.files == {}
+    done(ada, "restore", "abcd1234")
+    assert set(ada.files) == {"dog.md"}
+    assert "NEW" in renamed.read_text()
+
+
+def test_a_renamed_memory_has_its_first_version_before_its_last(ada: Machine) -> None:
+    """Where it was edited and renamed at once."""
+    path = written(ada, "20260301_090000_abcd1234.md", "abcd1234", "the old text")
+    renamed = path.rename(path.with_name("dog.md"))
+    append(renamed, "NEW")
+    ada.synced()
+    done(ada, "restore", "abcd1234")
+    assert set(ada.files) == {"dog.md"}
+    assert "NEW" not in renamed.read_text()
+
+
+def test_an_id_in_two_files_comes_back_in_both(ada: Machine) -> None:
+    """They were forgotten together."""
+    written(ada, "a.md", "abcd1234", "the first")
+    written(ada, "b.md", "abcd1234", "the second")
+    before = ada.files
+    forgotten = answer(ada, "forget", "abcd1234", "--yes")
+    assert (forgotten["forgotten"], ada.files) == (2, {})
+    done(ada, *forgotten["undo"].split()[1:])
+    assert ada.files == before
+
+
+def test_a_place_that_another_memory_has_taken_is_left_to_it(ada: Machine) -> None:
+    """What comes back has a name of its own then."""
+    path = written(ada, "note.md", "abcd1234", "the first")
+    done(ada, "forget", "abcd1234")
+    written(ada, "note.md", "beef0000", "another")
+    done(ada, "restore", "abcd1234")
+    assert "another" in path.read_text()
+    assert "the first" in (path.parent / "20260301_090000_abcd1234.md").read_text()
+
+
+def test_what_was_renamed_is_not_forgotten(ada: Machine) -> None:
+    """`--since` brings back what is gone, and no second file of what is there."""
+    path = written(ada, "a.md", "abcd1234", "the first")
+    path.rename(path.with_name("b.md"))
+    ada.synced()
+    ran = aiaml(ada, "restore", "--since", "1h", "--yes")
+    assert (ran.returncode, set(ada.files)) == (1, {"b.md"})
+
+
+def test_the_undo_of_many_brings_back_no_more(ada: Machine) -> None:
+    """Not what the person had deleted by hand shortly before."""
+    memories = [ada.remember(f"number {number}") for number in range(15)]
+    ada.synced()
+    for memory in memories[:3]:
+        ada.path(memory).unlink()
+    left = ada.files
+    undo = answer(ada, "forget", "--agent", "claude", "--yes")["undo"]
+    assert "--since" in undo
+    done(ada, *undo.split()[1:])
+    assert ada.files == left
+
+
 @pytest.mark.parametrize(
     "revision", ["", "-q", "--help", "HEAD:files", "@{99}", "main^{tree}", ":/"]
 )

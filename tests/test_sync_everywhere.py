@@ -48,7 +48,7 @@ def forget(machine: Machine, *ids: str, code: int = 0) -> str:
 
 def marks_of(machine: Machine, name: str) -> frozenset[bytes]:
     """Return what a memory is known by, to those that are to forget it."""
-    return plan(machine.base, [name], lambda data: SECRET.encode() in data).marks
+    return plan(machine.base, [name], lambda data: SECRET.encode() in data or None).marks
 
 
 def objects_with(directory: Path, text: str) -> list[str]:
@@ -154,6 +154,65 @@ def test_a_memory_that_was_forgotten_before_goes_out_of_the_history(
         is_gone(machine)
     assert f"no memory has or had the id {memory.id}" in aiaml(ada, "history", memory.id, code=1)
     assert content_of(remote) == ada.files
+
+
+def given(machine: Machine, memory: Memory, memory_id: str) -> Path:
+    """Copy a memory by hand, under an id of its own as `doctor` advises, and edit it."""
+    path = machine.path(memory)
+    copy = path.with_name(f"copy_{memory.id}.md")
+    copy.write_text(path.read_text().replace(memory.id, memory_id))
+    machine.synced()
+    copy.write_text("".join([*copy.read_text().splitlines(keepends=True)[:-2], "Mine now.\n"]))
+    machine.synced()
+    return copy
+
+
+def test_another_memory_in_a_file_of_such_a_name_stays(ada: Machine, bob: Machine) -> None:
+    """On both machines, in all its versions that are its own."""
+    memory = ada.remember("It was so at first.")
+    ada.synced()
+    copy = given(ada, memory, "beef0000")
+    settle([bob])
+    assert "1 version, " in forget(ada, memory.id)
+    settle([bob, ada])
+    for machine in (ada, bob):
+        assert set(machine.files) == {copy.name}
+        assert len(git(machine.base, "log", "--format=%h", "--", f"files/{copy.name}").split()) == 2
+    forget(ada, memory.id, code=1)
+
+
+def test_a_file_that_held_it_once_keeps_its_other_versions(ada: Machine, remote: Path) -> None:
+    """The copy was given its own id after git had it."""
+    memory = ada.remember(f"It is {SECRET}.")
+    ada.synced()
+    path = ada.path(memory)
+    copy = path.with_name("copy.md")
+    shutil.copy(path, copy)
+    ada.synced()
+    copy.write_text(copy.read_text().replace(memory.id, "beef0000").replace(SECRET, "nothing"))
+    ada.synced()
+    forget(ada, memory.id)
+    assert set(ada.files) == {"copy.md"}
+    assert "nothing" in copy.read_text()
+    ada.synced()
+    is_gone(ada)
+    assert SECRET not in git(remote, "log", "--patch", "--all")
+
+
+@pytest.mark.parametrize("first", ["forget", ""])
+def test_it_goes_under_all_names_that_it_had(ada: Machine, remote: Path, first: str) -> None:
+    """Renamed and edited, and perhaps forgotten, before."""
+    memory = ada.remember(f"It is {SECRET}.")
+    ada.synced()
+    renamed = ada.path(memory).rename(ada.base / "files" / "gate.md")
+    renamed.write_text(f"{renamed.read_text()}And more.\n")
+    ada.synced()
+    if first:
+        aiaml(ada, first, "--yes", memory.id)
+    forget(ada, memory.id)
+    assert ada.files == {}
+    is_gone(ada)
+    assert SECRET not in git(remote, "log", "--patch", "--all")
 
 
 def test_the_copy_that_two_edits_made_goes_too(ada: Machine, bob: Machine, remote: Path) -> None:

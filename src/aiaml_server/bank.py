@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from .errors import AiamlError, InvalidInput, MalformedFile, NotInGit, StoreError
 from .inbox import Inbox
-from .memory import SHORTEST_ID, Memory, parse
+from .memory import SHORTEST_ID, Memory, parse, parsed
 from .scorer import MAX_HITS
 from .settings import Settings
 from .store import MAX_FILE, Stamp, Store
@@ -260,14 +260,19 @@ class MemoryBank:
         """Take out what else there is here of memories that are forgotten everywhere.
 
         Args:
-            names: their files, of which git may lack a version, such as one with a secret.
+            names: their files, of which git may lack a version, such as one with a secret; one
+                that holds another memory now stays.
             ids: the memories.
 
         Raises:
             ChangedMeanwhile: a file changed in this moment.
             StoreError: the disk refused.
         """
-        self.forget({name: self.text(name) for name in names if self.stamp(name)})
+        texts = {name: self.text(name) for name in names if self.stamp(name)}
+        others = {
+            name for name, text in texts.items() if (its := parsed(text)) and its.id not in ids
+        }
+        self.forget({name: text for name, text in texts.items() if name not in others})
         self._index.refresh()  # it holds what it has read, until it looks again
         self.uses.forget(ids)
 

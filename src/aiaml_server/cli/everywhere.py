@@ -107,10 +107,10 @@ def _meant(ids: Sequence[str], setting: Settings) -> Meant:
     names = list(dict.fromkeys(name for past in pasts for name in past.names))
     found = [past.id for past in pasts]
 
-    def is_one(data: bytes) -> bool:
+    def is_one(data: bytes) -> bool | None:
         with suppress(MalformedFile, UnicodeDecodeError):
             return parse(data.decode()).id in found
-        return False
+        return None
 
     takes = plan(setting.base, names, is_one)
     passing()

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from time import sleep
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -113,6 +114,8 @@ def forget(
             from .export import write_before  # noqa: PLC0415
 
             write_before(target, bank, list(found.items()))
+        if len(texts) > _NAMED and bank.commit() is not None:  # deletions by hand come before it
+            sleep(1 - present() % 1_000_000 / 1e6)
         began = timestamp(present(), "seconds")
         kept = bank.forget(texts)
     _answer(Forgotten(found, kept, began, target), json=json)
@@ -174,7 +177,7 @@ class Forgotten:
         if not ids:
             return ""
         named = len(ids) <= _NAMED
-        return f"aiaml restore {_words(ids) if named else f'--since {self.began}'}"
+        return f"aiaml restore {_words(dict.fromkeys(ids)) if named else f'--since {self.began}'}"
 
 
 def _answer(done: Forgotten, *, json: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -133,13 +133,15 @@ def restore(ids: Sequence[str], at: str | None, since: str | None, yes: bool, js
     with opened() as bank:
         known = bank.history()
         past = Past.of(memory_id, bank, known)
-        name = past.one_name(bank)
-        before = _text(bank, name)
-        if at is None:
-            text, of = _version_before(past, name, before)
-        else:
-            text, of = _version_at(past, known, name, at)
+        there = past.name(bank)
+        if not there and at is None and len(past.last()) > 1:
+            _restored(_last_texts(known, ids, bank), bank, yes=yes, json=json)
+            return
+        before = _text(bank, there) if there else None
+        version = _version_before(past, before) if at is None else _version_at(past, known, at)
+        text, of = version.text, version.of
         memory = visible(_parsed(text, of))
+        name = there or _free(bank, version.name, memory)
         if text == before:
             if json:
                 out_json([])
@@ -160,7 +162,7 @@ def restore(ids: Sequence[str], at: str | None, since: str | None, yes: bool, js
         note(f"It is kept out of git, because {why.sentence}.")
 
 
-def _print_restored(texts: dict[str, str]) -> None:
+def _print_restored(texts: Mapping[str, str]) -> None:
     from .show import fields  # noqa: PLC0415 (nothing else here shows whole memories)
 
     out_json([fields(parse(text), name) for name, text in texts.items()])
@@ -168,20 +170,25 @@ def _print_restored(texts: dict[str, str]) -> None:
 
 def _restore_forgotten(since: str | None, ids: Sequence[str], *, yes: bool, json: bool) -> None:
     """Bring back the memories of the ids, or all that were forgotten since, on any machine."""
-    from .rows import print_lines  # noqa: PLC0415 (nothing else here lists memories)
-
     start = _start(since)
     with opened() as bank:
         known = bank.history()
         texts = _last_texts(known, ids, bank) if ids else _forgotten_texts(known, start, bank)
-        if not texts:
-            raise Ended("no memory was forgotten since then, or all are there again")
-        if not json:
-            print_lines(parse(text) for text in texts.values())
-        if not yes:
-            confirm(f"Bring {plural(len(texts), 'memory')} back?")
-        for name, text in texts.items():
-            bank.restore(name, None, text)
+        _restored(texts, bank, yes=yes, json=json)
+
+
+def _restored(texts: Mapping[str, str], bank: MemoryBank, *, yes: bool, json: bool) -> None:
+    """Give files that are not there their texts, after showing them and asking."""
+    from .rows import print_lines  # noqa: PLC0415 (nothing else here lists memories)
+
+    if not texts:
+        raise Ended("no memory was forgotten since then, or all are there again")
+    if not json:
+        print_lines(parse(text) for text in texts.values())
+    if not yes:
+        confirm(f"Bring {plural(len(texts), 'memory')} back?")
+    for name, text in texts.items():
+        bank.restore(name, None, text)
     if json:
         _print_restored(texts)
     else:
@@ -189,16 +196,28 @@ def _restore_forgotten(since: str | None, ids: Sequence[str], *, yes: bool, json
 
 
 def _last_texts(known: History, ids: Sequence[str], bank: MemoryBank) -> dict[str, str]:
-    """Return the last text of each forgotten memory's file that is not there."""
+    """Return the last texts of each forgotten memory, by the files that are to hold them."""
     texts = {}
     for memory_id in ids:
         past = Past.of(memory_id, bank, known)
-        name = past.one_name(bank)
-        if not bank.stamp(name):
-            text, of = _version_before(past, name, None)
-            _parsed(text, of)
-            texts[name] = text
+        if past.name(bank):
+            continue
+        gone = [
+            Version(change.name, text, _moment(change))
+            for change in past.last()
+            if (text := past.text(change.before)) is not None
+        ]
+        for name, text, of in gone or [_version_before(past, None)]:
+            texts[_free(bank, name, _parsed(text, of))] = text
     return texts
+
+
+def _free(bank: MemoryBank, name: str, memory: Memory) -> str:
+    """Return the name for a memory's file: the one it had, or, where another is there, its own."""
+    for each in (name, memory.file_name):
+        if not bank.stamp(each):
+            return each
+    raise Ended(f"files/{name} is another memory's now: move it away first", REFUSED)
 
 
 def _forgotten_texts(known: History, start: float, bank: MemoryBank) -> dict[str, str]:
@@ -209,34 +228,48 @@ def _forgotten_texts(known: History, start: float, bank: MemoryBank) -> dict[str
             newest.setdefault(change.name, change)
     last = {name: change.before for name, change in newest.items() if not change.after}
     texts = known.texts(last.values())
-    gone = {name: texts.get(entry) for name, entry in last.items() if entry}
+    gone = {name: texts.get(entry, "") for name, entry in last.items() if entry}
+    memories = {name: parsed(text) for name, text in gone.items() if not bank.stamp(name)}
+    there = bank.recall({memory.id for memory in memories.values() if memory})
     return {
-        name: text
-        for name, text in gone.items()
-        if text is not None and parsed(text) and not bank.stamp(name)
+        name: gone[name]
+        for name, memory in memories.items()
+        if memory and not there.get(memory.id)  # else it was renamed
     }
 
 
-def _version_at(past: Past, known: History, name: str, revision: str) -> tuple[str, str]:
+class Version(NamedTuple):
+    """A text that a memory had, its file's name, and when that was, in words."""
+
+    name: str
+    text: str
+    of: str
+
+
+def _version_at(past: Past, known: History, revision: str) -> Version:
     commit = known.commit(revision)
     if not commit:
         raise InvalidInput("--at", f"git knows no revision {revision!r}; `history` lists them")
-    entry = known.entry(commit, name)
-    text = known.texts([entry]).get(entry) if entry else None
-    if text is None:
-        raise InvalidInput("--at", f"there was no memory {past.id} at revision {revision}")
-    return text, f"at revision {commit[:_SHORT]}"
+    for name in past.names:
+        entry = known.entry(commit, name)
+        text = known.texts([entry]).get(entry) if entry else None
+        if text is not None and ((memory := parsed(text)) is None or memory.id == past.id):
+            return Version(name, text, f"at revision {commit[:_SHORT]}")
+    raise InvalidInput("--at", f"there was no memory {past.id} at revision {revision}")
 
 
-def _version_before(past: Past, name: str, present: str | None) -> tuple[str, str]:
+def _version_before(past: Past, present: str | None) -> Version:
     """Return the newest version that comes before the present one, or the last before none."""
-    versions = [change for change in past.changes if change.name == name]
-    texts = [past.text(change.after) for change in versions]
-    start = texts.index(present) if present in texts else 0
-    for change, text in zip(versions[start:], texts[start:], strict=True):
+    texts = [past.text(change.after) for change in past.changes]
+    start = texts.index(present) if present and present in texts else 0
+    for change, text in zip(past.changes[start:], texts[start:], strict=True):
         if text is not None and text != present:
-            return text, f"on {_when(change).rstrip()} (revision {change.commit.oid[:_SHORT]})"
+            return Version(change.name, text, _moment(change))
     raise Ended(f"git has no other version of memory {past.id}")
+
+
+def _moment(change: Change) -> str:
+    return f"on {_when(change).rstrip()} (revision {change.commit.oid[:_SHORT]})"
 
 
 def _parsed(text: str, of: str) -> Memory:
@@ -419,29 +452,27 @@ class Past(NamedTuple):
     def of(cls, memory_id: str, bank: MemoryBank, known: History) -> Past:
         """Find a memory, there or forgotten, by its id or the beginning of it, or its file's name.
 
+        The id in each version of a file counts; the file's name only where none can be read.
+
         Raises:
             InvalidInput: several ids begin so.
             Ended: there never was one, or git does not know it.
         """
         found = bank.find(memory_id)
-        names = {name for name, _ in found}
+        names = {name for name, _ in found} or _forgotten_names(memory_id, known)
         identity = found[0][1].id if found else memory_id
-        changes = known.of(
-            lambda name: name in names or _is_meant(name, identity, exact=bool(found))
-        )
-        if not changes and not found:
-            gone = known.forgotten()
-            texts = known.texts(change.before for change in gone)
-            memories = {
-                change.name: parsed(texts.get(change.before)) for change in gone if change.before
-            }
-            names = {name for name, memory in memories.items() if memory and memory.id == memory_id}
-            changes = known.of(names.__contains__)
+        changes = known.of(lambda name: name in names or _may_be(name, identity))
+        texts = known.texts(entry for change in changes for entry in (change.before, change.after))
+        ids = _ids(changes, texts)
+        if not found and memory_id in (change.name for change in changes):
+            only = [change for change in changes if change.name == memory_id]
+            identity = ids[only[0]]
+            changes = only
+        elif not found:
+            identity = _one_id(memory_id, sorted(set(ids.values())))
+        changes = [change for change in changes if ids[change] == identity]
         if not changes:
             raise Ended(_unknown(memory_id, known, there=bool(found)))
-        if not found and not names:
-            identity = _one_id(memory_id, changes)
-        texts = known.texts(entry for change in changes for entry in (change.before, change.after))
         return cls(identity, list(dict.fromkeys(each.name for each in changes)), changes, texts)
 
     def text(self, entry: Entry | None) -> str | None:
@@ -453,17 +484,31 @@ class Past(NamedTuple):
         texts = (self.text(change.after or change.before) for change in self.changes)
         return _first_words(next((text for text in texts if text), None))
 
-    def one_name(self, bank: MemoryBank) -> str:
-        """Return the name of the file that is there, or was there last.
+    def name(self, bank: MemoryBank) -> str:
+        """Return the name of the file that holds it now; empty where it is forgotten.
 
         Raises:
-            InvalidInput: several are there.
+            InvalidInput: several do.
         """
-        there = [name for name in self.names if bank.stamp(name)]
+        there = [name for name in self.names if bank.stamp(name) and self._is_in(bank, name)]
         if len(there) > 1:
             names = ", ".join(there)
             raise InvalidInput("id", f"{self.id} is in several files; name one of them: {names}")
-        return (there or self.names)[0]
+        return there[0] if there else ""
+
+    def _is_in(self, bank: MemoryBank, name: str) -> bool:
+        memory = parsed(_present(bank, name))
+        return not memory or memory.id == self.id
+
+    def last(self) -> list[Change]:
+        """Return how it was forgotten: a deletion; of each of its files, where it had several."""
+        kept = {change.commit.oid for change in self.changes if change.after}  # a file was renamed
+        found: list[Change] = []
+        for change in self.changes:
+            if change.commit.oid in kept or (found and not change.together_with(found[-1])):
+                break
+            found.append(change)
+        return found
 
 
 def revisions(past: Past) -> Iterator[tuple[str, str]]:
@@ -474,21 +519,44 @@ def revisions(past: Past) -> Iterator[tuple[str, str]]:
             yield change.commit.oid[:_SHORT], what
 
 
-def _is_meant(name: str, identity: str, *, exact: bool) -> bool:
-    if name == identity:
-        return True
-    own = id_in(name).lower()
-    shortened = not exact and len(identity) >= SHORTEST_ID
-    return own.startswith(identity.lower()) if shortened else own == identity.lower()
+def _may_be(name: str, identity: str) -> bool:
+    own, said = id_in(name).lower(), identity.lower()
+    return own == said or name == identity or (len(said) >= SHORTEST_ID and own.startswith(said))
 
 
-def _one_id(memory_id: str, changes: Sequence[Change]) -> str:
-    if memory_id in (change.name for change in changes):
-        return id_in(memory_id)
-    ids = sorted({id_in(change.name) for change in changes})
-    if len(ids) > 1 and memory_id not in ids:
-        raise InvalidInput("id", f"{memory_id} is the beginning of {', '.join(ids[:5])}")
-    return memory_id if memory_id in ids else ids[0]
+def _forgotten_names(memory_id: str, known: History) -> set[str]:
+    """Return the files that held a memory last, before they were deleted, whatever their names."""
+    gone = known.forgotten()
+    texts = known.texts(change.before for change in gone)
+    memories = ((change.name, parsed(texts.get(change.before))) for change in gone if change.before)
+    return {name for name, memory in memories if memory and memory.id == memory_id}
+
+
+def _ids(changes: Sequence[Change], texts: Mapping[Entry, str]) -> dict[Change, str]:
+    """Return the id of each version: what cannot be read has that of its file's other versions."""
+    memories = {}
+    for change in changes:
+        entry = change.after or change.before
+        memories[change] = parsed(texts.get(entry)) if entry else None
+    usual: dict[str, str] = {}
+    for change, memory in memories.items():
+        if memory:
+            usual.setdefault(change.name, memory.id)
+    return {
+        change: memory.id if memory else usual.get(change.name, id_in(change.name))
+        for change, memory in memories.items()
+    }
+
+
+def _one_id(said: str, ids: Sequence[str]) -> str:
+    """Return the id that is meant: what is said, or what alone begins so; else what is said."""
+    for each in (said, said.lower()):
+        if each in ids:
+            return each
+    begin = [each for each in ids if each.lower().startswith(said.lower())]
+    if len(begin) > 1 and len(said) >= SHORTEST_ID:
+        raise InvalidInput("id", f"{said} is the beginning of {', '.join(begin[:5])}")
+    return begin[0] if begin and len(said) >= SHORTEST_ID else said
 
 
 def _unknown(memory_id: str, known: History, *, there: bool) -> str:

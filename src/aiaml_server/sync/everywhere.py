@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -10,7 +11,10 @@ from typing import NamedTuple
 from . import purge
 from .repository import Repository
 from .rewrite import Commit, Marks, mark, with_copies, without
-from .union import Entry
+from .union import Entry, is_memory
+from .worktree import MAX_FILE
+
+_AT_ONCE = 2000  # objects that are read in one call
 
 
 class Plan(NamedTuple):
@@ -33,13 +37,14 @@ class Plan(NamedTuple):
     holders: Sequence[str]
 
 
-def plan(base: Path, names: Iterable[str], is_one: Callable[[bytes], bool]) -> Plan:
+def plan(base: Path, names: Iterable[str], is_one: Callable[[bytes], bool | None]) -> Plan:
     """Find out what it takes; nothing is changed.
 
     Args:
         base: the base directory.
         names: the names of files, there or forgotten.
-        is_one: whether bytes are a version of one of the memories, under whatever name.
+        is_one: whether bytes are a version of one of the memories, under whatever name; None where
+            they are no memory.
 
     Raises:
         GitFailed: the repository cannot be read.
@@ -47,20 +52,52 @@ def plan(base: Path, names: Iterable[str], is_one: Callable[[bytes], bool]) -> P
     repository = Repository(base)
     repository.find()
     history = repository.erasure.history(repository.head())
-    paths = {mark(b"files/" + os.fsencode(name)) for name in names}
-    marks = with_copies(history, frozenset(paths))
+    versions = defaultdict[bytes, set[bytes]](set)
+    for commit in history:
+        for touch in commit.touches:
+            if touch.oid and is_memory(touch.path):
+                versions[touch.path].add(touch.oid)
+    one = _judged(repository, set[bytes]().union(*versions.values()), is_one)
+    meant = {b"files/" + os.fsencode(name) for name in names}
+    paths = {
+        path
+        for path, oids in versions.items()
+        if not any(one[oid] is False for oid in oids)  # which is another memory's file as well
+        and (path in meant or any(one[oid] for oid in oids))
+    }
+    marks = with_copies(history, frozenset(map(mark, paths)))
+    marks |= {mark(oid) for oid, is_its in one.items() if is_its}
     found = without(history, marks)
     entries = [Entry(b"100644", oid) for _, oid in found.taken if oid]
-    texts = repository.blobs(entries)
-    marks |= {mark(each.oid) for each, data in texts.items() if is_one(data)}
     return Plan(
         marks,
         sorted({os.fsdecode(path).removeprefix("files/") for path, _ in found.taken}),
         len(entries),
-        without(history, marks).commits,
+        found.commits,
         _authors(history),
         purge.holders(repository, (each.oid for each in entries)),
     )
+
+
+def _judged(
+    repository: Repository, oids: Iterable[bytes], is_one: Callable[[bytes], bool | None]
+) -> dict[bytes, bool | None]:
+    """Ask of each object whether it is a version of one of the memories; a lost one is none."""
+    judged = dict[bytes, bool | None].fromkeys(oids)
+    ahead = sorted(judged)
+    for start in range(0, len(ahead), _AT_ONCE):
+        some = ahead[start : start + _AT_ONCE]
+        names = b"".join(oid + b"\n" for oid in some)
+        sizes = repository.git.run("cat-file", "--batch-check=%(objectsize)", stdin=names)
+        texts = repository.objects(
+            [
+                oid
+                for oid, size in zip(some, sizes.splitlines(), strict=True)
+                if size.isdigit() and int(size) <= MAX_FILE
+            ]
+        )
+        judged |= {oid: is_one(data) for oid, data in texts.items()}
+    return judged
 
 
 def still_held(base: Path) -> list[str]:

@@ -82,6 +82,14 @@ class Change(NamedTuple):
         author = self.commit.author
         return None if self.arrived is False or author == NOBODY else author
 
+    def together_with(self, other: Change) -> bool:
+        """Whether a person did both at once: forgot them, or brought them back."""
+        times = (self.commit.time, other.commit.time)
+        if self.what not in ("Forgotten", "Restored") or self.what != other.what or None in times:
+            return False
+        near = abs((times[0] or 0) - (times[1] or 0)) <= _TOGETHER_SECONDS
+        return near and (self.commit.author, self.arrived) == (other.commit.author, other.arrived)
+
 
 class History:
     """The history of one base directory up to its present commit.
@@ -134,7 +142,7 @@ class History:
         for changes in self.latest(since):
             changes = sorted(changes, key=lambda each: each.name, reverse=True)  # noqa: PLW2901
             for each in [changes] if len(changes) > many else [[change] for change in changes]:
-                if together and row and len(each) == 1 and _together(row[-1], each[0]):
+                if together and row and len(each) == 1 and each[0].together_with(row[-1]):
                     row += each
                     continue
                 if row:
@@ -272,15 +280,6 @@ class History:
             if len(own := parents.get(after, ())) > 1 and own[0] == before:
                 found[after] = False
         return found
-
-
-def _together(one: Change, other: Change) -> bool:
-    """Whether a person did both at once: forgot them, or brought them back."""
-    times = (one.commit.time, other.commit.time)
-    if one.what not in ("Forgotten", "Restored") or one.what != other.what or None in times:
-        return False
-    near = abs((times[0] or 0) - (times[1] or 0)) <= _TOGETHER_SECONDS
-    return near and (one.commit.author, one.arrived) == (other.commit.author, other.arrived)
 
 
 def _log_of(directory: Path, name: str) -> list[str]:
