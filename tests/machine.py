@@ -13,8 +13,10 @@ from pathlib import Path
 
 from aiaml_server import Memory, MemoryBank, Settings
 from aiaml_server.database import Database, file_of
+from aiaml_server.memory import parsed
 from aiaml_server.store import Store
 from aiaml_server.sync import Status
+from aiaml_server.sync.everywhere import plan
 from aiaml_server.sync.rounds import Rounds
 from printed import completed, inherited
 
@@ -103,6 +105,15 @@ class Machine:
         return completed(
             [sys.executable, "-m", "aiaml_server", *verb], env=self.environment(**more)
         )
+
+    def marks(self, name: str, memory_id: str) -> frozenset[bytes]:
+        """Return what a memory is known by, to those that are to forget it everywhere."""
+
+        def is_one(data: bytes) -> bool | None:
+            memory = parsed(data.decode())
+            return memory.id == memory_id if memory else None
+
+        return plan(self.base, [name], is_one).marks
 
     @property
     def files(self) -> Mapping[str, bytes]:

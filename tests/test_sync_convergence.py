@@ -25,9 +25,9 @@ from pathlib import Path
 import pytest
 
 from aiaml_server.errors import StoreError
+from aiaml_server.memory import parse
 from aiaml_server.sync import repository
 from aiaml_server.sync.erasure import erased
-from aiaml_server.sync.everywhere import plan
 from machine import Machine, bare, content_of, git, settle
 
 RUNS = 20
@@ -113,7 +113,7 @@ class World:
         if not path:
             return
         tokens = set(TOKEN.findall(path.read_bytes()))
-        marks = plan(machine.base, [path.name], lambda _: False).marks
+        marks = machine.marks(path.name, parse(path.read_text(encoding="utf-8")).id)
         machine.rounds._erase = marks
         if self.random.random() < 0.5:
             self.kill(machine)

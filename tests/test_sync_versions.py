@@ -22,7 +22,6 @@ from pathlib import Path
 import pytest
 
 from aiaml_server.sync import Status
-from aiaml_server.sync.everywhere import plan
 from machine import CLEAN, Machine, bare, content_of, git, settle
 from printed import completed
 
@@ -153,7 +152,7 @@ def test_what_is_forgotten_everywhere_stays_forgotten_on_new_machines(
     memory = old.remember("a secret word")
     left = ada.remember("kept")
     at_rest([old, ada, bob], remote)
-    marks = plan(ada.base, [memory.file_name], lambda _: False).marks
+    marks = ada.marks(memory.file_name, memory.id)
     ada.rounds._erase = marks
     ada.synced()
     ada.rounds._erase = frozenset()

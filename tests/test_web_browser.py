@@ -16,13 +16,13 @@ from pathlib import Path
 
 import pytest
 import screenshots
-from playwright.sync_api import APIResponse, Browser, BrowserContext, Page, Route, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 from pypdf import PdfReader
 
 from aiaml_server import MemoryBank, Settings
 from aiaml_server.invisible import marked
 from aiaml_server.uses import Uses
-from browser import chromium, found_browser
+from browser import Held, chromium, found_browser
 from test_cli_output import BELONGING, ELSEWHERE, is_visible
 from test_cli_output import HOSTILE as INVISIBLE
 from web_process import Web
@@ -230,17 +230,10 @@ def test_more_comes_though_something_is_stored_meanwhile(page: Page, files: Path
             bank.remember("claude", "marco", ["many"], f"Number {number}")
         page.reload()
         expect(page.locator("#count")).to_have_text("50 of 65 memories, newest first")
-        waiting: list[Route] = []
-
-        def first_waits(route: Route) -> None:
-            if waiting:
-                route.continue_()
-            else:
-                waiting.append(route)
-                bank.remember("claude", "marco", ["many"], "Meanwhile")
-
-        page.route(re.compile(r"/api/memories\?.*from=50"), first_waits)
+        more = Held(page, "from=50")
         page.get_by_role("button", name="Show more").click()
+        more.arrive()
+        bank.remember("claude", "marco", ["many"], "Meanwhile")
         expect(page.locator("#hits a")).to_have_count(66)
         expect(page.locator("#hits a").nth(50)).to_be_focused()
 
@@ -276,42 +269,25 @@ def test_it_can_be_used_without_a_mouse(page: Page) -> None:
     expect(page.get_by_role("dialog", name="Keys")).to_be_hidden()
 
 
-def held(page: Page, file: str) -> list[Route]:
-    """Hold back what the server answers about one memory."""
-    waiting: list[Route] = []
-
-    def hold(route: Route) -> None:
-        waiting.append(route)
-
-    page.route(re.compile(rf"/api/memories/{re.escape(file)}$"), hold)
-    return waiting
-
-
-def arrive(page: Page, waiting: list[Route]) -> Route:
-    """Wait until the page has asked for what is held back."""
-    while not waiting:
-        page.wait_for_timeout(10)
-    return waiting[0]
-
-
-def opening_next(page: Page) -> Route:
+def opening_next(page: Page) -> Held:
     """Open the next memory by its key, and hold what the server answers back."""
     files = page.locator("#hits a").evaluate_all("all => all.map((each) => each.dataset.file)")
     here = page.locator("#hits a[aria-current]").get_attribute("data-file")
-    waiting = held(page, files[files.index(here) + 1])
+    memory = Held(page, f"/api/memories/{files[files.index(here) + 1]}")
     page.keyboard.press("j")
-    return arrive(page, waiting)
+    memory.arrive()
+    return memory
 
 
 @pytest.mark.parametrize("key", ["e", "d"])
 def test_a_key_is_about_the_memory_that_is_being_opened(page: Page, key: str) -> None:
     """Not about the one that still stands there while the next is under way."""
     hit(page, "allergic")
-    route = opening_next(page)
+    memory = opening_next(page)
     page.keyboard.press(key)
     page.wait_for_timeout(300)
     opened = page.locator("#hits a[aria-current] .title").inner_text()
-    route.continue_()
+    memory.let_go()
     if key == "e":
         expect(page.locator("textarea")).to_be_focused()
         text = page.locator("textarea").input_value()
@@ -324,10 +300,10 @@ def test_a_key_is_about_the_memory_that_is_being_opened(page: Page, key: str) ->
 def test_an_editor_opened_while_a_memory_is_under_way_is_asked_about(page: Page) -> None:
     """What is typed in it is not lost in silence."""
     hit(page, "allergic")
-    route = opening_next(page)
+    memory = opening_next(page)
     page.get_by_role("button", name="Edit").click()
     page.locator("textarea").fill("My words")
-    route.continue_()
+    memory.let_go()
     page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
     expect(page.locator("textarea")).to_have_value("My words")
 
@@ -339,14 +315,14 @@ def test_a_memory_that_was_left_and_is_gone_does_not_close_the_one_being_opened(
     hit(page, "allergic")
     left = page.locator("#hits a[aria-current]").get_attribute("data-file")
     assert left is not None
-    asked = held(page, left)
-    memory = (files / left).read_text()
-    (files / "20260903_101112_6a7b8c9d.md").write_text(memory.replace("chicken", "beef"))
-    again = arrive(page, asked)
-    route = opening_next(page)
-    again.fulfill(status=404, json={"error": "There is no such memory."})
+    again = Held(page, f"/api/memories/{left}")
+    text = (files / left).read_text()
+    (files / "20260903_101112_6a7b8c9d.md").write_text(text.replace("chicken", "beef"))
+    again.arrive()
+    memory = opening_next(page)
+    again.answer(404, {"error": "There is no such memory."})
     page.wait_for_timeout(300)
-    route.continue_()
+    memory.let_go()
     expect(page.locator(".memory")).not_to_contain_text("allergic")
     assert left not in page.url
     assert "open=2026" in page.url
@@ -437,24 +413,17 @@ def test_forgetting_asks_first(page: Page, files: Path) -> None:
 def test_news_of_what_was_forgotten_here_leaves_its_undoing(page: Page) -> None:
     """Also where the page hears that it changed before it hears that it was forgotten."""
     hit(page, "allergic")
-    answers: list[tuple[Route, APIResponse]] = []
-    asked: list[Route] = []
-    page.route("**/forget*", lambda route: answers.append((route, route.fetch())))
-
-    def hold(route: Route) -> None:
-        asked.append(route)
-
-    page.route(f"**/{DOG}*", hold)
+    forgotten = Held(page, "/api/forget", answered=True)
+    again = Held(page, f"/api/memories/{DOG}")
     page.get_by_role("button", name="Forget…").click()
     page.get_by_role("dialog").get_by_role("button", name="Forget").click()
-    while not (answers and asked):
-        page.wait_for_timeout(10)
-    ((route, answer),) = answers
-    route.fulfill(response=answer)
+    forgotten.arrive()
+    again.arrive()
+    forgotten.let_go()
     undo = page.get_by_role("button", name="Undo")
     undo.wait_for()
     with page.expect_response(f"**/{DOG}*"):
-        asked[0].continue_()
+        again.let_go()
     page.wait_for_timeout(300)
     expect(undo).to_be_visible()
 
