@@ -1218,6 +1218,40 @@ def test_who_waited_holds_nobody_up_over_what_others_recorded(
     second.close()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what was touched")
+def test_who_watched_compares_only_what_may_have_been_read_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That is what one transaction records; whatever became of the others is on its own list."""
+    last = f"{tuning.SEGMENT + 99:04}.md"
+    for number in range(tuning.SEGMENT + 100):
+        write(tmp_path, f"{number:04}.md", format(replace(NOTE, content=f"needle {number}")))
+    time.sleep(0.1)  # until a stamp tells any change
+    first, second = Index(Store(tmp_path)), Index(Store(tmp_path))
+    transaction, stamp = Database.transaction, Store.stamp
+    compared: list[str] = []
+
+    def late(database: Database) -> AbstractContextManager[None]:
+        monkeypatch.setattr(Database, "transaction", transaction)
+        assert len(first.think(["needle"])) == 25
+        first.close()
+        write(tmp_path, last, format(replace(NOTE, content="unicorn")))
+        monkeypatch.setattr(Store, "stamp", noting)
+        return transaction(database)
+
+    def noting(store: Store, name: str = "") -> Stamp | None:
+        compared.extend([name] if name else [])
+        return stamp(store, name)
+
+    monkeypatch.setattr(Database, "transaction", late)
+    second.refresh()
+    assert sorted(compared) == [f"{number:04}.md" for number in range(tuning.SEGMENT)]
+    monkeypatch.setattr(Store, "stamp", stamp)
+    with closing(second):
+        assert [hit.file_name for hit in second.think(["unicorn"])] == [last]
+        assert second.think(["needle", "1"]) == scan(tmp_path, ["needle", "1"])
+
+
 @pytest.mark.parametrize("trouble", ["unreadable for a moment", "edited in place"])
 def test_who_waited_compares_all_that_others_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trouble: str

@@ -305,6 +305,11 @@ class Database(SharedFile):
                 return
             after, most = _name(rows[-1][0]), most - len(rows) if most > 0 else most
 
+    def read_from(self, first: int) -> set[str]:
+        """Return the files whose numbers are not below `first`, and that bear a stamp."""
+        rows = self.read("SELECT name FROM files WHERE id >= ? AND inode > 0", (first,))
+        return {_name(name) for (name,) in rows}
+
     def any_name(self, few: int) -> str:
         """Return the name of a random file; empty while there are at most `few`."""
         count, last = self.read("SELECT count(*), max(id) FROM files")[0]
@@ -471,7 +476,7 @@ class Database(SharedFile):
         return SEGMENT - (self._last_id() + 1) % SEGMENT
 
     def _last_id(self) -> int:
-        return int(self.sql.execute("SELECT ifnull(max(id), -1) FROM files").fetchone()[0])
+        return int(self.read("SELECT ifnull(max(id), -1) FROM files")[0][0])
 
     def find(self, names: Iterable[str]) -> dict[str, Known]:
         """Return what is known of some files."""

@@ -358,7 +358,7 @@ class Index:
         steps: Iterator[None] = iter(())
         done, more = 0, True
         with self._turn() as ours:
-            while ours and more and not self._ended.wait(tuning.PIECE_REST):
+            while ours and more and not (self._failed or self._ended.wait(tuning.PIECE_REST)):
                 began = time.monotonic()
                 with self._lock:
                     end = time.monotonic() + min(time.monotonic() - began, tuning.TURN)
@@ -421,7 +421,11 @@ class Index:
         at the same time. What that one has recorded is taken out before the next transaction, in
         which it would hold up all others. A changed file's old and new state change places in one.
         """
+        if not names:
+            return
         rest = sorted(names, reverse=True)
+        # A transaction that others have begun before gives none of these numbers.
+        later = database.end() + database.room() if self._freshness.listed else None
         forgotten, shared, others = False, True, database.changed_by_others()
         while rest:
             with database.transaction():
@@ -432,18 +436,27 @@ class Index:
                     self._verified.update(stamps)
             if disturbed:
                 others = database.changed_by_others()
-                left = self._unrecorded(database, rest)
+                left = self._unrecorded(database, rest, later)
                 shared, rest = len(left) < len(rest), left
         if forgotten and database.path:  # it must not linger in files of other processes, either
             remove_others(database.path, older_than=0)
         if len(names) > tuning.SEGMENT // 4:
             _give_back()
 
-    def _unrecorded(self, database: Database, names: list[str]) -> list[str]:
-        """Return those files that are not recorded as they are now, in the same order."""
-        known = database.find(names)
+    def _unrecorded(self, database: Database, names: list[str], later: int | None) -> list[str]:
+        """Return those files that are not recorded as they are now, in the same order.
+
+        Args:
+            database: where they may be recorded.
+            names: the files.
+            later: from which number on they were read while this process watched them, so that
+                what changed since is on its own list; None where it does not.
+        """
+        read = set() if later is None else database.read_from(later)
+        rest = [name for name in names if name not in read]
+        known = database.find(rest)
         changed = self._freshness.differing((each.name, each.stamp) for each in known.values())
-        return [name for name in names if name not in known or name in changed]
+        return [name for name in rest if name not in known or name in changed]
 
     def _next_step(self, names: list[str], most: int) -> dict[str, Stamp | None]:
         """Take from the end of `names` what one transaction is to record, with its stamps."""
