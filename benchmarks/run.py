@@ -502,15 +502,19 @@ class Bench:
     def indexing(self) -> Cells:
         """Ask a fresh process, as soon as it has shaken hands, without an index.
 
-        Then wait until all that it has put off is done behind that answer.
+        Then wait until all that it has put off is done behind that answer. Each file is read
+        before: a system may have dropped what was written long ago, and no disk is measured here.
         """
         index = self.base / ".index"
         question = MIX["common word"][0]
         samples: list[float] = []
         behind: list[float] = []
-        while len(samples) < 5 and self.effort.goes_on(len(samples), samples):
+        least = min(3, self.effort.calls)
+        while len(samples) < 5 and self.effort.goes_on(len(samples), samples, least):
             if index.exists():
                 shutil.rmtree(index)
+            for path in (self.base / "files").iterdir():
+                path.read_bytes()
             with Server(OURS, self.base) as server:
                 seconds, answer = server.think(question)
                 samples.append(seconds)
