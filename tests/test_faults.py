@@ -444,6 +444,31 @@ def test_large_texts_of_different_words_take_little_memory_and_time(tmp_path: Pa
     assert scan(tmp_path, "n7z") == MemoryBank(Settings(tmp_path)).think(["n7z"])
 
 
+FIRST_INDEXING = """
+import sys
+from pathlib import Path
+from aiaml_server import MemoryBank, Settings
+
+def most():
+    return int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0]) / 1024
+
+with MemoryBank(Settings(Path(sys.argv[1]), sync=False)).opened() as bank:
+    before = most()
+    assert len(bank.think(["needle"])) == 25
+    print(most() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, memory is counted otherwise")
+def test_a_first_indexing_holds_few_memories_at_a_time(tmp_path: Path) -> None:
+    """Of 4,000 with 8 MB together: 12 MiB, and not twice that."""
+    for number in range(4_000):
+        write(tmp_path, f"{number}.md", f"needle {number} {'all of it ' * 200}")
+    words = [sys.executable, "-c", FIRST_INDEXING, str(tmp_path)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 18
+
+
 @pytest.mark.parametrize("different", [19_000, 400_000])
 def test_one_large_memory_takes_less_than_a_second(tmp_path: Path, different: int) -> None:
     """Of 4 MB, with as many terms as are indexed or with any number; new, edited and forgotten."""

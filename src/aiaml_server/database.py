@@ -20,7 +20,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from struct import Struct
 from typing import Any, NamedTuple, TypeAlias
@@ -490,6 +490,11 @@ class Database(SharedFile):
 
         Their texts are found from then on; they wait to be tokenized.
         """
+        rest = iter(entries)
+        while self._add(islice(rest, tuning.ADDED)) == tuning.ADDED:
+            pass
+
+    def _add(self, entries: Iterable[Entry]) -> int:
         first = self._last_id() + 1
         total, labelled = 0, {}
         files: list[tuple[object, ...]] = []
@@ -513,6 +518,7 @@ class Database(SharedFile):
         self._leave(waiting)
         self._change_texts_sum(total)
         self.labels.add(labelled)
+        return len(files)
 
     def _leave(self, rows: Iterable[tuple[int, int | None]]) -> None:
         """Leave memories unindexed, each with its characters if it waits to be tokenized."""
