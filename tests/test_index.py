@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, closing, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -1216,6 +1217,52 @@ def test_who_waited_holds_nobody_up_over_what_others_recorded(
     monkeypatch.undo()
     assert second.think(["needle"]) == scan(tmp_path, ["needle"])
     second.close()
+
+
+@pytest.mark.parametrize("at", [0, 30, 120, 170])
+@pytest.mark.parametrize("known", [False, True])
+def test_a_base_that_is_away_for_a_moment_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int, *, known: bool
+) -> None:
+    """That changes no stamp of `files`; what was missed and not missing must not stay so."""
+    base, away = tmp_path / "base", tmp_path / "away"
+    base.mkdir()
+    for number in range(100):
+        write(base, f"{number}.md", format(replace(NOTE, content=f"needle {number}")))
+    if known:
+        with closing(Index(Store(base))) as index:
+            assert len(index.think(["needle"])) == 25
+        write(base, "new.md", format(NOTE))
+    time.sleep(0.1)  # until a stamp tells any change
+    asked = 0
+
+    def goes(call: Callable[..., Any]) -> Callable[..., Any]:
+        def going(store: Store, *words: str, **more: bool) -> Any:
+            nonlocal asked
+            if words or call is listed:
+                asked += 1
+                if asked == at + 1:
+                    base.rename(away)
+                if asked == at + 6:
+                    away.rename(base)
+            return call(store, *words, **more)
+
+        return going
+
+    listed = Store.names
+    for each in ("names", "stamp", "read"):
+        monkeypatch.setattr(Store, each, goes(getattr(Store, each)))
+    with closing(Index(Store(base))) as index:
+        with suppress(StoreError):
+            index.think(["needle"])
+        monkeypatch.undo()
+        if away.exists():
+            away.rename(base)
+        assert asked > at
+        expected = scan(base, ["needle", "1"])
+        assert index.think(["needle", "1"]) == expected
+        with closing(Index(Store(base))) as other:
+            assert other.think(["needle", "1"]) == expected
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what was touched")

@@ -570,9 +570,9 @@ class Database(SharedFile):
         What belongs together is recorded together: as much of a segment as a transaction takes.
         That comes to nothing where one of these was changed or forgotten between the steps.
         """
-        while self.due and self.waiting():
-            segment = min(self.waiting()) // SEGMENT
-            rest = sorted([each for each in self.waiting() if each // SEGMENT == segment])[::-1]
+        while self.due and (all_waiting := self.waiting()):
+            segment = min(all_waiting) // SEGMENT
+            rest = sorted([each for each in all_waiting if each // SEGMENT == segment])[::-1]
             batch, sums, unfit = Batch(), dict[int, int](), list[int]()
             size = 0
             while rest and size < tuning.STEP_BYTES and len(batch.totals) <= tuning.STEP_TERMS:

@@ -100,19 +100,19 @@ class Freshness:
                 self._swept_at = None
             names = set() if directory == record.directory() else self._compared(record)
         yield names
+        if self._suspected:
+            suspected, self._suspected = self._suspected, set()
+            yield suspected
         if settled and directory != record.directory():
             record.set_directory(directory)
         if slices := self._due():
             yield self._swept(record, slices * tuning.SWEEP) - names
-        if self._suspected:
-            suspected, self._suspected = self._suspected, set()
-            yield suspected
         self._current = directory
 
     def _compared(self, record: Record) -> set[str]:
         """Compare all files."""
         began = time.thread_time()
-        new = set(self._store.names())
+        new = set(self._store.names(missing_ok=False))  # it was there a moment ago
         changed = self._differing(record.known(), new)
         self._comparing = time.thread_time() - began
         self._swept_at = time.perf_counter()

@@ -81,6 +81,7 @@ class Index:
         self._failed: sqlite3.DatabaseError | None = None  # what did, behind an answer
         self._urgent = True  # somebody waits for an answer
         self._verified: set[str] = set()  # names that this answer has looked at
+        self._gone: set[str] = set()  # those of them that were not there
 
     def think(self, keywords: Iterable[str], *, expired: bool = True) -> list[Hit]:
         """Return the best hits, in the order that `scorer.rank` defines.
@@ -291,6 +292,7 @@ class Index:
             return None
         database = self._opened()
         self._verified.clear()
+        self._gone.clear()
         for names in self._freshness.changes(database, stamp):
             self._record(database, names)
         self._late = self.kept and database.due
@@ -424,8 +426,9 @@ class Index:
         if not names:
             return
         rest = sorted(names, reverse=True)
-        # A transaction that others have begun before gives none of these numbers.
-        later = database.end() + database.room() if self._freshness.listed else None
+        # No transaction that others have begun before gives numbers of the next segment.
+        next_segment = (database.end() // tuning.SEGMENT + 1) * tuning.SEGMENT
+        later = next_segment if self._freshness.listed else None
         forgotten, shared, others = False, True, database.changed_by_others()
         while rest:
             with database.transaction():
@@ -440,8 +443,24 @@ class Index:
                 shared, rest = len(left) < len(rest), left
         if forgotten and database.path:  # it must not linger in files of other processes, either
             remove_others(database.path, older_than=0)
+        self._look_again()
         if len(names) > tuning.SEGMENT // 4:
             _give_back()
+
+    def _look_again(self) -> None:
+        """Have what was gone looked at again where only a directory above was, for a moment.
+
+        That changes no stamp of the directory of memories, with which all would be believed.
+
+        Raises:
+            StoreError: it is not there now.
+        """
+        gone, self._gone = self._gone, set()
+        if gone and self._store.stamp() is None:
+            cause = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+            raise StoreError("read", self._store.directory, cause)
+        if back := {name for name in gone if self._store.stamp(name)}:
+            self._freshness.suspect(back)
 
     def _unrecorded(self, database: Database, names: list[str], later: int | None) -> list[str]:
         """Return those files that are not recorded as they are now, in the same order.
@@ -488,18 +507,18 @@ class Index:
         for name, stamp in stamps.items():
             if self._ended.is_set():
                 raise Closed("the index is closed")
-            if not stamp:
-                continue
+            settled = stamp and stamp.settled  # before it is read
             try:
                 found: Memory | str = self._store.read(name)
             except FileNotFoundError:
+                self._gone.add(name)
                 continue
             except MalformedFile as error:
                 self._store.report(name, str(error))
                 found = str(error)
                 if stamp != UNREADABLE and _may_pass(error):
                     stamp = NEVER  # noqa: PLW2901
-            yield Entry(name, stamp if stamp.settled else NEVER, found)
+            yield Entry(name, stamp if stamp and settled else NEVER, found)
 
     # --- answering ------------------------------------------------------------------------------
 

@@ -231,17 +231,17 @@ class Store:
 
     # --- reading ------------------------------------------------------------------------------
 
-    def names(self) -> list[str]:
+    def names(self, *, missing_ok: bool = True) -> list[str]:
         """Return the names that a memory may stand under: `*.md`, none that is hidden.
 
         Raises:
-            StoreError: there is something, but it cannot be listed.
+            StoreError: there is something, but it cannot be listed; or nothing, which is not ok.
         """
         try:
             names = os.listdir(self.directory)  # noqa: PTH208
-        except FileNotFoundError:
-            return []
         except OSError as error:
+            if missing_ok and isinstance(error, FileNotFoundError):
+                return []
             raise StoreError("read", self.directory, error) from error
         return [name for name in names if self.may_hold(name)]
 
