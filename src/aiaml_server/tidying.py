@@ -57,6 +57,7 @@ class _Text(NamedTuple):
     memory: Memory
     pairs: frozenset[tuple[str, str]]
     figures: frozenset[str]
+    lasting: float
 
 
 def proposals(memories: Iterable[Memory], shown: Shown) -> Iterator[Proposal]:
@@ -125,7 +126,7 @@ def _text(memory: Memory) -> _Text:
     text = memory.content[:LONG].lower().replace("\u2019", "'")
     words = [word.rstrip(".,:'-") for word in _WORD.findall(text)]
     telling = frozenset(word for word in words if _FIGURE.search(word) or word in _NEGATION)
-    return _Text(memory, frozenset(pairwise(words)), telling)
+    return _Text(memory, frozenset(pairwise(words)), telling, _lasting(memory))
 
 
 def _resembling(texts: Sequence[_Text], shown: Shown) -> Iterator[Proposal]:
@@ -151,7 +152,7 @@ def _resembling(texts: Sequence[_Text], shown: Shown) -> Iterator[Proposal]:
 
 
 def _compared(newer: _Text, older: _Text) -> Proposal | None:
-    if newer.memory.user != older.memory.user or _lasting(newer.memory) < _lasting(older.memory):
+    if newer.memory.user != older.memory.user or newer.lasting < older.lasting:
         return None
     both = len(newer.pairs & older.pairs)
     share = both / (len(newer.pairs) + len(older.pairs) - both)
