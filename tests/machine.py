@@ -49,6 +49,11 @@ def as_person(directory: Path, *words: str) -> str:
     return git(directory, "-c", "user.name=Marco", "-c", "user.email=marco@example.org", *words)
 
 
+def append(path: Path, line: str) -> None:
+    """Edit a memory as a person does."""
+    path.write_bytes(path.read_bytes() + f"{line}\n".encode())
+
+
 def bare(path: Path) -> Path:
     """Make an empty remote."""
     path.mkdir(parents=True)

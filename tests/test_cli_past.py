@@ -22,7 +22,7 @@ from aiaml_server.sync.command import GitFailed
 from aiaml_server.sync.problem import problem_of
 from aiaml_server.web.past import Past
 from clock import quick
-from machine import Machine, as_person, git, settle
+from machine import Machine, append, as_person, git, settle
 
 pytestmark = pytest.mark.usefixtures("nobodys_configuration")
 
@@ -43,11 +43,6 @@ def answer(machine: Machine, *verb: str) -> Any:
     done = aiaml(machine, *verb, "--json")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
-
-
-def append(path: Path, line: str) -> None:
-    """Edit a memory as a person does."""
-    path.write_bytes(path.read_bytes() + f"{line}\n".encode())
 
 
 def program(path: Path, text: str) -> Path:
@@ -587,6 +582,119 @@ def test_a_place_that_another_memory_has_taken_is_left_to_it(ada: Machine) -> No
     done(ada, "restore", "abcd1234")
     assert "another" in path.read_text()
     assert "the first" in (path.parent / "20260301_090000_abcd1234.md").read_text()
+
+
+def test_no_file_is_written_outside_for_an_id_that_is_a_path(ada: Machine) -> None:
+    """An id may be any text; what comes back beside another memory has a name with a number."""
+    path = written(ada, "note.md", "x/../../escaped", "the first")
+    path.unlink()
+    ada.synced()
+    written(ada, "note.md", "beef0000", "another")
+    (path.parent / "20260301_090000_x").mkdir()
+    done(ada, "restore", "x/../../escaped")
+    assert set(ada.files) == {"note.md", "note (2).md"}
+    assert not list(ada.base.rglob("escaped*"))
+
+
+def test_memories_that_had_the_same_name_all_come_back(ada: Machine) -> None:
+    """By their ids, or by when they were forgotten; and beside one that has the name now."""
+    for memory_id in ("abcd1234", "beef0000"):
+        written(ada, "note.md", memory_id, f"this is {memory_id}")
+        done(ada, "forget", memory_id)
+    done(ada, "restore", "abcd1234", "beef0000")
+    assert len(ada.files) == 2
+    done(ada, "forget", "abcd1234", "beef0000")
+    written(ada, "note.md", "cafe0000", "a third")
+    done(ada, "restore", "--since", "1h")
+    texts = b"".join(ada.files.values())
+    assert all(each in texts for each in (b"this is abcd1234", b"this is beef0000", b"a third"))
+
+
+def test_the_undo_of_a_renamed_memory_is_one_file(ada: Machine) -> None:
+    """Also where git learned of the new name only as it was forgotten."""
+    path = written(ada, "20260301_090000_abcd1234.md", "abcd1234", "the text")
+    path.rename(path.with_name("dog.md"))
+    done(ada, *answer(ada, "forget", "abcd1234", "--yes")["undo"].split()[1:])
+    assert set(ada.files) == {"dog.md"}
+    time.sleep(3)
+    done(ada, "forget", "abcd1234")
+    done(ada, "restore", "--since", "1h")
+    assert set(ada.files) == {"dog.md"}
+
+
+def test_one_of_two_files_of_an_id_comes_back(ada: Machine) -> None:
+    """The other one, which is there, does not stand for it."""
+    path = written(ada, "a.md", "abcd1234", "the first")
+    written(ada, "b.md", "abcd1234", "the second")
+    time.sleep(3)
+    path.unlink()
+    ada.synced()
+    done(ada, "restore", "--since", "1h")
+    assert set(ada.files) == {"a.md", "b.md"}
+
+
+def test_a_revision_means_the_file_that_it_changed(ada: Machine) -> None:
+    """Where two files had the id."""
+    path = written(ada, "a.md", "abcd1234", "first A")
+    append(written(ada, "b.md", "abcd1234", "first B"), "second B")
+    ada.synced()
+    append(path, "second A")
+    ada.synced()
+    done(ada, "forget", "abcd1234")
+    for row in answer(ada, "history", "abcd1234"):
+        if row["what"] == "updated":
+            done(ada, "restore", "abcd1234", "--at", row["revision"])
+            assert ada.files[row["file"]] == row["text"].encode()
+            done(ada, "forget", "abcd1234")
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_versions_under_earlier_names_are_known(ada: Machine, *, gone: bool) -> None:
+    """Of any form, whether the memory is there or not, and by the beginning of its id."""
+    path = written(ada, "note.md", "abcd1234", "v1")
+    for name, content in (("idea.md", "v2"), ("dog.md", "v3")):
+        path.unlink()
+        path = written(ada, name, "abcd1234", content)
+    if gone:
+        done(ada, "forget", "abcd1234")
+    texts = [row["text"] for row in answer(ada, "history", "abcd") if row["text"]]
+    assert [text.split()[-1] for text in texts] == ["v3", "v2", "v1"]
+
+
+def test_a_memory_that_was_overwritten_is_known(ada: Machine) -> None:
+    """By what is no memory, or another one."""
+    path = written(ada, "note.md", "abcd1234", "v1")
+    path.write_text("no head\n")
+    ada.git("add", "files")
+    as_person(ada.base, "commit", "--quiet", "--message", "by hand")
+    ada.synced()
+    assert answer(ada, "history", "abcd1234")[-1]["text"].endswith("v1\n")
+    written(ada, "note.md", "beef0000", "another")
+    assert answer(ada, "history", "abcd1234")[-1]["text"].endswith("v1\n")
+
+
+@pytest.mark.parametrize("said", ["abcd", "ABCD1234"])
+def test_an_exact_id_is_meant_before_one_that_it_begins(ada: Machine, said: str) -> None:
+    """A forgotten memory's id is, before one that is there and begins so, or in another case."""
+    written(ada, f"x_{said}.md", said, "the forgotten one")
+    path = written(ada, "y_abcd1234.md", "abcd1234", "there")
+    append(path, "twice")
+    ada.synced()
+    before = path.read_bytes()
+    done(ada, "forget", said)
+    done(ada, "restore", said)
+    assert path.read_bytes() == before
+    assert len(ada.files) == 2
+
+
+def test_a_beginning_that_a_forgotten_memory_has_too_is_ambiguous(ada: Machine) -> None:
+    """It is not taken for the one that is there."""
+    written(ada, "a.md", "abcd1111", "the first")
+    written(ada, "b.md", "abcd2222", "the second")
+    done(ada, "forget", "abcd1111")
+    ran = aiaml(ada, "restore", "abcd", "--yes")
+    assert ran.returncode == 2
+    assert "abcd is the beginning of abcd1111, abcd2222" in ran.stderr
 
 
 def test_what_was_renamed_is_not_forgotten(ada: Machine) -> None:

@@ -20,7 +20,7 @@ from aiaml_server.sync.everywhere import plan
 from aiaml_server.sync.remote import Remote
 from aiaml_server.sync.rewrite import commits, mark, marks_in, text_of, without
 from clock import quick
-from machine import TOKEN, Machine, as_person, content_of, git, settle
+from machine import TOKEN, Machine, append, as_person, content_of, git, settle
 from printed import printed
 
 pytestmark = pytest.mark.usefixtures("nobodys_configuration")
@@ -215,6 +215,42 @@ def test_it_goes_under_all_names_that_it_had(ada: Machine, remote: Path, first: 
     assert SECRET not in git(remote, "log", "--patch", "--all")
 
 
+def test_a_copy_goes_with_what_git_never_got_of_it(ada: Machine, bob: Machine) -> None:
+    """A secret that is held back in it is nowhere else, and should be nowhere."""
+    memory = shared(ada, bob)
+    before = set(ada.files)
+    for machine, words in ((ada, "by ada"), (bob, "by bob")):
+        append(machine.path(memory), words)
+    settle([ada, bob])
+    (name,) = set(ada.files) - before
+    append(ada.base / "files" / name, f"key: {TOKEN}")
+    ada.sync()
+    forget(ada, memory.id)
+    assert set(ada.files) == before - {memory.file_name}
+
+
+def test_what_cannot_be_read_where_it_was_once_stays(ada: Machine) -> None:
+    """It may be another memory's by now, of which git has nothing."""
+    memory = ada.remember("It was so at first.")
+    ada.synced()
+    copy = given(ada, memory, "beef0000")
+    copy.write_text("Mine, and no longer a memory.\n")
+    forget(ada, memory.id)
+    assert copy.read_text() == "Mine, and no longer a memory.\n"
+
+
+def test_the_others_go_though_one_file_cannot_be_read(ada: Machine) -> None:
+    """It is named, and left to the person."""
+    one, other = ada.remember("one"), ada.remember("other")
+    ada.synced()
+    ada.path(one).write_bytes(b"\xff\xfe key: " + TOKEN.encode())
+    append(ada.path(other), f"key: {TOKEN}")
+    ada.sync()
+    said = forget(ada, one.file_name, other.id)
+    assert set(ada.files) == {one.file_name}
+    assert f"files/{one.file_name}, which cannot be read" in " ".join(said.split())
+
+
 def test_the_copy_that_two_edits_made_goes_too(ada: Machine, bob: Machine, remote: Path) -> None:
     """It holds what the memory held, under an id of its own."""
     memory = shared(ada, bob)
@@ -223,7 +259,7 @@ def test_the_copy_that_two_edits_made_goes_too(ada: Machine, bob: Machine, remot
     settle([ada, bob])
     assert len(ada.files) == 4
     said = aiaml(ada, "forget", "--everywhere", "--dry-run", memory.id)
-    assert "copies, made when two machines edited one" in said
+    assert "copies, or earlier names: " in said
     forget(ada, memory.id)
     settle([bob, ada])
     for machine in (ada, bob):

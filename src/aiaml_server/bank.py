@@ -256,25 +256,38 @@ class MemoryBank:
             self._tell()
         return None if held_back is None else set(texts) - set(held_back)
 
-    def erase(self, names: Iterable[str], ids: Collection[str]) -> None:
+    def erase(
+        self, names: Iterable[str], shared: Collection[str], ids: Collection[str]
+    ) -> list[str]:
         """Take out what else there is here of memories that are forgotten everywhere.
 
         Args:
-            names: their files, of which git may lack a version, such as one with a secret; one
-                that holds another memory now stays.
+            names: their files, of which git may lack a version, such as one with a secret.
+            shared: those of them that may hold another memory by now, which stays.
             ids: the memories.
+
+        Returns:
+            The files of them that are left, because they cannot be read.
 
         Raises:
             ChangedMeanwhile: a file changed in this moment.
             StoreError: the disk refused.
         """
-        texts = {name: self.text(name) for name in names if self.stamp(name)}
-        others = {
-            name for name, text in texts.items() if (its := parsed(text)) and its.id not in ids
-        }
-        self.forget({name: text for name, text in texts.items() if name not in others})
+        texts, left = {}, []
+        for name in names:
+            try:
+                text = self.text(name) if self.stamp(name) else None
+            except MalformedFile:
+                if name not in shared:
+                    left.append(name)
+                continue
+            memory = parsed(text)
+            if text is not None and (name not in shared or (memory and memory.id in ids)):
+                texts[name] = text
+        self.forget(texts)
         self._index.refresh()  # it holds what it has read, until it looks again
         self.uses.forget(ids)
+        return left
 
     def restore(
         self, name: str, before: str | None, text: str, history: Collection[str] = ()

@@ -66,10 +66,11 @@ def everywhere(ids: Sequence[str], *, yes: bool, dry_run: bool, json: bool) -> i
     if not yes:
         _preview(meant, setting)
         confirm(f"Forget {plural(len(meant.ids), 'memory')} everywhere, for good?")
-    after = _done(meant, setting)
+    after, left = _done(meant, setting)
     from aiaml_server.sync.everywhere import still_held  # noqa: PLC0415
 
-    _answer(meant, after, still_held(setting.base), setting, json=json)
+    held = [*still_held(setting.base), *(f"files/{name}, which cannot be read" for name in left)]
+    _answer(meant, after, held, setting, json=json)
     return REFUSED if after.problem else DONE
 
 
@@ -127,7 +128,7 @@ def _past(memory_id: str, bank: MemoryBank, known: History) -> Past:
         raise Ended(f"memory {memory_id} is on this computer alone: {said}") from error
 
 
-def _done(meant: Meant, setting: Settings) -> Status:
+def _done(meant: Meant, setting: Settings) -> tuple[Status, list[str]]:
     told = Told()
     try:
         after = once(setting, seconds=_PATIENCE, progress=told, erase=meant.plan.marks)
@@ -143,8 +144,7 @@ def _done(meant: Meant, setting: Settings) -> Status:
     finally:
         told.clear()
     with opened() as bank:
-        bank.erase(meant.plan.names, meant.ids)
-    return after
+        return after, bank.erase(meant.plan.names, meant.plan.shared, meant.ids)
 
 
 # --- telling --------------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ def _takes(meant: Meant, setting: Settings) -> list[str]:
         )
     ]
     if copies := sorted(set(plan.names) - set(meant.names)):
-        lines.append(f"Among them are copies, made when two machines edited one: {joined(copies)}.")
+        lines.append(f"Among them are copies, or earlier names: {joined(copies)}.")
     if setting.remote:
         who = f" (commits are by {joined([*plan.authors[:5]])})" if plan.authors else ""
         where = without_password(setting.remote)

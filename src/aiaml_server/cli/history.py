@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections import defaultdict
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import islice
+from itertools import chain, count, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -54,6 +56,7 @@ _MANY = 10  # more changes than this in one commit are told as one
 _SHORT = 8  # digits of a revision
 _SHOWN_LINES = 20
 _LONGEST_NAME = 20
+_ID = "[0-9a-z]{8}"  # as `remember` draws them
 _WORDS = 20  # columns that a change's words have at least
 
 
@@ -197,7 +200,7 @@ def _restored(texts: Mapping[str, str], bank: MemoryBank, *, yes: bool, json: bo
 
 def _last_texts(known: History, ids: Sequence[str], bank: MemoryBank) -> dict[str, str]:
     """Return the last texts of each forgotten memory, by the files that are to hold them."""
-    texts = {}
+    texts: dict[str, str] = {}
     for memory_id in ids:
         past = Past.of(memory_id, bank, known)
         if past.name(bank):
@@ -208,34 +211,80 @@ def _last_texts(known: History, ids: Sequence[str], bank: MemoryBank) -> dict[st
             if (text := past.text(change.before)) is not None
         ]
         for name, text, of in gone or [_version_before(past, None)]:
-            texts[_free(bank, name, _parsed(text, of))] = text
+            texts[_free(bank, name, _parsed(text, of), texts)] = text
     return texts
 
 
-def _free(bank: MemoryBank, name: str, memory: Memory) -> str:
-    """Return the name for a memory's file: the one it had, or, where another is there, its own."""
-    for each in (name, memory.file_name):
-        if not bank.stamp(each):
-            return each
-    raise Ended(f"files/{name} is another memory's now: move it away first", REFUSED)
+def _free(bank: MemoryBank, name: str, memory: Memory, taken: Collection[str] = ()) -> str:
+    """Return a name for a memory's file: the one it had, or, where another is there, a new one."""
+    ours = [memory.file_name] if re.fullmatch(_ID, memory.id) else []
+    numbered = (f"{name.removesuffix('.md')} ({number}).md" for number in count(2))
+    names = chain([name, *ours], numbered)
+    return next(each for each in names if each not in taken and not bank.stamp(each))
 
 
 def _forgotten_texts(known: History, start: float, bank: MemoryBank) -> dict[str, str]:
     """Return the last text of each file that was deleted since `start` and is not there."""
-    newest: dict[str, Change] = {}
-    for changes in known.latest(start):
-        for change in changes:
-            newest.setdefault(change.name, change)
-    last = {name: change.before for name, change in newest.items() if not change.after}
-    texts = known.texts(last.values())
-    gone = {name: texts.get(entry, "") for name, entry in last.items() if entry}
-    memories = {name: parsed(text) for name, text in gone.items() if not bank.stamp(name)}
-    there = bank.recall({memory.id for memory in memories.values() if memory})
-    return {
-        name: gone[name]
-        for name, memory in memories.items()
-        if memory and not there.get(memory.id)  # else it was renamed
-    }
+    changes = [change for changes in known.latest(start) for change in changes]
+    names = {change.name for change in changes if not change.after}
+    moments = {change.commit.time for change in changes if not change.after}
+    meant = [  # with all that was added at the same time, and may be a deleted one's new name
+        change
+        for change in changes
+        if change.name in names or (not change.before and _is_near(change.commit.time, moments))
+    ]
+    held = known.texts(change.after or change.before for change in meant)
+    of_id: defaultdict[str, list[Change]] = defaultdict(list)
+    newest: dict[tuple[str, str], tuple[Change, Memory]] = {}
+    for change in meant:
+        if memory := _told(change, held):
+            of_id[memory.id].append(change)
+            newest.setdefault((change.name, memory.id), (change, memory))
+    texts: dict[str, str] = {}
+    for (name, memory_id), (change, memory) in newest.items():
+        if change.after or not change.before or _went_on(change, of_id[memory_id]):
+            continue
+        if not bank.stamp(name) or not _holds(bank, name, memory_id):
+            texts[_free(bank, name, memory, texts)] = held[change.before]
+    return texts
+
+
+def _is_near(time: int | None, moments: Container[int | None]) -> bool:
+    from aiaml_server.sync.history import TOGETHER_SECONDS  # noqa: PLC0415
+
+    seconds = range(-TOGETHER_SECONDS, TOGETHER_SECONDS + 1)
+    return time is not None and any(time + each in moments for each in seconds)
+
+
+def _went_on(gone: Change, changes: Sequence[Change]) -> bool:
+    """Say whether a file was renamed, not forgotten: another was added at the same time.
+
+    Where that one was deleted at once as well, both may have been there; then it stands for both
+    only if it held the same.
+
+    Args:
+        gone: the deletion of the file.
+        changes: what happened to the memory, newest first, with all that was near that.
+    """
+    near = [each for each in changes if each.near(gone)]
+    deleted = {each.name for each in near if not each.after}
+    older = iter(near)
+    for each in older:
+        if each is gone:
+            break
+    same = [each for each in near if each.commit.oid == gone.commit.oid]
+    for each in (*same, *older):
+        if each.name == gone.name and not each.before:  # what was added earlier came before it
+            return False
+        if each.name != gone.name and not each.before:
+            return each.after == gone.before or each.name not in deleted
+    return False
+
+
+def _holds(bank: MemoryBank, name: str, memory_id: str) -> bool:
+    """Say whether a file that is there holds a memory, as far as it can be read."""
+    memory = parsed(_present(bank, name))
+    return not memory or memory.id == memory_id
 
 
 class Version(NamedTuple):
@@ -250,11 +299,19 @@ def _version_at(past: Past, known: History, revision: str) -> Version:
     commit = known.commit(revision)
     if not commit:
         raise InvalidInput("--at", f"git knows no revision {revision!r}; `history` lists them")
-    for name in past.names:
+    changed = [change.name for change in past.changes if change.commit.oid == commit]
+    unread: Version | None = None
+    for name in dict.fromkeys([*changed, *past.names]):
         entry = known.entry(commit, name)
         text = known.texts([entry]).get(entry) if entry else None
-        if text is not None and ((memory := parsed(text)) is None or memory.id == past.id):
-            return Version(name, text, f"at revision {commit[:_SHORT]}")
+        if text is not None:
+            version = Version(name, text, f"at revision {commit[:_SHORT]}")
+            if not (memory := parsed(text)):
+                unread = unread or version
+            elif memory.id == past.id:
+                return version
+    if unread:
+        return unread
     raise InvalidInput("--at", f"there was no memory {past.id} at revision {revision}")
 
 
@@ -459,21 +516,25 @@ class Past(NamedTuple):
             Ended: there never was one, or git does not know it.
         """
         found = bank.find(memory_id)
-        names = {name for name, _ in found} or _forgotten_names(memory_id, known)
-        identity = found[0][1].id if found else memory_id
-        changes = known.of(lambda name: name in names or _may_be(name, identity))
-        texts = known.texts(entry for change in changes for entry in (change.before, change.after))
-        ids = _ids(changes, texts)
-        if not found and memory_id in (change.name for change in changes):
-            only = [change for change in changes if change.name == memory_id]
-            identity = ids[only[0]]
-            changes = only
-        elif not found:
-            identity = _one_id(memory_id, sorted(set(ids.values())))
-        changes = [change for change in changes if ids[change] == identity]
-        if not changes:
-            raise Ended(_unknown(memory_id, known, there=bool(found)))
-        return cls(identity, list(dict.fromkeys(each.name for each in changes)), changes, texts)
+        changes: list[Change] = []
+        for files_of in (_files_of_any_form, _files_forgotten):  # most have a name of our own form
+            names = {*(name for name, _ in found), *files_of(memory_id, known)}
+            changes = known.of(lambda name: name in names or _may_be(name, memory_id))  # noqa: B023 (at once)
+            texts = known.texts(
+                each for change in changes for each in (change.before, change.after)
+            )
+            ids = _ids(changes, texts)
+            if not found and memory_id in (change.name for change in changes):
+                changes = [change for change in changes if change.name == memory_id]
+                identity = ids[changes[0]]
+            else:
+                all_ids = {*ids.values(), *(memory.id for _, memory in found)}
+                identity = _one_id(memory_id, sorted(all_ids))
+            if changes := [change for change in changes if ids[change] == identity]:
+                there = [name for name, memory in found if memory.id == identity]
+                every = dict.fromkeys([*there, *(each.name for each in changes)])
+                return cls(identity, list(every), changes, texts)
+        raise Ended(_unknown(memory_id, known, there=bool(found)))
 
     def text(self, entry: Entry | None) -> str | None:
         """Return what a file held."""
@@ -490,24 +551,20 @@ class Past(NamedTuple):
         Raises:
             InvalidInput: several do.
         """
-        there = [name for name in self.names if bank.stamp(name) and self._is_in(bank, name)]
+        there = [name for name in self.names if bank.stamp(name) and _holds(bank, name, self.id)]
         if len(there) > 1:
             names = ", ".join(there)
             raise InvalidInput("id", f"{self.id} is in several files; name one of them: {names}")
         return there[0] if there else ""
 
-    def _is_in(self, bank: MemoryBank, name: str) -> bool:
-        memory = parsed(_present(bank, name))
-        return not memory or memory.id == self.id
-
     def last(self) -> list[Change]:
         """Return how it was forgotten: a deletion; of each of its files, where it had several."""
-        kept = {change.commit.oid for change in self.changes if change.after}  # a file was renamed
         found: list[Change] = []
         for change in self.changes:
-            if change.commit.oid in kept or (found and not change.together_with(found[-1])):
+            if change.after or (found and not change.together_with(found[-1])):
                 break
-            found.append(change)
+            if not _went_on(change, self.changes):
+                found.append(change)
         return found
 
 
@@ -519,17 +576,36 @@ def revisions(past: Past) -> Iterator[tuple[str, str]]:
             yield change.commit.oid[:_SHORT], what
 
 
-def _may_be(name: str, identity: str) -> bool:
-    own, said = id_in(name).lower(), identity.lower()
-    return own == said or name == identity or (len(said) >= SHORTEST_ID and own.startswith(said))
+def _may_be(name: str, said: str) -> bool:
+    return name == said or _begins(id_in(name), said)
 
 
-def _forgotten_names(memory_id: str, known: History) -> set[str]:
-    """Return the files that held a memory last, before they were deleted, whatever their names."""
+def _begins(memory_id: str, said: str) -> bool:
+    """Say whether what is said may be an id, in any case, or the beginning of it."""
+    own, said = memory_id.lower(), said.lower()
+    return own == said or (len(said) >= SHORTEST_ID and own.startswith(said))
+
+
+def _files_of_any_form(memory_id: str, known: History) -> set[str]:
+    """Return the files that ever held a memory, of those whose names need not have its id."""
+    ours = re.compile(rf"\d{{8}}_\d{{6}}_{_ID}\.md")
+    changes = known.of(lambda name: not ours.fullmatch(name))
+    texts = known.texts(change.after for change in changes)
+    return _files_with(memory_id, ((change.name, change.after) for change in changes), texts)
+
+
+def _files_forgotten(memory_id: str, known: History) -> set[str]:
+    """Return the files that held a memory before they were deleted, whatever their names."""
     gone = known.forgotten()
     texts = known.texts(change.before for change in gone)
-    memories = ((change.name, parsed(texts.get(change.before))) for change in gone if change.before)
-    return {name for name, memory in memories if memory and memory.id == memory_id}
+    return _files_with(memory_id, ((change.name, change.before) for change in gone), texts)
+
+
+def _files_with(
+    said: str, files: Iterable[tuple[str, Entry | None]], texts: Mapping[Entry, str]
+) -> set[str]:
+    ids = {entry: memory.id for entry, text in texts.items() if (memory := parsed(text))}
+    return {name for name, entry in files if entry and _begins(ids.get(entry, ""), said)}
 
 
 def _ids(changes: Sequence[Change], texts: Mapping[Entry, str]) -> dict[Change, str]:

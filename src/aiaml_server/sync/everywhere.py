@@ -23,6 +23,7 @@ class Plan(NamedTuple):
     Attributes:
         marks: what machines know it by (see `rewrite`).
         names: its files, with copies that were made where two machines edited one at once.
+        shared: those of them that hold another memory, or did.
         versions: how many versions of them there are.
         commits: how many commits become others.
         authors: the names that commits are by, the most frequent first.
@@ -31,6 +32,7 @@ class Plan(NamedTuple):
 
     marks: Marks
     names: Sequence[str]
+    shared: Sequence[str]
     versions: int
     commits: int
     authors: Sequence[str]
@@ -69,14 +71,20 @@ def plan(base: Path, names: Iterable[str], is_one: Callable[[bytes], bool | None
     marks |= {mark(oid) for oid, is_its in one.items() if is_its}
     found = without(history, marks)
     entries = [Entry(b"100644", oid) for _, oid in found.taken if oid]
+    taken = {path for path, _ in found.taken}
     return Plan(
         marks,
-        sorted({os.fsdecode(path).removeprefix("files/") for path, _ in found.taken}),
+        _names(taken),
+        _names(path for path in taken if mark(path) not in marks),
         len(entries),
         found.commits,
         _authors(history),
         purge.holders(repository, (each.oid for each in entries)),
     )
+
+
+def _names(paths: Iterable[bytes]) -> list[str]:
+    return sorted(os.fsdecode(path).removeprefix("files/") for path in paths)
 
 
 def _judged(

@@ -25,7 +25,7 @@ Wanted = Callable[[str], bool]
 """Whether a file of this name in `files/` is asked for."""
 
 _AT_ONCE = 64  # commits that are compared in one call, at first
-_TOGETHER_SECONDS = 2
+TOGETHER_SECONDS = 2  # between what is done at once
 _LATELY = 2000  # commits that the Tab key looks at
 _FIELDS = "%H%x00%P%x00%ct%x00%an%x00%s"
 _LATEST_TIME = 253_370_764_800  # the year 9999, after which no calendar of Python's has a name
@@ -84,11 +84,16 @@ class Change(NamedTuple):
 
     def together_with(self, other: Change) -> bool:
         """Whether a person did both at once: forgot them, or brought them back."""
-        times = (self.commit.time, other.commit.time)
-        if self.what not in ("Forgotten", "Restored") or self.what != other.what or None in times:
+        return (
+            self.what in ("Forgotten", "Restored") and self.what == other.what and self.near(other)
+        )
+
+    def near(self, other: Change) -> bool:
+        """Whether both were done within moments, at one place."""
+        one, two = self.commit, other.commit
+        if one.time is None or two.time is None or abs(one.time - two.time) > TOGETHER_SECONDS:
             return False
-        near = abs((times[0] or 0) - (times[1] or 0)) <= _TOGETHER_SECONDS
-        return near and (self.commit.author, self.arrived) == (other.commit.author, other.arrived)
+        return (one.author, self.arrived) == (two.author, other.arrived)
 
 
 class History:
