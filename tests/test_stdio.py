@@ -257,6 +257,33 @@ def test_signals_end_it_through_the_same_clean_path(tmp_path: Path, name: str, c
         assert client.log() == ""
 
 
+ELSEWHERE = """
+import signal, sys, threading, time
+from aiaml_server.__main__ import main
+
+def interrupt():
+    time.sleep(3)  # until the loop waits for it
+    signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+
+threading.Thread(target=interrupt, daemon=True).start()
+sys.argv = ["aiaml-server"]
+sys.exit(main())
+"""
+
+
+@posix
+def test_a_signal_that_does_not_interrupt_the_waiting_ends_it_too(tmp_path: Path) -> None:
+    """One that another thread gets, or that comes right before the loop waits for input."""
+    env = {**os.environ, "AIAML_MEMORY_DIR": str(tmp_path), "AIAML_ENABLE_SYNC": "false"}
+    with subprocess.Popen(
+        [sys.executable, "-c", ELSEWHERE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env
+    ) as server:
+        try:
+            assert server.wait(60) == 130
+        finally:
+            server.kill()
+
+
 @posix
 def test_a_signal_before_the_handshake_ends_it_too(tmp_path: Path) -> None:
     """A client that never speaks leaves no orphan."""

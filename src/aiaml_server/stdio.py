@@ -14,6 +14,8 @@ import logging
 import math
 import re
 import signal
+import socket
+import sys
 import threading
 import time
 from collections import Counter
@@ -278,7 +280,7 @@ async def serve(server: Server[Any], wire: Wire, greeting: Greeting | None = Non
             leaving()
         incoming.feed(lines)
 
-    with _bounded(HUNG_SECONDS) as leaving, anyio.CancelScope() as scope:
+    with _bounded(HUNG_SECONDS) as leaving, _woken(loop), anyio.CancelScope() as scope:
         signals = _cancel_on_signals(cancel)
         wire.open(received, cancel)
         async with server.lifespan(server) as state:
@@ -310,6 +312,25 @@ def _bounded(seconds: float) -> Iterator[Callable[[], None]]:
         yield leaving
     finally:
         hung.cancel()
+
+
+@contextmanager
+def _woken(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+    """Have a signal wake a loop that is just about to wait, or whose thread did not get it."""
+    if sys.platform == "win32":  # there, the loop does so itself
+        yield
+        return
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.setblocking(False)
+        theirs.setblocking(False)
+        loop.add_reader(ours, ours.recv, 4096)
+        signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(-1)
+            loop.remove_reader(ours)
 
 
 def _cancel_on_signals(cancel: Callable[[], None]) -> list[int]:
