@@ -608,6 +608,8 @@ def test_memories_that_had_the_same_name_all_come_back(ada: Machine) -> None:
     done(ada, "restore", "--since", "1h")
     texts = b"".join(ada.files.values())
     assert all(each in texts for each in (b"this is abcd1234", b"this is beef0000", b"a third"))
+    assert aiaml(ada, "restore", "--since", "1h", "--yes").returncode == 1
+    assert len(ada.files) == 3
 
 
 def test_the_undo_of_a_renamed_memory_is_one_file(ada: Machine) -> None:

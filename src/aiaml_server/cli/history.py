@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import chain, count, islice
+from itertools import chain, count, islice, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -240,13 +240,30 @@ def _forgotten_texts(known: History, start: float, bank: MemoryBank) -> dict[str
         if memory := _told(change, held):
             of_id[memory.id].append(change)
             newest.setdefault((change.name, memory.id), (change, memory))
+    there = bank.recall({memory_id for _, memory_id in newest})
     texts: dict[str, str] = {}
     for (name, memory_id), (change, memory) in newest.items():
         if change.after or not change.before or _went_on(change, of_id[memory_id]):
             continue
+        if any(not each.before for each in _later(change, of_id[memory_id])):  # it came back
+            continue
+        if there[memory_id]:
+            files = _files_of(bank, memory_id)
+            if any(not each.before and each.name in files for each in _later(change, changes)):
+                continue
         if not bank.stamp(name) or not _holds(bank, name, memory_id):
             texts[_free(bank, name, memory, texts)] = held[change.before]
     return texts
+
+
+def _later(change: Change, changes: Iterable[Change]) -> Iterator[Change]:
+    return takewhile(lambda each: each is not change, changes)  # they are newest first
+
+
+def _files_of(bank: MemoryBank, memory_id: str) -> set[str]:
+    with suppress(InvalidInput):  # there is none, and several begin so
+        return {name for name, memory in bank.find(memory_id) if memory.id == memory_id}
+    return set()
 
 
 def _is_near(time: int | None, moments: Container[int | None]) -> bool:
