@@ -132,7 +132,7 @@ def test_what_a_filter_forgot_comes_back_as_a_whole(tmp_path: Path) -> None:
     assert done.stdout.startswith("Forgot 28 memories.\n"), done.stdout + done.stderr
     assert len(list((base / "files").glob("*.md"))) == 15
     again = run("forget", "agent:cursor", "--export", str(target), "--yes", **env)
-    assert (again.returncode, "is there already" in again.stderr) == (3, True)
+    assert (again.returncode, "is there already; name another" in again.stderr) == (3, True)
     undo = re.search("`aiaml (restore [^`]*)`", done.stdout)
     assert undo and "--since" in undo[1]
     assert run(*undo[1].split(), "--yes", **env).returncode == 0

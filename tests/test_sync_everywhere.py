@@ -239,6 +239,17 @@ def test_what_cannot_be_read_where_it_was_once_stays(ada: Machine) -> None:
     assert copy.read_text() == "Mine, and no longer a memory.\n"
 
 
+@pytest.mark.parametrize("more", [(), ("--split",)])
+def test_nothing_of_git_s_names_commits_that_are_gone(ada: Machine, more: tuple[str, ...]) -> None:
+    """Such as its graph of commits, which `git gc` writes."""
+    memory = ada.remember("It was so at first.")
+    ada.remember("left")
+    ada.synced()
+    ada.git("commit-graph", "write", "--reachable", *more)
+    forget(ada, memory.id)
+    assert git(ada.base, "fsck", "--no-dangling") == ""
+
+
 def test_the_others_go_though_one_file_cannot_be_read(ada: Machine) -> None:
     """It is named, and left to the person."""
     one, other = ada.remember("one"), ada.remember("other")

@@ -60,7 +60,7 @@ def export(target: str, form: str | None, by: str, force: bool, json: bool, **op
     path = None if target == "-" else Path(target).resolve()
     wanted = Filter.of(**options)
     with opened() as bank:
-        _check_target(path, form, bank, force=force)
+        _check_target(path, form, bank, remedy="" if force else "`--force` replaces it")
         found = list(wanted.among(bank.newest()))
         if not found:
             raise Ended(
@@ -87,7 +87,7 @@ def write_before(target: str, bank: MemoryBank, found: Sequence[tuple[str, Memor
     if form not in ("jsonl", "zip"):
         raise Ended(f"{target} must be a file that ends in .jsonl or .zip", USAGE)
     path = Path(target).resolve()
-    _check_target(path, form, bank, force=False)
+    _check_target(path, form, bank, remedy="name another")
     _write(path, _data(form, bank, found, by_topic=False))
 
 
@@ -102,7 +102,8 @@ def _format(target: str) -> str:
     raise Ended(f"{target} ends in none of {endings}; `--format` says what it is to be", USAGE)
 
 
-def _check_target(path: Path | None, form: str, bank: MemoryBank, *, force: bool) -> None:
+def _check_target(path: Path | None, form: str, bank: MemoryBank, *, remedy: str) -> None:
+    """See that a file can be written; one that is there, only where there is no `remedy` for it."""
     own = bank.base.resolve()
     if path is None:
         if form == "zip" and sys.stdout.isatty():
@@ -111,8 +112,8 @@ def _check_target(path: Path | None, form: str, bank: MemoryBank, *, force: bool
         raise Ended(f"{path} lies in your memory directory; name a file elsewhere", USAGE)
     elif path.exists() and not path.is_file():
         raise Ended(f"{path} is there and is no file; name another", REFUSED)
-    elif path.exists() and not force:
-        raise Ended(f"{path} is there already; `--force` replaces it", REFUSED)
+    elif path.exists() and remedy:
+        raise Ended(f"{path} is there already; {remedy}", REFUSED)
 
 
 def _data(

@@ -185,7 +185,7 @@ def _restored(texts: Mapping[str, str], bank: MemoryBank, *, yes: bool, json: bo
     from .rows import print_lines  # noqa: PLC0415 (nothing else here lists memories)
 
     if not texts:
-        raise Ended("no memory was forgotten since then, or all are there again")
+        raise Ended("none of them is forgotten, or all are there again")
     if not json:
         print_lines(parse(text) for text in texts.values())
     if not yes:

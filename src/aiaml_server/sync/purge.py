@@ -161,6 +161,9 @@ def _remove(git: Git, objects: Path, names: set[bytes]) -> None:
         text = name.decode()
         with suppress(OSError):
             (objects / text[:2] / text[2:]).unlink()
+    graphs = objects / "info"  # what git notes of commits besides, and can do without
+    for path in [graphs / "commit-graph", *(graphs / "commit-graphs").glob("*")]:
+        path.unlink(missing_ok=True)
     for index in (objects / "pack").glob("*.idx"):
         if not index.with_suffix(".keep").exists():
             with suppress(OSError, GitFailed):
