@@ -177,6 +177,9 @@ def _restore_forgotten(since: str | None, ids: Sequence[str], *, yes: bool, json
     with opened() as bank:
         known = bank.history()
         texts = _last_texts(known, ids, bank) if ids else _forgotten_texts(known, start, bank)
+        if not texts:
+            since_then = "no memory was forgotten since then, or all are there again"
+            raise Ended("none of these memories is forgotten" if ids else since_then)
         _restored(texts, bank, yes=yes, json=json)
 
 
@@ -184,8 +187,6 @@ def _restored(texts: Mapping[str, str], bank: MemoryBank, *, yes: bool, json: bo
     """Give files that are not there their texts, after showing them and asking."""
     from .rows import print_lines  # noqa: PLC0415 (nothing else here lists memories)
 
-    if not texts:
-        raise Ended("none of them is forgotten, or all are there again")
     if not json:
         print_lines(parse(text) for text in texts.values())
     if not yes:
