@@ -635,6 +635,21 @@ def test_one_of_two_files_of_an_id_comes_back(ada: Machine) -> None:
     assert set(ada.files) == {"a.md", "b.md"}
 
 
+def test_the_undo_of_one_of_two_files_names_it(ada: Machine) -> None:
+    """The id is that of the other one, too, which stays as it is."""
+    written(ada, "one.md", "abcd1234", "the first")
+    append(written(ada, "two.md", "abcd1234", "the second"), "edited")
+    (ada.base / "files" / "one.md").write_text(
+        (ada.base / "files" / "one.md").read_text().replace("agent: a", "agent: b")
+    )
+    ada.synced()
+    before = ada.files
+    undo = answer(ada, "forget", "agent:b", "--yes")["undo"]
+    assert set(ada.files) == {"two.md"}
+    done(ada, *undo.split()[1:])
+    assert ada.files == before
+
+
 def test_a_revision_means_the_file_that_it_changed(ada: Machine) -> None:
     """Where two files had the id."""
     path = written(ada, "a.md", "abcd1234", "first A")

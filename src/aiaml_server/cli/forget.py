@@ -118,7 +118,9 @@ def forget(
             sleep(1 - present() % 1_000_000 / 1e6)
         began = timestamp(present(), "seconds")
         kept = bank.forget(texts)
-    _answer(Forgotten(found, kept, began, target), json=json)
+        there = bank.recall(memory.id for memory in found.values())
+    twins = {memory_id for memory_id, memories in there.items() if memories}
+    _answer(Forgotten(found, kept, began, target, twins), json=json)
     return None
 
 
@@ -163,17 +165,23 @@ class Forgotten:
         kept: the names of those that git's history has; None where it took nothing.
         began: a moment before.
         target: the file that they were written to first.
+        twins: the ids that other files still have.
     """
 
     memories: Mapping[str, Memory]
     kept: set[str] | None
     began: str
     target: str | None
+    twins: set[str]
 
     @property
     def undo(self) -> str:
         """The command that brings back what git has; empty where that is nothing."""
-        ids = [memory.id for name, memory in self.memories.items() if name in (self.kept or ())]
+        ids = [
+            name if memory.id in self.twins else memory.id
+            for name, memory in self.memories.items()
+            if name in (self.kept or ())
+        ]
         if not ids:
             return ""
         named = len(ids) <= _NAMED
