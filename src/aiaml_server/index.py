@@ -81,7 +81,7 @@ class Index:
         self._failed: sqlite3.DatabaseError | None = None  # what did, behind an answer
         self._urgent = True  # somebody waits for an answer
         self._verified: set[str] = set()  # names that this answer has looked at
-        self._gone: set[str] = set()  # those of them that were not there
+        self._gone: set[str] = set()  # names that were not there when they were to be recorded
 
     def think(self, keywords: Iterable[str], *, expired: bool = True) -> list[Hit]:
         """Return the best hits, in the order that `scorer.rank` defines.
@@ -292,7 +292,6 @@ class Index:
             return None
         database = self._opened()
         self._verified.clear()
-        self._gone.clear()
         for names in self._freshness.changes(database, stamp):
             self._record(database, names)
         self._late = self.kept and database.due
@@ -425,6 +424,7 @@ class Index:
         """
         if not names:
             return
+        self._gone.clear()
         rest = sorted(names, reverse=True)
         # No transaction that others have begun before gives numbers of the next segment.
         next_segment = (database.end() // tuning.SEGMENT + 1) * tuning.SEGMENT
@@ -455,11 +455,10 @@ class Index:
         Raises:
             StoreError: it is not there now.
         """
-        gone, self._gone = self._gone, set()
-        if gone and self._store.stamp() is None:
+        if self._gone and self._store.stamp() is None:
             cause = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
             raise StoreError("read", self._store.directory, cause)
-        if back := {name for name in gone if self._store.stamp(name)}:
+        if back := {name for name in self._gone if self._store.stamp(name)}:
             self._freshness.suspect(back)
 
     def _unrecorded(self, database: Database, names: list[str], later: int | None) -> list[str]:
