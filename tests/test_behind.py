@@ -9,7 +9,7 @@ import sqlite3
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +19,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from aiaml_server import Memory, MemoryBank, Settings, tuning
+from aiaml_server import Memory, MemoryBank, Settings, selection, tuning
 from aiaml_server.database import Database, file_of
 from aiaml_server.files import Lock
 from aiaml_server.index import Index
@@ -255,6 +255,16 @@ def test_the_best_of_many_texts_are_those_of_the_scan(
         words, extra = kinds[number % 3]
         each = replace(memory(number, words), extra=extra)
         (base / "files" / each.file_name).write_text(format(each), encoding="utf-8")
+    scored, in_texts = list[int](), selection._in_texts
+
+    def noting(
+        database: Database, numbers: Iterable[int], keywords: Sequence[str]
+    ) -> Iterator[tuple[int, int]]:
+        some = list(numbers)
+        scored.append(len(some))
+        return in_texts(database, some, keywords)
+
+    monkeypatch.setattr(selection, "_in_texts", noting)
     with recorded(base), tokenizing(base):
         for hide in (False, True):
             given = Settings(base, sync=False, check_index=True, hide_expired=hide)
@@ -264,6 +274,7 @@ def test_the_best_of_many_texts_are_those_of_the_scan(
                 assert [each.relevance_score for each in hits] == [4 if hide else 18] * 25
                 assert bank.think(["wolf", "dog", "at"])
         assert waiting(base) == 130
+    assert 0 < max(scored) < 130  # the best of them alone, not all
 
 
 @pytest.mark.parametrize("lasting", [True, False])
