@@ -191,29 +191,6 @@ def test_log_tells_what_was_forgotten_or_restored_together_as_one(ada: Machine) 
     assert whats == ["restored"] * 4 + ["forgotten"] * 4 + ["added"] * 5
 
 
-def test_what_is_followed_begins_with_the_last_entries(ada: Machine) -> None:
-    """The newest of them below, next to what comes; as many as are asked for."""
-    for number in range(12):
-        ada.remember(f"Note {number}.")
-        ada.synced()
-    for options, expected in (((), range(2, 12)), (("-n", "3"), range(9, 12))):
-        process = subprocess.Popen(
-            words("log", "--follow", *options),
-            env=environment(ada),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            encoding="utf-8",
-        )
-        assert process.stderr and process.stdout
-        assert "from now on" in process.stderr.readline()
-        process.terminate()
-        lines = process.communicate(timeout=60)[0].splitlines()
-        assert len(lines) == len(expected)
-        assert all(f"Note {n}." in line for n, line in zip(expected, lines, strict=True))
-    assert aiaml(ada, "log", "--follow", "--since", "7d").returncode == 2
-
-
 def test_log_tells_many_changes_of_one_commit_in_one_line(ada: Machine) -> None:
     """A first import of hundreds does not push all else out of sight."""
     for number in range(501):

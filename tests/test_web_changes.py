@@ -26,6 +26,7 @@ from aiaml_server.memory import Memory, parse
 from aiaml_server.moments import instant
 from aiaml_server.store import Store
 from aiaml_server.uses import Uses
+from aiaml_server.web.changes import Changes
 from aiaml_server.web.overview import overview
 from client import NOTE
 from clock import quick
@@ -435,6 +436,25 @@ QUESTIONS = [
     *("", "agent:CLAUDE", "user:ann topic:dog", "topic:STRASSE", "agent:nobody"),
     *("since:2026-03-29", "until:2026-06-01 agent:codex", "topic:e topic:f"),
 ]
+
+
+def test_changes_a_directory_that_took_the_place_of_another(tmp_path: Path) -> None:
+    """It is looked at, as after a backup was put back above it."""
+    for each in ("vault", "backup"):
+        (tmp_path / each / "base" / "files").mkdir(parents=True)
+    base = tmp_path / "vault" / "base"
+    bank = MemoryBank(Settings(base, sync=False))
+    changes = Changes(bank)
+    changes.look()
+    (tmp_path / "vault").rename(tmp_path / "old")
+    (tmp_path / "backup").rename(tmp_path / "vault")
+    memory = bank.remember("claude", "ann", ["t"], "Max")
+    time.sleep(0.1)  # past the tick in which it was written
+    assert changes.look()[0] == 2
+    (base / "files" / memory.file_name).unlink()
+    assert changes.look()[0] == 3
+    changes.close()
+    bank.close()
 
 
 def some_memories() -> Iterator[Memory]:

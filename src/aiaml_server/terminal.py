@@ -77,12 +77,12 @@ def passing(text: str = "") -> None:
         click.echo(f"\r\x1b[K{safe(dim(text))}\r" if text else "\r\x1b[K", sys.stderr, nl=False)
 
 
-def out_json(value: Any, *, in_one_line: bool = False) -> None:
+def out_json(value: Any) -> None:
     """Print one JSON document, in which nothing is invisible: such characters are escaped."""
     import json  # noqa: PLC0415 (most answers are no JSON)
 
     encoding = (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "")
-    text = json.dumps(value, ensure_ascii=encoding != "utf8", indent=None if in_one_line else 2)
+    text = json.dumps(value, ensure_ascii=encoding != "utf8", indent=2)
     click.echo(_INVISIBLE.sub(lambda found: json.dumps(found[0])[1:-1], text), sys.stdout)
 
 
@@ -95,26 +95,6 @@ def out_bytes(data: Iterable[bytes]) -> None:
     sys.stdout.flush()
     sys.stdout.buffer.writelines(data)
     sys.stdout.buffer.flush()
-
-
-def wait(seconds: float) -> None:
-    """Wait before there is more to print.
-
-    Raises:
-        BrokenPipeError: whoever read it went away, where the system tells (not on Windows).
-    """
-    if sys.platform == "win32":
-        time.sleep(seconds)
-        return
-    import select  # noqa: PLC0415 (hardly ever needed)
-
-    answers = select.poll()
-    answers.register(sys.stdout, 0)
-    began = time.monotonic()
-    for _, what in answers.poll(seconds * 1000):
-        if what & (select.POLLERR | select.POLLHUP):
-            raise BrokenPipeError
-    time.sleep(max(seconds - (time.monotonic() - began), 0))  # some systems cannot tell
 
 
 def confirm(question: str) -> None:

@@ -290,8 +290,7 @@ def aiaml(
     if not no_pager and is_seen():
         from .paging import PAGED, paged  # noqa: PLC0415 (a pipe needs none)
 
-        live = "--follow" in context.meta.get(_WORDS, ())
-        if context.invoked_subcommand in PAGED and not live:
+        if context.invoked_subcommand in PAGED:
             context.with_resource(paged())
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from aiaml_server.cli.context import opened, settings
-from aiaml_server.errors import AiamlError, InvalidInput, MalformedFile
+from aiaml_server.errors import InvalidInput, MalformedFile
 from aiaml_server.filters import Filter
 from aiaml_server.invisible import marked, marked_line
 from aiaml_server.memory import SHORTEST_ID, Memory, parse, parsed
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from aiaml_server.sync.union import Entry
 
 _TITLED = 3  # of many, that are named
-_LAST = 10  # before what is followed
 _MANY = 10  # more changes than this in one commit are told as one
 _SHORT = 8  # digits of a revision
 _SHOWN_LINES = 20
@@ -375,16 +374,12 @@ def _show(memory: Memory, before: str | None, text: str, of: str) -> None:
     "-n",
     metavar="N",
     type=click.IntRange(1),
+    default=25,
     help="How many; 25 if not said.",
 )
 @click.option("--since", metavar="TIME", help="Only from then on: a date, or 90m, 12h, 7d, 2w ago.")
-@click.option(
-    "--follow",
-    is_flag=True,
-    help="After the last ten, show live what happens from now on, also without git.",
-)
 @as_json
-def log(limit: int | None, since: str | None, follow: bool, json: bool) -> int:
+def log(limit: int, since: str | None, json: bool) -> int:
     """Show what came, changed and went lately, and from where.
 
     "here" is what was committed on this computer; what came from another one bears the name that
@@ -394,24 +389,7 @@ def log(limit: int | None, since: str | None, follow: bool, json: bool) -> int:
     Examples:
       aiaml log
       aiaml log --since 7d -n 100
-      aiaml log --follow
     """
-    if follow:
-        from .following import follow as show_live  # noqa: PLC0415 (it reads files, and no git)
-
-        if since:
-            raise Ended("--follow begins with the last ones, or -n of them: without --since", USAGE)
-
-        def begun() -> None:
-            if not json:
-                with suppress(AiamlError):  # where git fails, files are followed all the same
-                    known = git_history(settings())
-                    rows = list(islice(known.rows(many=_MANY), limit or _LAST))[::-1]
-                    _print_rows(rows, _texts_of(known, rows))
-
-        show_live(settings().base, json=json, begun=begun)
-        return DONE
-    limit = limit or 25
     start = _start(since)
     known = git_history(settings())
     rows = list(islice(known.rows(start, many=_MANY, together=not json), limit + 1))
