@@ -63,7 +63,10 @@ def config(machine: Machine) -> Path:
 # Every client's file on every system.
 
 
-@pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
+EDITED = [client for client in CLIENTS if client.form != "yaml"]
+
+
+@pytest.mark.parametrize("client", EDITED, ids=lambda client: client.name)
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_a_client_s_file_becomes_what_was_written_down(
     system: str, client: Client, tmp_path: Path
@@ -959,66 +962,44 @@ def test_this_installation_s_command_is_absolute() -> None:
 
 GOOSE = ("extensions", "aiaml")
 ADDED = {"cmd": "/x", "args": ["a b", "-q"], "on": True, "envs": {"YES": "no", "empty": ""}}
-LINES = [
-    "aiaml:",
-    '  cmd: "/x"',
-    '  args: ["a b", "-q"]',
-    '  "on": true',
-    "  envs:",
-    '    "YES": "no"',
-    '    empty: ""',
-]
 
 
-def inserted(margin: str, end: str = "\n") -> str:
-    """Return the lines of an entry, as they are written with a margin."""
-    return "".join(f"{margin}{line}{end}" for line in LINES)
+def test_yaml_put_gives_what_a_person_can_copy() -> None:
+    """Read again, it says the same; also where a word alone would mean something else."""
+    text = yaml.put("", GOOSE, ADDED)
+    assert text.startswith("extensions:\n  aiaml:\n    cmd: /x\n")
+    assert yaml.entry(text, GOOSE) == ADDED
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ("", f"extensions:\n{inserted('  ')}"),
-        ("# only words\n", f"# only words\nextensions:\n{inserted('  ')}"),
-        ("a: 1", f"a: 1\nextensions:\n{inserted('  ')}"),
-        ("\ufeffa: 1\r\n", "\ufeffa: 1\r\nextensions:\r\n" + inserted("  ", "\r\n")),
-        ("extensions:\nb: 1\n", f"extensions:\n{inserted('  ')}b: 1\n"),
-        ("extensions: null # x\n", f"extensions: # x\n{inserted('  ')}"),
-        ("'extensions':\n      x: {a: 1} # y\n  # z\nb: |\n  q\n\n",
-         f"'extensions':\n      x: {{a: 1}} # y\n{inserted('      ')}  # z\nb: |\n  q\n\n"),
-        ("extensions:\n  x:\n    t: |\n      # no comment\n      text\n\n---\n"[:-4],
-         f"extensions:\n  x:\n    t: |\n      # no comment\n      text\n{inserted('  ')}\n"),
-    ],
-)  # fmt: skip
-def test_yaml_gets_lines_of_its_own_and_keeps_every_other_byte(before: str, after: str) -> None:
-    """Whatever the text around it looks like; taken out again, all is as it was, but for a `{}`."""
-    edited = yaml.put(before, GOOSE, ADDED)
-    assert edited == after
-    assert yaml.put(edited, GOOSE, ADDED) == edited
-    assert yaml.entry(edited, GOOSE) == ADDED
-    removed = yaml.remove(edited, GOOSE)
-    assert yaml.entry(removed, GOOSE) is None
-    kept = [line for line in before.splitlines() if not line.startswith("extensions:")]
-    assert [line for line in removed.splitlines() if not line.startswith("extensions:")] == kept
+@pytest.mark.parametrize("edit", [lambda text: yaml.put(text, GOOSE, ADDED),
+                                  lambda text: yaml.remove(text, GOOSE)])  # fmt: skip
+def test_yaml_is_not_edited(edit: Callable[[str], str]) -> None:
+    """A sentence says so."""
+    with pytest.raises(Refused, match="edited by hand"):
+        edit("extensions:\n  aiaml:\n    cmd: /x\n")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "- a\n",
-        "a: [\n",
-        "a: 1\n---\nb: 2\n",
-        "extensions: {x: {a: 1}}\n",
-        "extensions: [x]\n",
-        "extensions:\n  aiaml: yes\n",
-        "extensions: !x {}\n",
-        "{a: 1}\n",
-        "extensions:\n\tx: 1\n",
-        "a: " + "[" * 5000,
-    ],
-)
-def test_yaml_that_cannot_be_edited_is_refused(text: str) -> None:
-    """Nothing of it is written, and a sentence says why."""
+@pytest.mark.parametrize("text", ["- a\n", "a: [\n", "extensions: [x]\n", "a: " + "[" * 5000])
+def test_yaml_that_cannot_be_read_is_refused(text: str) -> None:
+    """A sentence says why."""
     with pytest.raises(Refused) as refused:
-        yaml.put(text, GOOSE, ADDED)
+        yaml.entry(text, GOOSE)
     assert refused.value.reason
+
+
+def test_goose_is_connected_by_hand(tmp_path: Path) -> None:
+    """Its file is not touched; what goes into it is told, and what stands in it is known."""
+    path = tmp_path / ".config" / "goose" / "config.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text("extensions: {} # mine\n", encoding="utf-8")
+    machine, goose = Machine("linux", tmp_path, {}), BY_NAME["goose"]
+    with pytest.raises(ConfigError, match="edited by hand"):
+        clients.connect(OURS, goose, machine, ["/x/aiaml-server"], {})
+    assert clients.disconnect(OURS, goose, machine) == []
+    assert path.read_text(encoding="utf-8") == "extensions: {} # mine\n"
+    by_hand = clients.snippet(OURS, goose, ["/x/aiaml-server"], {})
+    path.write_text(f"# mine\n{by_hand}", encoding="utf-8")
+    (found,) = (one for one in clients.connections(OURS, machine) if one.client is goose)
+    assert (found.connected, found.command) == (True, ("/x/aiaml-server",))
+    with pytest.raises(ConfigError, match="of it"):
+        clients.disconnect(OURS, goose, machine)

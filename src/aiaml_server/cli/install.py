@@ -96,7 +96,8 @@ def install(
 
     Only the entry `aiaml` is written; all else in a file stays as it is, and
     the file as it was is kept beside it. The variables AIAML_... that are set
-    now go into the entry. Doing it again brings the entry up to date.
+    now go into the entry. Doing it again brings the entry up to date. For Goose,
+    what to put in by hand is printed.
 
     \b
     Examples:
@@ -130,6 +131,9 @@ def install(
     command = launch.command()
 
     def one(client: Client) -> int:
+        if client.form == "yaml":
+            note(wrapped(f"{client.title} is connected by hand: AIAML edits no YAML.", 2))
+            return _print(client.name, variables)
         change = clients.connect(ENTRY, client, here, command, variables)
         return _connect(change, clients.located(ENTRY, client, here)[1], variables, dry_run)
 
