@@ -1,12 +1,10 @@
-"""Several memory directories of one person: which there are, and one answer over all of them."""
+"""Several memory directories of one person: which there are, and the one that is acted on."""
 
 from __future__ import annotations
 
 import json
 import os
-import random
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +12,8 @@ import pytest
 
 from aiaml_server import MemoryBank, Settings, directories
 from aiaml_server.errors import InvalidSetting
-from aiaml_server.memory import Memory
 from client import PYTHON
 from printed import printed
-
-WORDS = ("dog", "dogs", "car", "house", "dogma", "tree")
 
 
 def connected(home: Path, client: str, **variables: str) -> None:
@@ -74,35 +69,3 @@ def test_one_that_cannot_be_read_hides_no_other(home: Path) -> None:
     told = {each["name"]: each for each in aiaml(home, base, "dirs", "--json")}
     assert (told["good"]["memories"], told["bad"]["memories"]) == (1, None)
     assert "not a directory" in told["bad"]["problem"]
-    for words in (["list"], ["search", "dog"]):
-        found = aiaml(home, base, *words, "--all-dirs", "--json")
-        assert [each["content"] for each in found] == ["Max"]
-    environ = {**os.environ, "AIAML_MEMORY_DIR": str(base), "AIAML_ENABLE_SYNC": "false"}
-    shown = printed([PYTHON, "-m", "aiaml_server", "list", "--all-dirs"], env=environ, cwd=home)
-    assert "Left out: " in shown.stdout
-    assert shown.returncode == 0
-
-
-def test_the_answer_over_all_is_that_over_one_with_all_in_it(home: Path) -> None:
-    """Rank, order, numbers and pages."""
-    drawn = random.Random(11)
-    connected(home, "cursor", AIAML_MEMORY_DIR=str(home / "work"))
-    bases = [home / "one", home / "work"]
-    banks = [MemoryBank(Settings(each, sync=False)) for each in (*bases, home / "all")]
-    for number in range(70):
-        text = " ".join(drawn.choices(WORDS, k=6))
-        memory = Memory.new("claude", "marco", [drawn.choice(WORDS)], text)
-        stamp = f"2026-01-{1 + number // 3:02}T10:00:00.000000+00:00"
-        memory = replace(memory, timestamp=stamp if number % 9 else "once")
-        for bank in (drawn.choice(banks[:2]), banks[2]):
-            bank.add(memory)
-    for bank in banks:
-        bank.close()
-    for words in (("search", "dog", "tree"), ("list",), ("search", "car", "topic:dog"),
-                  ("list", "topic:tree", "--limit", "3", "--page", "2")):  # fmt: skip
-        over_one = aiaml(home, home / "all", *words, "--json")
-        over_all = aiaml(home, bases[0], *words, "--json", "--all-dirs")
-        for each in over_all:
-            assert (Path(each.pop("directory")) / "files" / each["file"]).is_file()
-        assert over_all == over_one
-        assert over_one

@@ -914,44 +914,32 @@ def test_a_screen_holds_eighteen_memories(browser: Browser) -> None:
 # --- several directories --------------------------------------------------------------------------
 
 
-def test_another_directory_or_all_are_looked_at(browser: Browser) -> None:
-    """Chosen in the head: list, search, overview, address; each row says where it lies."""
+def test_web_another_directory_is_looked_at(browser: Browser) -> None:
+    """Chosen in the head: list, search, overview, address."""
     with screenshots.two_directories() as web:
         page = browser.new_page(locale="en-GB")
         page.goto(web.address)
         chooser = page.get_by_label("Directory", exact=True)
-        expect(chooser.locator("option")).to_have_text(["private", "work", "All directories"])
+        expect(chooser.locator("option")).to_have_text(["private", "work"])
         expect(page.locator(".overview h1")).to_have_text("28 memories")
-        expect(page.locator("#hits .in")).to_have_count(0)
         chooser.select_option("work")
         expect(page.locator(".overview h1")).to_have_text("16 memories")
-        chooser.select_option("All directories")
-        expect(page.locator(".overview h1")).to_have_text("44 memories")
-        expect(page.locator("#count")).to_have_text("44 memories, newest first")
-        assert {*page.locator("#hits .in").all_text_contents()} == {"private", "work"}
-        page.get_by_label("Search memories").fill("preferences")
-        expect(page.locator("#hits .score").first).to_be_visible()
-        scores = [int(each) for each in page.locator("#hits .score").all_text_contents()]
-        assert scores == sorted(scores, reverse=True)
-        assert {*page.locator("#hits .in").all_text_contents()} == {"private", "work"}
         for width in (390, 820, 1280):
             page.set_viewport_size({"width": width, "height": 800})
             fits(page)
         page.reload()
-        expect(page.locator("#hits .in")).to_have_count(len(scores))
-        expect(chooser).to_have_value("*")
+        expect(page.locator("#count")).to_have_text("16 memories, newest first")
+        expect(chooser).to_have_value("work")
         page.go_back()
-        expect(chooser).not_to_have_value("*")
+        expect(chooser).to_have_value("")
 
 
-def test_a_memory_is_changed_where_it_lies_and_a_new_one_goes_where_it_is_said(
-    browser: Browser,
-) -> None:
-    """Edited, forgotten, brought back and stored, while all directories are looked at."""
+def test_web_a_memory_is_changed_where_it_lies(browser: Browser) -> None:
+    """Edited, forgotten and brought back there; a new one goes where it is said."""
     with screenshots.two_directories() as web:
         page = browser.new_page(locale="en-GB")
         page.goto(web.address)
-        page.get_by_label("Directory", exact=True).select_option("All directories")
+        page.get_by_label("Directory", exact=True).select_option("work")
         page.locator("#hits a", has_text="Billing moves").first.click()
         place = page.locator(".place code").last
         expect(place).to_contain_text("work: files/")
@@ -972,13 +960,14 @@ def test_a_memory_is_changed_where_it_lies_and_a_new_one_goes_where_it_is_said(
         page.keyboard.press("n")
         page.get_by_label("Topics").fill("tea")
         page.get_by_label("About").last.fill("marco")
-        page.get_by_role("combobox", name="Directory").last.select_option("work")
+        page.get_by_role("combobox", name="Directory").last.select_option("private")
         page.get_by_label("What to remember").fill("Green, after lunch.")
         page.get_by_role("button", name="Save", exact=True).click()
-        expect(page.locator("#toast")).to_have_text("Saved in work")
-        texts = [each.read_text(encoding="utf-8") for each in file.parent.iterdir()]
+        expect(page.locator("#toast")).to_have_text("Saved in private")
+        texts = [
+            each.read_text(encoding="utf-8") for each in (known["private"] / "files").iterdir()
+        ]
         assert sum("Green, after lunch." in text for text in texts) == 1
-        expect(page.locator("#hits a", has_text="Green, after").locator(".in")).to_have_text("work")
 
 
 # --- looks ----------------------------------------------------------------------------------------

@@ -482,7 +482,7 @@ def test_counts_are_those_of_the_memories_and_read_few_files(
     bank = MemoryBank(Settings(tmp_path, sync=False))
     for each in memories:
         bank.add(each)
-    overview([bank], Filter())
+    overview(bank, Filter())
     read: list[str] = []
     text = Store.text
 
@@ -493,7 +493,7 @@ def test_counts_are_those_of_the_memories_and_read_few_files(
     monkeypatch.setattr(Store, "text", noted)
     for said in QUESTIONS:
         wanted, _ = Filter().and_said(words(said))
-        counts = overview([bank], wanted)
+        counts = overview(bank, wanted)
         assert counts["all"] == len(memories)
         meant = [each for each in memories if wanted.matches(each)]
         assert counts["count"] == len(meant)

@@ -1,9 +1,8 @@
-"""`aiaml web` over several directories: each chosen among those known, or all of them as one."""
+"""`aiaml web` where a person has several directories: each is chosen among those known."""
 
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 
 from aiaml_server import MemoryBank, Settings
 from aiaml_server.memory import Memory
-from test_directories import WORDS, aiaml, connected
+from test_directories import connected
 from test_web_changes import GIT, listening, post, told
 from web_process import Web, one
 
@@ -71,7 +70,6 @@ def test_it_begins_with_the_one_in_use_and_shows_those_known_alone(
     ]
     assert listed(web) == listed(web, "directory=private") == names[:1]
     assert listed(web, "directory=work") == names[1:]
-    assert sorted(listed(web, "all")) == sorted(names)
     assert web.get(one(names[1]))["directory"] == "work"
     assert web.get("/api/status?directory=work")["base"] == str(bases[1])
     stranger = stored(bases[0].parent / "stranger", "Of a stranger")
@@ -83,47 +81,6 @@ def test_it_begins_with_the_one_in_use_and_shows_those_known_alone(
         assert post(web, f"/api/memories?directory={wrong}", {}).status == 404
     for wrong in ("/" + names[0], names[1].replace("/", "//"), "work/../" + names[0]):
         assert web.ask(one(wrong)).status == 404
-
-
-def test_all_are_listed_searched_and_counted_as_if_they_were_one(home: Path) -> None:
-    """As the command line has it, and one directory with all of it in there."""
-    drawn = random.Random(23)
-    bases = [home / "one", home / "work", home / "all"]
-    connected(home, "cursor", AIAML_MEMORY_DIR=str(bases[1]))
-    for number in range(90):
-        text = " ".join(drawn.choices(WORDS, k=6))
-        day = f"2026-{1 + number % 4:02}-{1 + number // 4:02}T10:00:00.000000+00:00"
-        fields = {
-            "timestamp": day if number % 9 else "once",
-            "topics": drawn.sample(["Dog", "dog", "car", "house", "tree"], k=2),
-            "id": f"{number:08x}",
-        }
-        for base in (drawn.choice(bases[:2]), bases[2]):
-            stored(base, text, **fields)
-    with served(bases[0]) as several, Web(bases[2]) as together:
-        for words in ("", "q=dog+tree", "q=car+topic:dog", "q=topic:tree", "q=dog&from=50"):
-            found, expected = (
-                several.get(f"/api/memories?all&{words}"),
-                together.get(f"/api/memories?{words}"),
-            )
-            for each in found["memories"]:
-                directory, _, name = each["file"].rpartition("/")
-                assert each.pop("directory") == directory
-                assert (home / directory / "files" / name).is_file()
-                each["file"] = name
-            assert found == expected
-            assert found["memories"]
-        shown = aiaml(home, bases[0], "search", "dog", "tree", "--all-dirs", "--json", "--all")
-        first = several.get("/api/memories?all&q=dog+tree")["memories"]
-        assert [each["id"] for each in first] == [each["id"] for each in shown][: len(first)]
-        for words in ("", "q=topic:dog", "q=agent:nobody", "q=since:2026-03-01"):
-            counts = several.get(f"/api/overview?all&{words}")
-            expected = together.get(f"/api/overview?{words}")
-            for each in (counts, expected):
-                each["topics"] = sorted((name.casefold(), n) for name, n in each["topics"])
-                each["pairs"] = sorted((*sorted((a.casefold(), b.casefold())), n)
-                                       for a, b, n in each["pairs"])  # fmt: skip
-            assert counts == expected
 
 
 def test_a_change_is_made_in_the_memorys_own_directory(
@@ -143,12 +100,12 @@ def test_a_change_is_made_in_the_memorys_own_directory(
     assert [*own.iterdir(), *work.iterdir()] == []
     assert post(web, "/api/undo", gone["undo"]).json() == {"restored": 2}
     assert (work / names[1].rpartition("/")[2]).read_text(encoding="utf-8") == after
-    chosen = web.get("/api/chosen?all")
+    chosen = web.get("/api/chosen?directory=work")
     version = {"If-Match": chosen["version"]}
-    assert (chosen["count"], sorted(chosen["titles"])) == (2, ["Of private", "Of the office"])
-    assert web.ask("/api/forget?directory=work", "POST", b"", version).status == 412
-    assert web.ask("/api/forget?all", "POST", b"", version).json()["count"] == 2
-    assert [*own.iterdir(), *work.iterdir()] == []
+    assert (chosen["count"], chosen["titles"]) == (1, ["Of the office"])
+    assert web.ask("/api/forget?directory=private", "POST", b"", version).status == 412
+    assert web.ask("/api/forget?directory=work", "POST", b"", version).json()["count"] == 1
+    assert [*work.iterdir()] == []
     words = {"agent": "me", "user": "ann", "topics": ["tea"], "content": "Green"}
     new = post(web, "/api/memories?directory=work", words).json()
     assert (new["directory"], [path.name for path in work.iterdir()]) == (
@@ -164,41 +121,37 @@ def test_looking_leaves_another_directory_alone_and_a_change_is_kept_in_its_git(
     with served(bases[0], **GIT) as web:
         before = {path.name for path in bases[1].iterdir()}
         for path in ("memories", "overview", "status", "lately", "chosen"):
-            web.get(f"/api/{path}?all")
+            web.get(f"/api/{path}?directory=work")
         assert {path.name for path in bases[1].iterdir()} == before
         text = web.get(one(names[1]))["text"]
         assert post(web, "/api/forget", names).json()["kept"] is True
-        gone = web.get("/api/forgotten?all")
-        assert {each["file"]: each["text"] for each in gone}[names[1]] == text
-        assert sorted(each["file"] for each in gone) == sorted(names)
+        gone = web.get("/api/forgotten?directory=work")
+        assert [(each["file"], each["text"]) for each in gone] == [(names[1], text)]
         assert [each["file"] for each in web.get("/api/forgotten")] == names[:1]
-        assert {each["directory"] for each in web.get("/api/lately?all")} == {"private", "work"}
+        assert {each["directory"] for each in web.get("/api/lately?directory=work")} == {"work"}
         assert post(web, "/api/restore", {names[1]: text}).json() == {"restored": [names[1]]}
-        assert listed(web, "all") == [names[1]]
+        assert listed(web, "directory=work") == [names[1]]
         (newest, *_) = web.get(f"{one(names[1])}/history")
         assert (newest["file"], newest["text"]) == (names[1], text)
 
 
-def test_what_happens_in_another_directory_is_told(
-    web: Web, bases: tuple[Path, Path], names: list[str]
-) -> None:
-    """To whoever looks at it, or at all."""
-    with listening(web, "all") as stream:
+def test_what_happens_in_another_directory_is_told(web: Web, bases: tuple[Path, Path]) -> None:
+    """To whoever looks at it."""
+    with listening(web, "directory=work") as stream:
         first = told(stream)
         stored(bases[1], "Later")
         assert told(stream)[0] > first[0]
-    assert len(listed(web, "all")) == len(names) + 1
+    assert len(listed(web, "directory=work")) == 2
 
 
 def test_one_that_cannot_be_read_hides_no_other(home: Path) -> None:
-    """It is named with the reason, and left out of all."""
+    """It is named with the reason."""
     connected(home, "cursor", AIAML_MEMORY_DIR=str(home / "bad"))
     (home / "bad").mkdir()
     (home / "bad" / "files").write_text("no directory", encoding="utf-8")
     name = stored(home / "good", "Max")
     with served(home / "good") as web:
-        assert listed(web, "all") == [f"good/{name}"]
-        assert web.get("/api/overview?all")["count"] == 1
+        assert listed(web) == [f"good/{name}"]
         assert "directory" in web.get("/api/directories")[1]["problem"]
         assert web.ask("/api/memories?directory=bad").status == 503
 
@@ -206,9 +159,10 @@ def test_one_that_cannot_be_read_hides_no_other(home: Path) -> None:
 def test_new_memories_are_new_in_each(bases: tuple[Path, Path], names: list[str]) -> None:
     """And seen in each."""
     with served(bases[0], AIAML_INBOX="true") as web:
-        assert sorted(listed(web, "all&new")) == sorted(names)
-        version = {"If-Match": web.get("/api/chosen?all&new")["version"]}
-        seen = web.ask("/api/seen?all&new", "POST", b"", version)
-        assert seen.json() == {"seen": 2}
-        assert listed(web, "all&new") == []
+        for base, name in zip(bases, names, strict=True):
+            words = f"directory={base.name}&new"
+            assert listed(web, words) == [name]
+            version = {"If-Match": web.get(f"/api/chosen?{words}")["version"]}
+            assert web.ask(f"/api/seen?{words}", "POST", b"", version).json() == {"seen": 1}
+            assert listed(web, words) == []
     assert all((base / ".index" / "inbox").is_file() for base in bases)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from aiaml_server.settings import BASE, Settings
 from aiaml_server.sync import with_remote_in_use
@@ -38,39 +38,6 @@ def settings_of(base: Path) -> Settings:
     """
     environ = {name: value for name, value in os.environ.items() if name != REMOTE}
     return with_remote_in_use(Settings.from_environ({**environ, BASE: str(base)}), environ)
-
-
-class Place(NamedTuple):
-    """One of the directories that are looked into.
-
-    Attributes:
-        name: as `aiaml dirs` has it; empty where only the one in use is meant.
-        bank: what is in it.
-    """
-
-    name: str
-    bank: MemoryBank
-
-
-@contextmanager
-def opened_all(*, everywhere: bool) -> Iterator[list[Place]]:
-    """Open the directory in use, as `opened` does; or, to read only, all that the person has."""
-    with ExitStack() as stack:
-        first = stack.enter_context(opened())
-        if not everywhere:
-            yield [Place("", first)]
-            return
-        from .dirs import known  # noqa: PLC0415 (reads the files of all clients)
-
-        own, *others = known()
-        places = [Place(own.name, first)]
-        for each in others:
-            bank = stack.enter_context(reading(each.path))
-            if problem := bank.problem:
-                note(f"Left out: {problem}")
-            else:
-                places.append(Place(each.name, bank))
-        yield places
 
 
 @contextmanager

@@ -24,14 +24,14 @@ def dirs(json: bool) -> None:
     """List your memory directories, and which clients use them.
 
     They are those that the entries of your clients name (`aiaml install CLIENT --dir DIR` makes
-    them), the usual one, and first the one that is in use here. `list` and `search` look into all
-    with --all-dirs, `aiaml --dir NAME VERB` has any verb act on one, by its name here or its path.
+    them), the usual one, and first the one that is in use here. `aiaml --dir NAME VERB` has any
+    verb act on one, by its name here or its path.
 
     \b
     Examples:
       aiaml dirs
       aiaml --dir work list
-      aiaml search dinner --all-dirs
+      aiaml --dir work search dinner
     """
     found = known()
     counts, problems = zip(*(_counted(each.path) for each in found), strict=True)

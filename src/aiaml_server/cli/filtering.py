@@ -71,12 +71,6 @@ _PAGES = (
     click.option(
         "--page", "-p", metavar="N", default=1, type=click.IntRange(1), help="Which page."
     ),
-    click.option(
-        "--all-dirs",
-        "everywhere",
-        is_flag=True,
-        help="In all of your memory directories, as `aiaml dirs` lists them.",
-    ),
     click.option("--all", "everything", is_flag=True, help="All of them, without pages."),
 )
 _OPTIONS = (

@@ -5,7 +5,7 @@ A pipe gets what `gh` gives it: tabs between the fields, nothing cut, padded or 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -32,29 +32,15 @@ Mark = Callable[[str], str]
 
 def print_lines(memories: Iterable[Memory]) -> int:
     """Print a row for each memory; return how many there were."""
-    return print_rows(("", each) for each in memories)
-
-
-def print_rows(memories: Iterable[tuple[str, Memory]]) -> int:
-    """Print a row for each memory, with the name of its directory; return how many there were."""
     count = 0
     rest = iter(memories)
     while some := list(islice(rest, _MEASURED)):
-        layout = Layout.of([memory for _, memory in some])
-        places = in_columns([place for place, _ in some])
-        for place, (_, memory) in zip(places, some, strict=True):
-            for line in layout.lines(memory, place=place):
+        layout = Layout.of(some)
+        for memory in some:
+            for line in layout.lines(memory):
                 out(line)
         count += len(some)
     return count
-
-
-def in_columns(places: Sequence[str]) -> list[str]:
-    """Return the names of directories as they stand in rows; of one alone nothing is shown."""
-    if not is_terminal() or not any(places):
-        return list(places)
-    size = min(max(map(columns, places)), width() // 6)
-    return [f"{padded(each, size)}  " for each in places]
 
 
 @dataclass(frozen=True)
@@ -78,7 +64,6 @@ class Layout:
         memory: Memory,
         mark: Mark = str,
         score: str = "",
-        place: str = "",
         *,
         titled: bool = True,
     ) -> Iterator[str]:
@@ -88,16 +73,15 @@ class Layout:
             memory: what to show.
             mark: makes what was looked for stand out.
             score: what it was found with.
-            place: the name of its directory, as `in_columns` has it.
             titled: whether to say what it begins with.
         """
         if not is_terminal():
-            yield "\t".join([*([place] if place else []), *fields_of(memory, score)])
+            yield "\t".join(fields_of(memory, score))
             return
         over = "(expired) " if memory.expired(present()) else ""
         memory = visible(replace(memory, content=over + title(memory.content)))
-        head = f"{bold(f'{memory.id:8}')}  {dim(f'{age(memory.timestamp):>10}')}  {place}{score}"
-        room = max(width() - max(columns(memory.id), 8) - 14 - columns(place + score), 12)
+        head = f"{bold(f'{memory.id:8}')}  {dim(f'{age(memory.timestamp):>10}')}  {score}"
+        room = max(width() - max(columns(memory.id), 8) - 14 - columns(score), 12)
         topics = ("" if titled else over) + ", ".join(memory.topics)
         if width() < NARROW:
             people = one_line(f"{memory.agent}, {memory.user} · {topics}", room)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from aiaml_server import together
-from aiaml_server.cli.context import Place, opened, opened_all, reading
+from aiaml_server.cli.context import opened, reading
 from aiaml_server.cli.filtering import Part, filtered, paged
 from aiaml_server.errors import AiamlError, InvalidInput
 from aiaml_server.filters import Filter
@@ -40,7 +39,7 @@ from aiaml_server.terminal import (
     wrapped,
 )
 
-from .rows import NARROW, Layout, in_columns, print_rows
+from .rows import NARROW, Layout, print_lines
 
 if TYPE_CHECKING:
     from aiaml_server.bank import MemoryBank
@@ -58,7 +57,6 @@ def list_(
     limit: int,
     page: int,
     everything: bool,
-    everywhere: bool,
     json: bool,
     new: bool,
     **options: Any,
@@ -74,7 +72,6 @@ def list_(
       aiaml list --agent claude --topic food --since 7d
       aiaml list agent:claude topic:food since:7d
       aiaml list --all | grep allergic
-      aiaml list --all-dirs
       aiaml list --all --json
     """
     wanted, words = Filter.of(**options).and_said(said)
@@ -82,82 +79,57 @@ def list_(
         raise InvalidInput(words[0], "is no field; `aiaml search` looks for words")
     part = Part(limit, page, everything)
     unseen: set[str] = set()
-    with opened_all(everywhere=everywhere) as places:
-        names = _newest(places, wanted)
+    with opened() as bank:
+        names = [name for _, name in bank.dated(wanted)]
         if new:
             there = bool(names)
             names = [
-                (place, name)
-                for place, name, memory in _read(progress(names, "Reading"))
-                if place.bank.inbox.is_new(memory)
+                name
+                for name, memory in bank.read(progress(names, "Reading"))
+                if bank.inbox.is_new(memory)
             ]
             if there and not names:
                 raise Ended("none of these is new to you")
         total = len(names)
-        shown = _read(names[part.first : part.last])
-        if telling := _tells_new(places):
-            shown = _noting_new(shown, unseen)
+        shown: Iterable[tuple[str, Memory]] = bank.read(names[part.first : part.last])
+        if telling := _tells_new(bank):
+            shown = _noting_new(bank, shown, unseen)
         if json:
             found = [_listed(*each, unseen if telling else None) for each in shown]
             out_json(found)
             count = len(found)
         else:
-            count = print_rows((place.name, memory) for place, _, memory in shown)
+            count = print_lines(memory for _, memory in shown)
         if not count:
-            raise Ended(nothing(places[0].bank, wanted, beyond=total > 0))
+            raise Ended(nothing(bank, wanted, beyond=total > 0))
     if told := part.told(count, total):
         note(dim(told))
     if unseen and not new:
         note(dim(f"New to you: {len(unseen):,} of these; `aiaml list --new` shows what is."))
 
 
-Found = tuple[Place, str, Memory]
-"""A memory with its directory and its file's name."""
-
-
-def _newest(places: Sequence[Place], wanted: Filter) -> list[tuple[Place, str]]:
-    """Return the files of what is meant, the newest first."""
-    by_bank = {place.bank: place for place in places}
-    return [(by_bank[bank], name) for bank, name in together.newest([*by_bank], wanted)]
-
-
-def _read(names: Iterable[tuple[Place, str]]) -> Iterator[Found]:
-    for place, name in names:
-        for _, memory in place.bank.read([name]):
-            yield place, name, memory
-
-
-def _tells_new(places: Sequence[Place]) -> bool:
+def _tells_new(bank: MemoryBank) -> bool:
     """Say whether the person is to be told what is new; why they cannot be, is told."""
-    if not places[0].bank.inbox.kept:
+    if not bank.inbox.kept:
         return False
-    if problem := next(filter(None, (each.bank.inbox.problem for each in places)), ""):
+    if problem := bank.inbox.problem:
         note(f"What is new to you cannot be told: {problem}")
     return not problem
 
 
-def _noting_new(shown: Iterable[Found], unseen: set[str]) -> Iterator[Found]:
+def _noting_new(
+    bank: MemoryBank, shown: Iterable[tuple[str, Memory]], unseen: set[str]
+) -> Iterator[tuple[str, Memory]]:
     """Pass memories through, and note the files of those that the person has not seen."""
-    for place, name, memory in shown:
-        if place.bank.inbox.is_new(memory):
-            unseen.add(_path(place, name))
-        yield place, name, memory
+    for name, memory in shown:
+        if bank.inbox.is_new(memory):
+            unseen.add(name)
+        yield name, memory
 
 
-def _path(place: Place, name: str) -> str:
-    return str(place.bank.directory / name)
-
-
-def _listed(
-    place: Place, name: str, memory: Memory, unseen: AbstractSet[str] | None
-) -> dict[str, Any]:
-    said = {**fields(memory, name), **directory_of(place)}
-    return said if unseen is None else {**said, "new": _path(place, name) in unseen}
-
-
-def directory_of(place: Place) -> dict[str, str]:
-    """Return where a memory lies, where several directories are looked into."""
-    return {"directory": str(place.bank.base)} if place.name else {}
+def _listed(name: str, memory: Memory, unseen: AbstractSet[str] | None) -> dict[str, Any]:
+    said = fields(memory, name)
+    return said if unseen is None else {**said, "new": name in unseen}
 
 
 def fields(memory: Memory, name: str) -> dict[str, Any]:
@@ -190,8 +162,7 @@ def nothing(bank: MemoryBank, wanted: Filter, *, beyond: bool = False) -> str:
 def show(ids: Sequence[str], raw: bool, json: bool) -> None:
     """Show memories whole, their markdown rendered.
 
-    The first four characters of an id do, where no other begins so. What is not in the directory in
-    use is looked for in your others (`aiaml dirs`). Every word of a memory is
+    The first four characters of an id do, where no other begins so. Every word of a memory is
     shown: links with their addresses, invisible characters as code points (U+202E), and as it
     stands what would be hidden by rendering or is longer than 64 KiB.
 
@@ -200,37 +171,15 @@ def show(ids: Sequence[str], raw: bool, json: bool) -> None:
       aiaml show 1b2c3d4e 4e5f
       aiaml show 1b2c --raw > memory.md
     """
-    with opened() as bank, ExitStack() as others:
-        found = [
-            (place, *each)
-            for memory_id in ids
-            for place, files in [_anywhere(bank, memory_id, others)]
-            for each in files
-        ]
+    with opened() as bank:
+        found = [each for memory_id in ids for each in found_by(bank, memory_id)]
         if json:
-            out_json([{**fields(memory, name), **directory_of(place)}
-                      for place, name, memory in found])  # fmt: skip
+            out_json([fields(memory, name) for name, memory in found])
         elif raw:
-            out_bytes(place.bank.text(name).encode() for place, name, _ in found)
+            out_bytes(bank.text(name).encode() for name, _ in found)
         else:
-            for number, (place, name, memory) in enumerate(found):
-                _render(place, name, memory, rule=number > 0)
-
-
-def _anywhere(
-    bank: MemoryBank, memory_id: str, others: ExitStack
-) -> tuple[Place, list[tuple[str, Memory]]]:
-    """Return the memories of an id; where it is in the directory in use, only those there.
-
-    Raises:
-        Ended: there are none in any of the person's directories.
-    """
-    if found := bank.find(memory_id):
-        return Place("", bank), found
-    if place := _elsewhere(memory_id):
-        other = others.enter_context(reading(place.path))
-        return Place(place.name, other), other.find(memory_id)
-    raise Ended(_unknown(memory_id))
+            for number, (name, memory) in enumerate(found):
+                _render(name, memory, rule=number > 0)
 
 
 def _elsewhere(memory_id: str) -> Directory | None:
@@ -269,7 +218,7 @@ def _unknown(memory_id: str) -> str:
     return f"no memory has the id {memory_id}{short if len(memory_id) < SHORTEST_ID else ''}"
 
 
-def _render(place: Place, name: str, memory: Memory, *, rule: bool) -> None:
+def _render(name: str, memory: Memory, *, rule: bool) -> None:
     from aiaml_server.rendering.terminal import rendered  # noqa: PLC0415 (for this alone)
 
     content, memory = memory.content, visible(memory)
@@ -277,8 +226,8 @@ def _render(place: Place, name: str, memory: Memory, *, rule: bool) -> None:
         out(dim("─" * width()))
     time = minute(memory.timestamp)
     out(wrapped(f"{bold(memory.id)}  {time}  {memory.agent}, about {memory.user}"))
-    file = f"{place.name}: {_path(place, name)}" if place.name else f"files/{name}"
-    out(dim(wrapped(f"{', '.join(memory.topics)}  ·  {marked_line(file)}")))
+    file = marked_line(f"files/{name}")
+    out(dim(wrapped(f"{', '.join(memory.topics)}  ·  {file}")))
     if memory.until:
         out(dim(wrapped(marked_line(_end(memory)))))
     out()
@@ -309,7 +258,6 @@ def search(
     limit: int,
     page: int,
     everything: bool,
-    everywhere: bool,
     lines: int,
     explain: bool,
     json: bool,
@@ -326,7 +274,6 @@ def search(
       aiaml search dinner restaurant vegetarian
       aiaml search "san francisco" agent:claude since:30d
       aiaml search dinner --explain
-      aiaml search dinner --all-dirs
     """
     wanted, rest = Filter.of(**options).and_said(words)
     keywords = clean(rest)
@@ -334,16 +281,12 @@ def search(
         hint = "; `aiaml list` lists without one" if wanted else ""
         raise InvalidInput("WORD", f"must be a word to look for{hint}")
     part = Part(limit, page, everything)
-    with opened_all(everywhere=everywhere) as places:
-        total, found = _searched(places, keywords, wanted, part)
-        hits = [
-            (place, hit, memory)
-            for place, hit in found
-            for _, memory in place.bank.read([hit.file_name])
-        ]
+    with opened() as bank:
+        found = bank.search(keywords, wanted, part.first, part.last)
+        total = found.total
+        hits = [(hit, memory) for hit in found.hits for _, memory in bank.read([hit.file_name])]
     if json:
-        out_json([{**_hit_fields(hit, memory, explain=explain), **directory_of(place)}
-                  for place, hit, memory in hits])  # fmt: skip
+        out_json([_hit_fields(hit, memory, explain=explain) for hit, memory in hits])
     else:
         _print_hits(hits, lines, explain=explain)
     if not hits:
@@ -351,15 +294,6 @@ def search(
         raise Ended("there is no such page" if total else f"no {like} holds any of these words")
     if told := part.told(len(hits), total):
         note(dim(told))
-
-
-def _searched(
-    places: Sequence[Place], keywords: Sequence[str], wanted: Filter, part: Part
-) -> tuple[int, list[tuple[Place, Hit]]]:
-    """Return how many hits there are, and the part that is to be shown, ranked as if in one."""
-    by_bank = {place.bank: place for place in places}
-    total, hits = together.best([*by_bank], keywords, wanted, part.first, part.last)
-    return total, [(by_bank[bank], hit) for bank, hit in hits]
 
 
 def _hit_fields(hit: Hit, memory: Memory, *, explain: bool) -> dict[str, Any]:
@@ -373,21 +307,19 @@ def _hit_fields(hit: Hit, memory: Memory, *, explain: bool) -> dict[str, Any]:
     return said
 
 
-def _print_hits(hits: Sequence[tuple[Place, Hit, Memory]], lines: int, *, explain: bool) -> None:
-    layout = Layout.of([memory for _, _, memory in hits])
-    names = in_columns([place.name for place, _, _ in hits])
+def _print_hits(hits: Sequence[tuple[Hit, Memory]], lines: int, *, explain: bool) -> None:
+    layout = Layout.of([memory for _, memory in hits])
     indent = " " * (10 if width() >= NARROW else 2)
-    for name, (_, hit, memory) in zip(names, hits, strict=True):
+    for hit, memory in hits:
         why = _why(explained(memory, hit.matching_keywords)) if explain else []
         if not is_terminal():
-            score = str(hit.relevance_score)
-            out("\t".join([*layout.lines(memory, score=score, place=name), *why]))
+            out("\t".join([*layout.lines(memory, score=str(hit.relevance_score)), *why]))
             continue
         mark = marker(hit.matching_keywords)
         score = f"{hit.relevance_score:>4}  "
         text = visible(memory).content.splitlines() if lines else []
         matching = [line for line in text if mark(line) != line][:lines]
-        for line in layout.lines(memory, mark, score, name, titled=not matching):
+        for line in layout.lines(memory, mark, score, titled=not matching):
             out(line)
         for line in matching:
             around = _around(line, hit.matching_keywords, width() - len(indent))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
@@ -110,7 +109,7 @@ class Api:
 
     def _overview(self, request: Request) -> Response:
         wanted, _ = question(request)
-        return Json(overview([each.bank for each in self._places.meant(request)], wanted))
+        return Json(overview(self._places.one(request).bank, wanted))
 
     # --- one memory ---------------------------------------------------------------------------
 
@@ -122,16 +121,16 @@ class Api:
     # --- what was, and what happens -----------------------------------------------------------
 
     def _versions(self, request: Request) -> Response:
-        place, name = self._places.file_in(request)
-        return Json([{**each, **File(place, name).told} for each in place.past.versions(name)])
+        file = self._places.file_in(request)
+        return Json([{**each, **file.told} for each in file.place.past.versions(file.name)])
 
     def _lately(self, request: Request) -> Response:
-        places = self._places.meant(request)
-        return Json(_by_time(places, [each.past.lately() for each in places])[:LATELY])
+        place = self._places.one(request)
+        return Json(_in_files(place, place.past.lately()[:LATELY]))
 
     def _forgotten(self, request: Request) -> Response:
-        places = self._places.meant(request)
-        return Json(_by_time(places, [each.past.forgotten() for each in places]))
+        place = self._places.one(request)
+        return Json(_in_files(place, place.past.forgotten()))
 
     # --- the directories ----------------------------------------------------------------------
 
@@ -153,18 +152,11 @@ class Api:
     async def _events(self, request: Request) -> Response:
         if self._streams.open >= MOST_STREAMS:
             raise HTTPException(503, "the page is seen in too many windows; it looks now and then")
-        places = await run_in_threadpool(self._places.meant, request)
-        events = self._streams.events([each.changes for each in places])
+        place = await run_in_threadpool(self._places.one, request)
+        events = self._streams.events(place.changes)
         return StreamingResponse(events, media_type="text/event-stream")
 
 
-def _by_time(places: Sequence[Place], told: Sequence[list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Return what git remembers of several directories, the latest first, each with its file."""
-    found = [
-        {**each, **File(place, each["file"]).told}
-        for place, some in zip(places, told, strict=True)
-        for each in some
-    ]
-    if len(places) == 1:
-        return found
-    return sorted(found, key=lambda each: each["time"] or "", reverse=True)  # UTC, to the second
+def _in_files(place: Place, told: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return what git remembers of a directory, each with its file as the page calls it."""
+    return [{**each, **File(place, each["file"]).told} for each in told]

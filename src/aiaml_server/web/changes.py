@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import suppress
 
 from starlette.concurrency import run_in_threadpool
@@ -64,7 +64,7 @@ class Changes:
 
 
 class Streams:
-    """What is told of directories as it happens, to every window that listens.
+    """What is told of a directory as it happens, to every window that listens.
 
     Attributes:
         open: how many listen.
@@ -74,13 +74,13 @@ class Streams:
         self.open = 0
         self._ended = False
 
-    async def events(self, directories: Sequence[Changes]) -> AsyncIterator[bytes]:
-        """Yield the lines of server-sent events: sums of `look`, now and whenever they differ."""
+    async def events(self, directory: Changes) -> AsyncIterator[bytes]:
+        """Yield the lines of server-sent events: what `look` counts, now and when it differs."""
         self.open += 1
         try:
             told, quiet = None, 0
             while not self._ended:
-                counted = await run_in_threadpool(_sums, directories)
+                counted = await run_in_threadpool(directory.look)
                 if counted != told:
                     yield f"data: {json.dumps(counted)}\n\n".encode()
                     told, quiet = counted, 0
@@ -95,7 +95,3 @@ class Streams:
     def close(self) -> None:
         """Have all streams end, soon."""
         self._ended = True
-
-
-def _sums(directories: Sequence[Changes]) -> list[int]:
-    return [sum(column) for column in zip(*(each.look() for each in directories), strict=True)]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from aiaml_server import together
 from aiaml_server.errors import ChangedMeanwhile
 from aiaml_server.inbox import digest
 from aiaml_server.scorer import Hit
@@ -19,7 +18,7 @@ from .places import File, Places
 
 
 class Choice:
-    """Finds them in the person's directories."""
+    """Finds them in one of the person's directories."""
 
     def __init__(self, places: Places) -> None:
         self._places = places
@@ -35,21 +34,21 @@ class Choice:
             StoreError: the directory cannot be read.
         """
         wanted, keywords = question(request)
-        places = {each.bank: each for each in self._places.meant(request)}
+        place = self._places.one(request)
         new = "new" in request.query_params
-        found: Sequence[tuple[File, Hit | None]]
+        found: list[tuple[File, Hit | None]]
         if keywords:
             some = (0, None) if new else (first, last)
-            total, hits = together.best([*places], keywords, wanted, *some)
-            found = [(File(places[bank], hit.file_name), hit) for bank, hit in hits]
+            total, hits = place.bank.search(keywords, wanted, *some)
+            found = [(File(place, hit.file_name), hit) for hit in hits]
             if not new:
-                return total, list(found)
+                return total, found
         else:
-            names = together.newest([*places], wanted)
+            names = [name for _, name in place.bank.dated(wanted)]
+            total, part = len(names), names if new else names[first:last]
+            found = [(File(place, name), None) for name in part]
             if not new:
-                part = names[first:last]
-                return len(names), [(File(places[bank], name), None) for bank, name in part]
-            found = [(File(places[bank], name), None) for bank, name in names]
+                return total, found
         found = [each for each in found if self.is_new(each[0])]
         return len(found), found[first:last]
 

@@ -127,13 +127,6 @@ class Places:
             raise HTTPException(404, "there is no such directory; `aiaml dirs` lists yours")
         return self._by_name[name]
 
-    def meant(self, request: Request) -> list[Place]:
-        """Return the directories that a request is about: one, or all that can be read."""
-        if "all" not in request.query_params:
-            return [self.one(request)]
-        own, *others = self.all
-        return [own, *(each for each in others if not each.bank.problem)]
-
     def file(self, path: object) -> File:
         """Return the file that the page means.
 

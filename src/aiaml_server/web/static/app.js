@@ -16,7 +16,6 @@ const AGAIN = 20_000; // milliseconds before a broken connection is tried again
 const CALM = 300; // milliseconds in which what happens is shown as one
 
 const THEME = "aiaml-theme";
-const ALL = "*"; // in place of a directory's name
 
 const state = { words: "", chips: [], open: "", forgotten: false, unread: false, directory: "" };
 let directories = []; // that can be read, that in use first
@@ -39,15 +38,14 @@ function fromAddress() {
   const words = new URLSearchParams(location.hash.slice(1));
   const { chips, rest } = divided(words.get("q") ?? "");
   Object.assign(state, { chips, words: rest, open: words.get("open") ?? "", forgotten: words.has("forgotten"), unread: words.has("new") });
-  state.directory = words.has("all") ? ALL : words.get("directory") ?? "";
+  state.directory = words.get("directory") ?? "";
   byId("directory").value = state.directory;
 }
 
 // How the program is told which directory is looked at; without a word, that in use.
 function within(more = {}) {
   const words = new URLSearchParams(more);
-  if (state.directory === ALL) words.set("all", "");
-  else if (state.directory) words.set("directory", state.directory);
+  if (state.directory) words.set("directory", state.directory);
   return words;
 }
 
@@ -86,7 +84,7 @@ function show(memories, { next, total }, fresh = false) {
   rows = memories;
   inAll = total;
   following = next;
-  list.fill(rows, { byDay: !state.words.trim(), fresh, several: state.directory === ALL, address, total: inWords(rows.length, total), more: next != null });
+  list.fill(rows, { byDay: !state.words.trim(), fresh, address, total: inWords(rows.length, total), more: next != null });
   list.mark(state.open, address);
   if (keep) list.link(keep)?.focus();
 }
@@ -114,7 +112,7 @@ async function listForgotten() {
     const gone = await api.forgotten(within(), signal);
     rows = gone.map((each) => ({ ...each, timestamp: each.time ?? "", agent: each.agent ?? "", user: "", topics: [], excerpt: each.file }));
     following = null;
-    list.fill(rows, { byDay: true, several: state.directory === ALL, address, total: gone.length ? `${plural(gone.length, "forgotten memory")}` : "Git knows of no forgotten memory", more: false, choice: false });
+    list.fill(rows, { byDay: true, address, total: gone.length ? `${plural(gone.length, "forgotten memory")}` : "Git knows of no forgotten memory", more: false, choice: false });
   }, asking);
 }
 
@@ -265,7 +263,7 @@ async function create() {
   await settled();
   if (!await editor.leave()) return;
   onPhone(true);
-  editor.create(directories, state.directory === ALL ? "" : state.directory);
+  editor.create(directories, state.directory);
 }
 
 // --- the directories ------------------------------------------------------------------------------
@@ -275,11 +273,10 @@ async function choosable() {
   directories = known.filter(({ problem }) => !problem);
   byId("directories").hidden = known.length < 2;
   byId("directory").replaceChildren(
-    ...known.map(({ name, path, problem }, at) => h("option", { value: at ? name : "", title: problem || path, disabled: at > 0 && problem !== "" }, problem ? `${name} (cannot be read)` : name)),
-    h("option", { value: ALL }, "All directories"));
+    ...known.map(({ name, path, problem }, at) => h("option", { value: at ? name : "", title: problem || path, disabled: at > 0 && problem !== "" }, problem ? `${name} (cannot be read)` : name)));
 }
 
-// Look at another directory, or at all of them.
+// Look at another directory.
 async function lookAt(directory) {
   if (!await editor.leave()) return byId("directory").value = state.directory;
   state.directory = directory;
@@ -348,11 +345,10 @@ async function again() {
 async function sync() {
   try {
     const { directory } = state;
-    const names = directory === ALL ? directories.map(({ name }) => name) : [directory];
-    const all = await Promise.all(names.map((name) => api.status(new URLSearchParams(name ? { directory: name } : {}))));
+    const status = await api.status(within());
     if (directory !== state.directory) return;
-    showSync(all.map((status, at) => ({ ...status, directory: names.length > 1 ? names[at] : "" })));
-    byId("unread").hidden = byId("see").hidden = !all[0].inbox;
+    showSync(status);
+    byId("unread").hidden = byId("see").hidden = !status.inbox;
   } catch (error) {
     fail(error);
   }

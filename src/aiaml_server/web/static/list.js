@@ -8,12 +8,12 @@ let last = ""; // the file that was selected last
 let known = new Set(); // files of the rows that were there
 
 // Show memories; with `fresh`, those that were not there before stand out.
-export function fill(memories, { byDay, fresh = false, address, total, more, choice = true, several = false }) {
+export function fill(memories, { byDay, fresh = false, address, total, more, choice = true }) {
   const groups = [];
   for (const each of memories) {
     const name = byDay ? day(each.timestamp) : "";
     if (groups.at(-1)?.name !== name) groups.push({ name, rows: [] });
-    groups.at(-1).rows.push(row(each, address(each.file), { fresh: fresh && !known.has(each.file), several }));
+    groups.at(-1).rows.push(row(each, address(each.file), { fresh: fresh && !known.has(each.file) }));
   }
   byId("hits").replaceChildren(...groups.map(({ name, rows }, at) => h("section", name ? { "aria-labelledby": `day-${at}` } : {},
     name ? h("h2", { id: `day-${at}`, class: "day" }, name) : null, h("ol", {}, rows))));
@@ -25,8 +25,8 @@ export function fill(memories, { byDay, fresh = false, address, total, more, cho
   tick();
 }
 
-function row(memory, address, { fresh, several }) {
-  const { file, timestamp, agent, user, topics, title, excerpt, score, keywords = [], why, uses, new: unread, expired, directory } = memory;
+function row(memory, address, { fresh }) {
+  const { file, timestamp, agent, user, topics, title, excerpt, score, keywords = [], why, uses, new: unread, expired } = memory;
   return h("li", {}, h("a", { href: address, "data-file": file, class: fresh ? "fresh" : "" },
     h("span", { class: "line" },
       h("span", { class: "title" }, unread ? h("span", { class: "unread" }, "New ") : null, expired ? h("span", { class: "over" }, "Expired ") : null, marked(title || "(empty)", keywords)),
@@ -34,7 +34,6 @@ function row(memory, address, { fresh, several }) {
       h("time", { title: exact(timestamp) }, ago(timestamp))),
     h("span", { class: "line second" },
       h("span", { class: "excerpt" }, marked([excerpt, topics.join(" ")].filter(Boolean).join(" — "), keywords)),
-      several ? h("span", { class: "in" }, directory) : null,
       uses?.recalled ? h("span", { class: "uses", title: usesOf(uses) }, `${uses.recalled.toLocaleString()}× recalled`) : null,
       h("span", { class: "who", title: `${agent || "(nobody)"}, about ${user || "(nobody)"}` }, agent))));
 }

@@ -4,18 +4,16 @@ import { byId, copyable, h, moment, ago } from "./elements.js";
 
 const REMOTE = "AIAML_GITHUB_REMOTE=git@github.com:you/memories.git aiaml sync";
 
-const WORST = ["bad", "busy", "off", "good"];
+export let standing = null; // how the directory stood when it was last asked
 
-export let standing = null; // how the first directory stood when it was last asked
-
-// Show how directories stand: the worst of them in short, and each with its facts.
-export function showSync(all) {
-  standing = all[0];
-  const [kind, words] = all.map(inShort).sort(([a], [b]) => WORST.indexOf(a) - WORST.indexOf(b))[0];
+// Show how the directory stands: in short, and with its facts.
+export function showSync(status) {
+  standing = status;
+  const [kind, words] = inShort(status);
   const button = byId("sync");
   button.className = `quiet ${kind}`;
   button.lastElementChild.textContent = words;
-  byId("sync-facts").replaceChildren(...all.flatMap((each) => [each.directory ? h("h3", {}, each.directory) : "", ...facts(each)]));
+  byId("sync-facts").replaceChildren(...facts(status));
 }
 
 function inShort(status) {
