@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from aiaml_server import MemoryBank, Settings
+from aiaml_server.derived import folder
 from aiaml_server.memory import Memory
 from test_directories import WORDS, aiaml, connected
 from test_web_changes import GIT, listening, post, told
@@ -211,4 +212,4 @@ def test_new_memories_are_new_in_each(bases: tuple[Path, Path], names: list[str]
         seen = web.ask("/api/seen?all&new", "POST", b"", version)
         assert seen.json() == {"seen": 2}
         assert listed(web, "all&new") == []
-    assert all((base / ".index" / "inbox").is_file() for base in bases)
+    assert all((folder(base) / "inbox").is_file() for base in bases)

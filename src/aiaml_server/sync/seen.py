@@ -8,6 +8,7 @@ is read once.
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import sqlite3
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from aiaml_server.errors import MalformedFile
-from aiaml_server.files import check_own, open_own, own_directory, read_regular
+from aiaml_server.files import own_directory, private, read_regular
 from aiaml_server.store import Stamp
 
 log = logging.getLogger(__name__)
@@ -59,9 +60,13 @@ class Place(NamedTuple):
 
 
 class Seen:
-    """The record in `file` of what was seen in `directory`; used by one process at a time."""
+    """The record in `file` of what was seen in `directory`; used by one process at a time.
 
-    def __init__(self, file: Path, directory: Path) -> None:
+    Without a file nothing is ever noted, so nothing was seen. SQLite opens it, and what lies beside
+    it: nobody else may have put anything there.
+    """
+
+    def __init__(self, file: Path | None, directory: Path) -> None:
         self.file = file
         self._directory = directory
         self._rows: tuple[Stamp, dict[bytes, Sighting]] | None = None  # as read at that stamp
@@ -82,16 +87,15 @@ class Seen:
         self._place = _place(self._directory)
         try:
             with self._opened(write=False) as connection:
-                if not self._is_here(connection):
+                if not self.file or not self._is_here(connection):
                     return {}
-                return self._read(connection)
+                return self._read(connection, Stamp.of(self.file.stat()))
         except (OSError, sqlite3.Error) as error:
             log.debug("What was seen on disk is not known: %s", error)
             return {}
 
-    def _read(self, connection: sqlite3.Connection) -> dict[bytes, Sighting]:
+    def _read(self, connection: sqlite3.Connection, stamp: Stamp) -> dict[bytes, Sighting]:
         """Return all rows; what was read before, while no process has written since."""
-        stamp = Stamp.of(self.file.stat())
         if self._rows and self._rows[0] == stamp:
             return self._rows[1]
         settled = stamp.settled
@@ -139,7 +143,8 @@ class Seen:
         except (OSError, sqlite3.Error) as error:
             log.debug("What was seen on disk is made known anew: %s", error)
             with suppress(OSError):
-                self.file.unlink()
+                if self.file:
+                    self.file.unlink()
 
     def _note(self, sightings: Mapping[bytes, Sighting | None]) -> None:
         place = _place(self._directory) or _mark(self._directory)
@@ -164,12 +169,11 @@ class Seen:
 
     @contextmanager
     def _opened(self, *, write: bool) -> Iterator[sqlite3.Connection]:
+        if not self.file:
+            raise FileNotFoundError(errno.ENOENT, "nothing can be kept for this user")
         if write:
             own_directory(self.file.parent)
-        for suffix in ("-journal", "-wal", "-shm"):  # SQLite opens what is there
-            check_own(self.file.with_name(f"{self.file.name}{suffix}"))
-        if not check_own(self.file) and write:
-            os.close(open_own(self.file, os.O_CREAT | os.O_WRONLY))
+            os.close(private(str(self.file), os.O_CREAT | os.O_WRONLY))
         mode = "rw" if write else "ro"
         name = f"{self.file.absolute().as_uri()}?mode={mode}"
         with closing(sqlite3.connect(name, uri=True)) as connection:
