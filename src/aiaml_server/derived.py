@@ -213,11 +213,13 @@ def _read(file: Path) -> bytes | None:
     try:
         if not check_own(file, alone=True):
             return None
-        if sys.platform != "win32" and file.lstat().st_mode & 0o077:
-            return None
-        found = read_own(file, 1024)
-    except NotADirectoryError:
+    except NotADirectoryError:  # `_made` says so
         return None
+    status = file.lstat()
+    open_to_others = sys.platform != "win32" and status.st_mode & 0o077
+    if open_to_others or status.st_size != _KEY_BYTES:
+        return None
+    found = read_own(file, _KEY_BYTES)
     return found if len(found) == _KEY_BYTES else None
 
 

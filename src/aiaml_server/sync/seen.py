@@ -8,18 +8,18 @@ is read once.
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import own_directory, private, read_regular
-from aiaml_server.store import Stamp
+from aiaml_server.store import NEVER, Stamp
 
 log = logging.getLogger(__name__)
 
@@ -62,8 +62,8 @@ class Place(NamedTuple):
 class Seen:
     """The record in `file` of what was seen in `directory`; used by one process at a time.
 
-    Without a file nothing is ever noted, so nothing was seen. SQLite opens it, and what lies beside
-    it: nobody else may have put anything there.
+    Without a file, it is that of this process alone. SQLite opens the file and what lies beside it:
+    nobody else may have put anything there.
     """
 
     def __init__(self, file: Path | None, directory: Path) -> None:
@@ -87,18 +87,19 @@ class Seen:
         self._place = _place(self._directory)
         try:
             with self._opened(write=False) as connection:
-                if not self.file or not self._is_here(connection):
+                if not self._is_here(connection):
                     return {}
-                return self._read(connection, Stamp.of(self.file.stat()))
+                return self._read(connection)
         except (OSError, sqlite3.Error) as error:
             log.debug("What was seen on disk is not known: %s", error)
             return {}
 
-    def _read(self, connection: sqlite3.Connection, stamp: Stamp) -> dict[bytes, Sighting]:
+    def _read(self, connection: sqlite3.Connection) -> dict[bytes, Sighting]:
         """Return all rows; what was read before, while no process has written since."""
+        stamp = Stamp.of(self.file.stat()) if self.file else NEVER
         if self._rows and self._rows[0] == stamp:
             return self._rows[1]
-        settled = stamp.settled
+        settled = self.file and stamp.settled
         rows = connection.execute("SELECT * FROM seen")
         sightings = {
             path: Sighting(oid, None if None in numbers else Stamp(*numbers))
@@ -170,7 +171,8 @@ class Seen:
     @contextmanager
     def _opened(self, *, write: bool) -> Iterator[sqlite3.Connection]:
         if not self.file:
-            raise FileNotFoundError(errno.ENOENT, "nothing can be kept for this user")
+            yield _in_memory(self._directory)
+            return
         if write:
             own_directory(self.file.parent)
             os.close(private(str(self.file), os.O_CREAT | os.O_WRONLY))
@@ -180,6 +182,13 @@ class Seen:
             if write:
                 connection.executescript(_TABLES)
             yield connection
+
+
+@cache
+def _in_memory(_directory: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(":memory:", check_same_thread=False)
+    connection.executescript(_TABLES)
+    return connection
 
 
 def _rows(sightings: Mapping[bytes, Sighting | None]) -> Iterable[tuple[object, ...]]:
