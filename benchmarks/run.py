@@ -36,6 +36,7 @@ from typing_extensions import Self
 import corpus
 from aiaml_server import __version__, tuning
 from aiaml_server.database import file_of
+from aiaml_server.derived import folder
 from aiaml_server.memory import Memory, format  # noqa: A004
 from aiaml_server.scorer import rank
 from aiaml_server.store import Store
@@ -133,7 +134,7 @@ class Effort:
 def settled(base: Path) -> None:
     """Wait until nothing is left of what a first answer puts off."""
     deadline = perf_counter() + 600
-    while (file := file_of(base / ".index")).exists():
+    while (file := file_of(folder(base))).exists():
         with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, timeout=60)) as index:
             ((waiting,),) = index.execute("SELECT count(*) FROM unindexed WHERE size IS NOT NULL")
         if waiting < tuning.RECENT:

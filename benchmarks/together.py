@@ -17,6 +17,7 @@ from statistics import median
 
 import corpus
 from aiaml_server.database import file_of, remove
+from aiaml_server.derived import folder
 from run import AGENTS, settled
 from versions import NEW, server
 
@@ -29,7 +30,7 @@ def answers(source: Path, base: Path, servers: int, question: list[str]) -> list
             each.think(question)
         settled(base)
         with ThreadPoolExecutor(servers) as pool:
-            remove(file_of(base / ".index"))
+            remove(file_of(folder(base)))
             answered = list(pool.map(lambda each: each.think(question), running))
         if any(hits != answered[0][1] for _, hits in answered):
             raise RuntimeError("the servers' answers differ")

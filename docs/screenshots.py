@@ -22,6 +22,7 @@ sys.path.insert(0, str(HERE.parent / "tests"))
 
 from playwright.sync_api import Browser, Page  # noqa: E402
 
+from aiaml_server.derived import folder  # noqa: E402
 from aiaml_server.inbox import Inbox  # noqa: E402
 from aiaml_server.memory import Memory, format  # noqa: A004, E402
 from aiaml_server.uses import Use  # noqa: E402
@@ -99,7 +100,7 @@ def sample_store() -> Iterator[Path]:
             (files / memory.file_name).write_text(format(memory), encoding="utf-8")
         newest = sorted(memories, key=lambda each: each.timestamp, reverse=True)
         Inbox(Path(base)).see(newest[2:])
-        log = Path(base, ".index", "uses.jsonl")
+        log = folder(Path(base)) / "uses.jsonl"
         log.write_bytes(b"".join(use.line() for use in _uses(newest)))
         yield Path(base)
 

@@ -399,7 +399,8 @@ COPY pyproject.toml README.md LICENSE ./
 COPY src src
 RUN pip install --no-cache-dir .
 LABEL io.modelcontextprotocol.server.name="{REGISTRY_NAME}"
-ENV AIAML_MEMORY_DIR=/memory
+# The state is a key that names the index: it stays with the memories, as no container does.
+ENV AIAML_MEMORY_DIR=/memory XDG_STATE_HOME=/memory/.state
 USER aiaml
 WORKDIR /memory
 VOLUME /memory

@@ -41,6 +41,18 @@ def _temporary_files_go(tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
         yield
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _state_is_the_tests_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test, and no process that one starts, sees the key or the cache of whoever runs them."""
+    place = tmp_path_factory.mktemp("state")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(place))
+        patch.setenv("XDG_CACHE_HOME", str(place / "cache"))
+        for name in ("LOCALAPPDATA", "WIN_PD_OVERRIDE_LOCAL_APPDATA"):
+            patch.setenv(name, str(place / "local"))
+        yield
+
+
 @pytest.fixture
 def remote(tmp_path: Path) -> Path:
     """An empty remote."""

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from aiaml_server import Memory, MemoryBank, Settings
 from aiaml_server.database import Database, file_of
+from aiaml_server.derived import folder
 from aiaml_server.memory import parsed
 from aiaml_server.store import Store
 from aiaml_server.sync import Status
@@ -141,7 +142,7 @@ class Machine:
 
 def is_index_current(base: Path) -> bool:
     """Say whether the next process to be asked has nothing to compare."""
-    file = file_of(base / ".index")
+    file = file_of(folder(base))
     if not file.exists():
         return False
     with closing(Database(file)) as database:

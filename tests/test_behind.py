@@ -21,6 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from aiaml_server import Memory, MemoryBank, Settings, selection, tuning
 from aiaml_server.database import Database, file_of
+from aiaml_server.derived import folder
 from aiaml_server.files import Lock
 from aiaml_server.index import Index
 from aiaml_server.memory import format  # noqa: A004
@@ -51,7 +52,7 @@ def some(count: int, chance: random.Random) -> Iterator[Memory]:
 def filled(base: Path, count: int) -> Path:
     """Write so many memories."""
     (base / "files").mkdir(parents=True)
-    (base / ".index").mkdir(mode=0o700)  # so that its locks can be held from the first moment
+    folder(base, make=True)  # so that its locks can be held from the first moment
     for each in some(count, random.Random(count)):
         (base / "files" / each.file_name).write_text(format(each), encoding="utf-8")
     return base
@@ -60,7 +61,7 @@ def filled(base: Path, count: int) -> Path:
 def waiting(base: Path) -> int:
     """Return how many memories of the index wait to be tokenized."""
     statement = "SELECT count(*) FROM unindexed WHERE size IS NOT NULL"
-    with closing(sqlite3.connect(file_of(base / ".index"), timeout=60)) as reading:
+    with closing(sqlite3.connect(file_of(folder(base)), timeout=60)) as reading:
         return int(reading.execute(statement).fetchone()[0])
 
 
@@ -73,7 +74,7 @@ def assert_right(bank: MemoryBank | Index, base: Path) -> None:
 @contextmanager
 def tokenizing(base: Path) -> Iterator[None]:
     """Be the process whose turn it is to tokenize."""
-    with Lock(base / ".index" / "tokenizing").held(10) as hold:
+    with Lock(folder(base) / "tokenizing").held(10) as hold:
         assert hold.had
         yield
 
@@ -184,7 +185,7 @@ class Tokenizing(RuleBasedStateMachine):
         index = Index(Store(self.base), lasting=False)
         assert index.think(ASKED) == rank(Store(self.base).scan(), ASKED)
         index.close()
-        with closing(Database(file_of(self.base / ".index"))) as database:
+        with closing(Database(file_of(folder(self.base)))) as database:
             assert not database.due
 
     @invariant()
@@ -203,7 +204,7 @@ class Tokenizing(RuleBasedStateMachine):
             for each in (*self.under_way, steps(self.indexes[0])):
                 list(each)
                 self.right()
-            with closing(Database(file_of(self.base / ".index"))) as database:
+            with closing(Database(file_of(folder(self.base)))) as database:
                 assert not database.due
         self.stack.close()
 
@@ -401,7 +402,7 @@ def test_damage_that_is_met_behind_an_answer_is_repaired(tmp_path: Path, place: 
     base = filled(tmp_path, 300)
     with recorded(base) as bank:
         index = bank._index
-        with closing(sqlite3.connect(file_of(base / ".index"))) as damaging, damaging:
+        with closing(sqlite3.connect(file_of(folder(base)))) as damaging, damaging:
             damaging.execute(f"UPDATE {place} WHERE id = 7")
         index._tokenizer.ask()
         wait_until(lambda: not index._tokenizer.running)
@@ -451,7 +452,7 @@ def test_where_the_index_cannot_be_written_now_the_texts_answer(
     time.sleep(0.2)  # later than that, nothing of it has to be recorded again
     with recorded(base) as bank:
         index = bank._index
-        holder = sqlite3.connect(file_of(base / ".index"), isolation_level=None)
+        holder = sqlite3.connect(file_of(folder(base)), isolation_level=None)
         with closing(holder), caplog.at_level("INFO"):
             holder.execute("BEGIN IMMEDIATE")
             index._tokenizer.ask()

@@ -19,6 +19,7 @@ import pytest
 
 import strace
 from aiaml_server import Memory, MemoryBank, Settings
+from aiaml_server.derived import folder
 from aiaml_server.doctor.finding import guarded
 from aiaml_server.doctor.place import doubts, mounted_bsd, mounted_linux
 from aiaml_server.memory import format as text_of
@@ -630,7 +631,7 @@ def test_a_system_that_tells_of_no_more_edits_is_a_warning(base: Path) -> None:
 
 def tampered(base: Path, statement: str) -> None:
     """Change the index behind everybody's back."""
-    (path,) = (base / ".index").glob("*.sqlite")
+    (path,) = folder(base).glob("*.sqlite")
     connection = sqlite3.connect(path)
     connection.executescript(statement)
     connection.close()
@@ -666,8 +667,8 @@ def test_damage_that_checksums_show_is_a_warning(base: Path, statement: str) -> 
 
 def test_a_damaged_index_is_said_to_be_made_anew(base: Path) -> None:
     """It mends itself, and a second look finds nothing."""
-    (path,) = (base / ".index").glob("*.sqlite")
-    for each in (base / ".index").iterdir():
+    (path,) = folder(base).glob("*.sqlite")
+    for each in folder(base).iterdir():
         each.unlink()
     path.write_bytes(b"not a database" * 1000)
     report = checked(base, "index")

@@ -22,6 +22,7 @@ import pytest
 
 from aiaml_server import Memory, MemoryBank, Settings, database, postings, sqlite, tuning, watch
 from aiaml_server.database import Database, Entry, file_of, remove
+from aiaml_server.derived import folder
 from aiaml_server.errors import StoreError
 from aiaml_server.memory import format  # noqa: A004
 from aiaml_server.scorer import Hit, rank
@@ -185,7 +186,7 @@ def test_an_index_that_makes_no_sense_is_made_anew(
     for _ in range(2):  # nothing of this very moment is recorded as such
         with closing(MemoryBank(Settings(tmp_path))) as bank:
             found(bank, "needle")
-    (path,) = (tmp_path / ".index").glob("*.sqlite")
+    (path,) = folder(tmp_path).glob("*.sqlite")
     with closing(sqlite3.connect(path)) as sql, sql:
         sql.execute(damage)
     for _ in range(2):
@@ -201,7 +202,7 @@ def test_an_index_of_another_kind_survives_a_remember(tmp_path: Path) -> None:
     with closing(MemoryBank(Settings(tmp_path))) as bank:
         bank.remember("claude", "marco", ["x"], "needle")
         assert len(found(bank, "needle")) == 1
-        other = tmp_path / ".index" / "2-00000000.sqlite"
+        other = folder(tmp_path) / "2-00000000.sqlite"
         other.write_bytes(b"of another time zone")
         time.sleep(0.1)
         bank.remember("claude", "marco", ["x"], "needle")
@@ -214,7 +215,7 @@ def test_an_index_of_another_kind_survives_a_remember(tmp_path: Path) -> None:
         next((tmp_path / "files").glob("*.md")).unlink()
         assert len(found(bank, "needle")) == 1
         assert not other.exists()
-        assert file_of(tmp_path / ".index").exists()
+        assert file_of(folder(tmp_path)).exists()
 
 
 # --- files cut under running servers --------------------------------------------------------------
@@ -249,7 +250,7 @@ def test_no_server_dies_of_an_index_that_is_cut_under_it(
             for client in (one, two):
                 stored = client.remember(f"turn{turn} needle")["memory_id"]
                 assert client.call("think", keywords=[f"turn{turn}"])[0]["id"] == stored
-            paths = [path for path in (tmp_path / ".index").iterdir() if path.is_file()]
+            paths = [path for path in folder(tmp_path).iterdir() if path.is_file()]
             assert any(path.name.endswith(".sqlite") for path in paths)
             for path in paths:
                 with suppress(FileNotFoundError):
@@ -308,7 +309,7 @@ def test_a_stopped_neighbour_costs_no_more_than_two_seconds(tmp_path: Path) -> N
     shutil.rmtree(tmp_path / ".index")
     with Client(tmp_path) as stopped:
         deadline = time.monotonic() + 60
-        while not list(tmp_path.glob(".index/*-journal")):
+        while not list(tmp_path.glob(".index/*/*-journal")):
             assert time.monotonic() < deadline
             time.sleep(0.001)
         stopped.process.send_signal(signal.SIGSTOP)
@@ -331,7 +332,7 @@ def test_a_slow_neighbour_is_waited_for(tmp_path: Path) -> None:
     write(tmp_path, "first.md")
     with closing(MemoryBank(Settings(tmp_path))) as bank:
         assert found(bank, "needle") == ["first.md"]
-    file = file_of(tmp_path / ".index")
+    file = file_of(folder(tmp_path))
     slow = Database(file)
 
     def entries() -> Iterator[Entry]:
@@ -351,7 +352,7 @@ def test_a_slow_neighbour_is_waited_for(tmp_path: Path) -> None:
             assert found(bank, "needle") == ["first.md", "second.md"]
         working.result()
     slow.close()
-    assert file_of(tmp_path / ".index") == file
+    assert file_of(folder(tmp_path)) == file
 
 
 # --- what was not safe on disk --------------------------------------------------------------------
@@ -373,11 +374,11 @@ def test_an_index_that_a_crash_of_the_machine_may_have_harmed_is_not_believed(
         assert len(found(bank, "thread")) == 1 + (not clean)
         if clean:
             bank.close()
-        file = file_of(tmp_path / ".index")
+        file = file_of(folder(tmp_path))
         del boots[0]
         with closing(MemoryBank(Settings(tmp_path))) as after:
             assert found(after, "needle") == ["first.md"]
-        assert (file_of(tmp_path / ".index") == file) == clean
+        assert (file_of(folder(tmp_path)) == file) == clean
         assert ("the machine went down" in caplog.text) == (not clean)
 
 
@@ -608,13 +609,13 @@ def test_no_damage_gives_a_wrong_answer(
 
     Half of the time, common words are counted in all texts.
     """
-    file = file_of(indexed / ".index")
+    file = file_of(folder(indexed))
     sound = file.read_bytes()
     expected = [scan(indexed, *question) for question in QUESTIONS]
     noticed = 0
     for seed in range(100):
         shutil.rmtree(indexed / ".index")
-        (indexed / ".index").mkdir(mode=0o700)
+        folder(indexed, make=True)
         file.write_bytes(sound)
         damage(file, Random(seed))
         monkeypatch.setattr(tuning, "WIDE", (7500, 100)[seed % 2])
@@ -628,7 +629,7 @@ def test_no_damage_gives_a_wrong_answer(
         noticed += "is made anew" in caplog.text
     assert noticed > 10
     shutil.rmtree(indexed / ".index")
-    (indexed / ".index").mkdir(mode=0o700)
+    folder(indexed, make=True)
     file.write_bytes(sound)
 
 
@@ -638,7 +639,7 @@ def test_each_bit_of_what_breaks_ties_is_compared(
 ) -> None:
     """The moment in a file's row; in SQLite's order of moments that, and the file's number."""
     monkeypatch.setattr(tuning, "TIES", ties)
-    file = file_of(indexed / ".index")
+    file = file_of(folder(indexed))
     sound = file.read_bytes()
     expected = scan(indexed, "c++")
     with closing(sqlite3.connect(file)) as sql:
@@ -656,14 +657,14 @@ def test_each_bit_of_what_breaks_ties_is_compared(
         damaged = bytearray(sound)
         damaged[bit // 8] ^= 1 << bit % 8
         shutil.rmtree(indexed / ".index")
-        (indexed / ".index").mkdir(mode=0o700)
+        folder(indexed, make=True)
         file.write_bytes(damaged)
         caplog.clear()
         with closing(MemoryBank(Settings(indexed), lasting=False)) as bank:
             assert bank.think(["c++"]) == expected, bit - bits[0]
         assert "is made anew" in caplog.text, bit - bits[0]
     shutil.rmtree(indexed / ".index")
-    (indexed / ".index").mkdir(mode=0o700)
+    folder(indexed, make=True)
     file.write_bytes(sound)
 
 
@@ -673,7 +674,7 @@ def test_a_text_with_the_number_of_another_is_noticed(
     """One flipped bit of SQLite's own makes it the text of a memory that was read before."""
     monkeypatch.setattr(tuning, "WIDE", 100)
     monkeypatch.setattr(tuning, "SCANNED", 50)
-    file = file_of(indexed / ".index")
+    file = file_of(folder(indexed))
     sound = file.read_bytes()
     expected = scan(indexed, "wor")
     with closing(sqlite3.connect(file)) as sql:
@@ -684,7 +685,7 @@ def test_a_text_with_the_number_of_another_is_noticed(
     damaged = bytearray(sound)
     damaged[number] ^= 2
     shutil.rmtree(indexed / ".index")
-    (indexed / ".index").mkdir(mode=0o700)
+    folder(indexed, make=True)
     file.write_bytes(damaged)
     with closing(sqlite3.connect(file)) as sql:
         assert sql.execute("SELECT count(*) FROM texts WHERE id = 34").fetchone() == (0,)
@@ -692,7 +693,7 @@ def test_a_text_with_the_number_of_another_is_noticed(
         assert bank.think(["wor"]) == expected
     assert "is made anew" in caplog.text
     shutil.rmtree(indexed / ".index")
-    (indexed / ".index").mkdir(mode=0o700)
+    folder(indexed, make=True)
     file.write_bytes(sound)
 
 
@@ -705,7 +706,7 @@ def test_a_file_that_is_recorded_twice_is_given_out_once(
     time.sleep(0.1)
     with closing(MemoryBank(Settings(tmp_path))) as bank:
         bank.think(["needle"])
-    file = file_of(tmp_path / ".index")
+    file = file_of(folder(tmp_path))
     with closing(sqlite3.connect(file)) as sql:
         (page,) = sql.execute(
             "SELECT rootpage FROM sqlite_master WHERE name = 'sqlite_autoindex_files_1'"
@@ -745,7 +746,7 @@ def test_damage_under_a_running_process_is_seen(
         expected = scan(tmp_path, "c++")
         assert [bank.think(["c++"]) for _ in range(3)] == [expected] * 3
         assert "made anew" not in caplog.text
-        damage(file_of(tmp_path / ".index"))
+        damage(file_of(folder(tmp_path)))
         assert bank.think(["c++"]) == expected
     assert "made anew" in caplog.text
 
@@ -772,7 +773,7 @@ def test_what_a_long_question_compared_need_not_be_compared_again(
         assert bank.think(["word7"]) == scan(tmp_path, "word7")
         assert compared[0] > 2000
         monkeypatch.setattr(tuning, "BEAT", -1.0)
-        file = file_of(tmp_path / ".index")
+        file = file_of(folder(tmp_path))
         before = file.stat().st_mtime_ns
         compared[0] = 0
         assert bank.think(["w"]) == bank.think(["w"]) == expected

@@ -25,6 +25,7 @@ import pytest
 import aiaml_server
 from aiaml_server import MemoryBank, Settings
 from aiaml_server.database import file_of
+from aiaml_server.derived import folder
 from aiaml_server.errors import NotOurs
 from aiaml_server.files import (
     Lock,
@@ -96,7 +97,7 @@ def directory(path: Path, _: Path) -> None:
 
 def strangers(path: Path, _: Path) -> None:
     """Belong to another user: a directory or a file, as ours would be."""
-    if path.name == ".index":
+    if ".index" in (path.name, path.parent.name) and not path.suffix:
         path.mkdir()
     else:
         path.write_text("{}")
@@ -126,6 +127,7 @@ PLACES = [
     ".sync-status.json.new",
     ".sync-forget",
     ".index",
+    ".index/FOLDER",
     str(DATABASE),
     f"{DATABASE}-wal",
     f"{DATABASE}-shm",
@@ -173,7 +175,7 @@ def base(tmp_path: Path) -> Path:
 
 def plant(base: Path, place: str, kind: Callable[[Path, Path], None], canary: Path) -> None:
     """Put something in the place of what is ours."""
-    path = base / place
+    path = base / place.replace("FOLDER", folder(base).name if "FOLDER" in place else "")
     path.parent.mkdir(exist_ok=True)
     remove_own(path)
     kind(path, canary)
@@ -415,6 +417,7 @@ DIRECTLY = {
     "web/pages.py": {"read_bytes"},
     "cli/remember.py": {"read_bytes", "write_bytes", "shutil.rmtree"},
     "database.py": {"unlink"},  # see `remove`
+    "derived.py": {"unlink"},  # what earlier versions left, and a draft of the key
     "sqlite.py": {"read_text"},  # the start of the machine
     "sync/guard.py": {"write_bytes"},  # in a temporary directory
     "toolsets/sessions/demo.py": {"read_text", "write_text"},  # in a directory of its own

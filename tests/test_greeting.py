@@ -19,6 +19,8 @@ from hypothesis import strategies as st
 from typing_extensions import Self
 
 from aiaml_server import Memory, greeting, toolsets
+from aiaml_server.cli.serving import served
+from aiaml_server.derived import cache_directory, key
 from aiaml_server.greeting import Greeting
 from aiaml_server.memory import format as format_of
 from client import PYTHON, SECONDS
@@ -45,6 +47,7 @@ LIST = line({"id": 1, "method": "tools/list", "params": {}})
 PING = line({"id": 2, "method": "ping"})
 THINK = tool_call(9, "think", keywords=["needle"])
 HANDSHAKE = [line(INITIALIZE), INITIALIZED, LIST]
+SECRET = b"only this user knows it"
 
 
 def modern(number: int, method: str, **params: Any) -> str:
@@ -121,16 +124,17 @@ def started(base: Path, *lines: str, words: tuple[str, ...] = ()) -> list[bytes]
     return sorted(answers, key=lambda each: json.loads(each)["id"])
 
 
-def served(base: Path) -> object:
-    """Return what a server of the default toolset on `base` answers by."""
+def default() -> object:
+    """Return what the answers of the default toolset depend on."""
     doors = toolsets.chosen((), {})
-    environ = {"AIAML_MEMORY_DIR": str(base), "AIAML_ENABLE_SYNC": "false"}
-    return ([door.name for door in doors], [door.values(environ) for door in doors])
+    return served(doors, [door.values({"AIAML_ENABLE_SYNC": "false"}) for door in doors])
 
 
-def note(place: Path, *pairs: tuple[str, str], of: object = "aiaml") -> Greeting:
+def note(
+    place: Path, *pairs: tuple[str, str], of: object = "aiaml", secret: bytes = SECRET
+) -> Greeting:
     """Play a greeting of requests, each with its answer, to its end; return the finished object."""
-    known = Greeting(place, of)
+    known = Greeting(place, secret, of)
     for number, (asked, answer) in enumerate(pairs):
         known.read(asked.encode(), "ping", number)
         known.said(number, answer.encode(), lasting=True)
@@ -140,25 +144,35 @@ def note(place: Path, *pairs: tuple[str, str], of: object = "aiaml") -> Greeting
 
 def answers(place: Path, *asked: str, of: object = "aiaml") -> list[bytes | None]:
     """Return what a fresh start would answer."""
-    fresh = Greeting(place, of)
+    fresh = Greeting(place, SECRET, of)
     return [fresh.answer(each.encode()) for each in asked]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Give the path of the copy in a cache that no other tests use."""
+    place = str(tmp_path_factory.mktemp("cache"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", place)
+        patch.setenv("WIN_PD_OVERRIDE_LOCAL_APPDATA", place)
+        yield cache_directory() / greeting.NAME
+
+
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def store(tmp_path_factory: pytest.TempPathFactory, copy: Path) -> Path:
     """Give a base with one memory, on which a server was greeted once."""
     base = tmp_path_factory.mktemp("base")
     (base / "files").mkdir()
     memory = Memory.new("claude", "marco", ["x"], "a needle")
     (base / "files" / memory.file_name).write_text(format_of(memory))
     started(base, *HANDSHAKE, PING, THINK)
+    assert copy.is_file()
     return base
 
 
 @pytest.fixture
-def base(store: Path) -> Iterator[Path]:
-    """Give the same base, and have its copy as it was afterwards."""
-    copy = store / ".index" / greeting.NAME
+def base(store: Path, copy: Path) -> Iterator[Path]:
+    """Give the same base, and have the copy as it was afterwards."""
     data = copy.read_bytes()
     yield store
     copy.unlink(missing_ok=True)
@@ -168,11 +182,11 @@ def base(store: Path) -> Iterator[Path]:
 # --- a server ----------------------------------------------------------------------------------
 
 
-def test_the_second_start_answers_before_the_sdk_is_there(base: Path) -> None:
+def test_the_second_start_answers_before_the_sdk_is_there(base: Path, copy: Path) -> None:
     """The very bytes that the SDK then says itself, each once; what follows is the SDK's alone."""
-    (base / ".index" / greeting.NAME).rename(base / "aside")
+    copy.rename(base / "aside")
     expected = started(base, *HANDSHAKE, PING, THINK)
-    (base / "aside").rename(base / ".index" / greeting.NAME)
+    (base / "aside").replace(copy)
     with Started(base, gate=True) as server:
         assert server.ask(HANDSHAKE[0]) == expected[0]
         assert server.ask(INITIALIZED, LIST) == expected[1]
@@ -238,12 +252,11 @@ def test_a_client_that_leaves_at_once_has_its_answers(base: Path) -> None:
     assert log == ""
 
 
-def test_an_answer_that_is_no_longer_right_is_logged_and_forgotten(base: Path) -> None:
+def test_an_answer_that_is_no_longer_right_is_logged_and_forgotten(base: Path, copy: Path) -> None:
     """The client has had it; what it asks from then on the SDK answers, and the copy goes."""
-    copy = base / ".index" / greeting.NAME
     copy.unlink()
     old = '{"jsonrpc":"2.0","id":0,"result":{}}'
-    note(copy.parent, (HANDSHAKE[0].rstrip("\n"), old), of=served(base))
+    note(copy.parent, (HANDSHAKE[0].rstrip("\n"), old), of=default(), secret=key())
     with Started(base, gate=True) as server:
         assert server.ask(HANDSHAKE[0]).decode().rstrip() == old
         server.open_gate()
@@ -253,9 +266,10 @@ def test_an_answer_that_is_no_longer_right_is_logged_and_forgotten(base: Path) -
     assert log.count("is deleted") == 1 and len(log.splitlines()) == 1
 
 
-def test_a_damaged_copy_is_as_good_as_none(base: Path) -> None:
+def test_a_damaged_copy_is_as_good_as_none(base: Path, copy: Path) -> None:
     """The SDK answers, and the copy is mended."""
-    copy = base / ".index" / greeting.NAME
+    copy.unlink()
+    started(base, *HANDSHAKE, PING, THINK)
     whole = copy.read_bytes()
     copy.write_bytes(whole[:-7])
     assert len(started(base, *HANDSHAKE, PING, THINK)) == 4
@@ -275,9 +289,10 @@ def test_each_list_of_toolsets_has_its_own_answers(base: Path) -> None:
             assert server.end() == ([], "")
 
 
-def test_sixteen_at_once_share_a_copy(store: Path, tmp_path: Path) -> None:
-    """Whoever writes it; all are answered, and the next one from the copy."""
-    shutil.copytree(store / "files", tmp_path / "files")
+def test_sixteen_at_once_share_a_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever writes it; all are answered, and the next one from the copy, on another base."""
+    for name in ("XDG_CACHE_HOME", "XDG_STATE_HOME", "WIN_PD_OVERRIDE_LOCAL_APPDATA"):
+        monkeypatch.setenv(name, str(tmp_path / name))
     servers = [Started(tmp_path) for _ in range(16)]
     try:
         for server in servers:
@@ -288,44 +303,33 @@ def test_sixteen_at_once_share_a_copy(store: Path, tmp_path: Path) -> None:
             server.__exit__()
     assert all(len(lines) == 3 and log == "" for lines, log in ended)
     started(tmp_path, *HANDSHAKE)  # should the last two have met while writing
-    with Started(tmp_path, gate=True) as server:
+    with Started(tmp_path / "XDG_STATE_HOME", gate=True) as server:
         assert server.ask(HANDSHAKE[0]) in ended[0][0]
         server.open_gate()
         assert server.end() == ([], "")
 
 
-@posix
-def test_a_toolset_without_a_base_keeps_it_in_its_own_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """If there is one, and not where the person has put something else."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    words = ("--toolset", "semantic")
-    assert len(started(tmp_path, *HANDSHAKE, words=words)) == 2
-    home = tmp_path / ".memory"
-    assert not home.exists()
-    home.mkdir()
-    first = started(tmp_path, *HANDSHAKE, words=words)
-    assert [each.name for each in home.iterdir()] == [greeting.NAME]
-    with Started(tmp_path, *words, gate=True) as server:
-        assert server.ask(HANDSHAKE[0]) == first[0]
-        assert server.ask(*HANDSHAKE[1:]) == first[1] and b"store_memory" in first[1]
+def test_greeting_serves_the_first_session_of_another_base(base: Path, tmp_path: Path) -> None:
+    """Which directory is served changes no answer; nothing is made in it for a greeting."""
+    assert base != tmp_path
+    with Started(tmp_path, gate=True) as server:
+        assert b"serverInfo" in server.ask(HANDSHAKE[0])
         server.open_gate()
         assert server.end() == ([], "")
-    shutil.rmtree(home)
-    home.write_text("mine")
-    assert len(started(tmp_path, *HANDSHAKE, words=words)) == 2 and home.read_text() == "mine"
+    assert [each.name for each in tmp_path.iterdir() if not each.name.startswith("gate-")] == []
 
 
-@pytest.mark.parametrize("kind", ["no index", "not ours"])
-def test_where_nothing_can_be_kept_nothing_is(kind: str, tmp_path: Path) -> None:
-    """A directory that was never used stays so; what is not ours stays as it is."""
-    if kind == "not ours":
-        (tmp_path / ".index").write_text("mine")
+@posix
+@pytest.mark.parametrize("name", ["XDG_CACHE_HOME", "XDG_STATE_HOME"])
+def test_greeting_is_not_kept_where_nothing_can_be(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The SDK answers, and what is not ours stays as it is."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "mine").write_text("mine")
+    monkeypatch.setenv(name, str(tmp_path / "mine"))
     assert len(started(tmp_path, *HANDSHAKE)) == 2
-    assert [each.name for each in tmp_path.iterdir() if not each.name.startswith("gate-")] == (
-        [".index"] if kind == "not ours" else []
-    )
+    assert (tmp_path / "mine").read_text() == "mine" and not (tmp_path / "cache").exists()
 
 
 @pytest.mark.parametrize("module", ["asyncio", "click", "mcp", "pydantic", "anyio", "sqlite3"])
@@ -349,7 +353,7 @@ def test_what_was_answered_is_known_in_the_same_order_alone(tmp_path: Path) -> N
 
 def test_what_is_no_greeting_ends_it(tmp_path: Path) -> None:
     """What comes behind is not kept; nor is an error that may not come again."""
-    first = Greeting(tmp_path, "aiaml")
+    first = Greeting(tmp_path, SECRET, "aiaml")
     for number, (method, lasting) in enumerate(
         [("initialize", True), ("ping", False), ("tools/call", True), ("ping", True)]
     ):
@@ -388,7 +392,7 @@ def test_any_bytes_are_as_good_as_none(
     place = tmp_path_factory.mktemp("place")
     for each in (data, data.hex().encode(), b"0" * 64 + b"{}", b"0" * 64 + data):
         (place / greeting.NAME).write_bytes(each)
-        assert Greeting(place, "aiaml").known == {}
+        assert Greeting(place, SECRET, "aiaml").known == {}
 
 
 def test_a_copy_from_elsewhere_is_as_good_as_none(
@@ -437,6 +441,46 @@ def test_what_is_not_ours_is_neither_read_nor_replaced(kind: str, tmp_path: Path
     note(tmp_path, ("a", "3"))
     assert aside.read_bytes() == before
     assert not copy.is_file() or copy.is_symlink()
+
+
+@posix
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root gives files away")
+@pytest.mark.parametrize("what", ["copy", "directory"])
+def test_greeting_of_another_user_is_ignored(tmp_path: Path, what: str) -> None:
+    """Whoever may write there; also where their sum is right."""
+    place = tmp_path / "place"
+    place.mkdir()
+    note(place, ("a", "1"))
+    assert answers(place, "a") == [b"1"]
+    os.chown(place if what == "directory" else place / greeting.NAME, 65534, 65534)
+    assert answers(place, "a") == [None]
+
+
+def test_greeting_with_the_sum_of_another_secret_is_ignored(tmp_path: Path) -> None:
+    """Whoever can look at the installation can make all of it but that."""
+    note(tmp_path, ("a", "poisoned"), secret=b"of somebody else")
+    assert (tmp_path / greeting.NAME).is_file() and answers(tmp_path, "a") == [None]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[1,2]", "7", "null", '"text"', '{"a": 1}', '{"a": null}', '{"a": ["b"]}', "[" * 100_000],
+    ids=lambda text: text[:9],
+)
+def test_greeting_of_a_wrong_type_or_depth_is_ignored(tmp_path: Path, text: str) -> None:
+    """Even with the right sum: whatever a later version writes."""
+    known = Greeting(tmp_path, SECRET, "aiaml")
+    data = text.encode()
+    (tmp_path / greeting.NAME).write_bytes(known._sum(data).encode() + data)
+    assert Greeting(tmp_path, SECRET, "aiaml").known == {}
+
+
+def test_greeting_larger_than_any_is_ignored(tmp_path: Path) -> None:
+    """It is not even read to its end."""
+    known = Greeting(tmp_path, SECRET, "aiaml")
+    data = json.dumps({"a": "x" * greeting.MOST}).encode()
+    (tmp_path / greeting.NAME).write_bytes(known._sum(data).encode() + data)
+    assert Greeting(tmp_path, SECRET, "aiaml").known == {}
 
 
 def test_a_directory_that_cannot_be_written_is_no_error(

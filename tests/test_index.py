@@ -27,6 +27,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from aiaml_server import Memory, MemoryBank, Settings, scorer, selection, tuning, watch
 from aiaml_server.database import Database, file_of
+from aiaml_server.derived import folder
 from aiaml_server.errors import MalformedFile, StoreError
 from aiaml_server.filters import Filter
 from aiaml_server.freshness import Closed
@@ -367,7 +368,7 @@ class Life(RuleBasedStateMachine):
     @rule(how=st.sampled_from(["delete", "truncate", "garbage", "half", "older", "beside"]))
     def damage_the_index(self, how: str) -> None:
         """Do to the index whatever a person, a disk or another version can."""
-        path = file_of(self.base / ".index")
+        path = file_of(folder(self.base))
         if not path.exists():
             return
         if how == "delete":
@@ -637,7 +638,7 @@ def test_a_failure_does_not_end_the_keeping_of_the_index(
 ) -> None:
     """Whatever it was, the next change is recorded."""
     with bank.opened():
-        wait_until(lambda: file_of(base / ".index").exists())
+        wait_until(lambda: file_of(folder(base)).exists())
         with monkeypatch.context() as patched:
             patched.setattr(Index, "refresh", _fail)
             bank.remember("claude", "marco", ["x"], "thread")
@@ -655,7 +656,7 @@ def test_the_end_does_not_wait_for_a_process_that_holds_the_index(
 ) -> None:
     """Nor does the index that it holds go, since nobody has asked anything."""
     assert found(bank, "needle") == ["first.md"]
-    file = file_of(base / ".index")
+    file = file_of(folder(base))
     inode = file.stat().st_ino
     with closing(sqlite3.connect(file, isolation_level=None)) as holder:
         holder.execute("BEGIN IMMEDIATE")
@@ -909,7 +910,7 @@ def test_what_comes_while_the_index_is_opened_is_seen(
     assert found(bank, "needle") == ["first.md"]
     bank.close()
     monkeypatch.undo()
-    other = sqlite3.connect(file_of(base / ".index"), isolation_level=None)
+    other = sqlite3.connect(file_of(folder(base)), isolation_level=None)
     other.execute("PRAGMA locking_mode = EXCLUSIVE")
     other.execute("BEGIN IMMEDIATE")
     late = Index(Store(base))
@@ -959,7 +960,7 @@ def test_a_deleted_memory_is_gone_from_the_index_too(bank: MemoryBank, base: Pat
     for number in range(20):
         write(base, f"{number}.md", format(NOTE))
     write(base, "secret.md", format(replace(NOTE, content="Mellon opens the doors of Durin")))
-    other_kind = base / ".index" / "2-00000000.sqlite"
+    other_kind = folder(base) / "2-00000000.sqlite"
     assert found(bank, "mellon") == ["secret.md"]
     other_kind.write_bytes(b"mellon")
     assert b"mellon" in index_bytes(base)
@@ -973,20 +974,18 @@ def test_a_reader_does_not_keep_a_deleted_memory_in_the_index(bank: MemoryBank, 
     """It is overwritten once the other process has read it; one that never ends keeps its file."""
     write(base, "second.md", format(replace(NOTE, content="thread")))
     assert found(bank, "needle") == ["first.md"]
-    reader = sqlite3.connect(
-        file_of(base / ".index"), isolation_level=None, check_same_thread=False
-    )
+    reader = sqlite3.connect(file_of(folder(base)), isolation_level=None, check_same_thread=False)
     reader.execute("BEGIN")
     reader.execute("SELECT * FROM texts").fetchall()
     (base / "files" / "first.md").unlink()
-    file = file_of(base / ".index")
+    file = file_of(folder(base))
     with ThreadPoolExecutor() as pool:
         asked = pool.submit(found, bank, "needle")
         time.sleep(0.3)
         reader.execute("COMMIT")
         assert asked.result() == []
     assert b"needle" not in index_bytes(base)
-    assert file_of(base / ".index") == file
+    assert file_of(folder(base)) == file
     reader.execute("BEGIN")
     reader.execute("SELECT * FROM texts").fetchall()
     (base / "files" / "second.md").unlink()
@@ -1010,7 +1009,7 @@ def test_damaged_labels_give_no_wrong_answer(bank: MemoryBank, base: Path, damag
     for number in range(3):
         bank.remember("claude", "marco", ["food", f"t{number}"], f"note {number}")
     bank.think(["note"])
-    path = file_of(base / ".index")
+    path = file_of(folder(base))
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute(DAMAGE[damage])
     for wanted in (Filter("claude", "marco"), Filter(topics=("food",)), Filter(user="claude")):
@@ -1030,7 +1029,7 @@ def test_names_that_no_memory_has_any_more_are_gone(bank: MemoryBank, base: Path
     (base / "files" / "first.md").unlink()
     assert [name for _, name in bank.dated(Filter("cursor"))] == [kept.file_name]
     assert bank.dated(Filter(topics=("secret",))) == []
-    with closing(sqlite3.connect(file_of(base / ".index"))) as other:
+    with closing(sqlite3.connect(file_of(folder(base)))) as other:
         found = other.execute("SELECT name, uses FROM names ORDER BY name").fetchall()
     assert found == [("Cursor", 1), ("anna", 1), ("food", 1)]
 
@@ -1059,8 +1058,9 @@ def test_the_index_is_for_its_owner_alone(bank: MemoryBank, base: Path) -> None:
         assert found(bank, "needle") == ["first.md"]
     finally:
         os.umask(before)
-    assert (base / ".index").stat().st_mode & 0o777 == 0o700
-    assert {path.stat().st_mode & 0o777 for path in (base / ".index").iterdir()} == {0o600}
+    for place in (base / ".index", folder(base)):
+        assert place.stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in folder(base).iterdir()} == {0o600}
 
 
 def test_where_no_index_can_be_kept_answers_come_from_memory(
@@ -1114,7 +1114,7 @@ def test_a_lack_of_descriptors_costs_no_more_than_the_answer(
     import resource
 
     assert found(bank, "needle") == ["first.md"]
-    file = file_of(base / ".index")
+    file = file_of(folder(base))
     inode = file.stat().st_ino
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     other = MemoryBank(Settings(base))
@@ -1141,7 +1141,7 @@ def test_a_process_that_holds_the_index_forever_is_not_waited_for(
 ) -> None:
     """One that was stopped in the middle of writing keeps its file; the others make a new one."""
     assert found(bank, "needle") == ["first.md"]
-    holder = sqlite3.connect(file_of(base / ".index"), isolation_level=None)
+    holder = sqlite3.connect(file_of(folder(base)), isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
     write(base, "second.md", format(NOTE))
     asked = time.monotonic()
@@ -1149,7 +1149,7 @@ def test_a_process_that_holds_the_index_forever_is_not_waited_for(
     quick(time.monotonic() - asked, 2.5)
     (record,) = caplog.records
     assert "made anew: another process holds it" in record.getMessage()
-    assert file_of(base / ".index").exists()
+    assert file_of(folder(base)).exists()
     holder.close()
 
 
@@ -1159,7 +1159,7 @@ def test_a_reader_waits_for_what_another_process_is_just_writing(
 ) -> None:
     """While what was recorded goes to a slow disk, nobody can read, and nothing is wrong."""
     assert found(bank, "needle") == ["first.md"]
-    file = file_of(base / ".index")
+    file = file_of(folder(base))
     with closing(Database(file)) as reader, ThreadPoolExecutor() as threads:
         expected = read(reader)
         holder = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
@@ -1385,7 +1385,7 @@ def test_the_handshake_does_not_wait_for_the_first_indexing(tmp_path: Path) -> N
         write(tmp_path, f"{number}.md", format(replace(NOTE, content=f"needle {number} " * 20)))
     with Client(tmp_path) as client:
         client.request("tools/list")
-        fresh = Database(file_of(tmp_path / ".index"))
+        fresh = Database(file_of(folder(tmp_path, make=True)))
         recorded = sum(1 for _ in fresh.known())
         fresh.close()
         assert recorded < 8000
@@ -1415,7 +1415,7 @@ def test_a_wrong_answer_is_noticed_when_answers_are_checked(base: Path) -> None:
     bank = MemoryBank(Settings(base, check_index=True))
     time.sleep(0.1)
     assert found(bank, "needle") == found(bank, "needle") == ["first.md"]
-    with sqlite3.connect(file_of(base / ".index")) as tampered:
+    with sqlite3.connect(file_of(folder(base))) as tampered:
         tampered.executescript("DELETE FROM unindexed; UPDATE unindexed_sum SET sum = 0")
     tampered.close()
     with pytest.raises(Mismatch):

@@ -214,7 +214,8 @@ def test_the_container_is_not_root_and_keeps_memories_in_a_volume() -> None:
     lines = (ROOT / "Dockerfile").read_text(encoding="utf-8").splitlines()
     at = {line.partition(" ")[0]: line for line in lines}
     assert at["USER"] == "USER aiaml"
-    assert at["VOLUME"] == "VOLUME /memory" and at["ENV"] == "ENV AIAML_MEMORY_DIR=/memory"
+    assert at["VOLUME"] == "VOLUME /memory"
+    assert at["ENV"] == "ENV AIAML_MEMORY_DIR=/memory XDG_STATE_HOME=/memory/.state"
     assert at["ENTRYPOINT"] == 'ENTRYPOINT ["aiaml-server"]'
     assert lines.index(at["USER"]) > max(n for n, each in enumerate(lines) if "RUN" in each)
     copied = re.findall(r"^COPY (.*) \S+$", "\n".join(lines), re.MULTILINE)

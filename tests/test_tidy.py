@@ -13,6 +13,7 @@ import pytest
 
 from aiaml_server import MemoryBank, Settings
 from aiaml_server.cli import app
+from aiaml_server.derived import folder
 from aiaml_server.memory import Memory
 from aiaml_server.tidying import Proposal, proposals, unused
 from aiaml_server.uses import Use
@@ -111,8 +112,8 @@ def test_what_is_kept_of_two_is_not_to_go_as_unused(
         bank.add(memory)
     bank.close()
     used = Use("2026-01-20T00:00:00+00:00", "tests", "think", ("dog",), (old.id,))
-    (tmp_path / ".index").mkdir(mode=0o700, exist_ok=True)
-    (tmp_path / ".index" / "uses.jsonl").write_bytes(used.line())
+    folder(tmp_path, make=True)
+    (folder(tmp_path) / "uses.jsonl").write_bytes(used.line())
     assert app.run(["tidy", "--json"]) == 0
     proposed = [(each["kind"], *each["ids"]) for each in json.loads(capsys.readouterr().out)]
     assert proposed == [("duplicate", new.id, old.id), ("unused", other.id)]

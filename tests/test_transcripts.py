@@ -57,6 +57,8 @@ def environment(home: Path) -> dict[str, str]:
         "APPDATA": str(home / "AppData" / "Roaming"),
         "LOCALAPPDATA": str(home / "AppData" / "Local"),
         "XDG_CONFIG_HOME": str(home / ".config"),
+        "XDG_STATE_HOME": str(home / ".local" / "state"),
+        "XDG_CACHE_HOME": str(home / ".cache"),
         "STORE": str(home / "store"),
         "TOOLS": str(HERE),
         "AIAML_MEMORY_DIR": str(home / "store"),

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from aiaml_server import MemoryBank, Settings
+from aiaml_server.derived import folder
 from aiaml_server.errors import InvalidInput
 from aiaml_server.exchange.found import Kept
 from aiaml_server.exchange.jsonl import memories_in
@@ -153,7 +154,7 @@ def test_a_damaged_list_of_ends_hides_nothing_and_shows_nothing_wrong(tmp_path: 
     over, other = bank.add(ending(OVER)), bank.add(CAR)
     assert [hit.id for hit in bank.think(["car"])] == [other.id]
     bank.close()
-    (file,) = (tmp_path / ".index").glob("*.sqlite")
+    (file,) = folder(tmp_path).glob("*.sqlite")
     with closing(sqlite3.connect(file)) as database:
         database.execute("UPDATE ends SET moment = moment + 1 << 60")
         database.commit()

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from aiaml_server import uses
+from aiaml_server.derived import folder
 from aiaml_server.errors import NotOurs
 from aiaml_server.uses import Use, Uses
 from client import NOTE, PYTHON, SERVER, Client
@@ -58,7 +59,7 @@ def test_what_agents_asked_for_is_told(tmp_path: Path) -> None:
         ("tests", "recall"),
     }
     assert told(tmp_path, "--since", "2100-01-01", "--log") == []
-    file = tmp_path / ".index" / "uses.jsonl"
+    file = folder(tmp_path) / "uses.jsonl"
     assert "chicken" not in file.read_text(encoding="utf-8")
     if sys.platform != "win32":
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -73,18 +74,18 @@ def test_nothing_is_noted_where_the_setting_says_so(tmp_path: Path) -> None:
         client.call("remember", **NOTE, content="words")
         client.call("think", keywords=["words"])
     aiaml(tmp_path, "search", "words")
-    assert not (tmp_path / ".index" / "uses.jsonl").exists()
+    assert not (folder(tmp_path) / "uses.jsonl").exists()
     assert "AIAML_LOG_USES is false" in aiaml(tmp_path, "uses", AIAML_LOG_USES="false").stderr
 
 
 def test_a_server_that_is_killed_leaves_lines_that_can_be_read(tmp_path: Path) -> None:
     """A torn line costs itself alone."""
-    (tmp_path / ".index").mkdir()
-    (tmp_path / ".index" / "uses.jsonl").write_bytes(b'{"at": "2026-01-01T00:00:00+00:00", "cl')
+    folder(tmp_path, make=True)
+    (folder(tmp_path) / "uses.jsonl").write_bytes(b'{"at": "2026-01-01T00:00:00+00:00", "cl')
     with Client(tmp_path, command=SERVER) as client:
         client.remember("words")
         client.call("think", keywords=["words"])
-    with (tmp_path / ".index" / "uses.jsonl").open("ab") as file:
+    with (folder(tmp_path) / "uses.jsonl").open("ab") as file:
         file.write(b'[1]\n{"at": 5}\n\xff\n{"torn')
     assert told(tmp_path)["asked"] == {"think": 1}
 
@@ -93,35 +94,35 @@ def test_the_log_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     """Two files of a limited size, and the newest uses among them; long questions are cut."""
     monkeypatch.setattr(uses, "MOST", 4000)
     log = Uses(tmp_path)
-    (tmp_path / ".index").mkdir()
+    folder(tmp_path, make=True)
     for number in range(40):
         with log.kept():
             log.note("tests", "think", [f"word{number}", "x" * 1000, *map(str, range(1000))], [])
     found = list(log.read())
     assert found[-1].keywords[0] == "word39"
     assert 1 < len(found) < 40
-    assert sum(path.stat().st_size for path in (tmp_path / ".index").iterdir()) < 12000
+    assert sum(path.stat().st_size for path in folder(tmp_path).iterdir()) < 12000
 
 
 def test_what_is_forgotten_everywhere_is_taken_out(tmp_path: Path) -> None:
     """All lines that name it, the questions that found it among them."""
-    (tmp_path / ".index").mkdir()
+    folder(tmp_path, make=True)
     log = Uses(tmp_path)
     with log.kept():
         log.note("tests", "think", ["secret"], ["aaaaaaaa", "bbbbbbbb"])
         log.note("tests", "recall", [], ["bbbbbbbb"])
     log.forget(["aaaaaaaa"])
     assert [each.ids for each in log.read()] == [("bbbbbbbb",)]
-    assert "secret" not in (tmp_path / ".index" / "uses.jsonl").read_text(encoding="utf-8")
+    assert "secret" not in (folder(tmp_path) / "uses.jsonl").read_text(encoding="utf-8")
 
 
 def test_a_link_under_its_name_is_not_followed(tmp_path: Path) -> None:
     """A base may come from elsewhere."""
-    (tmp_path / ".index").mkdir()
+    folder(tmp_path, make=True)
     target = tmp_path / "target"
     target.write_text("", encoding="utf-8")
     try:
-        (tmp_path / ".index" / "uses.jsonl").symlink_to(target)
+        (folder(tmp_path) / "uses.jsonl").symlink_to(target)
     except OSError:
         pytest.skip("there are no links here")
     log = Uses(tmp_path)
@@ -140,12 +141,12 @@ def test_a_use_is_read_as_it_was_written() -> None:
 
 def test_a_foreign_line_forges_none_of_ours(tmp_path: Path) -> None:
     """A cloned base brings its own; whatever a line says, it is one, and it is told as it is."""
-    (tmp_path / ".index").mkdir()
+    folder(tmp_path, make=True)
     said = {"at": "2026-01-01T00:00:00+00:00", "client": "x\nforged", "tool": "think"}
     good = {**said, "keywords": ["a\nforged"], "ids": ["\nforged"]}
     lines = [good, {**good, "at": "now\nforged"}, {**good, "tool": "other\nforged"}]
     text = "".join(f"{json.dumps(each)}\n" for each in lines)
-    (tmp_path / ".index" / "uses.jsonl").write_text(text, encoding="utf-8")
+    (folder(tmp_path) / "uses.jsonl").write_text(text, encoding="utf-8")
     for words in ([], ["--log"]):
         shown = aiaml(tmp_path, "uses", *words).stdout
         assert shown.count("forged") > 0

@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from aiaml_server import MemoryBank, Settings
+from aiaml_server.derived import folder
 from aiaml_server.filters import Filter, words
 from aiaml_server.inbox import Inbox
 from aiaml_server.memory import Memory, parse
@@ -220,8 +221,8 @@ def test_a_memory_is_told_with_its_uses(base: Path) -> None:
         with uses.kept():
             uses.note("codex", "recall", [], ["3d4e5f6a"])
         assert web.get(one(DOG))["uses"]["recalled"] == 2
-        (base / ".index" / "uses.jsonl").unlink()
-        (base / ".index" / "uses.jsonl").mkdir()
+        (folder(base) / "uses.jsonl").unlink()
+        (folder(base) / "uses.jsonl").mkdir()
         assert web.get(one(DOG))["uses"] is None
 
 
@@ -251,8 +252,8 @@ def test_the_page_tells_what_has_expired_and_keeps_the_line(base: Path) -> None:
 
 def test_what_is_planted_among_the_notes_hides_no_memory(base: Path) -> None:
     """What was stored is not called refused, and what is new is not told, with the reason."""
-    (base / ".index").mkdir(exist_ok=True)
-    (base / ".index" / "inbox").mkdir()
+    folder(base, make=True)
+    (folder(base) / "inbox").mkdir()
     with Web(base, AIAML_INBOX="true") as web:
         before = web.get("/api/memories")["total"]
         assert post(web, "/api/memories", {**NOTE, "content": "of my own"}).status == 201

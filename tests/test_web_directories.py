@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from aiaml_server import MemoryBank, Settings
+from aiaml_server.derived import folder
 from aiaml_server.memory import Memory
 from test_directories import connected
 from test_web_changes import GIT, listening, post, told
@@ -165,4 +166,4 @@ def test_new_memories_are_new_in_each(bases: tuple[Path, Path], names: list[str]
             version = {"If-Match": web.get(f"/api/chosen?{words}")["version"]}
             assert web.ask(f"/api/seen?{words}", "POST", b"", version).json() == {"seen": 1}
             assert listed(web, words) == []
-    assert all((base / ".index" / "inbox").is_file() for base in bases)
+    assert all((folder(base) / "inbox").is_file() for base in bases)

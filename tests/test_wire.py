@@ -6,6 +6,7 @@ import asyncio
 import os
 import random
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -192,3 +193,42 @@ def test_the_end_before_there_is_a_loop_is_told_to_it(ends: tuple[int, int]) -> 
     asyncio.run(asyncio.wait_for(run(), 20))
     assert received == [[b"one"], [b""], None]
     os.close(out)
+
+
+DYING = """
+import os, sys, time
+from aiaml_server import logs
+from aiaml_server.wire import Wire
+wire = Wire.claim()
+logs.begin("WARNING", logs.LogFormatter("%(message)s"))
+def answer(line):
+    raise {error}
+{dying}
+wire.greet(answer)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "dying"),
+    [
+        ("AttributeError('x')", ""),
+        ("RecursionError", ""),
+        ("MemoryError", ""),
+        ("SystemExit", ""),
+        ("OSError", "wire._read = lambda: 1 / 0"),
+        ("OSError", "wire._write = lambda: 1 / 0"),
+    ],
+)
+def test_wire_ends_the_process_when_its_thread_dies(error: str, dying: str) -> None:
+    """Whatever killed it: nobody would answer or read again. The log says so in one line first."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", DYING.format(error=error, dying=dying)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    out, log = process.communicate("a line\n", timeout=30)
+    assert (process.returncode, out) == (1, "")
+    assert log.startswith("The client's lines can no longer be read or written; the process ends")

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple, TypeAlias
 from zlib import crc32
 
 from . import labels, postings, tuning
-from .files import Lock, check_own, own_directory
+from .files import Lock
 from .filters import Filter
 from .labels import Label, Labels
 from .memory import Memory
@@ -157,11 +157,7 @@ def making(directory: Path) -> Iterator[None]:
     Each would make one of its own otherwise, and index all memories into it. Where there is no
     lock, or its holder was stopped, that is what happens.
 
-    Raises:
-        NotOurs: the directory is none of ours.
-        OSError: it cannot be created.
     """
-    own_directory(directory)
     with Lock(directory / "lock").held(tuning.PATIENCE * tuning.TRY):
         yield
 
@@ -174,21 +170,15 @@ def _kind() -> str:
 
 
 def databases(directory: Path) -> list[Path]:
-    """Return the databases of all kinds of processes in a directory of ours; none in another."""
-    with suppress(OSError):
-        if check_own(directory, directory=True):
-            return [path for path in directory.glob(f"*{_SUFFIX}") if _NAME.fullmatch(path.name)]
-    return []
+    """Return the databases of all kinds of processes in a directory."""
+    return [path for path in directory.glob(f"*{_SUFFIX}") if _NAME.fullmatch(path.name)]
 
 
 def remove(path: Path) -> None:
-    """Delete a database file and what SQLite keeps beside it, if its directory is ours."""
-    with suppress(OSError):
-        if not check_own(path.parent, directory=True):
-            return
-        for beside in files_of(path):
-            with suppress(OSError):
-                beside.unlink()
+    """Delete a database file and what SQLite keeps beside it."""
+    for beside in files_of(path):
+        with suppress(OSError):
+            beside.unlink()
 
 
 def remove_others(path: Path, older_than: float) -> None:
@@ -231,6 +221,11 @@ class Database(SharedFile):
     def there(self) -> bool:
         """Whether the file still is the one to use (a person may delete it at any time)."""
         return super().there and (self.path is None or file_of(self.path.parent) == self.path)
+
+    @property
+    def folder(self) -> Path | None:
+        """Where the file is; None in memory."""
+        return self.path.parent if self.path else None
 
     def rolled_back(self) -> None:
         """Read anew what may have been read of a transaction that came to nothing."""

@@ -150,6 +150,21 @@ class NotOurs(AiamlError, OSError):  # noqa: N818
         return f"{os.fspath(self.path)} is {self.what}; move it away"
 
 
+class Nowhere(AiamlError, OSError):  # noqa: N818
+    """Nothing that is derived from the memories can be kept for this user. All works without.
+
+    Attributes:
+        why: what is in the way.
+    """
+
+    def __init__(self, why: str) -> None:
+        super().__init__(errno.ENOENT, why)
+        self.why = why
+
+    def __str__(self) -> str:
+        return f"{self.why}; it needs a state directory that only you can write in (XDG_STATE_HOME)"
+
+
 class StoreError(AiamlError):
     """The disk refused. What was begun has been undone; trying again later is right.
 

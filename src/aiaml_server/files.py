@@ -290,11 +290,12 @@ def _other_than(wanted: Callable[[int], bool], status: os.stat_result) -> str:
 # --- files of our own -----------------------------------------------------------------------------
 
 
-def check_own(path: Path, *, directory: bool = False) -> bool:
+def check_own(path: Path, *, directory: bool = False, alone: bool = False) -> bool:
     """Say whether there is a file of ours (or a directory).
 
-    It is ours if it belongs to this process's user, to the user whose directory it lies in (which a
-    container may see under another number), or to root.
+    It is ours if it belongs to this process's user; unless it must be theirs `alone`, also if it
+    belongs to the user whose directory it lies in (which a container may see under another number),
+    or to root.
 
     Raises:
         NotOurs: there is something else.
@@ -304,16 +305,18 @@ def check_own(path: Path, *, directory: bool = False) -> bool:
         status = os.lstat(path)
     except FileNotFoundError:
         return False
-    _check_own(path, status, stat.S_ISDIR if directory else stat.S_ISREG)
+    _check_own(path, status, stat.S_ISDIR if directory else stat.S_ISREG, alone=alone)
     return True
 
 
-def _check_own(path: Path, status: os.stat_result, wanted: Callable[[int], bool]) -> None:
+def _check_own(
+    path: Path, status: os.stat_result, wanted: Callable[[int], bool], *, alone: bool = False
+) -> None:
     if kind := _other_than(wanted, status):
         raise NotOurs(path, kind)
-    if sys.platform == "win32" or status.st_uid in (os.geteuid(), 0):
+    if sys.platform == "win32" or status.st_uid == os.geteuid():
         return
-    if status.st_uid != path.parent.stat().st_uid:
+    if alone or (status.st_uid and status.st_uid != path.parent.stat().st_uid):
         raise NotOurs(path, "another user's")
 
 

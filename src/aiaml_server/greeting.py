@@ -2,11 +2,12 @@
 
 The SDK takes ten times as long to import as all the rest of a start, and what it answers to a
 greeting depends on the program alone. Clients send the very same lines each time. So a copy of the
-answers is kept beside the index, and the wire answers from it; the SDK, once it is there, is given
-the same lines, and its answers are compared and dropped. Nothing here knows the protocol.
+answers is kept in the user's cache directory, and the wire answers from it; the SDK, once it is
+there, is given the same lines, and its answers are compared and dropped. Nothing here knows the
+protocol.
 
-Others may have put a copy there. So it carries a sum that can be made only where this program's
-files can be looked at; without it, it is none. Nor is what a kill or another server has torn.
+The copy carries a sum that only this user can make, and only for this program's files as they are;
+without it, it is none. Nor is what a kill or another server has torn.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from io import FileIO
 from pathlib import Path
 
 from . import __version__
-from .files import check_own, open_own, read_own, remove_own
+from .files import check_own, open_own, own_directory, read_own, remove_own
 
 log = logging.getLogger(__name__)
 
@@ -44,10 +45,17 @@ class Greeting:
     `known` has the answers by the sum of all lines so far; an empty one is none.
     """
 
-    def __init__(self, directory: Path, served: object) -> None:
-        """Read the copy in a directory, if there is one, of what is served there, and how."""
+    def __init__(self, directory: Path, secret: bytes, served: object) -> None:
+        """Read the copy in a directory of the user's, if there is one.
+
+        Args:
+            directory: where it is, or will be.
+            secret: what only this user knows, at most 64 bytes.
+            served: what is served, and how, as far as the answers depend on it.
+        """
         self._path = directory / NAME
-        self._key = hashlib.blake2b("\n".join(sorted(_installed())).encode()).digest()
+        installed = "\n".join(sorted(_installed())).encode()
+        self._key = hashlib.blake2b(installed, key=secret).digest()
         self.known = self._read()
         self._heard = self._asked = self._sum(repr(served).encode())  # of all lines so far
         self._given: dict[str, str] = {}
@@ -109,11 +117,12 @@ class Greeting:
         self._thread.start()
 
     def _read(self) -> dict[str, str]:
-        with suppress(OSError, ValueError):
-            data = read_own(self._path, MOST)
-            if data[:_SUM].decode() == self._sum(data[_SUM:]):
-                known: dict[str, str] = json.loads(data[_SUM:])
-                return known
+        with suppress(OSError, ValueError, RecursionError):
+            if check_own(self._path.parent, directory=True, alone=True):
+                check_own(self._path, alone=True)
+                data = read_own(self._path, MOST)
+                if data[:_SUM].decode() == self._sum(data[_SUM:]):
+                    return _answers(json.loads(data[_SUM:]))
         return {}
 
     def _write(self) -> None:
@@ -121,9 +130,8 @@ class Greeting:
         if len(text) > MOST // 2:
             text = json.dumps(self._noted).encode()
         with suppress(OSError):
-            if not check_own(self._path.parent, directory=True):  # there is no index yet
-                self._done = False
-                return
+            own_directory(self._path.parent)
+            check_own(self._path.parent, directory=True, alone=True)
             self._delete()
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL  # whoever has come first keeps it
             with FileIO(open_own(self._path, flags), "w") as stream:
@@ -136,6 +144,18 @@ class Greeting:
 
     def _sum(self, data: bytes) -> str:
         return hashlib.blake2b(data, key=self._key, digest_size=_SUM // 2).hexdigest()
+
+
+def _answers(found: object) -> dict[str, str]:
+    """Take what a copy holds for answers, if it is such.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    pairs = found.items() if isinstance(found, dict) else [(None, None)]
+    if not all(isinstance(each, str) for pair in pairs for each in pair):
+        raise ValueError("no answers by their sums")
+    return dict(pairs)
 
 
 def _installed() -> Iterator[str]:

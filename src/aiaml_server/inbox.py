@@ -13,9 +13,11 @@ from io import FileIO
 from pathlib import Path
 
 from . import memory as form
-from .files import check_own, open_own, own_directory, read_own
+from .derived import folder
+from .files import open_own, read_own
 from .memory import Memory
 
+_FILE = "inbox"
 _MOST = 64 * 1024 * 1024  # bytes: two million memories
 
 
@@ -25,20 +27,19 @@ class Inbox:
     def __init__(self, base: Path, *, kept: bool = False) -> None:
         """Take a base; `kept` says whether the person wants to be told what is new."""
         self.kept = kept
-        self._place = base / ".index"
-        self._file = self._place / "inbox"
+        self._base = base
         self._known: tuple[tuple[int, int], set[bytes]] | None = None
 
     @property
     def _seen(self) -> set[bytes]:
         """What is noted, read again where it has changed: other processes note as well."""
         with suppress(FileNotFoundError):
-            if check_own(self._place, directory=True):
-                status = self._file.lstat()
-                state = (status.st_ino, status.st_size)  # it only grows
-                if not self._known or self._known[0] != state:
-                    self._known = state, set(read_own(self._file, _MOST).split())
-                return self._known[1]
+            file = folder(self._base) / _FILE
+            status = file.lstat()
+            state = (status.st_ino, status.st_size)  # it only grows
+            if not self._known or self._known[0] != state:
+                self._known = state, set(read_own(file, _MOST).split())
+            return self._known[1]
         return set()
 
     @property
@@ -75,9 +76,9 @@ class Inbox:
         seen = self._seen
         new = {each for memory in memories if (each := digest(memory)) not in seen}
         if new:
-            own_directory(self._place)
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-            with FileIO(open_own(self._file, flags), "a") as file:
+            path = folder(self._base, make=True) / _FILE
+            with FileIO(open_own(path, flags), "a") as file:
                 file.write(b"\n" + b"\n".join(sorted(new)) + b"\n")  # a torn line ends here
         return len(new)
 

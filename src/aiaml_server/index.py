@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from itertools import chain
 from pathlib import Path
 from typing import TypeVar
@@ -24,7 +24,8 @@ from typing import TypeVar
 from . import tuning
 from .behind import Behind
 from .database import Database, Entry, Row, file_of, making, remove, remove_others
-from .errors import AiamlError, MalformedFile, NotOurs, StoreError
+from .derived import INDEX, folder
+from .errors import AiamlError, MalformedFile, NotOurs, Nowhere, StoreError
 from .files import Lock
 from .filters import Filter
 from .freshness import Closed, Freshness
@@ -72,7 +73,6 @@ class Index:
         self._lock = threading.Lock()
         self._freshness = Freshness(store, lasting=lasting)
         self._database: Database | None = None
-        self._place = store.base / ".index"
         self._on_disk = True
         self._ended = threading.Event()
         self._sweeper = Behind("sweep", self._sweep_slice, self._ended, tuning.SWEEP_SECONDS)
@@ -255,9 +255,9 @@ class Index:
             for repair in (self._make_anew, self._move_to_memory):
                 try:
                     return self._answer(question)
-                except NotOurs as error:  # nothing that may be deleted
-                    file, _ = self._abandon()
-                    self._move_to_memory(file, error)
+                except (NotOurs, Nowhere) as error:  # nothing that may be deleted
+                    self._abandon()
+                    self._move_to_memory(error)
                 except (AiamlError, MemoryError):  # nothing is wrong with the index
                     raise
                 except Exception as error:
@@ -269,11 +269,11 @@ class Index:
                     if not self._on_disk:
                         raise
                     lack = _lack_of_descriptors()
-                    file, there = self._abandon()
+                    there = self._abandon()
                     if lack:  # nothing is wrong with the index, which others use too
-                        raise StoreError("open", file, lack) from error
+                        raise StoreError("open", self._store.base / INDEX, lack) from error
                     if there:  # else another process has made it anew
-                        repair(file, error)
+                        repair(error)
             return self._answer(question)
 
     def _answer(self, question: Callable[[Database], Answer]) -> Answer | None:
@@ -283,12 +283,12 @@ class Index:
             damaged = not isinstance(failed, sqlite3.OperationalError) or "no such" in str(failed)
             if damaged or _lack_of_descriptors():
                 raise failed
-            file, _ = self._abandon()
-            self._move_to_memory(file, failed)  # texts alone may fit where postings do not
+            self._abandon()
+            self._move_to_memory(failed)  # texts alone may fit where postings do not
         stamp = self._store.stamp()
         if stamp is None:
-            file, _ = self._abandon()
-            remove(file)
+            self._abandon()
+            self._remove()
             return None
         database = self._opened()
         self._verified.clear()
@@ -300,19 +300,26 @@ class Index:
     def _opened(self) -> Database:
         if self._ended.is_set():
             raise Closed("the index is closed")
-        if self._database and not self._database.there:
+        try:
+            place = folder(self._store.base) if self._on_disk else None
+        except FileNotFoundError as error:  # since the question began
+            raise StoreError("read", self._store.base, error) from error
+        if self._database and not (self._database.there and self._database.folder == place):
             self._abandon()
         if not self._database:
-            if self._on_disk and not file_of(self._place).exists():
-                with making(self._place):
-                    self._database = self._database_in(file_of(self._place))
-            else:
-                self._database = self._database_in(file_of(self._place) if self._on_disk else None)
-            if self._database.path:
-                remove_others(self._database.path, tuning.STALE_SECONDS)
+            self._database = self._made() if self._on_disk else self._database_in(None)
             for name, problems in self._database.malformed():
                 self._store.report(name, problems)
         return self._database
+
+    def _made(self) -> Database:
+        """Open the file that is used now; make it where there is none."""
+        place = folder(self._store.base, make=True)
+        with nullcontext() if file_of(place).exists() else making(place):
+            file = file_of(place)
+            database = self._database_in(file)
+        remove_others(file, tuning.STALE_SECONDS)
+        return database
 
     def _database_in(self, file: Path | None) -> Database:
         return Database(
@@ -321,23 +328,30 @@ class Index:
             local=self._lasting and is_local(self._store.directory),
         )
 
-    def _abandon(self) -> tuple[Path, bool]:
-        """Close the database; return the file that is used now, and whether it was that."""
+    def _abandon(self) -> bool:
+        """Close the database; say whether it was the one that is used now, or there was none."""
         database, self._database = self._database, None
         there = database is None or database.there
         if database:
             with suppress(sqlite3.Error):
                 database.close()
-        return file_of(self._place), there
+        return there
 
-    def _make_anew(self, file: Path, error: Exception) -> None:
-        log.warning("The index %s is made anew: %s", file, error)
-        self.repaired = f"the index {file} is made anew: {error}"
-        remove(file)
+    def _remove(self) -> None:
+        """Delete the file that is used now."""
+        with suppress(OSError):
+            remove(file_of(folder(self._store.base)))
 
-    def _move_to_memory(self, file: Path, error: Exception) -> None:
-        log.warning("The index %s cannot be used, so it is kept in memory: %s", file, error)
-        self.unusable = f"the index {file} cannot be used, so it is kept in memory: {error}"
+    def _make_anew(self, error: Exception) -> None:
+        where = self._store.base / INDEX
+        log.warning("The index in %s is made anew: %s", where, error)
+        self.repaired = f"the index in {where} is made anew: {error}"
+        self._remove()
+
+    def _move_to_memory(self, error: Exception) -> None:
+        where = self._store.base / INDEX
+        log.warning("The index in %s cannot be used, so it is kept in memory: %s", where, error)
+        self.unusable = f"the index in {where} cannot be used, so it is kept in memory: {error}"
         self._on_disk = False
 
     # --- behind an answer -----------------------------------------------------------------------
@@ -390,7 +404,7 @@ class Index:
         if not path or self._ended.is_set():
             yield not self._ended.is_set()
             return
-        with Lock(self._place / "tokenizing").held(0) as hold:
+        with Lock(path.with_name("tokenizing")).held(0) as hold:
             yield hold.had or hold.problem is not None or _is_still(path)
 
     def _sweep_slice(self) -> None:

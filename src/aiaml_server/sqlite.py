@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from . import tuning
-from .files import check_own, open_own, own_directory
+from .files import private
 
 _UNSYNCED = """
 CREATE TABLE unsynced (boot);
@@ -65,7 +65,7 @@ class SharedFile:
         """Open the file and create what is missing; without a path, a database in memory.
 
         Args:
-            path: the file.
+            path: the file, in a directory where nobody else can have put anything (`derived`).
             tables: the statements that a new file is made with, each ended by a semicolon.
             version: of these; a file of another version is not opened.
             hurried: called after each failed try to get the lock; returns whether to give up soon
@@ -75,7 +75,7 @@ class SharedFile:
 
         Raises:
             sqlite3.Error: it cannot be opened; or it is damaged, or of another version.
-            OSError: its directory or the file cannot be created.
+            OSError: the file cannot be created.
         """
         self.path = path
         self._hurried = hurried
@@ -83,10 +83,7 @@ class SharedFile:
         self._wrote = False
         self._beaten = 0.0
         if path:
-            own_directory(path.parent)
-            for beside in files_of(path):  # SQLite opens them all, and follows links to the first
-                check_own(beside)
-            os.close(open_own(path, os.O_RDWR | os.O_CREAT))  # SQLite would make it 0644
+            os.close(private(str(path), os.O_RDWR | os.O_CREAT))  # SQLite would make it 0644
             self._inode = path.stat().st_ino
         self.sql = sqlite3.connect(
             path or ":memory:", isolation_level=None, check_same_thread=False, timeout=tuning.TRY

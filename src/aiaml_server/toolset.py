@@ -272,8 +272,6 @@ class Door(NamedTuple):
         embedder: the place of a function that returns the person's model as an `Embedder`, or None
             where it is not on this machine; empty for none.
         hooks: what its verbs `install-hooks` and `uninstall-hooks` put into Claude Code's settings.
-        home: the place of a function that returns a directory of the person's, in which what the
-            SDK answers first may be kept; empty for none.
     """
 
     name: str
@@ -288,7 +286,6 @@ class Door(NamedTuple):
     needs: tuple[str, ...] = ()
     embedder: str = ""
     hooks: tuple[Hook, ...] = ()
-    home: str = ""
 
     def values(self, environ: Mapping[str, str]) -> dict[str, Any]:
         """Return the settings as an environment has them, by variable.

@@ -19,8 +19,9 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from .errors import AiamlError
-from .files import Lock, check_own, open_own, read_own, remove_own, replace_atomic, take_name
+from .derived import folder
+from .errors import AiamlError, Nowhere
+from .files import Lock, open_own, read_own, remove_own, replace_atomic, take_name
 from .moments import instant, present, timestamp
 
 log = logging.getLogger(__name__)
@@ -29,6 +30,7 @@ MOST = 4 * 1024 * 1024  # bytes of one of the two files: some 10,000 questions
 BEHIND_SECONDS = 0.3  # between an answer and its line, for others to join it
 TOOLS = ("think", "recall")
 _PATIENCE = 1.0  # seconds for another process that shortens the log
+_FILE, _OLDER, _LOCK = "uses.jsonl", "uses-older.jsonl", "uses.lock"
 _KEYWORDS, _LETTERS, _IDS = 32, 80, 100  # of each use that are noted
 
 
@@ -76,10 +78,7 @@ class Uses:
     """The log of one base directory. Every method is safe to call from any thread."""
 
     def __init__(self, base: Path) -> None:
-        self._place = base / ".index"
-        self._file = self._place / "uses.jsonl"
-        self._older = self._place / "uses-older.jsonl"
-        self._lock = Lock(self._place / "uses.lock")
+        self._base = base
         self._waiting: deque[Use] = deque(maxlen=10_000)
         self._noted = threading.Event()
         self._ended = threading.Event()
@@ -117,24 +116,54 @@ class Uses:
             self._noted.clear()
             lines = [self._waiting.popleft().line() for _ in range(len(self._waiting))]
             try:
-                if lines and check_own(self._place, directory=True):
+                if lines and (place := self._place()):
                     # What a kill has torn ends where this begins.
-                    self._append(b"\n" + b"".join(lines))
+                    self._append(place, b"\n" + b"".join(lines))
             except (AiamlError, OSError) as error:
                 log.info("What was asked for is not noted: %s", error)
 
-    def _append(self, data: bytes) -> None:
+    def _place(self) -> Path | None:
+        """Return the folder that it is in; None where there is none (no index was made yet).
+
+        Raises:
+            Nowhere: nothing can be kept for this user.
+            OSError: something else has the folder's place.
+        """
+        with suppress(FileNotFoundError):
+            place = folder(self._base)
+            return place if place.is_dir() else None
+        return None
+
+    def _append(self, place: Path, data: bytes) -> None:
+        lock = Lock(place / _LOCK)
         with ExitStack() as stack:
             if sys.platform == "win32":  # where two that append may write over each other
-                stack.enter_context(self._lock.held(_PATIENCE))
+                stack.enter_context(lock.held(_PATIENCE))
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-            stream = stack.enter_context(FileIO(open_own(self._file, flags), "a"))
+            stream = stack.enter_context(FileIO(open_own(place / _FILE, flags), "a"))
             stream.write(data)
             full = stream.tell() > MOST
         if full:
-            with self._lock.held(_PATIENCE) as hold:
-                if hold.had and len(self._bytes(self._file)) > MOST:  # no other process did it
-                    take_name(self._file, self._older)
+            with lock.held(_PATIENCE) as hold:
+                if hold.had and len(_bytes(place / _FILE)) > MOST:  # no other process did it
+                    take_name(place / _FILE, place / _OLDER)
+
+    @property
+    def problem(self) -> str:
+        """Why nothing is noted for this user; empty where it is."""
+        try:
+            self._place()
+        except Nowhere as error:
+            return str(error)
+        return ""
+
+    def _files(self) -> list[Path]:
+        """Return both files, older first; none where nothing is kept."""
+        try:
+            place = self._place()
+        except Nowhere:
+            return []
+        return [place / _OLDER, place / _FILE] if place else []
 
     def read(self) -> Iterator[Use]:
         """Return what was noted, oldest first.
@@ -142,8 +171,8 @@ class Uses:
         Raises:
             OSError: it is there and cannot be read.
         """
-        for path in (self._older, self._file):
-            yield from filter(None, map(Use.parsed, self._bytes(path).splitlines()))
+        for path in self._files():
+            yield from filter(None, map(Use.parsed, _bytes(path).splitlines()))
 
     def summary(self) -> Summary:
         """Return all that was noted in sum; it is read again only where it has changed.
@@ -151,16 +180,10 @@ class Uses:
         Raises:
             OSError: it is there and cannot be read.
         """
-        stamps = (_stamp(self._older), _stamp(self._file))
+        stamps = [_stamp(path) for path in self._files()]
         if not self._summed or self._summed[0] != stamps:
             self._summed = stamps, Summary.of(self.read())
         return self._summed[1]
-
-    def _bytes(self, path: Path) -> bytes:
-        with suppress(FileNotFoundError):
-            if check_own(self._place, directory=True):
-                return read_own(path, 4 * MOST)
-        return b""
 
     def forget(self, ids: Collection[str]) -> None:
         """Take out every line that names one of these memories.
@@ -168,9 +191,11 @@ class Uses:
         Raises:
             OSError: the disk refused.
         """
-        with self._lock.held(_PATIENCE):
-            for path in (self._older, self._file):
-                lines = self._bytes(path).splitlines(keepends=True)
+        if not (files := self._files()):
+            return
+        with Lock(files[0].with_name(_LOCK)).held(_PATIENCE):
+            for path in files:
+                lines = _bytes(path).splitlines(keepends=True)
                 kept = [
                     line
                     for line in lines
@@ -185,8 +210,14 @@ class Uses:
         Raises:
             OSError: the disk refused.
         """
-        for path in (self._older, self._file):
+        for path in self._files():
             remove_own(path)
+
+
+def _bytes(path: Path) -> bytes:
+    with suppress(FileNotFoundError):
+        return read_own(path, 4 * MOST)
+    return b""
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:

@@ -24,7 +24,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 if TYPE_CHECKING:
     import asyncio
@@ -120,9 +120,10 @@ class Wire:
 
     def _start(self) -> None:
         if not self._writer:
-            self._writer = threading.Thread(target=self._write, name="wire-out", daemon=True)
+            write, read = partial(_to_its_end, self._write), partial(_to_its_end, self._read)
+            self._writer = threading.Thread(target=write, name="wire-out", daemon=True)
             self._writer.start()
-            threading.Thread(target=self._read, name="wire-in", daemon=True).start()
+            threading.Thread(target=read, name="wire-in", daemon=True).start()
 
     def send(self, line: bytes) -> None:
         """Write one line, given without its end, now or in its turn."""
@@ -247,6 +248,19 @@ class Wire:
 def abandon() -> None:
     """End a process that cannot end by itself: a call hangs, and nobody waits for its answer."""
     log.error("A call has not returned; the process ends without it")
+    _end()
+
+
+def _to_its_end(work: Callable[[], None]) -> None:
+    """Read or write in a thread; without either the process serves nobody, and so it ends."""
+    try:
+        work()
+    except BaseException:
+        log.exception("The client's lines can no longer be read or written; the process ends")
+        _end()
+
+
+def _end() -> NoReturn:
     logging.shutdown()
     os._exit(1)
 

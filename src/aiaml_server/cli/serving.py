@@ -7,11 +7,11 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from aiaml_server import logs
-from aiaml_server.errors import AiamlError, InvalidSetting
+from aiaml_server.derived import cache_directory, key
+from aiaml_server.errors import InvalidSetting, Nowhere
 from aiaml_server.greeting import Greeting
 from aiaml_server.settings import BASE, LOG_LEVEL
 from aiaml_server.toolset import Door, at
@@ -44,8 +44,8 @@ def serve(toolsets: Sequence[str] = ()) -> int:
         return _fail("standard input or output is closed; an MCP client must be at the other end")
     logs.begin(level, logs.LogFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     greeting = None
-    if directory := _beside(doors, values):
-        greeting = Greeting(directory, ([door.name for door in doors], values))
+    with suppress(Nowhere):
+        greeting = Greeting(cache_directory(), key(), served(doors, values))
         if greeting.known:
             wire.greet(greeting.answer)
     # What is allocated while importing is not garbage: without the collector start and exit are
@@ -64,17 +64,10 @@ def serve(toolsets: Sequence[str] = ()) -> int:
     return server.run(built, wire, greeting)
 
 
-def _beside(doors: Sequence[Door], values: Sequence[Mapping[str, Any]]) -> Path | None:
-    """Return the directory in which a greeting may be kept: the index's, or one of a toolset."""
-    for each in values:
-        if BASE in each:
-            return Path(each[BASE], ".index")
-    for door in doors:
-        if door.home:
-            with suppress(AiamlError):  # the toolset says so when it is called
-                home: Path = at(door.home)()
-                return home
-    return None
+def served(doors: Sequence[Door], values: Sequence[Mapping[str, Any]]) -> object:
+    """Return what answers to a greeting may depend on: not which directory is served."""
+    names = [door.name for door in doors]
+    return names, [{**each, BASE: None} for each in values]
 
 
 def _fail(sentence: str) -> int:

@@ -15,7 +15,8 @@ import click
 
 from aiaml_server import toolsets
 from aiaml_server.cli.context import settings
-from aiaml_server.errors import AiamlError
+from aiaml_server.derived import cache_directory, key_file
+from aiaml_server.errors import AiamlError, Nowhere
 from aiaml_server.moments import ago, instant, now
 from aiaml_server.settings import Settings, without_password
 from aiaml_server.sync import Occupied, Problem, Progress, Status, in_use, once
@@ -453,6 +454,10 @@ def _places(setting: Settings) -> Iterator[_Place]:
         ".sync.lock": "one sync at a time",
     }.items():
         yield _Place(base / name, what, size=_size(base / name))
+    with suppress(Nowhere):
+        state, cache = key_file(), cache_directory()
+        yield _Place(state, "your key, which names your folder in .index", size=_size(state))
+        yield _Place(cache, "what a server answers first; safe to delete", size=_size(cache))
 
 
 def _history(base: Path) -> Path | None:

@@ -49,8 +49,9 @@ def uses(time: str | None, each: bool, clear: bool, yes: bool, json: bool) -> No
     """Tell what agents asked for: which memories help, and which never come up.
 
     Servers note when a client used `think` or `recall`, with which keywords, and the ids of what
-    it got; your own `aiaml search` is not noted. That stays on this computer, in .index/uses.jsonl,
-    is never in git, and goes back some 10,000 questions. AIAML_LOG_USES=false turns it off.
+    it got; your own `aiaml search` is not noted. That stays on this computer, in a folder in .index
+    that is yours alone, is never in git, and goes back some 10,000 questions. AIAML_LOG_USES=false
+    turns it off.
 
     \b
     Examples:
@@ -80,7 +81,8 @@ def uses(time: str | None, each: bool, clear: bool, yes: bool, json: bool) -> No
         note("AIAML_LOG_USES is false here: servers that are told so note nothing.")
     if not noted:
         when = "since then" if moment is not None else "yet"
-        raise Ended(f"nothing is noted {when}: a server notes what agents ask for")
+        why = bank.uses.problem or "a server notes what agents ask for"
+        raise Ended(f"nothing is noted {when}: {why}")
 
 
 def _tell_each(noted: Iterable[Use], *, json: bool) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from aiaml_server.database import databases, remove
+from aiaml_server.derived import INDEX, folder, others
 from aiaml_server.index import Index
 from aiaml_server.scorer import rank
+from aiaml_server.sqlite import files_of
 from aiaml_server.store import Store
 from aiaml_server.terminal import in_bytes, plural
 
@@ -23,6 +25,7 @@ _UNWATCHED = (
 _MORE_INSTANCES = (
     "end programs that watch many files, or `sudo sysctl fs.inotify.max_user_instances=1024`"
 )
+_NAMED = 5  # names that are told
 _CHECK_DISK = "nothing is lost; should it come again, check the disk"
 
 
@@ -46,8 +49,9 @@ def index(context: Context) -> Iterator[Finding]:
     if questioned.repaired:
         yield Finding("index", "warning", questioned.repaired, _CHECK_DISK)
     if questioned.unusable:
-        remedy = f"answers are right but slow until {base / '.index'} can be written"
+        remedy = "answers are right but slow until then, and what agents ask for is not noted"
         yield Finding("index", "warning", questioned.unusable, remedy)
+    yield from _beside(base)
     if unwatched:
         yield Finding("index", "warning", _UNWATCHED, _MORE_INSTANCES)
     if not (wrong or missing):
@@ -56,22 +60,50 @@ def index(context: Context) -> Iterator[Finding]:
         return
     what = f"does not answer {' '.join(wrong[0])!r} as the files do" if wrong else ""
     what = what or f"and the files differ in {min(missing)}"
-    remedy = f"delete {base / '.index'} (it is made anew), or `aiaml doctor --fix`"
+    remedy = f"delete {base / INDEX} (it is made anew), or `aiaml doctor --fix`"
 
     def delete() -> None:
-        for path in databases(base / ".index"):
+        for path in _databases(base):
             remove(path)
 
-    fix = Fix(f"delete the index in {base / '.index'}, which is made anew", delete)
+    fix = Fix(f"delete the index in {base / INDEX}, which is made anew", delete)
     yield Finding("index", "error", f"the index {what}", remedy, fix)
 
 
+def _beside(base: Path) -> Iterator[Finding]:
+    """Name what lies beside the index and is not used."""
+    try:
+        folders, names = others(base)
+    except OSError:  # `files` says what stands there, or `index` why it is in memory
+        return
+    if folders:
+        told = plural(len(folders), "folder")
+        found = f"{told} in {base / INDEX} of other users or other places: {_first(folders)}"
+        yield Finding("index", "ok", f"{found}; yours go when they were not used for a month")
+    if names:
+        found = (
+            f"{plural(len(names), 'name')} in {base / INDEX} not of this program: {_first(names)}"
+        )
+        remedy = "it may have come with a cloned directory; nothing of it is opened: move it away"
+        yield Finding("index", "warning", found, remedy)
+
+
+def _first(names: list[str]) -> str:
+    return ", ".join([*names[:_NAMED], *(["…"] if len(names) > _NAMED else [])])
+
+
+def _databases(base: Path) -> list[Path]:
+    with suppress(OSError):
+        return databases(folder(base))
+    return []
+
+
 def _sizes(base: Path) -> str:
-    paths = [path for path in (base / ".index").glob("*.sqlite*") if path.is_file()]
-    kinds = len([path for path in paths if path.suffix == ".sqlite"])
-    size = in_bytes(sum(path.stat().st_size for path in paths))
-    others = f", of these {plural(kinds - 1, 'file')} of other Pythons" if kinds > 1 else ""
-    return f"{size}{others}"
+    kinds = _databases(base)
+    files = [path for each in kinds for path in files_of(each) if path.is_file()]
+    size = in_bytes(sum(path.stat().st_size for path in files))
+    more = f", of these {plural(len(kinds) - 1, 'file')} of other Pythons" if len(kinds) > 1 else ""
+    return f"{size}{more}"
 
 
 def _named(index: Index) -> set[str]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+from aiaml_server.derived import INDEX
 from aiaml_server.errors import NotOurs
 from aiaml_server.files import check_own, is_temporary, remove_own
 from aiaml_server.memory import ENDS, MAX_TOPICS
@@ -26,10 +27,7 @@ _CONFLICT = re.compile(
     r"conflicted copy|case conflict|\.sync-conflict-|sfconflict|\[conflicted\]| \(\d+\)\.",
     re.IGNORECASE,
 )
-_OWN = (
-    ".lock", ".sync.lock", ".sync-status.json", ".index", ".index/inbox", ".index/uses.jsonl",
-    ".index/uses-older.jsonl", ".index/uses.lock",
-)  # fmt: skip
+_OWN = (".lock", ".sync.lock", ".sync-status.json", INDEX)
 _SYSTEM = ("desktop.ini", "thumbs.db")
 
 
@@ -81,7 +79,7 @@ def _not_ours(base: Path) -> Iterator[Finding]:
     """Name what has the place of a file that the program keeps beside the memories."""
     for name in _OWN:
         try:
-            check_own(base / name, directory=name == ".index")
+            check_own(base / name, directory=name == INDEX)
         except NotOurs as error:
             remedy = "it may have come with a cloned directory; it is neither followed nor used"
             yield Finding("files", "error", str(error), remedy)

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
+from aiaml_server.derived import folder
 from aiaml_server.errors import AiamlError, NotOurs
 from aiaml_server.files import (
     TEMPORARY,
@@ -25,6 +26,7 @@ from aiaml_server.files import (
     remove_own,
     replace_atomic,
 )
+from aiaml_server.sqlite import files_of
 
 from . import asked, stream
 from .checkout import MAIN, Checkout, Difference, changes, changes_since, empty_tree, tree
@@ -483,10 +485,22 @@ class Repository(Reading):
 
     @property
     def _seen(self) -> Seen:
-        file = self.directory / "aiaml" / "seen"
+        file = None
+        with suppress(OSError):
+            file = folder(self.base) / "seen"
         if self._record is None or self._record.file != file:
             self._record = Seen(file, self.base / "files")
+            self._remove_earlier_record()
         return self._record
+
+    def _remove_earlier_record(self) -> None:
+        """Remove the record of an earlier version, unopened: anybody can have put it there."""
+        place = self.directory / "aiaml"
+        with suppress(OSError):
+            if check_own(place, directory=True):
+                for path in files_of(place / "seen"):
+                    if check_own(path, alone=True):
+                        path.unlink()
 
     def _commit_own_files(self) -> str:
         files = {}

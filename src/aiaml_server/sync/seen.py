@@ -13,12 +13,13 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from aiaml_server.errors import MalformedFile
-from aiaml_server.files import check_own, open_own, own_directory, read_regular
-from aiaml_server.store import Stamp
+from aiaml_server.files import own_directory, private, read_regular
+from aiaml_server.store import NEVER, Stamp
 
 log = logging.getLogger(__name__)
 
@@ -59,9 +60,13 @@ class Place(NamedTuple):
 
 
 class Seen:
-    """The record in `file` of what was seen in `directory`; used by one process at a time."""
+    """The record in `file` of what was seen in `directory`; used by one process at a time.
 
-    def __init__(self, file: Path, directory: Path) -> None:
+    Without a file, it is that of this process alone. SQLite opens the file and what lies beside it:
+    nobody else may have put anything there.
+    """
+
+    def __init__(self, file: Path | None, directory: Path) -> None:
         self.file = file
         self._directory = directory
         self._rows: tuple[Stamp, dict[bytes, Sighting]] | None = None  # as read at that stamp
@@ -91,10 +96,10 @@ class Seen:
 
     def _read(self, connection: sqlite3.Connection) -> dict[bytes, Sighting]:
         """Return all rows; what was read before, while no process has written since."""
-        stamp = Stamp.of(self.file.stat())
+        stamp = Stamp.of(self.file.stat()) if self.file else NEVER
         if self._rows and self._rows[0] == stamp:
             return self._rows[1]
-        settled = stamp.settled
+        settled = self.file and stamp.settled
         rows = connection.execute("SELECT * FROM seen")
         sightings = {
             path: Sighting(oid, None if None in numbers else Stamp(*numbers))
@@ -139,7 +144,8 @@ class Seen:
         except (OSError, sqlite3.Error) as error:
             log.debug("What was seen on disk is made known anew: %s", error)
             with suppress(OSError):
-                self.file.unlink()
+                if self.file:
+                    self.file.unlink()
 
     def _note(self, sightings: Mapping[bytes, Sighting | None]) -> None:
         place = _place(self._directory) or _mark(self._directory)
@@ -164,18 +170,25 @@ class Seen:
 
     @contextmanager
     def _opened(self, *, write: bool) -> Iterator[sqlite3.Connection]:
+        if not self.file:
+            yield _in_memory(self._directory)
+            return
         if write:
             own_directory(self.file.parent)
-        for suffix in ("-journal", "-wal", "-shm"):  # SQLite opens what is there
-            check_own(self.file.with_name(f"{self.file.name}{suffix}"))
-        if not check_own(self.file) and write:
-            os.close(open_own(self.file, os.O_CREAT | os.O_WRONLY))
+            os.close(private(str(self.file), os.O_CREAT | os.O_WRONLY))
         mode = "rw" if write else "ro"
         name = f"{self.file.absolute().as_uri()}?mode={mode}"
         with closing(sqlite3.connect(name, uri=True)) as connection:
             if write:
                 connection.executescript(_TABLES)
             yield connection
+
+
+@cache
+def _in_memory(_directory: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(":memory:", check_same_thread=False)
+    connection.executescript(_TABLES)
+    return connection
 
 
 def _rows(sightings: Mapping[bytes, Sighting | None]) -> Iterable[tuple[object, ...]]:

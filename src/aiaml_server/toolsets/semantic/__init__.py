@@ -51,7 +51,6 @@ DOOR = Door(
     extra="semantic",
     needs=("apsw",),
     embedder="aiaml_server.toolsets.semantic.model:embedder",
-    home="aiaml_server.toolsets.semantic.place:home",
     hooks=(
         Hook("SessionStart", "", ("hook", "SessionStart"), 10),
         Hook("UserPromptSubmit", "", ("hook", "UserPromptSubmit"), 10),
