@@ -365,3 +365,88 @@ def test_planted_database_costs_little(project: Path, planted: str) -> None:
         assert server.peak() - used < MOST, tool
         before = server.processor()
     assert server.close() == 0
+
+
+# --- import ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def source(home: Path, project: Path) -> Path:
+    """A database that somebody gave away, beside which nothing lies."""
+    path = home / "given" / "db"
+    path.parent.mkdir()
+    path.write_bytes((project / ".memory" / "db").read_bytes())
+    return path
+
+
+def imported(source: Path) -> str:
+    """Return what `aiaml import` says that it would do."""
+    return aiaml(source.parent, "import", str(source), "--dry-run", "--json")
+
+
+@pytest.mark.parametrize("suffix", ["-journal", "-wal"])
+def test_import_reads_none_that_is_not_written(source: Path, suffix: str) -> None:
+    """What lies beside it is named, and neither rolled back nor changed."""
+    beside = source.with_name(f"db{suffix}")
+    beside.write_bytes(b"x" * 600)
+    before = source.read_bytes()
+    said = json.loads(imported(source))
+    assert said["new"] == []
+    assert f"db{suffix} lies beside it" in said["skipped"][0]["reason"]
+    assert (source.read_bytes(), beside.read_bytes()) == (before, b"x" * 600)
+    beside.write_bytes(b"")
+    assert len(json.loads(imported(source))["new"]) == len(FACTS)
+
+
+@pytest.mark.parametrize("name", ["generated", "view instead"])
+def test_import_computes_nothing(source: Path, name: str) -> None:
+    """A table that would be computed is refused."""
+    if name == "generated":
+        plant(source, SCHEMAS["generated"])
+    else:
+        plant(source, "ALTER TABLE memories RENAME TO others")
+        plant(source, "CREATE VIEW memories AS SELECT * FROM others")
+    (skipped,) = json.loads(imported(source))["skipped"]
+    assert skipped["reason"] == "its memories are no plain table, but would be computed"
+
+
+def test_import_skips_a_damaged_row(source: Path) -> None:
+    """It is named; the others are taken."""
+    plant(source, "UPDATE memories SET content = cast(x'c328' AS TEXT) WHERE id = 2")
+    large = "UPDATE memories SET content = cast(zeroblob(2000000) AS TEXT) WHERE id = 3"
+    plant(source, large)
+    said = json.loads(imported(source))
+    assert len(said["new"]) == len(FACTS) - 2
+    why = ["it holds what is no text in UTF-8"]
+    if sys.version_info >= (3, 11):
+        why.append("it is larger than 1 MiB")
+    assert [each["reason"] for each in said["skipped"]][: len(why)] == why
+
+
+def test_import_of_pages_without_end_ends(source: Path) -> None:
+    """Which says that it was broken off."""
+    endless(source)
+    begun = os.times().children_user
+    (skipped,) = json.loads(imported(source))["skipped"]
+    assert "come again" in skipped["reason"]
+    assert os.times().children_user - begun < 30
+
+
+@linux
+def test_import_of_a_large_row_costs_little(source: Path) -> None:
+    """A file beyond the limit is not even copied; one below is copied, and no value is large."""
+    plant(source, "UPDATE memories SET content = cast(zeroblob(200000000) AS TEXT) WHERE id = 3")
+    script = (
+        "import resource, subprocess, sys\n"
+        "subprocess.run([sys.executable, '-m', 'aiaml_server', 'import', *sys.argv[1:]])\n"
+        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024, file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(source), "--dry-run", "--json"],
+        cwd=source.parent, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    if sys.version_info >= (3, 11):
+        assert int(done.stderr.split()[-1]) < 200
+    plant(source, "UPDATE memories SET content = zeroblob(300000000) WHERE id = 3")
+    (skipped,) = json.loads(imported(source))["skipped"]
+    assert skipped["reason"] == "it is larger than 256 MiB"
