@@ -129,7 +129,7 @@ def _where(client: Client) -> list[str]:
 def settings_page() -> str:
     """Return the page that lists every setting."""
     lines = ["# Settings", "", "Environment variables; all of them may be left out.", ""]
-    lines += _table([*settings.VARIABLES, toolsets.VARIABLE, settings.PAGER])
+    lines += _table([*settings.VARIABLES, *toolsets.VARIABLES, settings.PAGER])
     for name in toolsets.NAMES:
         if name != toolsets.DEFAULT and (variables := toolsets.door(name).variables):
             lines += ["", f"## Of the toolset `{name}`", "", *_table(variables)]

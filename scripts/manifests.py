@@ -57,7 +57,7 @@ ASKED = {
 def variables() -> list[Variable]:
     """Return every setting of the program and of all toolsets, each once."""
     doors = [each for name in toolsets.NAMES for each in toolsets.door(name).variables]
-    found = {each.name: each for each in (*settings.VARIABLES, toolsets.VARIABLE, *doors)}
+    found = {each.name: each for each in (*settings.VARIABLES, *toolsets.VARIABLES, *doors)}
     return list(found.values())
 
 

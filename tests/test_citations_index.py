@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from unittest import mock
 from urllib.parse import unquote
 
 import pytest
@@ -153,6 +154,21 @@ def test_nothing_is_imported_before_it_is_used(kind: str, repo: Path) -> None:
         (repo / ".memory-config.yaml").write_text(text)
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
         assert done.stdout.decode().strip() == expected
+
+
+def test_chroma_is_not_given_a_journal_that_names_another_file(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its SQLite could delete that; a stranger's repository may bring both."""
+    for name in ("chromadb", "chromadb.api", "chromadb.api.shared_system_client"):
+        monkeypatch.setitem(sys.modules, name, mock.MagicMock())
+    (repo / ".chroma").mkdir()
+    (repo / ".chroma" / "chroma.sqlite3").write_bytes(b"x")
+    journal = bytes(600) + bytes.fromhex("d9d505f920a163d7")
+    (repo / ".chroma" / "chroma.sqlite3-journal").write_bytes(journal)
+    with pytest.raises(Unavailable, match="names another file"):
+        ChromaIndex(repo / ".chroma", "memories", lambda _: []).search("tea", 3)
+    assert not sys.modules["chromadb"].PersistentClient.called
 
 
 def test_chroma_that_is_not_installed_is_a_sentence(

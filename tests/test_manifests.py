@@ -118,7 +118,7 @@ def test_the_registry_is_told_what_is_so() -> None:
     assert (package["identifier"], package["version"]) == ("aiaml-server", __version__)
     assert told["version"] == __version__
     doors = [each for name in toolsets.NAMES for each in toolsets.door(name).variables]
-    real = {each.name: each for each in (*settings.VARIABLES, toolsets.VARIABLE, *doors)}
+    real = {each.name: each for each in (*settings.VARIABLES, *toolsets.VARIABLES, *doors)}
     inputs = {each["name"]: each for each in package["environmentVariables"]}
     assert set(inputs) == set(real)
     for name, each in inputs.items():

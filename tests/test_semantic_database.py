@@ -470,33 +470,6 @@ def opened_at_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> Memories:
     return opened(home)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        "content = x'ff00'",
-        "content = cast(x'c328' AS TEXT)",
-        "created_at = 12",
-        "updated_at = 3.5",
-        "category = x'00'",
-        "access_count = 'many'",
-        "access_count = -5",
-    ],
-)
-def test_a_value_of_another_kind_is_damage(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
-) -> None:
-    """SQLite keeps anything in any column; doctor names it as well, and nothing crashes."""
-    memories = opened_at_home(tmp_path, monkeypatch)
-    memories.store("tea")
-    with memories.databases["global"].writing() as sql:
-        sql.execute(f"UPDATE memories SET {change}")  # noqa: S608 (the test's own)
-    for ask in (lambda: memories.search("tea"), memories.list, lambda: memories.get("global:1")):
-        with pytest.raises(failures.Damaged):
-            ask()
-    memories.close()
-    assert next(each.level for each in checks({})) == "error"
-
-
 @pytest.mark.parametrize("table", ["authors", "merges", "about", "imports"])
 def test_doctor_misses_any_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str
@@ -636,18 +609,6 @@ def test_links_are_not_followed(tmp_path: Path, name: str) -> None:
     if name == "db":  # though it leads nowhere now
         assert "symbolic link" in memories.list().warnings[0]
     memories.close()
-
-
-def test_a_strangers_triggers_do_not_run(tmp_path: Path) -> None:
-    """A database that holds some is refused."""
-    memories = opened(tmp_path)
-    memories.store("tea")
-    memories.close()
-    sql = apsw.Connection(str(tmp_path / ".memory" / "db"))
-    sql.execute("CREATE TRIGGER evil AFTER INSERT ON authors BEGIN DELETE FROM memories; END")
-    sql.close()
-    with pytest.raises(failures.Damaged, match="evil"):
-        memories.store("coffee")
 
 
 def test_a_database_that_was_deleted_is_made_anew(tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ _TEMPORARY = re.compile(r"\.(?:aiaml-(?:doctor-)?[0-9a-f]+|.+\.md(?:\.[0-9a-f]{8
 _POLL_SECONDS = 0.002
 _WRITERS = 8
 _MANY = 32  # files that a whole file system is synced for; fewer are synced one by one
+_BLOCK = 1024 * 1024
 _TELLS = (5, 8)  # the Linux whose syncfs tells what could not be written
 
 
@@ -247,6 +248,22 @@ def read_beginning(path: str, most: int) -> bytes:
         return os.read(descriptor, most)
     finally:
         os.close(descriptor)
+
+
+def copy_regular(path: str, target: Path, most: int) -> None:
+    """Copy a regular file of at most `most` bytes to a new file, as `read_regular` reads one.
+
+    Raises:
+        MalformedFile: it is something else.
+        OSError: it is not there, or cannot be read, or the new one cannot be written.
+    """
+    _check_regular(os.lstat(path), most)
+    with FileIO(os.open(path, os.O_RDONLY | _SAFELY)) as source, target.open("xb") as copy:
+        _check_regular(os.fstat(source.fileno()), most)
+        while data := source.read(_BLOCK):
+            copy.write(data)
+            if copy.tell() > most:  # it grows
+                raise TooLarge([f"it is larger than {most // 1024 // 1024} MiB"])
 
 
 def _whole(descriptor: int, size: int, most: int) -> bytes:

@@ -40,7 +40,7 @@ from aiaml_server.toolset import at
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-SETTINGS = (*VARIABLES, toolsets.VARIABLE, PAGER)
+SETTINGS = (*VARIABLES, *toolsets.VARIABLES, PAGER)
 
 HELP = """\
 One memory, in plain files, for every AI agent that you use.

@@ -21,7 +21,7 @@ def settings(context: Context) -> Iterator[Finding]:
         yield Finding("settings", "error", str(error), remedy)
     given = sorted(name for name in context.environ if name.upper().startswith(PREFIX))
     theirs = (each for name in toolsets.NAMES for each in toolsets.door(name).variables)
-    variables = (*VARIABLES, toolsets.VARIABLE, PAGER, *theirs)
+    variables = (*VARIABLES, *toolsets.VARIABLES, PAGER, *theirs)
     known = list(dict.fromkeys(each.name for each in variables))
     unknown = [name for name in given if name not in (*known, *_INTERNAL)]
     for name in unknown:

@@ -9,6 +9,8 @@ from importlib.util import find_spec
 from aiaml_server.errors import InvalidSetting
 from aiaml_server.toolset import Door, Embedder, Variable, at
 
+from .owners import SAFE
+
 DEFAULT = "aiaml"
 NAMES: tuple[str, ...] = (DEFAULT, "sessions", "compartments", "citations", "semantic")
 """Every toolset, in the order in which they are listed and served."""
@@ -63,6 +65,8 @@ def known(said_by: str, value: str) -> tuple[str, ...]:
 
 
 VARIABLE = Variable("AIAML_TOOLSETS", DEFAULT, known, "the toolsets to serve, separated by commas")
+VARIABLES = (VARIABLE, SAFE)
+"""What is said of all toolsets."""
 
 
 def chosen(words: Sequence[str], environ: Mapping[str, str]) -> list[Door]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from aiaml_server.errors import AiamlError
+from aiaml_server.journal import check_beside
 from aiaml_server.toolset import Embedder
 
 from .failures import Unavailable
@@ -122,6 +123,7 @@ class ChromaIndex(MemoryIndex):
                 if not ignore.exists():
                     ignore.write_text("*\n", encoding="utf-8")
                 settings = chromadb.Settings(anonymized_telemetry=False)
+                check_beside(database)
                 client = chromadb.PersistentClient(str(self._directory), settings)
                 self._held = self._opened(client)
                 self._stamp = _stamp_of(database)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from aiaml_server.toolset import repair_surrogates
+from aiaml_server.toolsets.owners import foreign
 
 from . import REPOSITORY, graph
 from .citing import recorded
@@ -110,7 +111,8 @@ def find_root(
         by: by what one is named, for whoever must do it.
 
     Raises:
-        NoRepository: it is no directory, or no repository's top, or none was found.
+        NoRepository: it is no directory, or no repository's top; or none was found, or another
+            user's.
     """
     if given:
         name = f"the repository {os.fspath(given)[:200]!r}"
@@ -129,6 +131,8 @@ def find_root(
     start = (start or Path.cwd()).resolve()
     for place in (start, *start.parents):
         if _is_top(place):
+            if whose := foreign(place, (".git", NAME, DIRECTORY, f"{DIRECTORY}/{NAME}")):
+                raise NoRepository(whose)
             return place
     raise NoRepository(f"{start} is in no repository; name one by {by}")
 

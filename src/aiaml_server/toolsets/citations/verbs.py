@@ -116,10 +116,8 @@ def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
         if given:
             yield Finding("citations", "error", str(error), f"correct {REPOSITORY}")
         else:
-            remedy = f"start the client in a repository, or set {REPOSITORY}"
-            yield Finding(
-                "citations", "warning", "the working directory is in no repository", remedy
-            )
+            remedy = f"start the client in a repository of yours, or set {REPOSITORY}"
+            yield Finding("citations", "warning", str(error), remedy)
         return
     except Refused as error:
         can_be_read = isinstance(error, InvalidConfig)

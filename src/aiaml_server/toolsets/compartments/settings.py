@@ -7,6 +7,7 @@ from pathlib import Path
 
 from aiaml_server.errors import InvalidSetting
 from aiaml_server.toolset import Variable
+from aiaml_server.toolsets.owners import foreign
 
 from .entries import ARGUMENTS, FILE, LIMIT, is_limit, is_scope, is_session
 
@@ -23,6 +24,10 @@ def _file(variable: str, value: str) -> Path:
             f"is {value!r} in the working directory {here}, which is no agent's; set it to an "
             "absolute path, or start the server elsewhere",
         )
+    if not path.is_absolute():  # it is found there; one that is absolute was named
+        whose = foreign((here / path).parent, (path.name, f"{path.name}.lock"))
+        if whose:
+            raise InvalidSetting(variable, f"is {value!r}: {whose}")
     path = here / path
     there = path.parent  # or what is above it, where it will be made
     while not os.path.lexists(there) and there != there.parent:

@@ -83,7 +83,8 @@ def compartments(context: click.Context, file: str | None) -> None:
       aiaml compartments stats
       aiaml compartments --file ~/agent/memory.json clear plan
     """
-    context.obj = {**os.environ, **({"AIAML_COMPARTMENTS_FILE": file} if file else {})}
+    given = {"AIAML_COMPARTMENTS_FILE": os.path.abspath(os.path.expanduser(file))} if file else {}  # noqa: PTH100, PTH111 (both never raise)
+    context.obj = {**os.environ, **given}
 
 
 @compartments.command("show")

@@ -8,15 +8,19 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from aiaml_server.terminal import plural
 from aiaml_server.toolset import Finding, Fix, Level
 
 from . import DOOR, PROJECT, config, place
 from .database import Database, rows
-from .failures import DiskError, Refused, Unavailable
+from .failures import Damaged, DiskError, Refused, Unavailable
 from .memory import COLUMNS, of_row
 from .model import CACHE, Model
+
+if TYPE_CHECKING:
+    import apsw
 
 CHECK = "semantic"
 
@@ -65,16 +69,28 @@ def _seen_by_others(database: Path) -> Iterator[Finding]:
                 yield Finding(CHECK, "warning", found, remedy, fix)
 
 
+def _damaged(database: Database, sql: apsw.Connection) -> Iterator[Damaged]:
+    """Yield what is wrong with each memory that cannot be read."""
+    for row in sql.execute(f"SELECT {COLUMNS} FROM memories"):
+        try:
+            of_row(database.name, row)
+        except Damaged as error:
+            yield error
+
+
 def _examined(database: Database) -> Finding:
     try:
         with database.reading() as sql:
+            if damaged := list(_damaged(database, sql)):
+                more = f", and {len(damaged) - 5} more" if len(damaged) > 5 else ""
+                found = f"{database.path}: {'; '.join(map(str, damaged[:5]))}{more}"
+                remedy = "put a copy of the file back, or `aiaml semantic forget` each"
+                return Finding(CHECK, "error", found, remedy)
             said = rows(sql, "PRAGMA integrity_check(1)")[0][0]
             if not database.read_only:
                 sql.execute("INSERT INTO words(words, rank) VALUES ('integrity-check', 1)")
             for table in ("authors", "merges", "about", "imports"):
                 rows(sql, f"SELECT 1 FROM {table} LIMIT 1")
-            for row in sql.execute(f"SELECT {COLUMNS} FROM memories"):
-                of_row(database.name, row)
             count = rows(sql, "SELECT count(*) FROM memories")[0][0]
             pending = rows(sql, "SELECT count(*) FROM memories WHERE embedding_model = ''")[0][0]
             lost = rows(

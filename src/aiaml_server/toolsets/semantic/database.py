@@ -4,6 +4,10 @@ SQLite is apsw's, since only that has extensions on every platform; no other lib
 may open the same file. Writing is done in one transaction by one process at a time, with a journal
 that is emptied at each commit: unlike a write-ahead log it keeps nothing of what was deleted, and
 what was deleted is overwritten in the file.
+
+A file may have come with somebody's project. So nothing in it is computed or run, whatever its
+schema says, and what one value, the file and all of SQLite may take is limited
+(https://www.sqlite.org/security.html).
 """
 
 from __future__ import annotations
@@ -11,17 +15,20 @@ from __future__ import annotations
 import errno
 import math
 import os
+import re
 import struct
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aiaml_server.errors import NotOurs
 from aiaml_server.files import check_own, open_own
+from aiaml_server.journal import check_beside
 
 from . import cutting, memory, place
 from .failures import Busy, Damaged, DiskError, Refused, Unavailable
@@ -34,6 +41,11 @@ if TYPE_CHECKING:
 PATIENCE = 5.0  # seconds that one try waits for another process
 LOOK = 0.002  # seconds after which it looks again; SQLite's own 0.1 miss what a long import leaves
 PAUSES = (0.1, 0.4)  # seconds between three tries
+MOST_FILE = 2 * 1024**3  # bytes: half a million memories
+MOST_VALUE = 16 * 1024**2  # bytes: twice the vectors of a chunk, 256 of 8,192 numbers
+MOST_STEPS = 20_000_000, 8  # of SQLite's machine that one use may take, and more for each byte
+STEPS_AT_ONCE = 1_000_000  # after which it is looked whether there were too many
+MOST_HEAP = 128 * 1024**2  # bytes that SQLite may take; a key of an index is read whole
 
 _SPECIFIED = """
 CREATE TABLE IF NOT EXISTS memories (
@@ -111,6 +123,11 @@ CREATE VIRTUAL TABLE vec_memories USING vec0(
     embedding FLOAT[{}] distance_metric=cosine, chunk_size=256
 )
 """
+_OF_VECTORS = re.compile(
+    r"create virtual table vec_memories using vec0\([\w ,\[\]=]+\)"
+    r'|create table "vec_memories_\w+"\([\w ,]+\)'
+)
+"""The tables of vectors, of any width and version of sqlite-vec: columns, nothing computed."""
 _ADD = """
 INSERT INTO memories (
     content, content_hash, folded, priority, category, tags, project_id, source, created_at,
@@ -164,6 +181,7 @@ class Database:
         self._lock = threading.RLock()
         self._sql: apsw.Connection | None = None
         self._identity: tuple[int, int] | None = None
+        self._steps = 0
         self.problem = ""
         self.read_only = False
 
@@ -214,6 +232,8 @@ class Database:
         except OSError:
             identity = None
         usable = not (create and self.read_only)
+        self._steps = 0
+        check_beside(self.path)  # each time, since a journal can come with what is pulled
         if self._sql is not None and identity == self._identity and usable:
             return self._sql
         self.close()  # somebody has deleted or replaced the file, or may write to it now
@@ -234,9 +254,7 @@ class Database:
             place.make(self.path.parent, ignored=self.project is not None)
         else:
             check_own(self.path.parent, directory=True)
-        beside = (self.path.with_name(f"{self.path.name}-{each}") for each in ("journal", "wal"))
-        for each in (self.path, *beside):  # SQLite opens them all, and follows links to them
-            check_own(each)
+        check_own(self.path)  # SQLite follows links
         flags = apsw.SQLITE_OPEN_READWRITE
         try:
             os.close(open_own(self.path, os.O_RDWR | (os.O_CREAT if create else 0)))
@@ -255,9 +273,21 @@ class Database:
         return sql
 
     def _prepare(self, sql: apsw.Connection) -> None:
+        import apsw  # noqa: PLC0415 (an extra)
+
+        if not apsw.hard_heap_limit(-1):  # of this whole process; a program may have set its own
+            apsw.hard_heap_limit(MOST_HEAP)
+        sql.limit(apsw.SQLITE_LIMIT_LENGTH, MOST_VALUE)
+        sql.limit(apsw.SQLITE_LIMIT_ATTACHED, 0)
+        sql.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+        sql.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
+        sql.config(apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0)
+        sql.set_progress_handler(self._goes_on_too_long, STEPS_AT_ONCE)
         sql.set_busy_handler(_Patience())
+        if self.path.stat().st_size > MOST_FILE:
+            raise Damaged(f"{self.path} is larger than {MOST_FILE >> 30} GiB")
         for pragma in (
-            "trusted_schema = OFF",  # the file may have come with somebody's project
+            "trusted_schema = OFF",
             "cell_size_check = ON",
             "secure_delete = ON",
             "temp_store = MEMORY",
@@ -266,14 +296,46 @@ class Database:
             "journal_mode = TRUNCATE",
         ):
             sql.execute(f"PRAGMA {pragma}").fetchall()
-        foreign = "SELECT name FROM sqlite_schema WHERE type IN ('trigger', 'view')"
-        if found := rows(sql, foreign):
-            raise Damaged(f"{self.path} holds {found[0][0]!r:.100}, which is none of ours")
+        self._check_schema(sql)
+        (page_size,) = rows(sql, "PRAGMA page_size")[0]
+        rows(sql, f"PRAGMA max_page_count = {MOST_FILE // page_size}")
         sql.create_scalar_function(
-            "tag_key", lambda *a: memory.tag_key(a[0]), 1, deterministic=True
+            "tag_key",
+            lambda *given: memory.tag_key(bytes(given[0]).decode("utf-8", "replace")),
+            1,
+            deterministic=True,
         )
         self.problem = _load_extension(sql)
         self._migrate(sql)
+
+    def _goes_on_too_long(self) -> bool:
+        """Say whether to break off: a tree of pages may name one of them any number of times.
+
+        SQLite asks while its statements step; it does not while `count(*)` counts a whole table.
+        """
+        self._steps += STEPS_AT_ONCE
+        least, each = MOST_STEPS
+        return self._steps > least + each * self.path.stat().st_size
+
+    def _check_schema(self, sql: apsw.Connection) -> None:
+        """See that the file holds nothing but what some version of this program makes.
+
+        Reading a schema computes nothing; a statement on a table with another one's checks,
+        generated columns or indexes on expressions could.
+
+        Raises:
+            Damaged: something else is in it.
+        """
+        if rows(sql, "PRAGMA encoding") != [("UTF-8",)]:
+            raise Damaged(f"{self.path} is not in UTF-8, as all of ours are")
+        for name, text in sql.execute("SELECT name, sql FROM sqlite_schema"):
+            made_by_sqlite = text is None and str(name).startswith("sqlite_autoindex_")
+            if made_by_sqlite or (isinstance(text, str) and _is_ours(name, text)):
+                continue
+            raise Damaged(
+                f"{self.path} holds {name!r:.100}, which is not as this program makes it",
+                "Move the file away, or look at who put it there.",
+            )
 
     def _migrate(self, sql: apsw.Connection) -> None:
         """Bring an earlier schema up to date, each step in one transaction with its number."""
@@ -307,7 +369,7 @@ class Database:
             sql.execute("DROP TABLE vec_memories")
         _run(sql, _OURS)
         sql.execute("UPDATE memories SET embedding_model = ''")
-        for number, content in rows(sql, "SELECT id, content FROM memories"):
+        for number, (content,) in _texts(sql, "content"):
             sql.execute(
                 "UPDATE memories SET folded = ? WHERE id = ?", (memory.folded(content), number)
             )
@@ -318,7 +380,7 @@ class Database:
     def _unspaced(self, sql: apsw.Connection) -> None:
         """Have words found where there are no blanks between them."""
         _run(sql, _UNSPACED)
-        for number, content, tags in rows(sql, "SELECT id, content, tags FROM memories"):
+        for number, (content, tags) in _texts(sql, "content", "tags"):
             if spaced := cutting.spaced(f"{content}\n{tags or ''}"):
                 sql.execute("UPDATE memories SET spaced = ? WHERE id = ?", (spaced, number))
         sql.execute("INSERT INTO words(words) VALUES ('rebuild')")
@@ -459,6 +521,42 @@ def rows(
     return sql.execute(statement, values).fetchall()
 
 
+@cache
+def _known() -> frozenset[tuple[str, str]]:
+    """Return the parts of each version of the schema: their names and statements, as `_plain`."""
+    import apsw  # noqa: PLC0415 (an extra)
+
+    found: list[tuple[Any, ...]] = []
+    with closing(apsw.Connection(":memory:")) as sql:
+        for step in (_SPECIFIED, _OURS, _IMPORTS, _UNSPACED):
+            _run(sql, step)
+            found += rows(sql, "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL")
+    return frozenset((name, _plain(text)) for name, text in found)
+
+
+def _is_ours(name: str, text: str) -> bool:
+    """Say whether a part of a schema is as some version of this program makes it."""
+    plain = _plain(text)
+    if name.startswith("vec_memories"):
+        return _OF_VECTORS.fullmatch(plain) is not None
+    return (name, plain) in _known()
+
+
+def _plain(statement: str) -> str:
+    """Return a statement in lower case, without its comments and the blanks that mean nothing."""
+    bare = re.sub(r"--[^\n]*", "", statement)
+    return re.sub(r"\s*([(),])\s*", r"\1", " ".join(bare.split())).lower()
+
+
+def _texts(sql: apsw.Connection, *names: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield each memory's number and the texts of some columns, without what is none of ours."""
+    columns = ", ".join(map(memory.column, names))
+    (last,) = rows(sql, "SELECT coalesce(max(id), 0) FROM memories")[0]
+    for (number,) in sql.execute("SELECT id FROM memories WHERE id <= ?", (last,)):
+        (held,) = rows(sql, f"SELECT {columns} FROM memories WHERE id = ?", (number,))
+        yield number, [memory.decoded(each) or "" for each in held]
+
+
 @contextmanager
 def _transaction(sql: apsw.Connection) -> Iterator[None]:
     """Begin to write at once: who has read before is refused instead of waiting."""
@@ -534,15 +632,30 @@ def _translated(path: Path) -> Iterator[None]:
     except OSError as error:
         raise DiskError(f"cannot open {path}: {error.strerror or error}") from error
     except Exception as error:
-        import apsw  # noqa: PLC0415 (an extra)
-
-        if isinstance(error, apsw.BusyError | apsw.LockedError):
-            raise Busy(f"another process is writing to {path}") from error
-        if isinstance(error, apsw.CorruptError | apsw.NotADBError | apsw.FormatError):
-            raise Damaged(f"{path} is damaged, or no database: {error}") from error
-        if isinstance(error, apsw.SQLError) and str(error).startswith("no such "):
-            raise Damaged(f"{path} lacks a part of what it must have: {error}") from error
-        refused = (apsw.FullError, apsw.IOError, apsw.ReadOnlyError, apsw.CantOpenError)
-        if isinstance(error, (*refused, apsw.PermissionsError)):
-            raise DiskError(f"the disk refused {path}: {error}") from error
+        if failure := _failure(path, error):
+            raise failure from error
         raise
+
+
+def _failure(path: Path, error: Exception) -> Refused | None:
+    """Return what an error of apsw's means; None where it is a mistake of ours."""
+    import apsw  # noqa: PLC0415 (an extra)
+
+    if isinstance(error, apsw.SQLError) and not str(error).startswith("no such "):
+        return None
+    meanings: list[tuple[tuple[type[Exception], ...], type[Refused], str]] = [
+        ((apsw.BusyError, apsw.LockedError), Busy, f"another process is writing to {path}"),
+        ((apsw.CorruptError, apsw.NotADBError, apsw.FormatError), Damaged,
+         f"{path} is damaged, or no database: {error}"),
+        ((apsw.SQLError,), Damaged, f"{path} lacks a part of what it must have: {error}"),
+        ((apsw.TooBigError, apsw.NoMemError, MemoryError), Damaged,
+         f"{path} holds a value that is larger than any of ours"),
+        ((apsw.InterruptError,), Damaged,
+         f"{path} is damaged: reading it does not come to an end"),
+        ((apsw.FullError, apsw.IOError, apsw.ReadOnlyError, apsw.CantOpenError,
+          apsw.PermissionsError), DiskError, f"the disk refused {path}: {error}"),
+    ]  # fmt: skip
+    for kinds, failure, sentence in meanings:
+        if isinstance(error, kinds):
+            return failure(sentence)
+    return None

@@ -11,7 +11,7 @@ from . import cutting, logs
 from .database import Author, Database, author_of, packed, rows
 from .failures import Refused, Unavailable
 from .filters import Filters
-from .memory import Memory
+from .memory import Memory, column, decoded
 from .model import Embedder
 from .opened import Opened
 
@@ -24,6 +24,7 @@ BATCH = 16  # memories that are embedded before they are written
 PARTS = 4  # of a text that are embedded at once; a question may have to wait for them
 PAUSE = 0.005  # seconds after them, in which a question that waits comes before the next ones
 AT_ONCE = 4  # batches that a call makes where there is no background
+_CONTENT = column("content")
 _LACKING = "embedding_model = ''"
 _OUTDATED = (
     f"({_LACKING} OR (embedding_model, embedding_model_version, embedding_dimension)"
@@ -98,7 +99,7 @@ class Embedding(Opened):
                         raise Unavailable(database.problem)
                     held = rows(
                         sql,
-                        f"SELECT id, content FROM memories WHERE {lacking} AND id > :last"
+                        f"SELECT id, {_CONTENT} FROM memories WHERE {lacking} AND id > :last"
                         f" ORDER BY id LIMIT {BATCH}",
                         {"last": last, **author._asdict()},
                     )
@@ -124,25 +125,26 @@ class Embedding(Opened):
         if not database.there:
             return 0, 0
         with database.reading() as sql:
-            return rows(sql, "SELECT count(*) FROM memories")[0][0], self._left(sql, None)
+            return rows(sql, "SELECT count(id) FROM memories")[0][0], self._left(sql, None)
 
     def _left(self, sql: apsw.Connection, author: Author | None) -> int:
         lacking, values = (_OUTDATED, author._asdict()) if author else (_LACKING, {})
-        return int(rows(sql, f"SELECT count(*) FROM memories WHERE {lacking}", values)[0][0])
+        return int(rows(sql, f"SELECT count(id) FROM memories WHERE {lacking}", values)[0][0])
 
     def _embed(
-        self, embedder: Embedder, database: Database, held: Sequence[tuple[int, str]]
+        self, embedder: Embedder, database: Database, held: Sequence[tuple[int, bytes | int]]
     ) -> int:
-        """Give some memories their vectors, but for those that were changed meanwhile."""
+        """Give some memories their vectors, but for damaged ones and those changed meanwhile."""
         made = []
         for number, content in held:
             if self._closing.wait(PAUSE):
                 break
-            made.append((number, content, self._vectors(embedder, cutting.parts(content))))
+            if (text := decoded(content)) is not None:
+                made.append((number, content, self._vectors(embedder, cutting.parts(text))))
         done = 0
         with database.writing() as sql:
             for number, content, (vectors, _) in made:
-                now = rows(sql, "SELECT content FROM memories WHERE id = ?", (number,))
+                now = rows(sql, f"SELECT {_CONTENT} FROM memories WHERE id = ?", (number,))
                 if vectors and now == [(content,)]:
                     database.set_vectors(sql, number, author_of(embedder), vectors)
                     done += 1
@@ -198,7 +200,7 @@ class Embedding(Opened):
         for name in wanted:
             database, number = self._at(name)
             with database.reading() as sql:
-                held = rows(sql, "SELECT id, content FROM memories WHERE id = ?", (number,))
+                held = rows(sql, f"SELECT id, {_CONTENT} FROM memories WHERE id = ?", (number,))
                 possible = not (database.problem or database.read_only)
             if held and possible:
                 self._embed(embedder, database, [held[0]])

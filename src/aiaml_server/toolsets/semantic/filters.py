@@ -64,9 +64,11 @@ class Filters:
         if self.scope is not None:
             memory.check_choice("filters.scope", self.scope, memory.SCOPES)
         for number, tag in enumerate(self.tags):
-            held = "json_each(CASE WHEN json_valid(tags) THEN tags ELSE '[]' END)"
+            usable = "octet_length(tags) <= 16384 AND json_valid(tags)"
+            held = f"json_each(CASE WHEN {usable} THEN tags ELSE '[]' END)"
+            key = "tag_key(CAST(coalesce(value, '') AS BLOB))"  # a tag may be no UTF-8
             name = f"tag{number}"
-            conditions.append(f"EXISTS (SELECT 1 FROM {held} WHERE tag_key(value) = :{name})")
+            conditions.append(f"EXISTS (SELECT 1 FROM {held} WHERE {key} = :{name})")
             values[name] = memory.tag_key(memory.check_line("filters.tags", tag))
         for name, check, rule in _EQUAL:
             if (value := getattr(self, name)) is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from aiaml_server.moments import present
 
 from . import cutting, memory, place, ranking
-from .database import Author, Database, author_of, rows
+from .database import MOST_VALUE, Author, Database, author_of, rows
 from .failures import AlreadyThere, InvalidInput, NotFound
 from .filters import KEYS, Filters, behind, cursor_of
 from .memory import COLUMNS, LIMITS, MOST_HITS, MOST_LISTED, SORTS, Draft, Memory, of_row
@@ -301,19 +302,27 @@ class Memories(Merging):
             raise InvalidInput("memory_id: give either memory_id or content_hash")
         if memory_id is not None:
             database, number = self._at(memory_id)
-            self._held(database, number, memory_id)
+            if not database.there:
+                raise NotFound(f"there is no memory {memory_id.strip()}")
             meant = [(database, number)]
         else:
             meant = self._by_hash(content_hash or "")
         for database, number in meant:
             with database.writing() as sql:
-                self._row(sql, database, number)
+                if not rows(sql, "SELECT 1 FROM memories WHERE id = ?", (number,)):
+                    raise NotFound(f"there is no memory {database.name}:{number}")
                 database.remove(sql, number)
-                name = str(number)
-                for merge, kept, removed in rows(sql, "SELECT id, kept, removed FROM merges"):
-                    if kept == number or name in {str(each["id"]) for each in json.loads(removed)}:
-                        sql.execute("DELETE FROM merges WHERE id = ?", (merge,))
+                self._forget_merges(sql, number)
         return [f"{database.name}:{number}" for database, number in meant]
+
+    def _forget_merges(self, sql: apsw.Connection, number: int) -> None:
+        """Forget what was noted of merges with a memory."""
+        noted = f"SELECT id, kept, {memory.guarded('removed', MOST_VALUE)} FROM merges"
+        for merge, kept, removed in sql.execute(noted).fetchall():
+            text = memory.decoded(removed) or "[]"
+            with suppress(ValueError, TypeError, KeyError, RecursionError):  # damaged: of no memory
+                if kept == number or number in {each["id"] for each in json.loads(text)}:
+                    sql.execute("DELETE FROM merges WHERE id = ?", (merge,))
 
     def _by_hash(self, content_hash: str) -> builtins.list[tuple[Database, int]]:
         wanted = content_hash.strip().lower()
@@ -366,7 +375,8 @@ class Memories(Merging):
                     values |= {"vector": vectors[0], "author": made_by}
                 given, compared = self._candidates(sql, where, values, warnings, bool(made_by))
                 meaning = meaning or compared
-                found += ranking.candidates(database.name, given)
+                whole = self._whole(database, given, warnings)
+                found += [ranking.candidate(each, *scores) for each, scores in whole]
                 if author:
                     warnings += self._behind(sql, database, author)
         found = _overridden(found)
@@ -440,10 +450,11 @@ class Memories(Merging):
         warnings: list[str] = []
         found: list[tuple[tuple[Any, ...], Memory]] = []
         total = 0
+        more = False
         for database in self._readable(filters, warnings):
             wanted = where or "true"
             with database.reading() as sql:
-                total += rows(sql, f"SELECT count(*) FROM memories WHERE {wanted}", values)[0][0]
+                total += rows(sql, f"SELECT count(id) FROM memories WHERE {wanted}", values)[0][0]
                 if after:
                     wanted += (
                         f" AND ({key}, created_at, :scope, id) < (:key, :created, :of, :number)"
@@ -451,19 +462,22 @@ class Memories(Merging):
                     values |= {"scope": database.name, **dict(
                         zip(("key", "created", "of", "number"), after, strict=True)
                     )}  # fmt: skip
+                order = f"ORDER BY {key} DESC, created_at DESC, id DESC LIMIT {limit + 1}"
                 held = rows(
                     sql,
-                    f"SELECT {key}, created_at, {COLUMNS} FROM memories WHERE {wanted}"
-                    f" ORDER BY {key} DESC, created_at DESC, id DESC LIMIT {limit + 1}",
+                    f"SELECT {COLUMNS}, {memory.guarded(key)}, {memory.guarded('created_at')}"
+                    " FROM memories WHERE id IN"
+                    f" (SELECT id FROM memories WHERE {wanted} {order}) {order}",
                     values,
                 )
-            for row in held:
-                each = of_row(database.name, row[2:])
-                found.append(((row[0], row[1], database.name, each.number), each))
+            more = more or len(held) > limit
+            for each, keys in self._whole(database, held, warnings):
+                first, created = (memory.decoded(e) if isinstance(e, bytes) else e for e in keys)
+                found.append(((first, created, database.name, each.number), each))
         found.sort(key=lambda pair: tuple("" if x is None else x for x in pair[0]), reverse=True)
-        more = len(found) > limit
+        more = more or len(found) > limit
         found = found[:limit]
-        next_cursor = cursor_of(asked, found[-1][0]) if more else None
+        next_cursor = cursor_of(asked, found[-1][0]) if more and found else None
         return Page([each for _, each in found], total, next_cursor, warnings)
 
     def get(self, memory_id: str) -> Memory:
@@ -479,8 +493,10 @@ class Memories(Merging):
         found: set[str] = set()
         for database in self._there():
             with database.reading() as sql:
-                held = rows(sql, "SELECT folded FROM memories UNION SELECT digest FROM imports")
-            found |= {row[0] for row in held}
+                for table, name in (("memories", "folded"), ("imports", "digest")):
+                    digest = f"CAST({name} AS BLOB) FROM {table} WHERE octet_length({name}) = 64"
+                    held = rows(sql, f"SELECT {digest}")
+                    found |= {row[0].decode("ascii", "replace") for row in held}
         return found
 
     def heard(self, session: str) -> int:
@@ -511,17 +527,15 @@ class Memories(Merging):
         found: dict[str, Candidate] = {}
         for database in self._readable(Filters(), []):
             with database.reading() as sql:
-                held = rows(
-                    sql,
-                    f"{SELECT} ORDER BY {KEYS['priority']} DESC, created_at DESC"
-                    f" LIMIT {ranking.CANDIDATES}",
-                )
+                order = f"ORDER BY {KEYS['priority']} DESC, created_at DESC"
+                first = f"SELECT id FROM memories {order} LIMIT {ranking.CANDIDATES}"
+                held = rows(sql, f"{SELECT} WHERE id IN ({first})")
                 given = [(*row, None, 0.0) for row in held]
                 if match := cutting.match(words):
                     statement = ranking.statement(meaning=False)
                     given += rows(sql, statement, {"words": match})
-            for each in ranking.candidates(database.name, given):
-                found[each.memory.id] = each
+            for each, scores in self._whole(database, given, []):
+                found[each.id] = ranking.candidate(each, *scores)
         now = present()
         best = max((each.bm25 for each in found.values()), default=0.0) or 1.0
 
@@ -560,8 +574,8 @@ class Memories(Merging):
                     least = self.config.thresholds.same
                     near |= dict(rows(sql, _NEAR, (vectors[0], 10, made_by, own, least)))
                 for number, cosine in near.items():
-                    for row in rows(sql, f"{SELECT} WHERE id = ?", (number,)):
-                        one = of_row(database.name, row)
+                    same_id = rows(sql, f"{SELECT} WHERE id = ?", (number,))
+                    for one, _ in self._whole(database, same_id, warnings):
                         found[one.id] = Similar(one, None if cosine is None else min(cosine, 1.0))
         order = sorted(
             found, key=lambda name: (name not in equal, -(found[name].cosine or 0), name)

@@ -7,6 +7,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -81,23 +82,48 @@ class Memory:
         return int(self.id.partition(":")[2])
 
 
-COLUMNS = ", ".join(Memory.__dataclass_fields__)
-"""Of the table, which are named as the fields, in their order."""
 _COUNTS = ("embedding_dimension", "access_count")
+_LONG = {"content": 4 * MOST_CONTENT, "tags": 16 * 1024, "path": 16 * 1024,
+         "usage_contexts": 64 * 1024}  # fmt: skip
+_SHORT = 1024
+"""Bytes that a text may have in a column of `_LONG`, and in any other."""
+
+
+def guarded(value: str, most: int = _SHORT) -> str:
+    """Return an expression for a value that anybody may have made: a text as bytes, for `decoded`.
+
+    Of a blob, and of a text of more than `most` bytes, there is but -1: it is never read.
+    """
+    return (
+        f"CASE typeof({value}) WHEN 'blob' THEN -1 WHEN 'text' THEN"
+        f" iif(octet_length({value}) <= {most}, CAST({value} AS BLOB), -1) ELSE {value} END"
+    )
+
+
+def column(name: str) -> str:
+    """Return `guarded` for a column of the table `memories`."""
+    return guarded(f"memories.{name}", _LONG.get(name, _SHORT))
+
+
+COLUMNS = ", ".join(map(column, Memory.__dataclass_fields__))
+"""Of the table `memories`, for `of_row`: its columns are named as the fields, in their order."""
 
 
 def of_row(scope: str, row: Sequence[Any]) -> Memory:
     """Return the memory that a row holds, whose columns are `COLUMNS`.
 
     Raises:
-        Damaged: a value is of another kind than ours, which SQLite keeps in any column.
+        Damaged: a value is of another kind than ours, which SQLite keeps in any column, or longer.
     """
-    held = dict(zip(Memory.__dataclass_fields__, row, strict=True))
-    held["id"] = f"{scope}:{held['id']}"
-    for name, value in held.items():
-        fits = isinstance(value, int) and value >= 0 if name in _COUNTS else isinstance(value, str)
-        if not (fits or value is None):
-            raise Damaged(f"{held['id']} holds a value of another kind than a memory does")
+    held: dict[str, Any] = {}
+    for name, value in zip(Memory.__dataclass_fields__, row, strict=True):
+        counts = name in ("id", *_COUNTS)
+        read = decoded(value) if isinstance(value, bytes) and not counts else value
+        fits = isinstance(read, int) and read >= 0 if counts else isinstance(read, str)
+        if not fits and (value is not None or name == "content"):
+            raise Damaged(f"{scope}:{row[0]} holds a value of another kind than a memory does")
+        held[name] = read
+    held["id"] = f"{scope}:{row[0]}"
     held |= {
         "priority": held["priority"] if held["priority"] in PRIORITIES else "NORMAL",
         "tags": _texts(held["tags"]),
@@ -110,6 +136,13 @@ def of_row(scope: str, row: Sequence[Any]) -> Memory:
         "usage_contexts": _texts(held["usage_contexts"]),
     }
     return Memory(**held)
+
+
+def decoded(value: object) -> str | None:
+    """Return the text that `guarded` has read; None where there is none of ours."""
+    with suppress(UnicodeDecodeError):
+        return value.decode("utf-8") if isinstance(value, bytes) else None
+    return None
 
 
 def _texts(value: str | None) -> tuple[str, ...]:

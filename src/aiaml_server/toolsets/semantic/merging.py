@@ -8,12 +8,12 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from . import memory
-from .database import Database, author_of, rows
+from .database import MOST_VALUE, Database, author_of, rows
 from .duplicates import THRESHOLD, Group, Pair, check_threshold, grouped, merged, near, newer
 from .embedding import Embedding
 from .failures import InvalidInput, NotFound, NothingToUndo
 from .filters import Filters
-from .memory import Memory, of_row
+from .memory import Memory
 from .opened import SELECT
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Merging(Embedding):
             names = [f"{database.name}:{number}" for number, _ in held]
             pairs += near(names, [vector for _, vector in held], threshold)
             with database.reading() as sql:  # which others used while vectors were compared
-                groups += self._grouped(sql, database, pairs)
+                groups += self._grouped(sql, database, pairs, warnings)
         return groups, warnings
 
     def merge_equal(self) -> Sequence[Memory]:
@@ -60,18 +60,19 @@ class Merging(Embedding):
         groups: list[Group] = []
         for database in self._there():
             with database.reading() as sql:
-                groups += self._grouped(sql, database, _equal_pairs(sql, database.name))
+                groups += self._grouped(sql, database, _equal_pairs(sql, database.name), [])
         return [self.merge([one.id for one in each.memories]) for each in groups]
 
     def _grouped(
-        self, sql: apsw.Connection, database: Database, pairs: Sequence[Pair]
+        self, sql: apsw.Connection, database: Database, pairs: Sequence[Pair], warnings: list[str]
     ) -> Sequence[Group]:
         unique = {frozenset((each.first, each.second)): each for each in reversed(pairs)}
         known: dict[str, Memory] = {}
         for name in {name for pair in unique for name in pair}:
             number = int(name.partition(":")[2])
-            for row in rows(sql, f"{SELECT} WHERE id = ?", (number,)):
-                known[name] = of_row(database.name, row)
+            found = rows(sql, f"{SELECT} WHERE id = ?", (number,))
+            for held, _ in self._whole(database, found, warnings):
+                known[name] = held
         return grouped([each for pair, each in unique.items() if pair <= known.keys()], known)
 
     def merge(self, memory_ids: Sequence[str]) -> Memory:
@@ -155,9 +156,12 @@ class Merging(Embedding):
         removed: Sequence[dict[str, Any]],
     ) -> None:
         """Note what was there before a merge, and what is kept now: it is undone while it is so."""
+        texts = [as_text(each) for each in (fields_of(sql, kept), was, removed)]
+        if sum(len(each.encode()) for each in texts) > MOST_VALUE // 2:
+            raise InvalidInput("merge: these are too long to be merged at once; merge fewer")
         sql.execute(
             "INSERT INTO merges (at, kept, kept_as, was, removed) VALUES (?, ?, ?, ?, ?)",
-            (memory.now(), kept, as_text(fields_of(sql, kept)), as_text(was), as_text(removed)),
+            (memory.now(), kept, *texts),
         )
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aiaml_server.toolset import repair_surrogates
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     import apsw
 
 SELECT = f"SELECT {COLUMNS} FROM memories"
+_WIDTH = len(Memory.__dataclass_fields__)
+_NAMED = 5  # damaged memories that a warning names
 
 
 class Opened:
@@ -116,6 +118,27 @@ class Opened:
         if not found:
             raise NotFound(f"there is no memory {database.name}:{number}")
         return of_row(database.name, found[0])
+
+    def _whole(
+        self, database: Database, found: Iterable[Sequence[Any]], warnings: list[str]
+    ) -> Iterator[tuple[Memory, Sequence[Any]]]:
+        """Yield the memories of rows that begin with `COLUMNS`, each with the rest of its row.
+
+        One that is damaged is left out, and named in the log and in a warning.
+        """
+        damaged: list[str] = []
+        for row in found:
+            try:
+                held = of_row(database.name, row[:_WIDTH])
+            except Damaged as error:
+                damaged.append(f"{database.name}:{row[0]}")
+                logs.record(self.home, f"read {damaged[-1]}", error)
+            else:
+                yield held, row[_WIDTH:]
+        if damaged:
+            more = len(damaged) - _NAMED
+            named = ", ".join(damaged[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+            warnings.append(f"without {named}: damaged; `aiaml semantic doctor` says more")
 
     def _there(self) -> list[Database]:
         return [each for each in self.databases.values() if each.there]

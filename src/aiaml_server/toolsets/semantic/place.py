@@ -7,6 +7,8 @@ from pathlib import Path
 
 from aiaml_server.errors import NotOurs
 from aiaml_server.files import check_own, own_directory, write_atomic
+from aiaml_server.journal import BESIDE
+from aiaml_server.toolsets.owners import SAFE, foreign
 
 from .failures import DiskError, InvalidProject
 
@@ -64,7 +66,8 @@ def find_project(start: Path, given: str = "", by: str = "the project") -> Path 
         by: what has named it, for the sentence.
 
     Raises:
-        InvalidProject: what is named is no directory, or one that is no project.
+        InvalidProject: what is named is no directory, or one that is no project; or what is found
+            belongs to another user.
     """
     own = _real(person())
     if given:
@@ -86,6 +89,9 @@ def find_project(start: Path, given: str = "", by: str = "the project") -> Path 
         return real
     for each in (real := _real(start), *real.parents):
         if each not in (own, each.parent) and (each / NAME).is_dir():
+            opened = (f"{NAME}/{DATABASE}{suffix}" for suffix in ("", *BESIDE))
+            if whose := foreign(each, (NAME, *opened)):
+                raise InvalidProject(whose, f"Have the person set {SAFE.name}, or work elsewhere.")
             return each
     return None
 

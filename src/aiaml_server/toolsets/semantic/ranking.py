@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import log1p
-from typing import Any
+from math import isfinite, log1p
 
 from aiaml_server.moments import instant
 
 from .config import Config
-from .memory import COLUMNS, Memory, of_row
+from .memory import COLUMNS, Memory
 
 CANDIDATES = 50
 """The nearest, the best by words, and what is left of both for the score."""
@@ -65,7 +64,7 @@ def statement(where: str = "", *, meaning: bool = True) -> str:
         nearest=nearest if meaning else _NO_NEAREST,
         only=f"AND rowid IN ({among})" if where else "",
         count=CANDIDATES,
-        columns=", ".join(f"memories.{each.strip()}" for each in COLUMNS.split(",")),
+        columns=COLUMNS,
         cosine=_COSINE if meaning else "NULL",
     )
 
@@ -112,9 +111,10 @@ class Hit:
     weak: bool
 
 
-def candidates(scope: str, found: Sequence[Sequence[Any]]) -> list[Candidate]:
-    """Return what the statement gave."""
-    return [Candidate(of_row(scope, row[:-2]), row[-2], row[-1]) for row in found]
+def candidate(memory: Memory, cosine: float | None, bm25: float | None) -> Candidate:
+    """Return what the statement gave, but for a likeness that is no number."""
+    near = cosine if cosine is not None and isfinite(cosine) else None
+    return Candidate(memory, near, bm25 if bm25 is not None and isfinite(bm25) else 0.0)
 
 
 def ranked(found: Sequence[Candidate], config: Config, now: int, *, in_project: bool) -> list[Hit]:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from aiaml_server.errors import MalformedFile, said_by_system
 from aiaml_server.files import Lock, is_temporary, read_regular, replace_atomic, sync_directory
+from aiaml_server.toolsets.owners import foreign
 
 from .failures import (
     Busy,
@@ -129,6 +130,10 @@ class Place:
                 f"repo_root {_shown(root)} is not the top of a git work tree; `git rev-parse "
                 "--show-toplevel` in it names that"
             )
+        opened = (".git", DIRECTORY[0], "/".join(DIRECTORY), "/".join((*DIRECTORY, agent)))
+        named = any(os.path.realpath(each) == str(self.root) for each in roots)
+        if not named and (whose := foreign(self.root, opened)):
+            raise OutsideRepository(whose)
         self._git = git
         self.directory = self.root.joinpath(*DIRECTORY, agent)
         self.shown = Path(root).joinpath(*DIRECTORY, agent)

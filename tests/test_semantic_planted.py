@@ -1,0 +1,452 @@
+"""Databases of `semantic` that a stranger has made: they harm nothing, and cost little."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import apsw
+import pytest
+
+from aiaml_server.errors import NotOurs
+from aiaml_server.journal import check_beside
+from aiaml_server.toolsets.semantic import Memories, failures
+from aiaml_server.toolsets.semantic.checking import checks
+from planted_databases import PAGE, SUPER, Server, deletes, naming_journal
+from test_semantic_database import opened_at_home
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="memory is measured by Linux's /proc")
+posix = pytest.mark.skipif(os.name != "posix", reason="pipes are of POSIX")
+FACTS = [f"fact {number} about tea" for number in range(20)]
+
+
+@pytest.fixture
+def project(home: Path) -> Path:
+    """A project of a person's with memories, which works."""
+    shop = home / "work" / "shop"
+    (shop / ".memory").mkdir(parents=True)
+    with closing(Memories(home / ".memory", shop)) as memories:
+        for each in FACTS:
+            memories.store(each)
+    return shop
+
+
+def ask(project: Path) -> Memories:
+    """Return the memories for whoever works in a project, with words only."""
+    return Memories(project.parent.parent / ".memory", project)
+
+
+def aiaml(project: Path, *words: str, given: object = None) -> str:
+    """Run the command line in a project; return all that it prints."""
+    command = [sys.executable, "-m", "aiaml_server", *words]
+    said = json.dumps(given) if given is not None else ""
+    done = subprocess.run(
+        command, cwd=project, input=said, capture_output=True, text=True, check=False
+    )
+    return done.stdout + done.stderr
+
+
+# --- the journal ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def victim(home: Path, project: Path) -> Path:
+    """A file of the person's that the journal in the project names."""
+    path = home / "precious"
+    path.write_bytes(b"precious")
+    database = project / ".memory" / "db"
+    database.with_name("db-journal").write_bytes(naming_journal(database, str(path)))
+    return path
+
+
+def test_journal_is_one_that_deletes(tmp_path: Path) -> None:
+    """The journal of these tests does what it must not, where the standard library's SQLite can."""
+    import sqlite3
+
+    if not deletes("sqlite3", tmp_path):
+        pytest.skip(f"SQLite {sqlite3.sqlite_version} does not delete what a journal names")
+
+
+WORDS = [
+    ("semantic", "list"), ("semantic", "search", "tea"), ("semantic", "show", "project:1"),
+    ("semantic", "status"), ("semantic", "doctor"), ("semantic", "forget", "project:1", "--yes"),
+    ("semantic", "undo"), ("semantic", "migrate"), ("memory-server", "init"), ("doctor",),
+    ("import", "."), ("import", ".memory/db"), ("import", ".memory"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", WORDS, ids=" ".join)
+def test_journal_deletes_nothing_by_verbs(
+    project: Path, victim: Path, words: tuple[str, ...]
+) -> None:
+    """The journal is as it was, and what it names is there."""
+    journal = project / ".memory" / "db-journal"
+    before = journal.read_bytes()
+    if words[0] == "memory-server":
+        words = ("semantic", *words[1:])
+    said = aiaml(project, *words)
+    assert victim.read_bytes() == b"precious"
+    assert journal.read_bytes() == before
+    assert "journal" in said or "migrate" in words, said  # which first says that there is no model
+
+
+@pytest.mark.parametrize("name", ["absolute", "relative"])
+def test_journal_deletes_nothing_by_hooks(project: Path, victim: Path, name: str) -> None:
+    """Whether it names a file by an absolute path, or from the working directory on."""
+    database = project / ".memory" / "db"
+    if name == "relative":
+        said = os.path.relpath(victim, project)
+        database.with_name("db-journal").write_bytes(naming_journal(database, said))
+    for event in ("SessionStart", "UserPromptSubmit", "PostToolUse", "SessionEnd"):
+        given = {"cwd": str(project), "session_id": "1", "prompt": "We decided to use tea."}
+        aiaml(project, "semantic", "hook", event, given=given)
+        assert victim.read_bytes() == b"precious"
+
+
+def test_journal_deletes_nothing_by_tools(project: Path, victim: Path) -> None:
+    """Each tool says which file is in the way, also where it came while the server ran."""
+    journal = project / ".memory" / "db-journal"
+    planted = journal.read_bytes()
+    journal.unlink()
+    calls: dict[str, dict[str, object]] = {
+        "search_memory": {"query": "tea"},
+        "list_memories": {"filters": {"scope": "project"}},
+        "store_memory": {"content": "coffee"},
+        "update_memory": {"memory_id": "project:1", "used": True},
+        "delete_memory": {"memory_id": "project:1"},
+        "deduplicate_memories": {},
+        "import_markdown_memories": {},
+        "migrate_embeddings": {},
+    }
+    server = Server(project, os.environ)
+    assert server.call("list_memories")["memories"]
+    journal.write_bytes(planted)
+    for tool, given in calls.items():
+        said = json.dumps(server.call(tool, **given))
+        assert victim.read_bytes() == b"precious"
+        assert journal.read_bytes() == planted
+        assert "db-journal is a journal that names another file" in said or (
+            tool in ("import_markdown_memories", "migrate_embeddings")
+        ), (tool, said)
+    assert server.close() == 0
+
+
+def test_journal_of_an_interrupted_transaction_is_rolled_back(project: Path) -> None:
+    """Our own is none that names another file: after a crash all is as before."""
+    script = (
+        "import apsw, os, sys\n"
+        "sql = apsw.Connection(sys.argv[1])\n"
+        "sql.execute('PRAGMA cache_size = 1')\n"
+        "sql.execute('BEGIN IMMEDIATE')\n"
+        'sql.execute("UPDATE memories SET category = hex(randomblob(400))")\n'
+        "os._exit(0)\n"
+    )
+    database = project / ".memory" / "db"
+    subprocess.run([sys.executable, "-c", script, str(database)], check=True)
+    assert database.with_name("db-journal").stat().st_size
+    with closing(ask(project)) as memories:
+        assert {each.category for each in memories.list().memories} == {None}
+
+
+@pytest.mark.parametrize("suffix", ["-journal", "-wal", "-shm"])
+@pytest.mark.parametrize("kind", ["link", "pipe", "directory"])
+@posix
+def test_beside_is_a_file_of_ours(project: Path, suffix: str, kind: str) -> None:
+    """A link is not followed, and nothing waits for a pipe."""
+    path = project / ".memory" / f"db{suffix}"
+    path.unlink(missing_ok=True)
+    if kind == "link":
+        path.symlink_to(project / "elsewhere")
+    elif kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.mkdir()
+    with closing(ask(project)) as memories, pytest.raises(failures.Damaged, match=f"db{suffix}"):
+        memories.get("project:1")
+
+
+@pytest.mark.parametrize("data", [b"", b"\0" * 8, SUPER[:7], SUPER[1:] + b"x", b"x" * 600])
+def test_beside_takes_other_journals(tmp_path: Path, data: bytes) -> None:
+    """One that ends with anything else names no file."""
+    (tmp_path / "db-journal").write_bytes(data)
+    check_beside(tmp_path / "db")
+    (tmp_path / "db-journal").write_bytes(data + SUPER)
+    with pytest.raises(NotOurs, match="names another file"):
+        check_beside(tmp_path / "db")
+
+
+# --- the schema -----------------------------------------------------------------------------------
+
+BOMB = "length(hex(zeroblob(400000000)))"
+EVIL = "UPDATE sqlite_schema SET sql = replace(sql, '{}', '{}') WHERE name = '{}'"
+SCHEMAS = {
+    "check": EVIL.format("category TEXT", f"category TEXT CHECK({BOMB} > 0)", "memories"),
+    "generated": f"ALTER TABLE memories ADD COLUMN evil TEXT AS ({BOMB})",
+    "expression": f"CREATE INDEX evil ON memories(({BOMB}))",
+    "partial": f"CREATE INDEX evil ON memories(id) WHERE {BOMB} > 0",
+    "default": EVIL.format("category TEXT", f"category TEXT DEFAULT ({BOMB})", "memories"),
+    "trigger": f"CREATE TRIGGER evil AFTER UPDATE ON memories BEGIN SELECT {BOMB}; END",
+    "view": f"CREATE VIEW evil AS SELECT {BOMB}",
+    "virtual": "CREATE VIRTUAL TABLE evil USING fts5(a)",
+    "words over another": EVIL.format("=''memories''", "=''about''", "words"),
+    "a shadow's check": EVIL.format("block BLOB", f"block BLOB CHECK({BOMB})", "words_data"),
+    "vectors": f"CREATE TABLE vec_memories_info (key text, value any CHECK({BOMB}))",
+    "vectors' module": "CREATE VIRTUAL TABLE vec_memories USING fts5(a)",
+}
+
+
+def plant(database: Path, statement: str) -> None:
+    """Change a database by one statement, also its schema, without what it says being computed."""
+    had = apsw.hard_heap_limit(0)  # of this process, where the product has set one
+    sql = apsw.Connection(str(database))
+    sql.config(apsw.SQLITE_DBCONFIG_WRITABLE_SCHEMA, 1)
+    try:
+        sql.execute("PRAGMA ignore_check_constraints = ON")
+        if statement.startswith(("CREATE INDEX", "ALTER TABLE")):  # which would compute it
+            small = statement.replace("400000000", "1")
+            sql.execute(small)
+            put = (
+                "UPDATE sqlite_schema SET sql = replace(sql, 'zeroblob(1)', 'zeroblob(400000000)')"
+            )
+            sql.execute(put)
+        else:
+            sql.execute(statement)
+    finally:
+        sql.close()
+        apsw.hard_heap_limit(had)
+
+
+@pytest.mark.parametrize("statement", SCHEMAS.values(), ids=SCHEMAS)
+def test_schema_of_another_is_refused(project: Path, statement: str) -> None:
+    """Named, before anything in it is computed; the file is as it was."""
+    database = project / ".memory" / "db"
+    plant(database, statement)
+    before = database.read_bytes()
+    with closing(ask(project)) as memories:
+        with pytest.raises(failures.Damaged, match="is not as this program makes it"):
+            memories.get("project:1")
+        with pytest.raises(failures.Damaged, match="is not as this program makes it"):
+            memories.store("coffee")
+    assert database.read_bytes() == before
+
+
+# --- rows -----------------------------------------------------------------------------------------
+
+DAMAGES = [
+    "content = zeroblob(500)", "content = cast(x'c328' AS TEXT)",
+    "content = cast(zeroblob(300000) AS TEXT)", "category = x'00'", "created_at = 12",
+    "updated_at = 3.5",
+    "created_at = 1e999", "access_count = -5",
+    "tags = cast(x'c328' AS TEXT)", "access_count = 'many'", "folded = x'ff', category = x'ff'",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_row_is_named_and_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    """By each question, in its warnings; by doctor and the log; and the others are found."""
+    with closing(opened_at_home(tmp_path, monkeypatch)) as memories:
+        for each in ("tea is green", "tea is black", "coffee"):
+            memories.store(each, ["drink"])
+        plant(tmp_path / ".memory" / "db", f"UPDATE memories SET {damage} WHERE id = 2")  # noqa: S608
+        named = "without global:2: damaged; `aiaml semantic doctor` says more"
+        found = memories.search("tea")
+        assert "tea is green" in [each.memory.content for each in found.hits]
+        assert "global:2" not in [each.memory.id for each in found.hits]
+        assert named in found.warnings
+        page = memories.list()
+        assert [each.id for each in page.memories] == ["global:3", "global:1"]
+        assert page.warnings == [named]
+        first = memories.list(limit=1)
+        assert first.next_cursor
+        rest = memories.list(limit=1, cursor=first.next_cursor)
+        assert {each.id for each in memories.session_start()} == {"global:1", "global:3"}
+        assert rest.next_cursor or rest.memories
+        assert memories.store("milk").created
+        with pytest.raises(failures.Damaged, match="global:2"):
+            memories.get("global:2")
+        log = (tmp_path / ".memory" / "logs" / "semantic.log").read_text("ascii")
+        assert "read global:2 Damaged" in log
+        (told,) = [each for each in checks({}) if each.level == "error"]
+        assert "global:2 holds a value of another kind" in told.found
+
+
+def test_damaged_row_can_be_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As doctor says."""
+    with closing(opened_at_home(tmp_path, monkeypatch)) as memories:
+        memories.store("tea is green")
+        memories.store("coffee")
+        plant(tmp_path / ".memory" / "db", "UPDATE memories SET category = x'ff' WHERE id = 1")
+        assert memories.delete("global:1") == ["global:1"]
+        assert [each.content for each in memories.list().memories] == ["coffee"]
+        assert memories.list().warnings == []
+
+
+# --- memory and time ------------------------------------------------------------------------------
+
+
+def healthy(_database: Path) -> None:
+    """Leave it as it is."""
+
+
+def large_row(database: Path) -> None:
+    """Have a row of 500 MB (which git packs into half a megabyte)."""
+    plant(database, "UPDATE memories SET content = zeroblob(500000000) WHERE id = 3")
+
+
+def large_key(database: Path) -> None:
+    """Have a key of 500 MB in an index, which SQLite reads whole to compare it."""
+    plant(database, "UPDATE memories SET folded = zeroblob(500000000) WHERE id = 3")
+
+
+def many_rows(database: Path) -> None:
+    """Have all rows be as long as SQLite is let read."""
+    plant(database, "UPDATE memories SET content = cast(zeroblob(15000000) AS TEXT)")
+
+
+def endless(database: Path) -> None:
+    """Have a table of 17 pages, each of which names the next one 100 times below itself."""
+    sql = apsw.Connection(str(database))
+    (root,) = sql.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'memories'").fetchall()[
+        0
+    ]
+    sql.close()
+    first = database.stat().st_size // PAGE + 1
+    with database.open("r+b") as file:
+        file.seek(0, os.SEEK_END)
+        for below in [*range(first + 1, first + 17), root]:
+            cells = [PAGE - 5 * each for each in range(1, 101)]
+            head = struct.pack(">BHHHBI", 5, 0, len(cells), cells[-1], 0, below)
+            page = head + b"".join(struct.pack(">H", each) for each in cells)
+            file.write(page.ljust(cells[-1], b"\0") + struct.pack(">IB", below, 1) * len(cells))
+        file.seek(28)  # the header's number of pages
+        file.write(struct.pack(">I", first + 16))
+    plant(database, f"UPDATE sqlite_schema SET rootpage = {first} WHERE rootpage = {root}")  # noqa: S608
+
+
+PLANTED: dict[str, Callable[[Path], None]] = {
+    "healthy": healthy,
+    "a row of 500 MB": large_row,
+    "a key of 500 MB": large_key,
+    "rows of 15 MB": many_rows,
+    "pages without end": endless,
+    **{
+        name: lambda database, name=name: plant(database, SCHEMAS[name])  # type: ignore[misc]
+        for name in ("check", "generated", "expression")
+    },
+}
+MOST = 150  # MB above the server of a healthy one
+
+
+@linux
+@pytest.mark.parametrize("planted", PLANTED)
+def test_planted_database_costs_little(project: Path, planted: str) -> None:
+    """A server takes at most 150 MB more than beside a healthy one, and answers within 1 s."""
+    PLANTED[planted](project / ".memory" / "db")
+    server = Server(project, os.environ)
+    server.call("list_memories", filters={"scope": "global"})  # all is imported then
+    used, before = server.peak(), server.processor()
+    for tool, given in (
+        ("search_memory", {"query": "tea"}),
+        ("list_memories", {"sort_by": "priority", "limit": 200}),
+        ("store_memory", {"content": "coffee"}),
+        ("list_memories", {}),
+    ):
+        server.call(tool, **given)
+        took = server.processor() - before
+        assert took < 1, (tool, took)
+        assert server.peak() - used < MOST, tool
+        before = server.processor()
+    assert server.close() == 0
+
+
+# --- import ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def source(home: Path, project: Path) -> Path:
+    """A database that somebody gave away, beside which nothing lies."""
+    path = home / "given" / "db"
+    path.parent.mkdir()
+    path.write_bytes((project / ".memory" / "db").read_bytes())
+    return path
+
+
+def imported(source: Path) -> str:
+    """Return what `aiaml import` says that it would do."""
+    return aiaml(source.parent, "import", str(source), "--dry-run", "--json")
+
+
+@pytest.mark.parametrize("suffix", ["-journal", "-wal"])
+def test_import_reads_none_that_is_not_written(source: Path, suffix: str) -> None:
+    """What lies beside it is named, and neither rolled back nor changed."""
+    beside = source.with_name(f"db{suffix}")
+    beside.write_bytes(b"x" * 600)
+    before = source.read_bytes()
+    said = json.loads(imported(source))
+    assert said["new"] == []
+    assert f"db{suffix} lies beside it" in said["skipped"][0]["reason"]
+    assert (source.read_bytes(), beside.read_bytes()) == (before, b"x" * 600)
+    beside.write_bytes(b"")
+    assert len(json.loads(imported(source))["new"]) == len(FACTS)
+
+
+@pytest.mark.parametrize("name", ["generated", "view instead"])
+def test_import_computes_nothing(source: Path, name: str) -> None:
+    """A table that would be computed is refused."""
+    if name == "generated":
+        plant(source, SCHEMAS["generated"])
+    else:
+        plant(source, "ALTER TABLE memories RENAME TO others")
+        plant(source, "CREATE VIEW memories AS SELECT * FROM others")
+    (skipped,) = json.loads(imported(source))["skipped"]
+    assert skipped["reason"] == "its memories are no plain table, but would be computed"
+
+
+def test_import_skips_a_damaged_row(source: Path) -> None:
+    """It is named; the others are taken."""
+    plant(source, "UPDATE memories SET content = cast(x'c328' AS TEXT) WHERE id = 2")
+    large = "UPDATE memories SET content = cast(zeroblob(2000000) AS TEXT) WHERE id = 3"
+    plant(source, large)
+    said = json.loads(imported(source))
+    assert len(said["new"]) == len(FACTS) - 2
+    why = ["it holds what is no text in UTF-8"]
+    if sys.version_info >= (3, 11):
+        why.append("it is larger than 1 MiB")
+    assert [each["reason"] for each in said["skipped"]][: len(why)] == why
+
+
+def test_import_of_pages_without_end_ends(source: Path) -> None:
+    """Which says that it was broken off."""
+    endless(source)
+    begun = os.times().children_user
+    (skipped,) = json.loads(imported(source))["skipped"]
+    assert "come again" in skipped["reason"]
+    assert os.times().children_user - begun < 30
+
+
+@linux
+def test_import_of_a_large_row_costs_little(source: Path) -> None:
+    """A file beyond the limit is not even copied; one below is copied, and no value is large."""
+    plant(source, "UPDATE memories SET content = cast(zeroblob(200000000) AS TEXT) WHERE id = 3")
+    script = (
+        "import resource, subprocess, sys\n"
+        "subprocess.run([sys.executable, '-m', 'aiaml_server', 'import', *sys.argv[1:]])\n"
+        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024, file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(source), "--dry-run", "--json"],
+        cwd=source.parent, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    if sys.version_info >= (3, 11):
+        assert int(done.stderr.split()[-1]) < 200
+    plant(source, "UPDATE memories SET content = zeroblob(300000000) WHERE id = 3")
+    (skipped,) = json.loads(imported(source))["skipped"]
+    assert skipped["reason"] == "it is larger than 256 MiB"
