@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import signal
 import socket
 import sys
 import threading
@@ -46,7 +45,6 @@ def serve(
     Raises:
         Ended: the port cannot be used.
     """
-    _end_in_order()
     with suppress(KeyboardInterrupt), _listening(port) as listener:
         port = listener.getsockname()[1]
         token = secrets.token_urlsafe(32)
@@ -57,14 +55,6 @@ def serve(
             _run(guard, streams, listener, idle)
             note(f"Ended: nobody came for {_minutes(idle)}.")
     return DONE
-
-
-def _end_in_order() -> None:
-    """Take the other signals that end a program for Ctrl-C; what is ignored (nohup) stays so."""
-    for name in ("SIGTERM", "SIGHUP"):
-        number = getattr(signal, name, None)
-        if number and signal.getsignal(number) == signal.SIG_DFL:
-            signal.signal(number, signal.default_int_handler)
 
 
 def _page(places: Places, streams: Streams, port: int, token: str) -> Guard:
