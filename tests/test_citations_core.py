@@ -549,13 +549,16 @@ class TestFiles(Repository):
         assert self.memories.list().memories == {}
 
     def test_only_memories_are_in_git_status(self) -> None:
-        """After any calls; what a killed writer has left is cleared away."""
+        """After any calls; what a killed writer has left is cleared away, and nothing else."""
         saved = self.save()
         left = self.write("memories/.aiaml-0123456789abcdef.tmp", "half")
+        notes = self.write("memories/.notes.md.tmp", "a person's")
         self.memories.verify(saved.id)
         self.memories.search("cents", verify=True)
         self.save("Another")
         assert not left.exists()
+        assert notes.read_text() == "a person's"
+        notes.unlink()
         other = new_id("Another", FACT)
         assert self.status() == [f"memories/{other}.md", saved.path, "shop/prices.py"]
 

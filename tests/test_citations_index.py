@@ -133,7 +133,12 @@ def test_the_settings_name_the_index(repo: Path) -> None:
     assert isinstance(Memories(repo).index, ChromaIndex)
     config.write_text("index: {type: forgetful, forgetful: {endpoint: 'http://127.0.0.1:1'}}")
     assert isinstance(Memories(repo).index, ForgetfulIndex)
-    for address in ("http://example.org", "http://127.0.0.1.example.org", "http://localhost@x.org"):
+    for address in (
+        "http://example.org",
+        "http://127.0.0.1.example.org",
+        "http://localhost@x.org",
+        "http://127.0.0.1:2375/containers",
+    ):
         config.write_text(f"index: {{type: forgetful, forgetful: {{endpoint: '{address}'}}}}")
         with pytest.raises(InvalidConfig, match="this machine"):
             Memories(repo)
@@ -256,7 +261,7 @@ def test_a_server_is_kept_up_to_date_and_asked(
     handler, address = server
     text = f"index: {{type: forgetful, forgetful: {{endpoint: '{address}/'}}}}"
     (repo / ".memory-config.yaml").write_text(text)
-    memories = Memories(repo)
+    memories = Memories(repo, forgetful=address)
     saved = memories.save("Tea", "green tea", tags=["drink"]).id
     assert {key: handler.held[saved][key] for key in ("id", "subject", "content", "tags")} == {
         "id": saved, "subject": "Tea", "content": "green tea", "tags": ["drink"]
@@ -271,6 +276,41 @@ def test_a_server_is_kept_up_to_date_and_asked(
     }  # fmt: skip
     assert vars(memories.sync_index())["added"] == 0
     assert list(handler.held) == [other] and memories.index.health_check()
+
+
+@pytest.mark.parametrize("allowed", ["", "http://127.0.0.1:1", "http://localhost"])
+def test_a_server_that_the_person_did_not_name_is_not_asked(
+    repo: Path, server: tuple[type[Forgetful], str], allowed: str
+) -> None:
+    """A repository's settings alone reach no port: a sentence says what would; words are found."""
+    handler, address = server
+    asked: list[str] = []
+
+    def noted(request: Forgetful) -> bool:
+        asked.append(request.path)
+        return False
+
+    handler.fault = staticmethod(noted)
+    text = f"index: {{type: forgetful, forgetful: {{endpoint: '{address}'}}}}"
+    (repo / ".memory-config.yaml").write_text(text)
+
+    def aiaml(*words: str) -> tuple[int, str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "aiaml_server", "citations", *words],
+            env={**os.environ, "AIAML_CITATIONS_FORGETFUL": allowed},
+            cwd=repo, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        return done.returncode, done.stdout + " ".join(done.stderr.split())
+
+    how = f"set AIAML_CITATIONS_FORGETFUL={address}"
+    assert how in aiaml("save", "Tea", "--content", "green")[1]
+    code, said = aiaml("search", "tea")
+    assert code == 0 and "Tea" in said and how in said
+    assert how in aiaml("sync-index")[1]
+    assert asked == []
+    allowed = f"{address}/"
+    assert aiaml("sync-index")[0] == 0
+    assert asked[0] == "/memories"
 
 
 def cut(handler: Forgetful) -> bool:

@@ -209,6 +209,7 @@ def test_a_memory_is_written_in_the_editor(home: Path) -> None:
         ("exit 1", 3, "$EDITOR says which one to use"),
         ('echo Roses >> "$1"; kill -9 $$', 3, "your text is in"),
         ('rm "$1"', 3, "the editor left no file"),
+        ('echo Roses >> "$1"; kill -TERM $PPID; exec sleep 9', 143, "your text is in"),
     ],
 )
 def test_what_the_editor_leaves_is_checked(

@@ -491,7 +491,7 @@ def test_a_disk_without_locks_is_a_warning(base: Path, tmp_path: Path) -> None:
     refuse = (*refuse, "-e", "trace=flock")
     report = Report(run(base, "--json", "disk", before=refuse))
     assert report.having("warning", "files cannot be locked")
-    assert not list(base.glob(".aiaml-doctor*"))
+    assert not list(base.glob(".aiaml-*"))
 
 
 def test_memories_from_the_future_are_a_warning(base: Path) -> None:
@@ -597,12 +597,12 @@ def test_a_memory_larger_than_the_limit_is_named(base: Path) -> None:
 
 def test_stray_temporary_files_are_deleted_once_they_are_old(base: Path) -> None:
     """A fresh one may belong to a writer at work, and a hidden file of other programs to them."""
-    old, fresh = plant(base, ".a.md.tmp"), plant(base, ".b.md.tmp")
-    other = plant(base, ".DS_Store")
+    old, fresh = plant(base, f".aiaml-{1:017x}.tmp"), plant(base, f".aiaml-{2:017x}.tmp")
+    other = plant(base, ".notes.md.tmp")
     long_ago = time.time() - 7300
     for path in (old, other):
         os.utime(path, (long_ago, long_ago))
-    assert len(checked(base, "files").having("warning", ".a.md.tmp was left")) == 1
+    assert len(checked(base, "files").having("warning", f"{old.name} was left")) == 1
     done = run(base, "files", "--fix", "--yes")
     assert done.returncode == 0
     assert f"Done: delete {old}" in done.stderr

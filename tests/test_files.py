@@ -33,6 +33,7 @@ from aiaml_server.files import (
     open_own,
     own_directory,
     read_own,
+    remove_left,
     remove_own,
     write_atomic,
 )
@@ -507,8 +508,9 @@ def test_only_names_of_our_own_are_deleted(tmp_path: Path) -> None:
     bank = MemoryBank(Settings(tmp_path))
     bank.remember("claude", "marco", ["x"], "one")
     files = tmp_path / "files"
-    others = [".other.tmp", ".~lock.note.odt#.tmp", ".aiaml-notes.tmp", ".md.tmp", "x.md.tmp"]
-    ours = [".aiaml-0123456789abcdef.tmp", ".x.md.tmp", ".x.md.0a1b2c3d.tmp"]
+    others = [".other.tmp", ".~lock.note.odt#.tmp", ".aiaml-notes.tmp", ".aiaml-2026.tmp"]
+    others += [".notes.md.tmp", ".notes.md.0a1b2c3d.tmp"]
+    ours = [".aiaml-0123456789abcdef0.tmp"]
     index = tmp_path / ".index"
     index.mkdir(exist_ok=True)
     kept = [index / "other.sqlite", index / "1-x.sqlite", index / "2-0123abcd.sqlite.bak"]
@@ -522,6 +524,23 @@ def test_only_names_of_our_own_are_deleted(tmp_path: Path) -> None:
     fresh.close()
     assert {name for name in others + ours if (files / name).exists()} == set(others)
     assert all(path.exists() for path in kept)
+
+
+@posix
+def test_remove_left_takes_old_files_of_this_user_alone(tmp_path: Path, canary: Path) -> None:
+    """Of what has our mark: no link, no directory, nothing young."""
+    names = [f".aiaml-{number:017x}.tmp" for number in range(4)]
+    old, young, link, directory = (tmp_path / name for name in names)
+    old.write_text("half")
+    young.write_text("half")
+    link.symlink_to(canary)
+    directory.mkdir()
+    for path in (old, link, directory):
+        os.utime(path, OLD, follow_symlinks=False)
+    remove_left(tmp_path, names, 3600)
+    assert [os.path.lexists(tmp_path / name) for name in names] == [False, True, True, True]
+    remove_left(tmp_path, names, 0)
+    assert [os.path.lexists(tmp_path / name) for name in names] == [False, False, True, True]
 
 
 def test_a_name_may_be_as_long_as_names_can_be(tmp_path: Path) -> None:

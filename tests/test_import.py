@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
@@ -649,6 +650,32 @@ def test_an_import_that_was_interrupted_is_completed_by_the_next(
     assert len(memories(bank)) == done
     assert len(bring(source)["new"]) == 3000 - done
     assert len({memory.content for memory in memories(bank)}) == len(memories(bank)) == 3000
+
+
+@posix
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_import_ended_by_a_signal_clears_up(sent: signal.Signals, tmp_path: Path) -> None:
+    """What it unpacked is gone, also where a closed terminal sends its signal twice."""
+    scratch, source = tmp_path / "scratch", tmp_path / "export.zip"
+    scratch.mkdir()
+    with zipfile.ZipFile(source, "w") as archive:
+        for number in range(3000):
+            archive.writestr(f"{number}.md", f"note {number}\n")
+    with subprocess.Popen(
+        [sys.executable, "-m", "aiaml_server", "import", str(source), "--yes"],
+        env={**os.environ, "TMPDIR": str(scratch)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        while len(list(scratch.glob("aiaml-import-*/0/*/*.md"))) < 20:
+            assert process.poll() is None
+            time.sleep(0.002)
+        process.send_signal(sent)
+        if sent != signal.SIGINT:
+            process.send_signal(sent)
+        process.communicate(timeout=60)
+    assert process.returncode == 128 + sent
+    assert list(scratch.iterdir()) == []
 
 
 def test_many_notes_are_durable_in_few_steps(

@@ -74,6 +74,19 @@ def test_nothing_new_in_the_repository_of_a_person_is_open(open_place: Path) -> 
     assert not [each for each in new if (base / each).is_file()]
 
 
+def test_all_that_git_makes_for_us_is_private_under_any_umask(open_place: Path) -> None:
+    """Each directory 0700 and each file 0600 (an object 0400), whatever lies above it."""
+    base = open_place / "base"
+    base.mkdir(mode=0o755)
+    git(base, "init", "--quiet", "--initial-branch=main")
+    before = set(base.rglob("*"))
+    os.umask(0)
+    used(Machine(base, bare(open_place / "remote")))
+    made = set(base.rglob("*")) - before
+    assert (base / ".git" / "aiaml" / "refs" / "aiaml" / "remote") in made
+    assert [str(each) for each in made if each.lstat().st_mode & 0o077] == []
+
+
 def test_a_remote_on_a_shared_disk_stays_as_open_as_it_was(open_place: Path) -> None:
     """What is pushed there is for whoever may read that repository."""
     remote = bare(open_place / "remote")

@@ -701,7 +701,11 @@ def test_a_kill_leaves_the_old_or_the_new_file(
     log = log_of(repo).read_text("utf-8")
     assert all(f"- {each}\n" in log for each in told)
     (log_of(repo).parent / ".aiaml-0a1b2c3d4e5f6071.tmp").write_text("left by a killed writer")
+    notes = log_of(repo).parent / ".notes.md.tmp"
+    notes.write_text("a person's")
     memory.append("Context", "- after", DAY)
+    assert notes.read_text() == "a person's"
+    notes.unlink()
     assert [each for each in check(repo) if each.remarks] == []
     shown = git(repo, "status", "--porcelain", "--untracked-files=all")
     assert shown.count("??") == 3 and ".tmp" not in shown

@@ -9,19 +9,21 @@ import re
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from urllib.parse import urlencode
+from urllib.parse import unquote, urlencode, urlsplit
 
 import pytest
 
 from aiaml_server import MemoryBank, Settings
 from aiaml_server.memory import Memory, format, parse  # noqa: A004
 from clock import quick
+from machine import wait_until
 from web_process import HEADER, Web, one
 
 SAMPLES = Path(__file__).parent / "transcripts" / "store"
@@ -587,21 +589,37 @@ def test_a_signal_ends_it_at_once(base: Path, number: signal.Signals) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the stand-in for a browser is a shell script")
-def test_the_browser_is_given_the_address(base: Path, tmp_path: Path) -> None:
-    """The one that is printed, token and all."""
-    browser = tmp_path / "browser"
-    browser.write_text('#!/bin/sh\nprintf %s "$1" > "$0.opened"\n')
+@pytest.mark.parametrize("snap", [False, True])
+def test_the_browser_is_led_by_a_file_of_ours_alone(base: Path, tmp_path: Path, snap: bool) -> None:
+    """The token is on no command line, and what leads to it is nobody else's and goes."""
+    browser, home = tmp_path / "browser", tmp_path / "home"
+    browser.write_text('#!/bin/sh\nprintf %s "$1" > "$0.part"; mv "$0.part" "$0.opened"\n')
     browser.chmod(0o700)
-    settings = {"BROWSER": str(browser), "AIAML_MEMORY_DIR": str(base)}
-    done = subprocess.run(
-        [sys.executable, "-m", "aiaml_server", "web", "--idle", "0.03"],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, **settings, "AIAML_ENABLE_SYNC": "false"},
-        timeout=60,
-    )
-    assert (tmp_path / "browser.opened").read_text() == done.stdout.strip()
+    home.joinpath("snap" if snap else "other").mkdir(parents=True)
+    loose = ("sh", "-c", 'umask 0; exec "$@"', "sh")
+    web = Web(base, before=loose, BROWSER=str(browser), HOME=str(home), TMPDIR=str(tmp_path))
+    wait_until((tmp_path / "browser.opened").exists)
+    address = (tmp_path / "browser.opened").read_text()
+    page = Path(unquote(urlsplit(address).path))
+    assert address.startswith("file:///") and web.token not in address
+    assert page.parent.parent == (home if snap and sys.platform == "linux" else tmp_path)
+    assert f"0;url={web.address}" in page.read_text()
+    assert [stat.S_IMODE(each.stat().st_mode) for each in (page, page.parent)] == [0o600, 0o700]
+    assert "paste the address" in web.said
+    assert web.end() == 0
+    assert not page.parent.exists()
+
+
+@pytest.mark.parametrize("led", [True, False])
+def test_another_page_leads_here_only_until_the_first_visit(base: Path, led: bool) -> None:
+    """A browser calls a file that leads it another page, which otherwise may not."""
+    coming = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
+    with Web(base, **({"BROWSER": "true"} if led else {})) as web:
+        assert web.ask("/", headers=coming).status == (200 if led else 403)
+        assert web.ask("/api/status", headers=coming).status == 403
+        assert web.ask("/", headers={"Sec-Fetch-Site": "cross-site"}).status == 403
+        assert web.ask("/api/status").status == 200
+        assert web.ask("/", headers=coming).status == 403
 
 
 def test_it_ends_by_itself_when_nobody_comes(base: Path) -> None:

@@ -23,6 +23,7 @@ from aiaml_server import MemoryBank, Settings
 from aiaml_server.invisible import marked
 from aiaml_server.uses import Uses
 from browser import Held, chromium, found_browser
+from machine import wait_until
 from test_cli_output import BELONGING, ELSEWHERE, is_visible
 from test_cli_output import HOSTILE as INVISIBLE
 from web_process import Web
@@ -99,6 +100,24 @@ def hit(page: Page, words: str) -> None:
     """Open the listed memory that says so."""
     page.locator("#hits a", has_text=words).click()
     page.locator(".memory").wait_for()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the stand-in for a browser is a shell script")
+def test_the_file_leads_the_browser_to_the_memories(browser: Browser, tmp_path: Path) -> None:
+    """A real one comes from the file to the page, and can load it again."""
+    shutil.copytree(SAMPLES, tmp_path / "store")
+    opener = tmp_path / "opener"
+    opener.write_text('#!/bin/sh\nprintf %s "$1" > "$0.part"; mv "$0.part" "$0.opened"\n')
+    opener.chmod(0o700)
+    with Web(tmp_path / "store", BROWSER=str(opener)) as web:
+        wait_until((tmp_path / "opener.opened").exists)
+        page = browser.new_page()
+        page.goto((tmp_path / "opener.opened").read_text())
+        for _ in range(2):
+            expect(page.locator("#hits a")).to_have_count(5)
+            assert page.url.rstrip("#") == web.address.partition("#")[0]
+            page.reload()
+        page.close()
 
 
 # --- reading --------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -43,20 +43,25 @@ class Web:
         token: its token.
     """
 
-    def __init__(self, base: Path, *options: str, **environ: str) -> None:
+    def __init__(
+        self, base: Path, *options: str, before: Sequence[str] = (), **environ: str
+    ) -> None:
         """Start it, without a browser and without sync, and read the address.
 
         Args:
             base: the directory.
             options: further words of the command line.
-            environ: variables; without a home among them, no other directory is known.
+            before: words in front of it.
+            environ: variables; with BROWSER among them, that one is opened; without a home, no
+                other directory is known.
         """
         nobody = str(base.parent / "nobody")
         settings = {"AIAML_MEMORY_DIR": str(base), "AIAML_ENABLE_SYNC": "false"}
         settings |= {"HOME": nobody, "USERPROFILE": nobody}
         group = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
+        without = [] if "BROWSER" in environ else ["--no-browser"]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "aiaml_server", "web", "--no-browser", *options],
+            [*before, sys.executable, "-m", "aiaml_server", "web", *without, *options],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

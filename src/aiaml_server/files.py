@@ -16,7 +16,7 @@ import stat
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
@@ -27,8 +27,7 @@ from .errors import MalformedFile, NotOurs, TooLarge
 log = logging.getLogger(__name__)
 
 TEMPORARY = ".tmp"  # ends the name of a file that is still being written
-# The names that such files have, and had in earlier versions.
-_TEMPORARY = re.compile(r"\.(?:aiaml-(?:doctor-)?[0-9a-f]+|.+\.md(?:\.[0-9a-f]{8})?)\.tmp")
+_TEMPORARY = re.compile(r"\.aiaml-[0-9a-f]{16,}\.tmp")  # 64 bits of chance: no person's name
 _POLL_SECONDS = 0.002
 _WRITERS = 8
 _MANY = 32  # files that a whole file system is synced for; fewer are synced one by one
@@ -98,7 +97,7 @@ def write_beside(path: Path, data: bytes) -> Path:
     Raises:
         OSError: the disk refused; nothing was left behind.
     """
-    beside = _temporary(path)
+    beside = temporary(path.parent)
     _write_new(beside, data)
     return beside
 
@@ -172,7 +171,7 @@ def replace_atomic(path: Path, data: bytes, mode: int) -> None:
         OSError: the disk refused; the old file is there, or the new one if only the last step, to
             make its name durable, failed.
     """
-    current = _temporary(path)
+    current = temporary(path.parent)
     _write_new(current, data, mode)
     try:
         take_name(current, path)
@@ -183,9 +182,9 @@ def replace_atomic(path: Path, data: bytes, mode: int) -> None:
     sync_directory(path.parent)
 
 
-def _temporary(path: Path) -> Path:
-    """Return a free name beside `path`, and a short one: its own may be as long as names can be."""
-    return _temporaries(path.parent, 1)[0]
+def temporary(directory: Path) -> Path:
+    """Return a free name in a directory for what is still being written, with our mark."""
+    return _temporaries(directory, 1)[0]
 
 
 def _temporaries(directory: Path, number: int) -> list[Path]:
@@ -423,8 +422,23 @@ def remove_own(path: Path) -> None:
 
 
 def is_temporary(name: str) -> bool:
-    """Say whether a file was left by a writer of ours that died."""
+    """Say whether a name has the mark of what a writer of ours has not finished."""
     return _TEMPORARY.fullmatch(name) is not None
+
+
+def remove_left(directory: Path, names: Iterable[str], seconds: float) -> None:
+    """Delete what writers of ours that died have left among the `names` in a directory.
+
+    That is a regular file of this user's, with our mark, unchanged for `seconds`: 0 for whoever is
+    the only one who writes there. If a repository tracks such a name, git still has the file.
+    """
+    for path in (directory / name for name in names if is_temporary(name)):
+        with suppress(OSError):
+            status = path.lstat()
+            own = sys.platform == "win32" or status.st_uid == os.geteuid()
+            if own and stat.S_ISREG(status.st_mode) and time.time() - status.st_mtime >= seconds:
+                path.unlink()
+                log.info("Removed %s, left by a writer that died", path)
 
 
 def sync_directory(path: Path) -> None:

@@ -15,9 +15,9 @@ from typing import NamedTuple
 from .errors import ChangedMeanwhile, MalformedFile, StoreError
 from .files import (
     Lock,
-    is_temporary,
     make_directory,
     read_regular,
+    remove_left,
     replace_atomic,
     sync_directory,
     take_name,
@@ -139,13 +139,7 @@ class Store:
         if not alone or self._ids_stamp is None or self._ids_stamp != self.stamp():
             names = os.listdir(self.directory)  # noqa: PTH208 (names, not paths)
             self._ids = set(map(id_in, names))
-            for name in names:
-                if is_temporary(name):
-                    path = self.directory / name
-                    with suppress(OSError):
-                        if time.time() - path.lstat().st_mtime > _LEFTOVER_SECONDS:
-                            path.unlink()
-                            log.info("Removed %s, left by a writer that died", path)
+            remove_left(self.directory, names, _LEFTOVER_SECONDS)
 
     def _note_stamp(self) -> None:
         self._ids_stamp = None

@@ -36,19 +36,22 @@ def memory_server() -> int:
     if not words or words in (["--version"], ["-V"]):
         return main(words or ["--toolset", "semantic", "serve"])
     os.environ.update(programs.variables())
-    try:
-        return _verbs(words, "memory-server", "semantic")
-    except KeyboardInterrupt:  # while modules are imported
-        return 130
+    return _verbs(words, "memory-server", "semantic")
 
 
 def _verbs(words: Sequence[str], name: str = "", group: str = "") -> int:
     gc.set_threshold(_ALLOCATIONS)
-    from .app import run  # noqa: PLC0415 (serving needs no click)
+    from .ending import Ending  # noqa: PLC0415 (serving has its own)
 
-    code = run(words, name, group)
+    ending = Ending()
+    try:
+        from .app import run  # noqa: PLC0415 (serving needs no click)
+
+        code = run(words, name, group)
+    except KeyboardInterrupt:  # while modules are imported
+        code = 130
     gc.freeze()  # what is there was needed to the end: looking for garbage finds none
-    return code
+    return code and (ending.code or code)
 
 
 def _toolsets(words: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -61,7 +61,7 @@ EXIT_CODES = {
     "1": "nothing found, or not wanted after all",
     "2": "wrong usage or setting",
     "3": "a disk, git or a file refused",
-    "130": "Ctrl-C",
+    "130": "Ctrl-C; another signal: 128 and its number",
     "141": "whoever read the output went away",
 }
 

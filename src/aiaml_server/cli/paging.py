@@ -16,6 +16,8 @@ from aiaml_server import programs
 from aiaml_server.settings import PAGER
 from aiaml_server.terminal import is_seen, shown_by
 
+from .ending import Signalled
+
 PAGED = ("list", "show", "search", "topics", "stats", "log", "history")
 """The verbs whose answers may be long."""
 
@@ -36,14 +38,29 @@ def paged() -> Iterator[None]:
     try:
         with shown_by(pager.stdin):
             yield
-    except BrokenPipeError as left:
-        raise Exit(0) from left
-    finally:
-        with suppress(BrokenPipeError):
-            pager.stdin.close()
-        while pager.poll() is None:
-            with suppress(KeyboardInterrupt):  # it is the pager's, which may go on
-                pager.wait()
+        _finish(pager)
+    except Signalled:
+        pager.terminate()
+        raise
+    except BaseException as error:
+        _finish(pager)
+        if isinstance(error, BrokenPipeError):
+            raise Exit(0) from error
+        raise
+
+
+def _finish(pager: subprocess.Popen[bytes]) -> None:
+    """Tell the pager that this was all, and wait until the person leaves it."""
+    assert pager.stdin  # noqa: S101 (for mypy)
+    with suppress(BrokenPipeError):
+        pager.stdin.close()
+    while pager.poll() is None:
+        try:
+            pager.wait()
+        except Signalled:
+            raise
+        except KeyboardInterrupt:  # it is the pager's, which may go on
+            continue
 
 
 def _pager() -> list[str]:

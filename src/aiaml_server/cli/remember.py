@@ -250,6 +250,8 @@ class Draft:
         """
         try:
             _edit(self._path)
+        except KeyboardInterrupt as error:  # the editor may still be at it
+            raise self.kept("it was interrupted", INTERRUPTED) from error
         except (OSError, ValueError) as error:  # ValueError: a quote without its end
             said = Ended(f"{error}; $EDITOR says which one to use", REFUSED)
             with suppress(FileNotFoundError):
@@ -277,7 +279,7 @@ class Draft:
         try:
             yield
         except KeyboardInterrupt as error:
-            raise self.kept("of Ctrl-C", INTERRUPTED) from error
+            raise self.kept("it was interrupted", INTERRUPTED) from error
         except Exception as error:  # also what nobody expects: the text comes first
             raise self.kept(error) from error
 

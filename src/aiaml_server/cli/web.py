@@ -31,9 +31,9 @@ def web(port: int | None, no_browser: bool, idle: float) -> int:
     """See, search, edit and forget memories in the browser.
 
     The page is served to this computer alone, and to nobody without the token in its address. That
-    address opens every memory for as long as the program runs: treat it as a password. With
-    `--no-browser` it stays out of the list of processes, which other people on this computer may
-    see.
+    address opens every memory for as long as the program runs: treat it as a password. The browser
+    is led there by a file that you alone can read; one that may not read it either (some in a
+    flatpak, or on Windows beside WSL) is given the address by you.
 
     Where you have several memory directories (`aiaml dirs`), the page can show another one, or all.
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from aiaml_server.errors import StoreError
-from aiaml_server.files import TEMPORARY, Lock, make_directory, write_atomic
+from aiaml_server.files import Lock, make_directory, temporary, write_atomic
 from aiaml_server.memory import Memory, parse
 from aiaml_server.memory import format as text_of
 from aiaml_server.terminal import joined, plural
@@ -89,7 +89,7 @@ def writable(context: Context) -> Iterator[Finding]:
             return
     found = f"a trial memory was written, synced, read and taken away in {took:.0f} ms"
     yield Finding("disk", "ok", found)
-    path = _trial(base)
+    path = temporary(base)
     with Lock(path).held(1.0) as hold:
         held = hold.had
     path.unlink(missing_ok=True)
@@ -104,7 +104,7 @@ def _try_writing(place: Path) -> float:
     Raises:
         OSError: it did not come back as it was written, or the disk refused before.
     """
-    path = _trial(place)
+    path = temporary(place)  # counts as left by a writer, should we be killed
     memory = Memory.new("doctor", "nobody", ["trial"], "a trial memory")
     start = time.perf_counter()
     write_atomic(path, text_of(memory).encode())
@@ -114,11 +114,6 @@ def _try_writing(place: Path) -> float:
     finally:
         path.unlink()
     return (time.perf_counter() - start) * 1000
-
-
-def _trial(place: Path) -> Path:
-    """Return a name that counts as a stray temporary file, should we be killed."""
-    return place / f".aiaml-doctor-{os.urandom(4).hex()}{TEMPORARY}"
 
 
 def access(context: Context) -> Iterator[Finding]:

@@ -41,6 +41,10 @@ _OPTIONS = {
     "http.lowSpeedTime": "30",
 }
 
+# With a person's umask, for a remote on a disk that others share: what is made here is private even
+# so, and git takes none of its settings to another repository (`local_repo_env` in environment.c).
+_PRIVATE = ("-c", "core.sharedRepository=0600")
+
 # Of the variables that steer git, those by which a person says how to reach a remote and who they
 # are. The others (GIT_DIR, GIT_INDEX_FILE, GIT_CONFIG_COUNT …) would lead us elsewhere.
 _KEPT = re.compile(
@@ -180,6 +184,9 @@ class Git:
         with_input: bool,
     ) -> subprocess.Popen[bytes]:
         fixed = [word for pair in _OPTIONS.items() for word in ("-c", "=".join(pair))]
+        private = verb != "push"
+        if not private:
+            fixed.extend(_PRIVATE)
         with self._lock:
             if self._ended:
                 raise GitFailed(verb, "not run, because the server is closing")
@@ -188,7 +195,7 @@ class Git:
                 self._base,
                 {**self.variables, **variables},
                 with_input=with_input,
-                private=verb != "push",  # which may write to a remote on a disk that others share
+                private=private,
             )
             self._running.add(process)
         return process

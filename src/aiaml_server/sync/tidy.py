@@ -59,7 +59,7 @@ class Tidy:
         objects = self._repository.common / "objects"
         place = self._repository.common / "aiaml"
         try:
-            place.mkdir(exist_ok=True)
+            place.mkdir(mode=0o700, exist_ok=True)
             with Lock(place / "tidying").held(0) as hold:
                 if hold.had:
                     for path in (objects / "pack").glob(".tmp-*"):  # of a killed packing

@@ -7,6 +7,7 @@ import os
 import re
 from typing import Any
 
+import anyio
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
@@ -17,6 +18,9 @@ from aiaml_server.store import MAX_FILE, SUFFIX
 
 MAX_QUESTION = 1000  # characters
 MAX_BODY = 8 * MAX_FILE  # of several memories
+BODY_SECONDS = 30.0
+_HALVES = re.compile(r"\\u[dD][89a-fA-F]")
+_CLOSING = {"connection": "close"}  # what is left of the body is not waited for
 
 
 def question(request: Request) -> tuple[Filter, list[str]]:
@@ -70,13 +74,18 @@ async def body(request: Request, most: int = MAX_FILE) -> str:
     """Read a text of at most so many bytes.
 
     Raises:
-        HTTPException: it is longer, or no UTF-8.
+        HTTPException: it is longer, no UTF-8, or does not come to its end.
     """
-    data = b""
-    async for part in request.stream():
-        data += part
-        if len(data) > most:
-            raise HTTPException(413, f"a memory has at most {MAX_FILE // 1024 // 1024} MiB")
+    data = bytearray()
+    try:
+        with anyio.fail_after(BODY_SECONDS):
+            async for part in request.stream():
+                data += part
+                if len(data) > most:
+                    said = f"a memory has at most {MAX_FILE // 1024 // 1024} MiB"
+                    raise HTTPException(413, said, _CLOSING)
+    except TimeoutError:
+        raise HTTPException(408, "the text did not come to its end", _CLOSING) from None
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -91,7 +100,8 @@ def json_in(text: str, kind: type) -> Any:
     """
     try:
         value = json.loads(text)
-        json.dumps(value, ensure_ascii=False).encode()  # half of a surrogate pair is no text
+        if _HALVES.search(text):
+            json.dumps(value, ensure_ascii=False).encode()  # half of a surrogate pair is no text
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, kind):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -39,21 +40,31 @@ class Edits:
         self._places = places
         self._choice = choice
         self._undone: dict[str, dict[File, str]] = {}  # what each of the last ones deleted
+        self._turn = asyncio.Lock()  # a body takes many times its size, until it is answered
 
     def routes(self) -> list[Route]:
         """Return where each change is asked for."""
         one = "/api/memories/{name:path}"
         return [
-            _route("/api/memories", "POST", self._store),
-            _route(one, "PUT", self._edit),
+            self._route("/api/memories", "POST", self._store),
+            self._route(one, "PUT", self._edit),
             Route(one, self._forget, methods=["DELETE"]),
-            _route("/api/forget", "POST", self._forget_all, MAX_BODY),
-            _route("/api/restore", "POST", self._restore, MAX_BODY),
-            _route("/api/undo", "POST", self._undo),
-            _route("/api/seen", "POST", self._see, MAX_BODY),
-            _route("/api/export", "POST", self._export, MAX_BODY),
-            _route("/api/preview", "POST", lambda _, text: Json({"html": safe_html(text)})),
+            self._route("/api/forget", "POST", self._forget_all, MAX_BODY),
+            self._route("/api/restore", "POST", self._restore, MAX_BODY),
+            self._route("/api/undo", "POST", self._undo),
+            self._route("/api/seen", "POST", self._see, MAX_BODY),
+            self._route("/api/export", "POST", self._export, MAX_BODY),
+            self._route("/api/preview", "POST", lambda _, text: Json({"html": safe_html(text)})),
         ]
+
+    def _route(self, path: str, method: str, work: Work, most: int = MAX_FILE) -> Route:
+        """Return a route whose body is read before anything else is done, in a thread."""
+
+        async def answer(request: Request) -> Response:
+            async with self._turn:
+                return await run_in_threadpool(work, request, await body(request, most))
+
+        return Route(path, answer, methods=[method])
 
     def _store(self, request: Request, text: str) -> Response:
         place = self._places.one(request)
@@ -148,9 +159,9 @@ class Edits:
         for file, after in wanted.items():
             if not isinstance(after, str):
                 raise InvalidInput(file.name, "must be a text")
-            parse(after)
             if len(after.encode()) > MAX_FILE:
                 raise MalformedFile([f"it is larger than {MAX_FILE // 1024 // 1024} MiB"])
+            parse(after)
         for file, after in wanted.items():
             before = _present(file)
             history: list[str] = []
@@ -165,15 +176,6 @@ class Edits:
         """Return memories as lines of JSON, as `aiaml export` writes them."""
         files = dict.fromkeys(self._choice.said(request, text))
         return Json({"lines": "".join(map(line_of, memories(files)))})
-
-
-def _route(path: str, method: str, work: Work, most: int = MAX_FILE) -> Route:
-    """Return a route whose body is read before anything else is done, in a thread."""
-
-    async def answer(request: Request) -> Response:
-        return await run_in_threadpool(work, request, await body(request, most))
-
-    return Route(path, answer, methods=[method])
 
 
 def _present(file: File) -> str | None:

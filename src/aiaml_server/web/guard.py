@@ -15,7 +15,7 @@ on the machine. Each request passes four questions, and each closes a door of it
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from secrets import compare_digest
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -46,7 +46,16 @@ class Guard:
     A request that is being answered counts as a visit: a page that is looked at holds a stream.
     """
 
-    def __init__(self, app: ASGIApp, port: int, token: str, public: Collection[str]) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        port: int,
+        token: str,
+        public: Collection[str],
+        *,
+        known: Callable[[object], None],
+        led: bool,
+    ) -> None:
         """Stand before an application.
 
         Args:
@@ -54,7 +63,12 @@ class Guard:
             port: where it listens on 127.0.0.1.
             token: what every request must bring,
             public: but for these paths, which hold nothing of anybody's.
+            known: is told the address of each connection that brought it.
+            led: whether a file leads the person's browser here, which counts as another page. It
+                is let in until it has brought the token.
         """
+        self._known = known
+        self._led = led
         self._last_visit = time.monotonic()
         self._visitors = 0
         self._app = app
@@ -76,11 +90,16 @@ class Guard:
             await send(message)
 
         private = scope["path"] not in self._public
-        refused = self._refusal(Headers(scope=scope), private=private)
+        headers = Headers(scope=scope)
+        led = self._led and scope["path"] == "/" and headers.get("sec-fetch-mode") == "navigate"
+        refused = self._refusal(headers, private=private, led=led)
         if refused:
             status, sentence = refused
             await problem(status, sentence)(scope, receive, marked)
             return
+        if private:
+            self._known(scope["client"])
+            self._led = False
         self._visitors += private
         try:
             await self._app(scope, receive, marked)
@@ -88,11 +107,12 @@ class Guard:
             self._visitors -= private
             self._last_visit = time.monotonic() if private else self._last_visit
 
-    def _refusal(self, headers: Headers, *, private: bool) -> tuple[int, str] | None:
+    def _refusal(self, headers: Headers, *, private: bool, led: bool) -> tuple[int, str] | None:
         host = headers.get("host", "")
         if host not in self._hosts:
             return 421, "this page is only at the address that `aiaml web` printed"
-        origins = {headers.get("origin"), headers.get("sec-fetch-site")}
+        site = "none" if led else headers.get("sec-fetch-site")
+        origins = {headers.get("origin"), site}
         if not origins <= {None, f"http://{host}", "same-origin", "none"}:
             return 403, "another page asked; paste the address that `aiaml web` printed"
         if private and not compare_digest(headers.get(HEADER, "").encode(), self._token):

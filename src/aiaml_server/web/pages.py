@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
@@ -74,7 +74,13 @@ async def _gone(_: Request, __: Exception) -> Response:
 
 async def _http(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 (starlette's promise)
-    return problem(error.status_code, error.detail[:1].lower() + error.detail[1:])
+    answer = problem(error.status_code, error.detail[:1].lower() + error.detail[1:])
+    answer.headers.update(error.headers or {})
+    return answer
+
+
+async def _left(_: Request, __: Exception) -> Response:
+    return problem(400, "the request broke off")  # nobody reads it
 
 
 async def _bug(request: Request, error: Exception) -> Response:
@@ -86,6 +92,7 @@ PROBLEMS: dict[type[Exception], Callable[[Request, Exception], Awaitable[Respons
     AiamlError: _refused,
     FileNotFoundError: _gone,
     HTTPException: _http,
+    ClientDisconnect: _left,
     Exception: _bug,
 }
 """What answers each exception."""

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
+import asyncio
 import secrets
-import signal
 import socket
 import sys
 import threading
 import time
-import webbrowser
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from typing import cast
 
 import uvicorn
 from starlette.applications import Starlette
@@ -24,8 +23,10 @@ from . import pages
 from .api import Api
 from .changes import Streams
 from .choice import Choice
+from .connections import BACKLOG, Connections
 from .edits import Edits
 from .guard import Guard
+from .leading import has_screen, led_to
 from .places import Places, opened
 
 _CLOSING_SECONDS = 1
@@ -46,35 +47,38 @@ def serve(
     Raises:
         Ended: the port cannot be used.
     """
-    _end_in_order()
-    with suppress(KeyboardInterrupt), _listening(port) as listener:
+    with suppress(KeyboardInterrupt), _listening(port) as listener, ExitStack() as ends:
         port = listener.getsockname()[1]
         token = secrets.token_urlsafe(32)
-        with opened(directories) as places:
-            streams = Streams()
-            guard = _page(places, streams, port, token)
-            _announce(f"http://127.0.0.1:{port}/#token={token}", browser=browser, idle=idle)
-            _run(guard, streams, listener, idle)
-            note(f"Ended: nobody came for {_minutes(idle)}.")
+        address = f"http://127.0.0.1:{port}/#token={token}"
+        browser = browser and has_screen()
+        places = ends.enter_context(opened(directories))
+        streams, connections = Streams(), Connections()
+        guard = _page(places, streams, port, token, known=connections.let, led=browser)
+        _announce(address, idle)
+        if browser:
+            _lead(address, ends)
+        _run(guard, streams, connections, listener, idle)
+        note(f"Ended: nobody came for {_minutes(idle)}.")
     return DONE
 
 
-def _end_in_order() -> None:
-    """Take the other signals that end a program for Ctrl-C; what is ignored (nohup) stays so."""
-    for name in ("SIGTERM", "SIGHUP"):
-        number = getattr(signal, name, None)
-        if number and signal.getsignal(number) == signal.SIG_DFL:
-            signal.signal(number, signal.default_int_handler)
-
-
-def _page(places: Places, streams: Streams, port: int, token: str) -> Guard:
+def _page(
+    places: Places,
+    streams: Streams,
+    port: int,
+    token: str,
+    *,
+    known: Callable[[object], None],
+    led: bool,
+) -> Guard:
     public = pages.routes()
     choice = Choice(places)
     api, edits = Api(places, choice, streams), Edits(places, choice)
     private = [*api.routes(), *edits.routes()]
     app = Starlette(routes=[*public, *private], exception_handlers=pages.PROBLEMS)
     app.router.redirect_slashes = False
-    return Guard(app, port, token, {route.path for route in public})
+    return Guard(app, port, token, {route.path for route in public}, known=known, led=led)
 
 
 def _listening(port: int | None) -> socket.socket:
@@ -94,23 +98,30 @@ def _listening(port: int | None) -> socket.socket:
     return listener
 
 
-def _announce(address: str, *, browser: bool, idle: float) -> None:
+def _announce(address: str, idle: float) -> None:
     out(address)
     note("Whoever has this address can read and change your memories, as long as this runs.")
     note(f"Ctrl-C ends it, and so do {_minutes(idle)} without a visit.")
     sys.stdout.flush()
-    if browser and _has_screen():
-        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
 
-def _has_screen() -> bool:
-    """Say whether a browser would open a window, and not take over this terminal."""
-    if sys.platform in ("win32", "darwin"):
-        return True
-    return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
+def _lead(address: str, ends: ExitStack) -> None:
+    try:
+        ends.enter_context(led_to(address))
+    except OSError as error:
+        note(f"Paste it into your browser: no file can lead there ({said_by_system(error)}).")
+    else:
+        note("Your browser is led there by a file; if it may not read that (some in a snap, a "
+             "flatpak or on Windows beside WSL), paste the address.")  # fmt: skip
 
 
-def _run(guard: Guard, streams: Streams, listener: socket.socket, idle: float) -> None:
+def _run(
+    guard: Guard,
+    streams: Streams,
+    connections: Connections,
+    listener: socket.socket,
+    idle: float,
+) -> None:
     """Serve, beside this thread, which is left to the signals; return when nobody comes any more.
 
     Raises:
@@ -118,7 +129,8 @@ def _run(guard: Guard, streams: Streams, listener: socket.socket, idle: float) -
     """
     config = uvicorn.Config(
         guard,
-        http="h11",
+        http=cast("type[asyncio.Protocol]", connections.protocol),
+        backlog=BACKLOG,
         ws="none",
         loop="asyncio",
         lifespan="off",

@@ -30,6 +30,7 @@ __all__ = [
 ]
 
 REPOSITORY = "AIAML_CITATIONS_REPO"
+FORGETFUL = "AIAML_CITATIONS_FORGETFUL"
 
 
 DOOR = Door(
@@ -54,6 +55,12 @@ DOOR = Door(
             as_given,
             "the repository whose memories are served; else it is found upwards from the working"
             " directory",
+        ),
+        Variable(
+            FORGETFUL,
+            "",
+            as_given,
+            "the address of your index server: the one that a repository's settings may have asked",
         ),
     ),
     build="aiaml_server.toolsets.citations.tools:build",

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from . import REPOSITORY, answers, graph
+from . import FORGETFUL, REPOSITORY, answers, graph
 from .failures import InvalidInput, MalformedMemory, NotFound, Refused
 from .memories import Memories, Verified, find_root
 from .model import LINK_TYPES, Citation, Link
@@ -117,7 +117,8 @@ def run(verb: Verb, screen: Screen, given: Mapping[str, Any]) -> int:
 
 
 def _memories(given: Mapping[str, Any]) -> Memories:
-    return Memories(find_root(given["repo"] or os.environ.get(REPOSITORY)))
+    root = find_root(given["repo"] or os.environ.get(REPOSITORY))
+    return Memories(root, forgetful=os.environ.get(FORGETFUL, ""))
 
 
 # --- the verbs ------------------------------------------------------------------------------------

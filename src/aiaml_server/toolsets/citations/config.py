@@ -93,12 +93,8 @@ _KEYS: dict[str, tuple[str, Callable[[Any], bool], str]] = {
     ),
     "index.forgetful.endpoint": (
         "forgetful",
-        _matches(
-            re.compile(
-                r"https?://(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?(?:/[^\s?#@]*)?"
-            )
-        ),
-        "an address on this machine, such as http://localhost:8020",
+        _matches(re.compile(r"https?://(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?/?")),
+        "an address on this machine without a path, such as http://localhost:8020",
     ),
     "verification.on_retrieval": (
         "on_retrieval",

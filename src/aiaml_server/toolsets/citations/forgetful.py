@@ -7,6 +7,9 @@
     POST   /search            query, limit                   {"results": [{"id": …, "score": …}]}
 
 Bodies are JSON; a score is from 0 to 1, the best come first.
+
+A repository that came from somebody else could name the port of any program on this machine. So its
+settings alone have nothing asked: a person says, outside of it, which address may be.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from urllib.error import HTTPError
 from urllib.parse import quote
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
+from . import FORGETFUL
 from .failures import Unavailable
 from .indexes import MemoryIndex, Synced, digest
 from .model import Memory
@@ -40,8 +44,10 @@ class ForgetfulIndex(MemoryIndex):
 
     name = "forgetful"
 
-    def __init__(self, endpoint: str) -> None:
+    def __init__(self, endpoint: str, *, allowed: str | None = None) -> None:
+        """Take the server's address, and the one that may be asked: this one, where None."""
         self._endpoint = endpoint.rstrip("/")
+        self._is_allowed = allowed is None or allowed.rstrip("/") == self._endpoint
         self._opener = build_opener(ProxyHandler({}), _NoRedirect())
 
     def add(self, memory: Memory) -> None:
@@ -94,8 +100,13 @@ class ForgetfulIndex(MemoryIndex):
         """Send a request and return its JSON answer; None for none.
 
         Raises:
-            Unavailable: nobody answers, or not with success.
+            Unavailable: nobody answers, or not with success; or nobody may be asked.
         """
+        if not self._is_allowed:
+            raise Unavailable(
+                f"this repository names an index at {self._endpoint}; if that is your index server,"
+                f" set {FORGETFUL}={self._endpoint}"
+            )
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         request = Request(self._endpoint + path, data, headers, method=method)  # noqa: S310 (http)

@@ -144,12 +144,19 @@ def _is_top(place: Path) -> bool:
 class Memories:
     """One repository's memories."""
 
-    def __init__(self, root: str | os.PathLike[str], index: MemoryIndex | None = None) -> None:
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        index: MemoryIndex | None = None,
+        *,
+        forgetful: str = "",
+    ) -> None:
         """Take a repository's top directory; nothing is made.
 
         Args:
             root: the directory.
             index: searches by meaning; the one that the settings name where None.
+            forgetful: the address of the one server that may be asked where they name it.
 
         Raises:
             InvalidConfig: its settings are not as they must be.
@@ -158,7 +165,7 @@ class Memories:
         self.root = Path(root)
         self.config: Config = load(self.root)
         self.store = Store(self.root, self.config)
-        self.index = index or _index(self.root, self.config)
+        self.index = index or _index(self.root, self.config, forgetful)
 
     # --- reading --------------------------------------------------------------------------------
 
@@ -488,7 +495,7 @@ class Memories:
         return self.index.sync(self.store.scan().memories)
 
 
-def _index(root: Path, config: Config) -> MemoryIndex:
+def _index(root: Path, config: Config, forgetful: str) -> MemoryIndex:
     """Return the index that the settings name; what it needs is imported when it is used."""
     if config.index == "chroma":
         from .chroma import ChromaIndex  # noqa: PLC0415 (few need it)
@@ -497,7 +504,7 @@ def _index(root: Path, config: Config) -> MemoryIndex:
     if config.index == "forgetful":
         from .forgetful import ForgetfulIndex  # noqa: PLC0415 (imports a client of HTTP)
 
-        return ForgetfulIndex(config.forgetful)
+        return ForgetfulIndex(config.forgetful, allowed=forgetful)
     return NullIndex()
 
 

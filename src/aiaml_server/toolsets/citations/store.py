@@ -6,12 +6,12 @@ import os
 import stat
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from aiaml_server.errors import MalformedFile, said_by_system
-from aiaml_server.files import is_temporary, read_regular, replace_atomic, sync_directory
+from aiaml_server.files import read_regular, remove_left, replace_atomic, sync_directory
 
 from .config import Config
 from .failures import DiskError, InvalidInput, MalformedMemory, NotFound
@@ -178,10 +178,7 @@ class Store:
             self.directory.mkdir(parents=True, exist_ok=True)
             self._check_links()
             with alone(self.directory, LOCK_SECONDS):
-                for name in os.listdir(self.directory):  # noqa: PTH208
-                    if is_temporary(name):
-                        with suppress(OSError):
-                            (self.directory / name).unlink()
+                remove_left(self.directory, os.listdir(self.directory), 0)  # noqa: PTH208
                 yield
         except OSError as error:
             raise _refused(self._name, error) from error

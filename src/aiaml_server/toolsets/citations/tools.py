@@ -11,7 +11,7 @@ from typing_extensions import NotRequired, TypedDict
 from aiaml_server.toolset import Answer, Toolset
 from aiaml_server.toolsets.answering import Failure, tool
 
-from . import REPOSITORY, answers
+from . import FORGETFUL, REPOSITORY, answers
 from . import descriptions as words
 from .config import load
 from .memories import Memories, find_root
@@ -219,7 +219,7 @@ RULES = {
 
 def build(values: Mapping[str, Any]) -> Toolset:
     """Return the toolset, from its settings by variable."""
-    calls = CitationTools(values[REPOSITORY])
+    calls = CitationTools(values[REPOSITORY], values[FORGETFUL])
     reads = {"reads": True, "repeatable": True}
     return Toolset(
         instructions=words.INSTRUCTIONS,
@@ -244,16 +244,20 @@ def build(values: Mapping[str, Any]) -> Toolset:
 class CitationTools:
     """The ten tools' functions."""
 
-    def __init__(self, repository: str = "") -> None:
-        """Take the repository's directory; where none is named, it is found at each call."""
+    def __init__(self, repository: str = "", forgetful: str = "") -> None:
+        """Take the repository's directory, and the index server that it may name.
+
+        Where no directory is named, it is found at each call.
+        """
         self._repository = repository
+        self._forgetful = forgetful
         self._open: Memories | None = None
 
     def _memories(self) -> Memories:
         """Return the repository's memories, as its settings are now."""
         root = find_root(self._repository, by=REPOSITORY)
         if self._open is None or self._open.root != root or self._open.config != load(root):
-            self._open = Memories(root)
+            self._open = Memories(root, forgetful=self._forgetful)
         return self._open
 
     def memory_search(

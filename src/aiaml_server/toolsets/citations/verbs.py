@@ -107,8 +107,7 @@ for _verb in VERBS:
 
 def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
     """Say which repository's memories are served, and whether they are in order."""
-    (variable,) = DOOR.variables
-    given = variable.value(environ)
+    given = DOOR.values(environ)[REPOSITORY]
     try:
         memories = Memories(find_root(given))
         results, broken = memories.verify_all()

@@ -16,14 +16,13 @@ import logging
 import os
 import re
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from aiaml_server.errors import MalformedFile, said_by_system
-from aiaml_server.files import Lock, is_temporary, make_directory, read_regular, replace_atomic
+from aiaml_server.files import Lock, make_directory, read_regular, remove_left, replace_atomic
 
 from .entries import COMPARTMENTS, Entry
 from .failures import Busy, DiskError
@@ -285,11 +284,7 @@ class File:
         for each in ended:
             with suppress(OSError):
                 self._run_file(each).unlink()
-        for name in filter(is_temporary, names):
-            path = self.path.with_name(name)
-            with suppress(OSError):
-                if time.time() - path.stat().st_mtime > LEFT_SECONDS:
-                    path.unlink()
+        remove_left(self.path.parent, names, LEFT_SECONDS)
 
     def close_run(self, run: str) -> None:
         """End a run: nothing of it is left."""

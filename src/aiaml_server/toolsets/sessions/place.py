@@ -14,7 +14,7 @@ from datetime import date, datetime
 from pathlib import Path
 
 from aiaml_server.errors import MalformedFile, said_by_system
-from aiaml_server.files import Lock, is_temporary, read_regular, replace_atomic, sync_directory
+from aiaml_server.files import Lock, read_regular, remove_left, replace_atomic, sync_directory
 from aiaml_server.toolsets.owners import foreign
 
 from .failures import (
@@ -219,9 +219,7 @@ class Place:
             self._check_links(self.directory / LOGS)
             for directory in (self.directory, self.directory / LOGS):
                 with suppress(OSError):
-                    for name in os.listdir(directory):  # noqa: PTH208
-                        if is_temporary(name):
-                            (directory / name).unlink()
+                    remove_left(directory, os.listdir(directory), 0)  # noqa: PTH208
             yield
 
     def _lock(self) -> Path:
