@@ -36,7 +36,7 @@ settings.load_profile("aiaml")
 
 # --- kinds of tests (`kinds.py`) ------------------------------------------------------------------
 
-BESIDE_DEV = ("fastembed", "huggingface_hub", "loguru", "numpy", "playwright", "pypdf")
+BESIDE_DEV = ("fastembed", "huggingface_hub", "loguru", "playwright", "pypdf")
 """What the tests import of the group `all`; the group `dev` has the rest."""
 MISSING = [name for name in BESIDE_DEV if not find_spec(name)]
 OF_A_BROWSER = ("test_manifests.py", "test_site.py", "test_web_browser.py")

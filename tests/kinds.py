@@ -24,6 +24,7 @@ SIGNS = {
     "subprocess": "process",
     "multiprocessing": "process",
     "pty": "process",
+    "mcp.client.stdio.StdioServerParameters": "process",
     "machine.git": "git",
     "machine.Machine": "git",
     "git_server.git_server": "git",
@@ -44,10 +45,14 @@ KINDS: dict[str, str] = {
     "test_docs.py::test_the_recording_shows_what_the_demonstration_prints": "process",
     "test_hosts.py": "process network slow",
     "test_node_client.py": "network slow",
+    "test_sessions.py": "git",
 }
 """File, or file and test: what its code does not show, as where the product starts programs."""
 
-LIGHT: tuple[str, ...] = ("test_citations_core.py", "test_stories.py")
+LIGHT: tuple[str, ...] = (
+    "test_citations_core.py",
+    "test_stories.py::test_one_agent_uses_what_another_stored",
+)
 """Files that --quick runs although they start programs: one real server, and git now and then."""
 
 HEAVY: tuple[str, ...] = (
@@ -57,7 +62,10 @@ HEAVY: tuple[str, ...] = (
     "test_index.py::runTest",
     "test_index.py::test_hundreds_of_keywords_and_files_give_the_same",
     "test_leaks.py::test_a_megabyte_takes_a_second_and_four_take_four",
+    "test_leaks.py::test_what_begins_like_a_secret_costs_no_more_than_its_length",
     "test_patterns.py",
+    "test_safe_html.py::test_text_made_to_be_slow_is_shown_in_time",
+    "test_sync_words.py::test_the_time_to_read_a_servers_words_grows_with_their_length",
 )
 """Files and tests that --quick leaves out although they are pure: they take long."""
 
@@ -94,7 +102,7 @@ def kinds(name: str, reached: Iterable[str], case: int = 0) -> set[str]:
 def reach(function: Callable[..., Any], owner: type | None = None) -> set[str]:
     """Return what a test's code names, directly or through functions and classes of the tests.
 
-    Modules come with their name, functions and classes of the tests with their module's before it.
+    Modules come with their name, functions and classes with their module's before it.
 
     Args:
         function: a test or a fixture.
@@ -110,11 +118,14 @@ def reach(function: Callable[..., Any], owner: type | None = None) -> set[str]:
         seen.add(id(each))
         if isinstance(each, ModuleType):
             found.add(each.__name__)
-        elif isinstance(each, type | FunctionType) and _is_of_the_tests(each):
-            found.add(f"{each.__module__}.{each.__name__}")
-            if isinstance(each, type):
-                waiting += _methods(each)
-                continue
+        if not isinstance(each, type | FunctionType):
+            continue
+        found.add(f"{each.__module__}.{each.__name__}")
+        if not _is_of_the_tests(each):
+            continue
+        if isinstance(each, type):
+            waiting += _methods(each)
+        else:
             names = {name for code in _codes(each.__code__) for name in code.co_names}
             waiting += [each.__globals__.get(name, getattr(owner, name, None)) for name in names]
             if "UV" in names:
