@@ -46,6 +46,7 @@ KINDS: dict[str, str] = {
     "test_docs.py::test_the_recording_shows_what_the_demonstration_prints": "process",
     "test_hosts.py": "process network slow",
     "test_node_client.py": "network slow",
+    "test_patterns.py::test_the_time_of_an_expression_grows_with_its_text": "slow",
     "test_sessions.py": "git",
 }
 """File, or file and test: what its code does not show, as where the product starts programs."""
