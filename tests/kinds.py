@@ -39,6 +39,7 @@ SIGNS = {
 
 KINDS: dict[str, str] = {
     "test_benchmarks.py": "slow",
+    "test_citations.py": "git",
     "test_citations_core.py": "git",
     "test_citations_times.py": "slow",
     "test_completion.py::test_forgotten_ids_and_revisions": "git",
@@ -59,7 +60,6 @@ LIGHT: tuple[str, ...] = (
 
 HEAVY: tuple[str, ...] = (
     "test_behind.py",
-    "test_citations.py",
     "test_faults.py",
     "test_index.py::runTest",
     "test_index.py::test_a_process_that_holds_the_index_forever_is_not_waited_for",
