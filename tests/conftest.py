@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import http.server
 import os
+import re
 import signal
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling
 
 from aiaml_server.store import Store
+from kinds import HEAVY, kinds, reach
 from machine import CLEAN, Machine, bare
 
 # Under nohup, or in the background of a script, signals are ignored, and children inherit that.
@@ -28,6 +33,102 @@ settings.register_profile(
     "aiaml", max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "200")), deadline=None
 )
 settings.load_profile("aiaml")
+
+# --- kinds of tests (`kinds.py`) ------------------------------------------------------------------
+
+BESIDE_DEV = ("fastembed", "huggingface_hub", "loguru", "playwright", "pypdf")
+"""What the tests import of the group `all`; the group `dev` has the rest."""
+MISSING = [name for name in BESIDE_DEV if not find_spec(name)]
+OF_A_BROWSER = ("test_manifests.py", "test_site.py", "test_web_browser.py")
+"""Files that import playwright."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Leave nothing out in silence: where all packages were asked for, all are there."""
+    del config
+    missing = [name for name in MISSING if name != "fastembed" or sys.version_info < (3, 15)]
+    if os.environ.get("TEST_GROUP") == "all" and missing:
+        raise pytest.UsageError(f"the group `all` is not installed: there is no {missing[0]}")
+
+
+def pytest_report_header() -> list[str]:
+    """Say what is left out."""
+    if "playwright" not in MISSING:
+        return []
+    return [f"without the group `all`: not {', '.join(OF_A_BROWSER)}"]
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Load no file of which nothing can be run."""
+    name = collection_path.name
+    if name in OF_A_BROWSER and "playwright" in MISSING:
+        return True
+    return True if config.option.markexpr == "quick" and name in HEAVY else None
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark a test with its kinds."""
+    assert isinstance(item, pytest.Function)
+    reached = reach(item.function, item.cls)
+    definitions = item._fixtureinfo.name2fixturedefs
+    for name in item.fixturenames:
+        for each in definitions.get(name, ()):
+            reached |= reach(each.func)
+    case = next(iter(item.callspec.indices.values())) if hasattr(item, "callspec") else 0
+    for kind in sorted(kinds(f"{item.path.name}::{item.originalname}", reached, case)):
+        item.add_marker(kind)
+
+
+class Scheduler(LoadScopeScheduling):  # type: ignore[misc] # it has no types
+    """Gives each process test after test, but all of a file whose fixtures are dear."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        """Return what of a test stays together."""
+        file = nodeid.partition("::")[0]
+        return file if file in TOGETHER else nodeid
+
+
+HERE = Path(__file__).parent
+TOGETHER = {
+    f"tests/{path.name}"
+    for path in HERE.glob("test_*.py")
+    if re.search(r'scope="(module|session)"', path.read_text(encoding="utf-8"))
+}
+"""Files with a fixture that is made once for all of their tests."""
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Scheduler | None:
+    """Divide the tests among the processes."""
+    return Scheduler(config, log) if config.option.dist == "load" else None
+
+
+STARTED: list[str] = []
+"""The programs that the test has started, that is running."""
+
+
+def _note(event: str, arguments: tuple[object, ...]) -> None:
+    if event == "subprocess.Popen" and threading.current_thread() is threading.main_thread():
+        STARTED.append(str(arguments[0]))
+
+
+sys.addaudithook(_note)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Begin with no program."""
+    STARTED.clear()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Fail when a test starts a program and is not known to."""
+    yield
+    if STARTED and not item.get_closest_marker("process"):
+        pytest.fail(f"starts {STARTED[0]}: say `process` for it in tests/kinds.py")
+
+
+# --- fixtures -------------------------------------------------------------------------------------
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -1,19 +1,36 @@
 #!/bin/sh
-# Installs what the tests need, then runs ruff, mypy and pytest; ends with pytest's closing line.
+# Installs what the tests need, lints, checks types and runs pytest; ends with pytest's closing line.
 #
-#   tests/run.sh [--all] [--lowest] [pytest arguments]
+#   tests/run.sh [--quick | --full | --lint | --types] [--fresh] [--all] [--lowest] [pytest arguments]
 #
+#   --quick   what is pure and a little of one real server: under a minute on two cores
+#   --full    all tests, also simulators, figures and packaging: what decides whether a change may land
+#   --lint    ruff alone
+#   --types   mypy alone
+#   --fresh   the newest packages, lint and types as if nothing had been done before
 #   --all     on every Python from 3.10 that is found, one after the other
 #   --lowest  with the oldest versions of the dependencies that pyproject.toml allows
+#
+# Packages are installed again when pyproject.toml changed or a week has passed; lint and types are
+# skipped while no source has changed since they last passed, and with pytest arguments.
 set -eu
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 cd "$here"
-all='' resolution=highest
+tier=usual all='' fresh='' resolution=highest
 while [ $# -gt 0 ]; do
     case $1 in
+    --quick) tier=quick ;;
+    --full) tier=full ;;
+    --lint) tier=lint ;;
+    --types) tier=types ;;
+    --fresh) fresh=yes ;;
     --all) all=yes ;;
     --lowest) resolution=lowest-direct ;;
+    -h | --help)
+        sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p;}' "$here/tests/run.sh"
+        exit
+        ;;
     *) break ;;
     esac
     shift
@@ -54,10 +71,33 @@ export UV_NATIVE_TLS=true UV_SYSTEM_CERTS=true
 bundle=${NODE_EXTRA_CA_CERTS:-/etc/ssl/certs/ca-certificates.crt}
 if [ -e "$bundle" ]; then export NODE_EXTRA_CA_CERTS="$bundle"; fi
 
-install() { "$environment/bin/python" -m pip --quiet --disable-pip-version-check install "$@"; }
+# The tests start many programs: none is to compile all sources anew.
+unset PYTHONDONTWRITEBYTECODE
 
-# pip comes with Python, and finds packages the way that the machine is set up for.
-prepare() {
+# What was done before stands in $environment/.passed/: for each stage, the sum of what it read.
+is_done() { [ -z "$fresh" ] && [ "$(cat "$environment/.passed/$1" 2>/dev/null)" = "$2" ]; }
+mark_done() {
+    mkdir -p "$environment/.passed"
+    echo "$2" >"$environment/.passed/$1"
+}
+
+# stage NAME SUM COMMAND...: runs a command, unless it passed with this sum, and says how long it took.
+stage() {
+    name=$1 sum=$2
+    shift 2
+    if is_done "$name" "$sum"; then
+        echo "== $name: nothing has changed since it passed"
+        return
+    fi
+    started=$(date +%s)
+    "$@"
+    mark_done "$name" "$sum"
+    echo "== $name: $(($(date +%s) - started)) s"
+}
+
+# pip comes with Python, and finds packages the way that the machine is set up for. uv, where it is,
+# takes a tenth of the time.
+install() {
     if ! "$environment/bin/python" -m pip --version >/dev/null 2>&1; then
         "$python" -m venv --clear "$environment" || {
             echo "tests/run.sh: $python cannot make an environment: install venv (on Debian and Ubuntu" \
@@ -65,31 +105,90 @@ prepare() {
             exit 1
         }
     fi
-    if [ "$resolution" = highest ]; then
-        install 'pip>=25.1' # the first that knows groups
-        install --upgrade --upgrade-strategy eager --editable . --group dev
-    else
-        install 'uv>=0.8'
-        "$environment/bin/uv" pip install --quiet --compile-bytecode --editable . --group dev \
-            --python "$environment/bin/python" --resolution "$resolution"
+    uv=$environment/bin/uv
+    if [ ! -x "$uv" ]; then uv=$(command -v uv || true); fi
+    pip="$environment/bin/python -m pip --quiet --disable-pip-version-check install"
+    if [ "$resolution" != highest ] && [ -z "$uv" ]; then
+        $pip 'uv>=0.8'
+        uv=$environment/bin/uv
     fi
+    if [ -n "$uv" ] && "$uv" pip install --quiet --compile-bytecode --upgrade --editable . \
+        --group "$group" --python "$environment/bin/python" --resolution "$resolution"; then
+        return
+    fi
+    if [ "$resolution" != highest ]; then exit 1; fi
+    $pip 'pip>=25.1' # the first that knows groups
+    $pip --upgrade --upgrade-strategy eager --editable . --group "$group"
 }
 
+prepare() {
+    sum=$({ echo "$here" && cat pyproject.toml src/aiaml_server/__init__.py; } | cksum)
+    old=$(find "$environment/.passed/install-$group" -mtime +6 2>/dev/null || true)
+    if [ -n "$old" ]; then rm -f "$old"; fi
+    if ! is_done "install-$group" "$sum"; then
+        echo "== install: the group \`$group\` into ${environment#"$here/"}; minutes, the first time"
+        rm -rf "$environment/.passed" # other linters may say other things
+    fi
+    stage "install-$group" "$sum" install
+    if [ "$group" = all ]; then mark_done install-dev "$sum"; fi
+}
+
+lint() {
+    ruff check --quiet
+    ruff format --quiet --check
+}
+
+sum_of_sources() {
+    find . -path './.?*' -prune -o -type f \( -name '*.py' -o -name pyproject.toml \) -exec cksum {} + |
+        LC_ALL=C sort | cksum
+}
+
+# One process, where several would only cost or could not be talked to; what is named is not left out.
+processes=auto usual='not slow'
+for word in "$@"; do
+    case $word in
+    -s | --capture=no | --pdb | --trace | --co | --collect-only | -n* | --numprocesses*) processes=0 ;;
+    *::*) processes=0 usual='' ;;
+    *.py) usual='' ;;
+    esac
+done
+
+tests() { python -m pytest --numprocesses "$processes" -m "$@"; }
+
+group=all
+case $tier in quick | lint) group=dev ;; esac
 for python in $list; do
     version=$(version_of "$python")
     environment=$here/.cache/test-$version-$resolution
     echo "== Python $version, $resolution versions"
-    export TEST_RESOLUTION="$resolution" # of the wheel that is installed to be tested
     prepare
+    # What is installed to be tested, and what has to be there so that no test is left out in silence.
+    export TEST_RESOLUTION="$resolution" TEST_GROUP="$group"
     PATH=$environment/bin:$PATH
-    if [ "$resolution" = highest ]; then
-        ruff check --quiet
-        ruff format --quiet --check
-        mypy
+    if [ $# -gt 0 ]; then
+        echo '== lint, types: not with pytest arguments'
+    elif [ "$resolution" = highest ]; then
+        sources=$(sum_of_sources)
+        if [ "$tier" != types ]; then stage lint "$sources" lint; fi
+        case $tier in
+        lint) ;;
+        quick) echo '== types: not with --quick' ;;
+        *) stage types "$sources" python -m mypy ;;
+        esac
     fi
-    if [ $# -eq 0 ]; then # most tests wait for other processes: a file of them on each processor
-        python -m pytest --numprocesses auto --dist loadfile
-    else
-        python -m pytest "$@"
-    fi
+    case $tier in
+    quick)
+        echo '== tests: what is pure and a little of one real server; under a minute on two cores'
+        export HYPOTHESIS_EXAMPLES="${HYPOTHESIS_EXAMPLES:-10}"
+        tests quick "$@"
+        ;;
+    usual)
+        if [ $# -eq 0 ]; then echo '== tests: all that are not slow; 12 minutes on two cores'; fi
+        tests "$usual" "$@"
+        ;;
+    full)
+        if [ $# -eq 0 ]; then echo '== tests: all; 25 minutes on two cores'; fi
+        tests '' "$@"
+        ;;
+    esac
 done

@@ -46,7 +46,7 @@ BESIDE = {
 }
 """What fastembed wants to find there as well."""
 FASTEMBED = importlib.util.find_spec("fastembed") is not None
-WITHOUT = "onnxruntime has no wheel for this Python"
+WITHOUT = "needs fastembed: of the group `all`, or onnxruntime has no wheel for this Python"
 needs_fastembed = pytest.mark.skipif(not FASTEMBED, reason=WITHOUT)
 
 

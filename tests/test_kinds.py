@@ -1,0 +1,149 @@
+"""Each test is of the kinds that it says, and CONTRIBUTING says what to run after which change."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from client import Client
+from environments import ROOT
+from kinds import CASES, HEAVY, HERE, KINDS, LIGHT, SIGNS, kinds, reach
+from machine import Machine, bare
+from printed import completed, inherited
+
+FILES = {path.name for path in HERE.glob("test_*.py")}
+GUIDE = (ROOT / ".github/CONTRIBUTING.md").read_text(encoding="utf-8")
+PACKAGE = ROOT / "src/aiaml_server"
+
+
+def table(title: str) -> dict[str, str]:
+    """Read a table of two columns under a heading of CONTRIBUTING."""
+    section = GUIDE.partition(f"## {title}\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (.*?) \| (.*?) \|$", section, re.MULTILINE)
+    return {row[0]: row[1] for row in rows if "---" not in row[0]}
+
+
+def quoted(text: str) -> set[str]:
+    """Return what stands in backticks."""
+    return set(re.findall(r"`([^`]+)`", text))
+
+
+@pytest.mark.parametrize("name", sorted({*KINDS, *LIGHT, *HEAVY, *CASES}))
+def test_kinds_name_tests_that_exist(name: str) -> None:
+    """A test that is renamed or taken out leaves the tables, too."""
+    file, _, function = name.partition("::")
+    assert file in FILES
+    tree = ast.parse((HERE / file).read_text(encoding="utf-8"))
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    named = {each.name for each in ast.walk(tree) if isinstance(each, functions)}
+    named.add("runTest")  # of a machine of states
+    assert function in named | {""}
+
+
+def serving(place: Path) -> None:
+    """Start a server, as tests do."""
+    with Client(place):
+        pass
+
+
+def synced(place: Path) -> None:
+    """Sync, as tests do; by a function inside another."""
+
+    def ada() -> Machine:
+        return Machine(place, bare(place))
+
+    ada()
+
+
+@pytest.mark.parametrize(
+    ("test", "expected"),
+    [(quoted, {"quick"}), (serving, {"process"}), (synced, {"process", "git"})],
+)
+def test_kinds_are_told_from_what_a_test_calls(
+    test: Callable[..., object], expected: set[str]
+) -> None:
+    """Also from what its helpers call."""
+    assert kinds("test_x.py::test_y", reach(test)) == expected
+
+
+@pytest.mark.parametrize("key", ["test_x.py", "test_x.py::test_y"])
+@pytest.mark.parametrize(
+    ("table", "value", "pure", "serves"),
+    [
+        ("KINDS", "git", {"process", "git"}, {"process", "git"}),
+        ("KINDS", "slow", {"slow"}, {"process", "slow"}),
+        ("LIGHT", "", {"quick"}, {"process", "quick"}),
+        ("HEAVY", "", set(), {"process"}),
+    ],
+)
+def test_kinds_are_told_by_the_tables(
+    key: str,
+    table: str,
+    value: str,
+    pure: set[str],
+    serves: set[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By the file, or by the test in it."""
+    monkeypatch.setattr(f"kinds.{table}", {key: value})
+    assert kinds("test_x.py::test_y", ()) == pure
+    assert kinds("test_x.py::test_y", {"subprocess"}) == serves
+
+
+def test_kinds_of_cases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first cases of a long test are usual, the others slow."""
+    monkeypatch.setattr("kinds.CASES", {"test_x.py::test_y": 2})
+    found = [kinds("test_x.py::test_y", (), case) for case in range(4)]
+    assert found == [{"quick"}, {"quick"}, {"slow"}, {"slow"}]
+
+
+def test_kinds_are_registered() -> None:
+    """Each is known to pytest, and each that is known is used."""
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    markers = project.partition("\nmarkers = [\n")[2].partition("]\n")[0]
+    registered = set(re.findall(r'^    "(\w+):', markers, re.MULTILINE))
+    assert registered == {*" ".join([*SIGNS.values(), *KINDS.values()]).split(), "quick"}
+
+
+def test_a_program_that_nobody_foresaw_fails_its_test(tmp_path: Path) -> None:
+    """So that `-m "not process"` and --quick stay what they say."""
+    (tmp_path / "test_new.py").write_text(
+        "import importlib, sys\n"
+        "def test_unseen():\n"
+        "    hidden = importlib.import_module('subprocess')\n"
+        "    hidden.run([sys.executable, '-c', ''])\n"
+        "def test_pure():\n"
+        "    pass\n"
+    )
+    environ = {**inherited("PYTEST"), "PYTHONPATH": str(HERE)}
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "conftest", "-p", "no:cacheprovider"]
+    done = completed([*words, tmp_path], cwd=tmp_path, env=environ)
+    assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
+    assert "say `process` for it in tests/kinds.py" in done.stdout
+
+
+def test_the_map_has_every_module_and_every_test() -> None:
+    """Whoever changes a module knows what to run; a new module or test file gets its row."""
+    rows = table("You change, you run")
+    modules = {path.name.removesuffix(".py") for path in PACKAGE.glob("[!_]*")} - {"py.typed"}
+    modules |= {f"toolsets/{path.parent.name}" for path in PACKAGE.glob("toolsets/*/__init__.py")}
+    named = {name for key in rows for name in quoted(key)}
+    assert modules - named == set()
+    gone = {name for name in named - modules if not (ROOT / name).exists()}
+    assert gone == set()
+    tests = {f"test_{name}.py" for row in rows.values() for name in quoted(row)}
+    assert tests == FILES
+
+
+def test_what_only_full_runs_is_listed() -> None:
+    """File by file, with the reason, so that nothing is left out unseen."""
+    words = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
+    done = completed([*words, "-m", "slow", "-n0"], cwd=ROOT, env=inherited("PYTEST"))
+    slow = set(re.findall(r"^tests/test_(\w+)\.py::", done.stdout, re.MULTILINE))
+    rows = table("What only --full runs")
+    assert {name for key in rows for name in quoted(key)} == slow
