@@ -170,7 +170,6 @@ OUR_OWN = {
     "launch": "what an installer wrote",
     "conversation": "what our own server answers",
     "server": "what was written the line before",
-    "greeting": "what has the sum of what we wrote",
     "stdio": "an id, which holds nothing; the lines themselves are guarded",
     "frontmatter": "one quoted text",
     "toolsets.citations.usual": "one quoted text",
