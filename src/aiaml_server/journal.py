@@ -3,7 +3,7 @@
 SQLite rolls back what an interrupted transaction has left in `NAME-journal` before anything else is
 read. A journal may end with the name of a super-journal, that of a transaction over several
 databases, and many versions then delete the file of that name, wherever it is: 3.40.1 and 3.53.0
-do, 3.54.1 does not (tried in November 2026; pager.c, `pager_delsuper`). Nothing here attaches a
+do, 3.54.0 does not (tried in November 2026; pager.c, `pager_delsuper`). Nothing here attaches a
 database to another, so no journal of ours ends so.
 """
 
