@@ -443,8 +443,11 @@ def test_only_the_top_of_a_work_tree_is_a_repository(repo: Path, tmp_path: Path)
         assert code_of(lambda r=relative: AgentMemory(r, "a")) == "OutsideRepository"  # type: ignore[misc]
 
 
-def test_worktrees_and_submodules_are_repositories(repo: Path, tmp_path: Path) -> None:
-    """Their `.git` is a file."""
+def test_worktrees_and_submodules_are_repositories(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their `.git` is a file, which may lead into any repository: nothing is made there."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     git(
         repo,
         "-c",
@@ -463,6 +466,26 @@ def test_worktrees_and_submodules_are_repositories(repo: Path, tmp_path: Path) -
     for root in (tmp_path / "tree", repo / "sub"):
         assert AgentMemory(str(root), "aristotle").start(DAY).created
         assert "aiaml" not in git(root, "status", "--porcelain", "--untracked-files=all")
+    assert (tmp_path / "state" / "aiaml-sessions" / "aristotle.lock").is_file()
+    assert list((repo / ".git").rglob("aiaml*")) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege there")
+@pytest.mark.parametrize("name", [".git", ".git/aiaml-sessions"])
+def test_a_lock_is_made_behind_no_link(
+    name: str, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A git directory, or the lock's in it, that is a link keeps what it leads to as it was."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    target = tmp_path / "target"
+    if name == ".git":
+        (repo / name).rename(target)
+    else:
+        target.mkdir()
+    (repo / name).symlink_to(target)
+    before = sorted(target.iterdir())
+    assert AgentMemory(str(repo), "aristotle").start(DAY).created
+    assert sorted(target.iterdir()) == before
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege there")
@@ -753,7 +776,7 @@ def test_no_network_no_program_and_nothing_is_deleted(repo: Path) -> None:
         for event, path in done:
             below = Path(path or repo).relative_to(repo).as_posix()
             ours = (".github", ".git/HEAD", ".git/aiaml-sessions")
-            assert below == "." or below.startswith(ours), (event, path)
+            assert below in (".", ".git") or below.startswith(ours), (event, path)
 
 
 # --- over MCP -------------------------------------------------------------------------------------

@@ -159,6 +159,21 @@ def memory_of(web: Web, what: str) -> int:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc tells how much memory it has")
+def test_a_body_without_the_token_is_not_kept(web: Web) -> None:
+    """Whatever is sent, and however much: it is refused at its head."""
+    before = memory_of(web, "VmRSS")
+    with ExitStack() as held:
+        for _ in range(8):
+            stranger = held.enter_context(
+                connect(web, head(web, "POST /api/restore HTTP/1.1", length=LARGEST))
+            )
+            stranger.settimeout(0.5)
+            with suppress(OSError):
+                stranger.sendall(b"y" * LARGEST)
+        assert memory_of(web, "VmHWM") - before <= 20
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc tells how much memory it has")
 def test_many_uploads_take_the_memory_of_one(web: Web) -> None:
     """Eight of 32 MB at once take 100 MB at most, and give them back."""
     text = json.dumps({"x.md": "y" * (LARGEST - 100)}).encode()

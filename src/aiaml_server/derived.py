@@ -159,13 +159,22 @@ def key_file() -> Path:
     Raises:
         Nowhere: this user has no directory for what a program keeps.
     """
+    return state_directory() / _KEY
+
+
+def state_directory() -> Path:
+    """Return this user's directory for what a program keeps; it need not be there.
+
+    Raises:
+        Nowhere: there is none.
+    """
     import platformdirs  # noqa: PLC0415 (3 to 10 ms)
 
     try:
         path = platformdirs.user_state_path(_PROGRAM, appauthor=False)
     except RuntimeError as error:  # since 4.9
         raise Nowhere("there is no home directory") from error
-    return _absolute(path) / _KEY
+    return _absolute(path)
 
 
 def cache_directory() -> Path:

@@ -706,8 +706,7 @@ _COLOURS: dict[str, Callable[[str], str]] = {
 
 def _difference(before: str | None, after: str | None) -> list[str]:
     """Return what changed, line by line."""
-    from difflib import unified_diff  # noqa: PLC0415
+    from aiaml_server.rendering.differences import difference  # noqa: PLC0415
 
-    old, new = (marked(text or "").splitlines() for text in (before, after))
-    lines = list(unified_diff(old, new, lineterm="", n=2))[2:]
+    lines = difference(marked(before or ""), marked(after or ""))
     return [_COLOURS.get(line[:1], str)(line) for line in lines]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from difflib import unified_diff
 from itertools import islice
 from typing import Any
 
 from aiaml_server.bank import MemoryBank
 from aiaml_server.memory import parsed
+from aiaml_server.rendering.differences import difference
 from aiaml_server.sync.history import Change, History
 
 from .shown import title
@@ -39,7 +39,7 @@ class Past:
             {
                 **_fields(each),
                 "text": texts.get(each.after) if each.after else None,
-                "difference": _difference(
+                "difference": difference(
                     texts.get(each.before, "") if each.before else "",
                     texts.get(each.after, "") if each.after else "",
                 ),
@@ -105,9 +105,3 @@ def _fields(change: Change) -> dict[str, Any]:
         "what": change.what,
         "machine": change.machine or ("another machine" if change.arrived else None),
     }
-
-
-def _difference(before: str, after: str) -> list[str]:
-    """Return the lines of a unified difference, without its head."""
-    lines = unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=2)
-    return list(islice(lines, 2, None))

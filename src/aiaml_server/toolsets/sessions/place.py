@@ -13,8 +13,16 @@ from contextlib import contextmanager, suppress
 from datetime import date, datetime
 from pathlib import Path
 
-from aiaml_server.errors import MalformedFile, said_by_system
-from aiaml_server.files import Lock, read_regular, remove_left, replace_atomic, sync_directory
+from aiaml_server.derived import state_directory
+from aiaml_server.errors import MalformedFile, Nowhere, said_by_system
+from aiaml_server.files import (
+    Lock,
+    own_directory,
+    read_regular,
+    remove_left,
+    replace_atomic,
+    sync_directory,
+)
 from aiaml_server.toolsets.owners import foreign
 
 from .failures import (
@@ -124,8 +132,7 @@ class Place:
             raise OutsideRepository(
                 f"repo_root {_shown(root)} is in none of the directories of AIAML_REPOSITORIES"
             )
-        git = git_directory(self.root)
-        if git is None:
+        if git_directory(self.root) is None:
             raise NotARepository(
                 f"repo_root {_shown(root)} is not the top of a git work tree; `git rev-parse "
                 "--show-toplevel` in it names that"
@@ -134,7 +141,6 @@ class Place:
         named = any(os.path.realpath(each) == str(self.root) for each in roots)
         if not named and (whose := foreign(self.root, opened)):
             raise OutsideRepository(whose)
-        self._git = git
         self.directory = self.root.joinpath(*DIRECTORY, agent)
         self.shown = Path(root).joinpath(*DIRECTORY, agent)
         self._check_links(self.directory / LOGS)
@@ -223,18 +229,25 @@ class Place:
             yield
 
     def _lock(self) -> Path:
-        """Return where the lock lies: in the git directory, which git status does not show."""
+        """Return where the lock lies: in the git directory, which git status does not show.
+
+        A `.git` that leads elsewhere, as a worktree's does, may lead into any repository, where
+        nothing is made. Then the lock lies in the user's state directory, as it does where the git
+        directory cannot be written to.
+        """
+        name = f"{self.agent.lower()}.lock"
+        dot = self.root / ".git"
+        with suppress(OSError):
+            status = dot.lstat()
+            if stat.S_ISDIR(status.st_mode) and not _is_link(status):
+                own_directory(dot / "aiaml-sessions")
+                return dot / "aiaml-sessions" / name
         try:
-            directory = self._git / "aiaml-sessions"
-            directory.mkdir(exist_ok=True)
-        except OSError:
-            state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")  # noqa: PTH111
-            directory = Path(state) / "aiaml-sessions"
-            try:
-                directory.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise DiskError(f"no place for a lock: {error}") from error
-        return directory / f"{self.agent.lower()}.lock"
+            place = state_directory() / "sessions"
+            own_directory(place)
+        except (Nowhere, OSError) as error:
+            raise DiskError(f"no place for a lock: {error}") from error
+        return place / name
 
     def write(self, name: str, data: bytes) -> None:
         """Put a whole file in place, durably; a reader sees the old or the new one.

@@ -1,0 +1,43 @@
+"""What changed in a text: right, and in no more time than its length."""
+
+from __future__ import annotations
+
+import re
+import time
+from unittest import mock
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aiaml_server.rendering.differences import difference
+from clock import quick
+
+TEXTS = st.lists(st.sampled_from(["a", "b", "c", ""]), max_size=12).map("\n".join)
+
+
+@given(TEXTS, TEXTS)
+def test_difference_of_long_texts_is_one_that_can_be_applied(before: str, after: str) -> None:
+    """It says where it stands, what was there and what is there now."""
+    old, new = before.splitlines(), after.splitlines()
+    with mock.patch("aiaml_server.rendering.differences._COMPARED", -1):
+        lines = difference(before, after)
+    assert bool(lines) == (old != new)
+    if lines:
+        numbers = re.fullmatch(r"@@ -(\d+),(\d+) \+(\d+),(\d+) @@", lines[0])
+        assert numbers
+        first, gone, begin, come = map(int, numbers.groups())
+        was = [line[1:] for line in lines[1:] if line[0] in " -"]
+        now = [line[1:] for line in lines[1:] if line[0] in " +"]
+        assert (first, gone, come) == (begin, len(was), len(now))
+        assert old[first - 1 :][:gone] == was
+        assert [*old[: first - 1], *now, *old[first - 1 + gone :]] == new
+
+
+def test_difference_takes_no_more_time_than_its_length() -> None:
+    """Lines that are the same in many places, which compare slowly; a megabyte of them."""
+    for count in (500, 4000, 300_000):
+        before = "\n".join(str(number % 101) for number in range(count))
+        after = "\n".join(str(number * 7 % 101) for number in range(count))
+        began = time.process_time()
+        assert difference(before, after)
+        quick(time.process_time() - began, 1)
