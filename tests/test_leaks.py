@@ -10,11 +10,12 @@ import time
 
 import pytest
 
-from aiaml_server.sync.forms import FORMS
-from aiaml_server.sync.leaks import leak, objection
+from aiaml_server.leaks import leak, objection
+from aiaml_server.leaks.table import forms
 from clock import quick
 from secrets_corpus import ALNUM, B64, SECRETS, URL, near_misses, of, ordinary
 
+FORMS = forms()
 KIB = 1024
 MIB = 1024 * KIB
 
@@ -122,8 +123,8 @@ def test_what_every_memory_has_of_its_own_asks_for_no_form() -> None:
     secret = SECRETS["ec key"](random.Random(1)).encode()
     assert objection(path, head + secret)
     script = (
-        "import sys; from aiaml_server.sync.leaks import objection; "
-        f"print(objection({path!r}, {head + b'x'!r}), 'aiaml_server.sync.forms' in sys.modules)"
+        "import sys; from aiaml_server.leaks import objection; "
+        f"print(objection({path!r}, {head + b'x'!r}), 'aiaml_server.leaks.table' in sys.modules)"
     )
     said = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
     assert said.stdout.decode() == " False\n"
