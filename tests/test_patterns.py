@@ -42,9 +42,11 @@ ELSEWHERE = {
     "aiaml_server.sync.problem: re.search(cause.words, text)": Given(
         lambda: [cause.words for cause in problem._CAUSES]
     ),
-    "aiaml_server.leaks.finding: "
-    "re.compile((_LEFT if form.left else b'') + form.pattern.encode())": Given(
-        lambda: [finding._compiled(form).pattern for form in forms() if not form.beside], "match"
+    "aiaml_server.leaks.finding: re.compile(left + form.pattern.encode())": Given(
+        lambda: [
+            finding._compiled(form).pattern for form in forms() if form.beside not in finding._GAPS
+        ],
+        "match",
     ),
     "aiaml_server.leaks.finding: re.compile(_GAPS[kind], re.IGNORECASE)": Given(
         finding._GAPS.values, "match"

@@ -27,6 +27,8 @@ _LONG_WORD = re.compile(_WORD + rb"{16,}")  # every secret has one, prose hardly
 _NONE = re.compile(  # but for these, of which each memory of ours has one: its moment, its path
     rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+\d\d:\d\d|files/\d{8}_\d{6}_[0-9a-f]{8}\.md"
 )
+_NAME = re.compile(rb"(?i:key|token|secret|pass[wp]|pwd)(?s:.{1,60}?)[!-~]{10}")
+_WHOLE = ("random", "claims", "")  # the judges of forms that are one long word
 _LEFT = rb"(?:(?<![A-Za-z0-9])|(?<=\\[nrtf])|(?<=%[0-9A-Fa-f]{2})|(?<=\\u00[0-9a-f]{2}))"
 _SET = (
     rb"""(?:\\?["'`*\])]){0,3}\s{0,4}(?:[:=|,>]{1,3}|->|is|was)?\s{0,4}(?:\\?["'`*(\[<]){0,3}"""
@@ -74,7 +76,7 @@ def objection(path: bytes, data: bytes) -> str:
 
 def _find(data: bytes) -> Leak | None:
     words = b"\n".join(word for word in _LONG_WORD.findall(data) if not _NONE.fullmatch(word))
-    if not words and b"://" not in data:
+    if not (words or b"://" in data or _NAME.search(data)):
         return None
     in_words, anywhere, beside = _anchored()
     lowered = data.lower()
@@ -102,16 +104,17 @@ def _anchored() -> tuple[list[tuple[bytes, Form]], ...]:
     beside: list[tuple[bytes, Form]] = []
     for form in forms():
         for anchor in map(str.encode, form.anchors):
-            is_word = form.judge != "password" and re.fullmatch(_WORD + b"+", anchor)
+            is_word = form.judge in _WHOLE and re.fullmatch(_WORD + b"+", anchor)
             (beside if form.beside else in_words if is_word else anywhere).append((anchor, form))
     return in_words, anywhere, beside
 
 
 @cache
 def _compiled(form: Form) -> re.Pattern[bytes]:
-    if form.beside:
+    if form.beside in _GAPS:
         return re.compile(rb"(?<![\w/+-])(?:%s)(?![\w/+=-])" % form.pattern.encode())
-    return re.compile((_LEFT if form.left else b"") + form.pattern.encode())
+    left = _LEFT if form.left and not form.beside else b""
+    return re.compile(left + form.pattern.encode())
 
 
 @cache
@@ -121,7 +124,7 @@ def _gap(kind: str) -> re.Pattern[bytes]:
 
 def _matches(form: Form, anchor: bytes, data: bytes, text: bytes) -> Iterator[re.Match[bytes]]:
     """Yield what is of the form, without overlap."""
-    find = _beside if form.beside else _at
+    find = _beside if form.beside in _GAPS else _at
     start = text.find(anchor)
     while start >= 0:
         end = start + len(anchor)
