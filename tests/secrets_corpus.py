@@ -344,6 +344,27 @@ SECRETS: dict[str, Draw] = {
     "facebook": after("EAA", ALNUM, 180),
     "twitter": lambda r: f"{'A' * 22}{of(ALNUM, 22)(r)}%3D{of(ALNUM, 50)(r)}",
     "adafruit": after("aio_", ALNUM, 28),
+    # more issuers
+    "harness": lambda r: f"pat.{of(URL, 22)(r)}.{of(ALNUM, 24)(r)}.{of(ALNUM, 20)(r)}",
+    "harness service": lambda r: f"sat.{of(URL, 22)(r)}.{of(ALNUM, 24)(r)}.{of(ALNUM, 20)(r)}",
+    "infracost": after("ico-", ALNUM, 32),
+    "octopus": after("API-", UPPER, 26),
+    "openshift": after("sha256~", URL, 43),
+    "settlemint": after("sm_pat_", ALNUM, 16),
+    "settlemint application": after("sm_aat_", ALNUM, 16),
+    "maxmind": lambda r: f"{of(ALNUM, 6)(r)}_{of(ALNUM, 29)(r)}_mmk",
+    "scalingo": after("tk-us-", URL, 48),
+    "intra42": after("s-s4t2ud-", HEX, 64),
+    "intra42 as af": after("s-s4t2af-", HEX, 64),
+    "defined networking": after("dnkey-", UPPER, 26, 52, join="-"),
+    "authress": lambda r: (
+        f"sc_{of(ALNUM, 12)(r)}.{of(LOWER, 4)(r)}.acc-{of(LOWER, 16)(r)}.{of(B64, 60)(r)}"
+    ),
+    "clickhouse": after("4b1d", ALNUM, 38),
+    "jfrog identity": after("JFROG_ACCESS_TOKEN=", ALNUM, 64),
+    "jfrog key": after("artifactory_api_key: ", ALNUM, 73),
+    "jfrog reference": after("cmVmdGtu", ALNUM, 56),
+    "kraken": after("KRAKEN_API_SECRET=", B64, 86, end="=="),
     "cloudinary": lambda r: f"cloudinary://{of('123456789', 15)(r)}:{of(URL, 27)(r)}@memories",
 }  # fmt: skip
 
