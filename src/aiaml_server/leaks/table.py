@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from functools import cache
-from pathlib import Path
+from pkgutil import get_data
 from typing import Any, NamedTuple
 
 
@@ -59,4 +59,5 @@ def _loaded() -> dict[str, Any]:
         import tomllib  # noqa: PLC0415 (only where a text may hold a secret)
     else:
         import tomli as tomllib  # noqa: PLC0415
-    return tomllib.loads(Path(__file__).with_name("forms.toml").read_text(encoding="utf-8"))
+    data = get_data(__package__, "forms.toml")  # also from a zip file
+    return tomllib.loads((data or b"").decode())
