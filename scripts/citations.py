@@ -14,7 +14,11 @@ from pathlib import Path
 from shutil import copyfile
 
 SOURCE = Path(__file__).resolve().parent.parent / "src"
-PARTS = ("__init__.py", "errors.py", "files.py", "invisible.py", "programs.py", "toolset.py")
+PARTS = (
+    *("__init__.py", "errors.py", "files.py", "invisible.py", "programs.py", "settings.py"),
+    *("toolset.py", "toolsets/__init__.py", "toolsets/warning.py"),
+)
+ROOMS = ("leaks", "toolsets/citations")
 MAIN = """\
 import sys
 
@@ -32,9 +36,10 @@ def make_zip(target: Path) -> None:
     """Put what the command needs into one file that Python runs."""
     with tempfile.TemporaryDirectory() as place:
         package = Path("aiaml_server")
-        parts = [package / each for each in (*PARTS, "toolsets/__init__.py")]
-        whole = (SOURCE / package / "toolsets" / "citations").glob("*.*")
-        for part in [*parts, *(each.relative_to(SOURCE) for each in whole)]:
+        parts = [package / each for each in PARTS]
+        for room in ROOMS:
+            parts += (each.relative_to(SOURCE) for each in (SOURCE / package / room).glob("*.*"))
+        for part in parts:
             (place / part).parent.mkdir(parents=True, exist_ok=True)
             copyfile(SOURCE / part, place / part)
         (Path(place) / "__main__.py").write_text(MAIN, encoding="utf-8")

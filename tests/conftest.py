@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.server
 import os
-import re
 import signal
 import sys
 import tempfile
@@ -18,7 +17,7 @@ from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
 from aiaml_server.store import Store
-from kinds import HEAVY, kinds, reach
+from kinds import HEAVY, kinds, reach, together
 from machine import CLEAN, Machine, bare
 
 # Under nohup, or in the background of a script, signals are ignored, and children inherit that.
@@ -36,8 +35,8 @@ settings.load_profile("aiaml")
 
 # --- kinds of tests (`kinds.py`) ------------------------------------------------------------------
 
-BESIDE_DEV = ("fastembed", "huggingface_hub", "loguru", "playwright", "pypdf")
-"""What the tests import of the group `all`; the group `dev` has the rest."""
+BESIDE_DEV = ("fastembed", "huggingface_hub", "loguru", "playwright", "pypdf", "uv")
+"""What the group `all` has beside the group `dev`."""
 MISSING = [name for name in BESIDE_DEV if not find_spec(name)]
 OF_A_BROWSER = ("test_manifests.py", "test_site.py", "test_web_browser.py")
 """Files that import playwright."""
@@ -84,17 +83,7 @@ class Scheduler(LoadScopeScheduling):  # type: ignore[misc] # it has no types
 
     def _split_scope(self, nodeid: str) -> str:
         """Return what of a test stays together."""
-        file = nodeid.partition("::")[0]
-        return file if file in TOGETHER else nodeid
-
-
-HERE = Path(__file__).parent
-TOGETHER = {
-    f"tests/{path.name}"
-    for path in HERE.glob("test_*.py")
-    if re.search(r'scope="(module|session)"', path.read_text(encoding="utf-8"))
-}
-"""Files with a fixture that is made once for all of their tests."""
+        return together(nodeid)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Scheduler | None:

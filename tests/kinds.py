@@ -12,6 +12,7 @@ neither says is pure. A test that starts a program and is not of the kind `proce
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -60,6 +61,7 @@ HEAVY: tuple[str, ...] = (
     "test_citations.py",
     "test_faults.py",
     "test_index.py::runTest",
+    "test_index.py::test_a_process_that_holds_the_index_forever_is_not_waited_for",
     "test_index.py::test_hundreds_of_keywords_and_files_give_the_same",
     "test_leaks.py::test_a_megabyte_takes_a_second_and_four_take_four",
     "test_leaks.py::test_what_begins_like_a_secret_costs_no_more_than_its_length",
@@ -73,6 +75,20 @@ CASES = {
     "test_sync_convergence.py::test_machines_that_do_anything_end_with_the_same_memories": 4,
 }
 """Tests of which the usual run has only the first cases; the others are slow."""
+
+
+TOGETHER = {
+    path.name
+    for path in HERE.glob("test_*.py")
+    if re.search(r'scope="(module|session)"', path.read_text(encoding="utf-8"))
+}
+"""Files with a fixture that is made once for all of their tests."""
+
+
+def together(nodeid: str) -> str:
+    """Return what of a test runs in one process: its file, if its tests share a dear fixture."""
+    file = nodeid.partition("::")[0]
+    return file if Path(file).name in TOGETHER else nodeid
 
 
 def kinds(name: str, reached: Iterable[str], case: int = 0) -> set[str]:

@@ -9,10 +9,13 @@ from __future__ import annotations
 import base64
 import json
 import random
+import re
 import string
 import uuid
 import zlib
 from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
 
 Draw = Callable[[random.Random], str]
 LOWER = string.ascii_lowercase + string.digits
@@ -341,6 +344,27 @@ SECRETS: dict[str, Draw] = {
     "facebook": after("EAA", ALNUM, 180),
     "twitter": lambda r: f"{'A' * 22}{of(ALNUM, 22)(r)}%3D{of(ALNUM, 50)(r)}",
     "adafruit": after("aio_", ALNUM, 28),
+    # more issuers
+    "harness": lambda r: f"pat.{of(URL, 22)(r)}.{of(ALNUM, 24)(r)}.{of(ALNUM, 20)(r)}",
+    "harness service": lambda r: f"sat.{of(URL, 22)(r)}.{of(ALNUM, 24)(r)}.{of(ALNUM, 20)(r)}",
+    "infracost": after("ico-", ALNUM, 32),
+    "octopus": after("API-", UPPER, 26),
+    "openshift": after("sha256~", URL, 43),
+    "settlemint": after("sm_pat_", ALNUM, 16),
+    "settlemint application": after("sm_aat_", ALNUM, 16),
+    "maxmind": lambda r: f"{of(ALNUM, 6)(r)}_{of(ALNUM, 29)(r)}_mmk",
+    "scalingo": after("tk-us-", URL, 48),
+    "intra42": after("s-s4t2ud-", HEX, 64),
+    "intra42 as af": after("s-s4t2af-", HEX, 64),
+    "defined networking": after("dnkey-", UPPER, 26, 52, join="-"),
+    "authress": lambda r: (
+        f"sc_{of(ALNUM, 12)(r)}.{of(LOWER, 4)(r)}.acc-{of(LOWER, 16)(r)}.{of(B64, 60)(r)}"
+    ),
+    "clickhouse": after("4b1d", ALNUM, 38),
+    "jfrog identity": after("JFROG_ACCESS_TOKEN=", ALNUM, 64),
+    "jfrog key": after("artifactory_api_key: ", ALNUM, 73),
+    "jfrog reference": after("cmVmdGtu", ALNUM, 56),
+    "kraken": after("KRAKEN_API_SECRET=", B64, 86, end="=="),
     "cloudinary": lambda r: f"cloudinary://{of('123456789', 15)(r)}:{of(URL, 27)(r)}@memories",
 }  # fmt: skip
 
@@ -601,3 +625,92 @@ def near_misses() -> list[str]:
     parts = [base64.urlsafe_b64encode(json.dumps(each).encode()).decode() for each in john]
     token = ".".join([*(part.rstrip("=") for part in parts), of(URL, 43)(random.Random(1))])
     return [*(line.replace("\\n", "\n") for line in lines), token]
+
+
+# --- values beside a name -------------------------------------------------------------------------
+
+ALPHABETS: dict[str, str] = {
+    "letters and digits": ALNUM,
+    "hexadecimal": HEX,
+    "safe in addresses": URL,
+    "base64": B64,
+    "lower case and digits": LOWER,
+    "capitals and digits": UPPER,
+    "letters": string.ascii_letters,
+    "base58": "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz",
+    "with signs": ALNUM + "!@#$%^&*-_+=.?~",
+}
+
+NAMED: dict[str, tuple[int, str]] = {
+    # asked for: at least 48 of 50
+    "TOML": (16, 'password = "{}"'),
+    "Python": (40, 'api_key = "{}"'),
+    ".env": (40, "MYAPP_SECRET={}"),
+    "curl": (16, "curl -u admin:{} https://nexus.intern.example-ag.de/"),
+    "NuGet": (16, '<add key="ClearTextPassword" value="{}" />'),
+    # the same, as other people write it
+    "a sentence": (32, "The staging api_key is {}"),
+    "dictated": (16, "the password for the NAS: {}"),
+    "JSON": (24, '{"accessToken": "{}"}'),
+    "JSON in JSON": (24, '"{\\"clientSecret\\": \\"{}\\"}"'),
+    "YAML": (16, "  db_password: {}\n"),
+    "a list of variables": (20, '- name: DB_PASSWORD\n  value: "{}"\n'),
+    "XML": (16, "<password>{}</password>"),
+    "a property list": (32, "<key>ApiToken</key>\n\t<string>{}</string>"),
+    "a header": (32, "X-Api-Key: {}"),
+    "TypeScript": (32, 'const apiKey: string = "{}";'),
+    "PHP": (32, "define('API_KEY', '{}');"),
+    "Ruby": (16, ":password => '{}'"),
+    "a shell": (40, 'export GH_TOKEN="{}"'),
+    "an entry": (32, "config['secret_key'] = '{}'"),
+    "a table": (32, "| API key | `{}` |"),
+    "Markdown": (16, "**Password:** `{}`"),
+    "an option": (32, "deploy --api-token {}"),
+    "a connection": (16, "Server=db;User=sa;Password={};Encrypt=true"),
+    "a query": (40, "GET /v1?access_token={}&x=1"),
+}
+
+
+def kubernetes(value: str) -> list[str]:
+    """Return a value in a Kubernetes Secret: as people write it, and as kubectl prints it."""
+    packed = base64.b64encode(value.encode()).decode()
+    return [
+        f"apiVersion: v1\nkind: Secret\nmetadata:\n  name: db\ndata:\n  value: {packed}\n",
+        f"apiVersion: v1\ndata:\n  app: {packed}\nkind: Secret\nmetadata:\n  name: db\n",
+        f"kind: Secret\nmetadata: {{name: db}}\nstringData:\n  value: '{value}'\n",
+    ]
+
+
+def named_no_secrets(*, held_out: bool) -> list[str]:
+    """Return one half of the near misses of names, drawn by a seed before any rule was written.
+
+    Args:
+        held_out: the half on which nothing was tuned.
+    """
+    lines = Path(__file__).with_name("fixtures").joinpath("named_no_secrets.txt").read_text("utf-8")
+    return [
+        _filled(line)
+        for line in lines.splitlines()
+        if (sha256(f"held{line}".encode()).digest()[0] % 2 == 0) is held_out
+    ]
+
+
+_DRAWN: dict[str, Callable[[int], Draw]] = {
+    "hex": lambda n: of(HEX, n),
+    "HEX": lambda n: of(HEX.upper(), n),
+    "b64": lambda n: of(B64, n),
+    "url": lambda n: of(URL, n),
+    "alnum": lambda n: of(ALNUM, n),
+    "base58": lambda n: of(ALPHABETS["base58"], n),
+    "uuid": lambda _: any_uuid,
+    "fingerprint": lambda _: of(HEX.upper(), *[2] * 20, join=":"),
+}
+
+
+def _filled(line: str) -> str:
+    r = random.Random(line)
+    return re.sub(
+        rf"\{{({'|'.join(_DRAWN)})(?::(\d+))?\}}",
+        lambda match: _DRAWN[match[1]](int(match[2] or 0))(r),
+        line.replace("\\n", "\n"),
+    )

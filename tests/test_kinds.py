@@ -12,7 +12,7 @@ import pytest
 
 from client import Client
 from environments import ROOT
-from kinds import CASES, HEAVY, HERE, KINDS, LIGHT, SIGNS, kinds, reach
+from kinds import CASES, HEAVY, HERE, KINDS, LIGHT, SIGNS, kinds, reach, together
 from machine import Machine, bare
 from printed import completed, inherited
 
@@ -102,6 +102,12 @@ def test_kinds_of_cases(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found == [{"quick"}, {"quick"}, {"slow"}, {"slow"}]
 
 
+def test_what_shares_a_dear_fixture_stays_together() -> None:
+    """A wheel is built by one process; tests that share nothing go where there is room."""
+    assert together("tests/test_packaging.py::test_x") == "tests/test_packaging.py"
+    assert together("tests/test_scorer.py::test_x[1]") == "tests/test_scorer.py::test_x[1]"
+
+
 def test_kinds_are_registered() -> None:
     """Each is known to pytest, and each that is known is used."""
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
@@ -125,6 +131,43 @@ def test_a_program_that_nobody_foresaw_fails_its_test(tmp_path: Path) -> None:
     done = completed([*words, tmp_path], cwd=tmp_path, env=environ)
     assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
     assert "say `process` for it in tests/kinds.py" in done.stdout
+
+
+WITHOUT_PYPDF = """
+import importlib.util, sys
+import pytest
+real = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *rest: None if name == "pypdf" else real(name, *rest)
+sys.exit(pytest.main(["-q", "-p", "conftest", "-p", "no:cacheprovider", *sys.argv[1:]]))
+"""
+
+
+@pytest.mark.parametrize(("group", "code"), [("all", 4), ("dev", 0)])
+def test_no_missing_package_leaves_tests_out_in_silence(
+    group: str, code: int, tmp_path: Path
+) -> None:
+    """Whoever asked for all packages, as CI does, is told which is not there."""
+    (tmp_path / "test_new.py").write_text("def test_pure():\n    pass\n")
+    environ = {**inherited("PYTEST"), "PYTHONPATH": str(HERE), "TEST_GROUP": group}
+    words = [sys.executable, "-c", WITHOUT_PYPDF, str(tmp_path)]
+    done = completed(words, cwd=tmp_path, env=environ)
+    assert done.returncode == code, done.stdout + done.stderr
+    told = "the group `all` is not installed: there is no pypdf" in done.stderr
+    assert told == (group == "all")
+
+
+def test_the_large_group_has_what_is_asked_for() -> None:
+    """What conftest.py looks for is what pyproject.toml has in `all` and not in `dev`."""
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    group = project.partition("\nall = [\n")[2].partition("\n]\n")[0]
+    names = {name.replace("-", "_") for name in re.findall(r'^    "([\w-]+)', group, re.MULTILINE)}
+    source = ast.parse((HERE / "conftest.py").read_text(encoding="utf-8"))
+    values = {
+        ast.unparse(each.targets[0]): each.value
+        for each in source.body
+        if isinstance(each, ast.Assign)
+    }
+    assert set(ast.literal_eval(values["BESIDE_DEV"])) == names
 
 
 def test_the_map_has_every_module_and_every_test() -> None:

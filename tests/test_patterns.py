@@ -14,10 +14,11 @@ from aiaml_server import scorer
 from aiaml_server.doctor import place
 from aiaml_server.errors import InvalidInput, MalformedFile
 from aiaml_server.frontmatter import MAX_HEAD
+from aiaml_server.leaks import finding
+from aiaml_server.leaks.table import forms
 from aiaml_server.memory import parse
 from aiaml_server.scorer import clean, score
-from aiaml_server.sync import leaks, problem
-from aiaml_server.sync.forms import FORMS
+from aiaml_server.sync import problem
 from aiaml_server.toolsets.citations import words
 from clock import TooSlow
 from growth import steep
@@ -41,14 +42,17 @@ ELSEWHERE = {
     "aiaml_server.sync.problem: re.search(cause.words, text)": Given(
         lambda: [cause.words for cause in problem._CAUSES]
     ),
-    "aiaml_server.sync.leaks: re.compile((_LEFT if form.left else b'') + form.pattern.encode())": (
-        Given(lambda: [leaks._compiled(form).pattern for form in FORMS if not form.beside], "match")
+    "aiaml_server.leaks.finding: re.compile(left + form.pattern.encode())": Given(
+        lambda: [
+            finding._compiled(form).pattern for form in forms() if form.beside not in finding._GAPS
+        ],
+        "match",
     ),
-    "aiaml_server.sync.leaks: re.compile(_GAPS[kind], re.IGNORECASE)": Given(
-        leaks._GAPS.values, "match"
+    "aiaml_server.leaks.finding: re.compile(_GAPS[kind], re.IGNORECASE)": Given(
+        finding._GAPS.values, "match"
     ),
     # Only over a window of some bytes behind a name.
-    "aiaml_server.sync.leaks: "
+    "aiaml_server.leaks.finding: "
     "re.compile(b'(?<![\\\\w/+-])(?:%s)(?![\\\\w/+=-])' % form.pattern.encode())": Given(list),
     "aiaml_server.toolsets.citations.words: re.compile(f'(?:{first})[^\\\\W_]*')": Given(
         lambda: [words._words_from(each).pattern for each in ([], ["a"], ["ab", "abc", "d"])],
@@ -166,6 +170,7 @@ def test_the_bound_is_the_same_for_the_usual_form() -> None:
 # --- nested values --------------------------------------------------------------------------------
 
 OUR_OWN = {
+    "leaks.table": "the table of our own package",
     "doctor.program": "what an installer wrote",
     "launch": "what an installer wrote",
     "conversation": "what our own server answers",

@@ -584,7 +584,11 @@ def test_the_repository_itself_is_reached_through_no_link(repo: Path, tmp_path: 
 
 def test_a_setting_without_a_directory_is_no_permission(tmp_path: Path) -> None:
     """An empty list would allow everything; only a variable that is not set does."""
-    values = toolsets.door("sessions").values
+    door = toolsets.door("sessions")
+
+    def values(environ: dict[str, str]) -> dict[str, object]:
+        return {"AIAML_REPOSITORIES": door.values(environ)["AIAML_REPOSITORIES"]}
+
     for value in (os.pathsep, os.pathsep * 3, " "):
         with pytest.raises(InvalidSetting, match="AIAML_REPOSITORIES"):
             values({"AIAML_REPOSITORIES": value})

@@ -155,7 +155,7 @@ class MemoryBank:
         """Name the secret for which a memory stays out of git; empty when it does not."""
         if not (self._settings.sync and self._settings.check_secrets):
             return ""
-        from .sync.leaks import leak  # noqa: PLC0415 (for what agents store)
+        from .leaks import leak  # noqa: PLC0415 (for what agents store)
 
         text = "\n".join((memory.agent, memory.user, *memory.topics, memory.content))
         return leak(text.encode("utf-8", "replace"))

@@ -28,7 +28,7 @@ class Settings:
         remote: the git repository that they are exchanged with, a URL or a path; empty for none
             (`AIAML_GITHUB_REMOTE`). It may hold a password.
         sync_interval: seconds between two looks at the remote (`AIAML_SYNC_INTERVAL`).
-        check_secrets: whether a memory that holds a known form of key or password is kept out of
+        check_secrets: whether a memory that seems to hold a key or password is kept out of
             git (`AIAML_CHECK_SECRETS`).
         log_uses: whether servers note what was asked for, for `aiaml uses` (`AIAML_LOG_USES`).
         hide_expired: whether `think` leaves out memories whose `until` is over
@@ -161,6 +161,14 @@ PAGER = Variable(
 )
 """Of the command line alone: servers do not read it."""
 
+CHECK_SECRETS = Variable(
+    "AIAML_CHECK_SECRETS",
+    "true",
+    _switch,
+    "true keeps memories that seem to hold a key or password out of git; toolsets warn of them",
+)
+"""Of the toolsets, too."""
+
 BASE = "AIAML_MEMORY_DIR"
 _BY_FIELD = {
     "base": Variable(BASE, "~/.aiaml", _directory, "where memories are kept"),
@@ -183,12 +191,7 @@ _BY_FIELD = {
         _seconds,
         "seconds between two looks at the remote",
     ),
-    "check_secrets": Variable(
-        "AIAML_CHECK_SECRETS",
-        "true",
-        _switch,
-        "true keeps memories that hold a known form of key out of git",
-    ),
+    "check_secrets": CHECK_SECRETS,
     "check_index": Variable(
         "AIAML_CHECK_INDEX",
         "false",

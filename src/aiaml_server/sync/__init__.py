@@ -31,8 +31,6 @@
     survey      how things stand, asked of git by another process
     guard       what stays on this machine: secrets, and what a person keeps here
     outgoing    what is about to be pushed, looked at once more
-    leaks       secrets that must not travel
-    forms       what these look like: a table
 
 Most of it is imported in the thread alone: it takes time that no answer should wait for.
 """

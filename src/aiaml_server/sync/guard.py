@@ -14,11 +14,11 @@ from pathlib import Path
 
 from aiaml_server.errors import AiamlError, MalformedFile
 from aiaml_server.files import make_directory, read_regular, replace_atomic
+from aiaml_server.leaks import objection
 
 from .checkout import HIDDEN
 from .command import Git, GitFailed
 from .erasure import erased
-from .leaks import objection
 from .rewrite import is_erased
 from .status import KEPT_LOCAL, Problem
 from .union import is_memory

@@ -11,8 +11,9 @@ import os
 from collections.abc import Generator, Iterable
 from contextlib import closing
 
+from aiaml_server.leaks import leak
+
 from .disk import Objection, in_chunks
-from .leaks import leak
 from .repository import Repository
 from .status import Problem
 

@@ -9,6 +9,7 @@ memories.save("Prices are in cents", "**Fact**: …", [Citation("shop/prices.py"
 from typing import TYPE_CHECKING
 
 from aiaml_server.toolset import Door, Variable, as_given, lazily
+from aiaml_server.toolsets.warning import CHECK_SECRETS
 
 if TYPE_CHECKING:
     from .failures import Refused
@@ -62,6 +63,7 @@ DOOR = Door(
             as_given,
             "the address of your index server: the one that a repository's settings may have asked",
         ),
+        CHECK_SECRETS,
     ),
     build="aiaml_server.toolsets.citations.tools:build",
     verbs="aiaml_server.toolsets.citations.verbs:citations",

@@ -85,7 +85,9 @@ def unreadable(broken: dict[str, str]) -> list[str]:
 def verified(memories: Memories, result: Verified) -> dict[str, Any]:
     """Return what became of a memory's citations."""
     memory = memories.get(result.memory.id) if result.updated else result.memory
+    leak = {"leak": result.leak._asdict()} if result.leak else {}
     return {
+        **leak,
         "id": memory.id,
         "subject": memory.subject,
         "path": result.path,

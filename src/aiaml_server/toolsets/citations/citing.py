@@ -17,7 +17,7 @@ def recorded(given: Citation, sources: Sources) -> tuple[Citation, list[str]]:
     """Return a citation as a memory keeps it, and what its maker should know.
 
     A path and a line get the line's text; a snippet without a line, or beside another one, gets its
-    line; a part of a line becomes the whole one.
+    line; a part of a line becomes the whole one. Of a file that stays out of git, no text is kept.
 
     Raises:
         InvalidCitation: it leads out of the repository, or cites nothing.
@@ -40,6 +40,10 @@ def recorded(given: Citation, sources: Sources) -> tuple[Citation, list[str]]:
         ) from None
     except Unreadable as error:
         return cited, [f"{cited.path}: {error}; the citation is stale from the beginning"]
+    if why := sources.private(cited.path):
+        return replace(cited, snippet=None, before=None, after=None, times=None), [
+            f"{cited.path}: {why}, so none of its text is kept; its change is not noticed"
+        ]
     if not lines_of(cited.snippet):
         if cited.line is None:
             return replace(cited, snippet=None), [

@@ -10,6 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from aiaml_server.toolsets.warning import CHECK_SECRETS
+
 from . import FORGETFUL, REPOSITORY, answers, graph
 from .failures import InvalidInput, MalformedMemory, NotFound, Refused
 from .memories import Memories, Verified, find_root
@@ -118,7 +120,11 @@ def run(verb: Verb, screen: Screen, given: Mapping[str, Any]) -> int:
 
 def _memories(given: Mapping[str, Any]) -> Memories:
     root = find_root(given["repo"] or os.environ.get(REPOSITORY))
-    return Memories(root, forgetful=os.environ.get(FORGETFUL, ""))
+    return Memories(
+        root,
+        forgetful=os.environ.get(FORGETFUL, ""),
+        check_secrets=CHECK_SECRETS.value(os.environ),
+    )
 
 
 # --- the verbs ------------------------------------------------------------------------------------
@@ -227,7 +233,7 @@ def _verify(screen: Screen, given: Mapping[str, Any]) -> int:
         _report(screen, results, broken)
     if broken:
         return COULD_NOT
-    return STALE if any(each.stale for each in results) else VALID
+    return STALE if any(each.stale or each.leak for each in results) else VALID
 
 
 def _id_of(text: str) -> str:
@@ -245,6 +251,8 @@ def _report(screen: Screen, results: Sequence[Verified], broken: Mapping[str, st
             note = f" ({each.note})" if each.note else ""
             where = answers.place(each.citation)
             screen.out(f"{result.path}: {where} {each.verdict}{today}{note}")
+        if result.leak:
+            screen.out(f"{result.path}:{result.leak.line}: seems to hold {result.leak.kind}")
     for sentence in broken.values():
         screen.out(f"{sentence} (cannot be read)")
     stale = sum(bool(each.stale) for each in results)
@@ -270,6 +278,9 @@ def _annotations(results: Sequence[Verified], broken: Mapping[str, str]) -> list
             text = f"{answers.place(each.citation)} is {each.verdict}"
             text += f": {each.note}" if each.note else ""
             lines.append(_annotation(level, result.path, each.verdict, text))
+        if result.leak:
+            text = f"line {result.leak.line} seems to hold {result.leak.kind}"
+            lines.append(_annotation("error", result.path, "secret", text))
     return lines + [_annotation("error", path, "unreadable", text) for path, text in broken.items()]
 
 

@@ -11,8 +11,10 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from aiaml_server.leaks import Leak
 from aiaml_server.toolset import repair_surrogates
 from aiaml_server.toolsets.owners import foreign
+from aiaml_server.toolsets.warning import leak_in, secret_in
 
 from . import REPOSITORY, graph
 from .citing import recorded
@@ -56,12 +58,14 @@ class Verified(NamedTuple):
         path: its file's, below the repository's top.
         checked: each citation's verdict.
         updated: whether the file was changed.
+        leak: the first secret that its file seems to hold.
     """
 
     memory: Memory
     path: str
     checked: list[Checked]
     updated: bool = False
+    leak: Leak | None = None
 
     @property
     def valid(self) -> bool:
@@ -150,6 +154,7 @@ class Memories:
         index: MemoryIndex | None = None,
         *,
         forgetful: str = "",
+        check_secrets: bool = True,
     ) -> None:
         """Take a repository's top directory; nothing is made.
 
@@ -157,12 +162,14 @@ class Memories:
             root: the directory.
             index: searches by meaning; the one that the settings name where None.
             forgetful: the address of the one server that may be asked where they name it.
+            check_secrets: whether saving and verifying tell what seems to hold a secret.
 
         Raises:
             InvalidConfig: its settings are not as they must be.
             DiskError: the directory of memories leads out of it.
         """
         self.root = Path(root)
+        self.check_secrets = check_secrets
         self.config: Config = load(self.root)
         self.store = Store(self.root, self.config)
         self.index = index or _index(self.root, self.config, forgetful)
@@ -303,6 +310,7 @@ class Memories:
             else:
                 self._change(before, changes, content)
             after = self.store.get(memory_id)
+        warnings += secret_in(self.store.document(memory_id).text, check=self.check_secrets)
         try:
             self.index.add(after)
         except Unavailable as error:
@@ -409,6 +417,8 @@ class Memories:
 
     def _verify(self, memory_id: str, sources: Sources, stamp: bool, lines: bool) -> Verified:
         result = self._checked(self.get(memory_id), sources)
+        text = self.store.document(memory_id).text.encode("utf-8", "replace")
+        result = result._replace(leak=leak_in(text, check=self.check_secrets))
         changes: dict[str, Any] = {}
         if stamp and result.checked and result.valid:
             held = check_all((each.today() for each in result.checked), sources)

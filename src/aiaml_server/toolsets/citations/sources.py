@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import os
 import re
+import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import read_regular
+from aiaml_server.programs import find
 
 MAX_FILE = 8 * 1024 * 1024  # bytes
 _LIKELIEST = 5
@@ -25,6 +27,13 @@ _LARGEST = 1024 * 1024  # bytes
 _NO_SOURCES = {".git", "node_modules", "__pycache__", ".venv", "venv", ".tox", ".mypy_cache"}
 _LEADS_OUT = re.compile(
     r"^[/\\]|^[A-Za-z]:|\x00|(?:^|[/\\])(?:\.\.|\.git)(?:[/\\]|$)", re.IGNORECASE
+)
+
+
+_PRIVATE = re.compile(  # names of files that hold secrets, after gitignore templates of GitHub
+    r"\.env(?:\..+)?|\.netrc|\.npmrc|\.pypirc|\.pgpass|\.htpasswd|id_(?:rsa|dsa|ecdsa|ed25519)\w*"
+    r"|credentials(?:\..+)?|secrets?\.\w+|.+\.(?:pem|key|p12|pfx|jks|keystore|kdbx|ppk|tfvars|tfstate)",
+    re.IGNORECASE,
 )
 
 
@@ -118,6 +127,7 @@ class Sources:
         self._root = os.path.realpath(root)
         self._read: dict[str, Source | Unreadable] = {}
         self._kinds: dict[str, dict[str, bytes]] = {}
+        self._private: dict[str, str] = {}
 
     def get(self, path: str) -> Source:
         """Return a file's lines, by its path below the top.
@@ -136,21 +146,47 @@ class Sources:
             raise found
         return found
 
+    def private(self, path: str) -> str:
+        """Say why no line of a file may be copied into one that git keeps; empty where it may.
+
+        git itself is asked; where it cannot say, names tell that are known for secrets.
+
+        Raises:
+            Outside: the path, or a link on it, leads out of the repository.
+        """
+        if path not in self._private:
+            real = os.path.relpath(self._where(path), self._root).replace(os.sep, "/")
+            ignored = _ignored_by_git(self._root, real)
+            names = (path.rpartition("/")[2], real.rpartition("/")[2])
+            why = "git ignores it" if ignored else ""
+            if ignored is None and any(map(_PRIVATE.fullmatch, names)):
+                why = "files of this name hold secrets"
+            self._private[path] = why
+        return self._private[path]
+
     def _text(self, path: str) -> str:
-        if _LEADS_OUT.search(path):
-            raise Outside(path)
-        where = os.path.realpath(os.path.join(self._root, path))  # noqa: PTH118
-        within = os.path.relpath(where, self._root) if _one_drive(where, self._root) else ".."
-        if _LEADS_OUT.search(within):
-            raise Outside(path)
         try:
-            return _decoded(read_regular(where, MAX_FILE))
+            return _decoded(read_regular(self._where(path), MAX_FILE))
         except (FileNotFoundError, NotADirectoryError):
             raise Unreadable("there is no such file") from None
         except MalformedFile as error:
             raise Unreadable(str(error)) from error
         except (OSError, ValueError) as error:
             raise Unreadable(getattr(error, "strerror", None) or str(error)) from error
+
+    def _where(self, path: str) -> str:
+        """Return where a file lies, behind all links.
+
+        Raises:
+            Outside: that is not in the repository.
+        """
+        if _LEADS_OUT.search(path):
+            raise Outside(path)
+        where = os.path.realpath(os.path.join(self._root, path))  # noqa: PTH118
+        within = os.path.relpath(where, self._root) if _one_drive(where, self._root) else ".."
+        if _LEADS_OUT.search(within):
+            raise Outside(path)
+        return where
 
     def namesakes(self, path: str) -> list[str]:
         """Return the paths of the files of the same name elsewhere, the likeliest first."""
@@ -225,6 +261,30 @@ class Sources:
             if count > _MOST_FILES:
                 break
         return found
+
+
+def _ignored_by_git(root: str, path: str) -> bool | None:
+    """Ask git whether it ignores a file; None where nobody can say.
+
+    A file that git keeps is not ignored, whatever a line says (git-check-ignore(1)).
+    """
+    program = find("git")
+    if not program or Path(program).is_relative_to(root):
+        return None
+    words = ("-C", root, "-c", "core.fsmonitor=false", "check-ignore", "--quiet", "--", path)
+    # Variables such as GIT_DIR, which a hook is given, would lead to another repository.
+    environ = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("GIT_") or name.startswith("GIT_CONFIG_")
+    }
+    try:
+        done = subprocess.run(  # noqa: S603
+            [program, *words], env=environ, capture_output=True, timeout=10, check=False
+        )
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return None
+    return {0: True, 1: False}.get(done.returncode)
 
 
 def _decoded(data: bytes) -> str:

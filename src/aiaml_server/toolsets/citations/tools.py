@@ -102,6 +102,13 @@ class SaveResult(Failure, total=False):
     warnings: list[str]
 
 
+class LeakShape(TypedDict):
+    """A secret that a memory's file seems to hold."""
+
+    kind: str
+    line: int
+
+
 class VerifyResult(Failure, total=False):
     """What `memory_verify` answers."""
 
@@ -116,6 +123,7 @@ class VerifyResult(Failure, total=False):
     updated: bool
     days_since_verified: int | None
     overdue: bool
+    leak: LeakShape
 
 
 class ListResult(Failure, total=False):
@@ -219,7 +227,9 @@ RULES = {
 
 def build(values: Mapping[str, Any]) -> Toolset:
     """Return the toolset, from its settings by variable."""
-    calls = CitationTools(values[REPOSITORY], values[FORGETFUL])
+    calls = CitationTools(
+        values[REPOSITORY], values[FORGETFUL], check_secrets=values["AIAML_CHECK_SECRETS"]
+    )
     reads = {"reads": True, "repeatable": True}
     return Toolset(
         instructions=words.INSTRUCTIONS,
@@ -244,20 +254,25 @@ def build(values: Mapping[str, Any]) -> Toolset:
 class CitationTools:
     """The ten tools' functions."""
 
-    def __init__(self, repository: str = "", forgetful: str = "") -> None:
+    def __init__(
+        self, repository: str = "", forgetful: str = "", *, check_secrets: bool = True
+    ) -> None:
         """Take the repository's directory, and the index server that it may name.
 
         Where no directory is named, it is found at each call.
         """
         self._repository = repository
         self._forgetful = forgetful
+        self._check_secrets = check_secrets
         self._open: Memories | None = None
 
     def _memories(self) -> Memories:
         """Return the repository's memories, as its settings are now."""
         root = find_root(self._repository, by=REPOSITORY)
         if self._open is None or self._open.root != root or self._open.config != load(root):
-            self._open = Memories(root, forgetful=self._forgetful)
+            self._open = Memories(
+                root, forgetful=self._forgetful, check_secrets=self._check_secrets
+            )
         return self._open
 
     def memory_search(

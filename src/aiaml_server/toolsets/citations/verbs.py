@@ -107,9 +107,10 @@ for _verb in VERBS:
 
 def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
     """Say which repository's memories are served, and whether they are in order."""
-    given = DOOR.values(environ)[REPOSITORY]
+    values = DOOR.values(environ)
+    given = values[REPOSITORY]
     try:
-        memories = Memories(find_root(given))
+        memories = Memories(find_root(given), check_secrets=values["AIAML_CHECK_SECRETS"])
         results, broken = memories.verify_all()
     except NoRepository as error:
         if given:
@@ -132,6 +133,11 @@ def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
         yield Finding("citations", "warning", f"{found}, {stale} stale", remedy)
     else:
         yield Finding("citations", "ok", found)
+    for each in results:
+        if each.leak:
+            found = f"{each.path}, line {each.leak.line}, seems to hold {each.leak.kind}"
+            remedy = "take it out; change it if it was a real one, for git keeps what was committed"
+            yield Finding("citations", "warning", found, remedy)
     if not memories.index.health_check():
         name = memories.index.name
         remedy = "`aiaml citations sync-index` says why; search is by words until then"

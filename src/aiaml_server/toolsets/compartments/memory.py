@@ -64,6 +64,7 @@ class Compartments:
         plan_scope: str = "session",
         limit: int | Mapping[str, int] = LIMIT,
         changed: Callable[[], object] | None = None,
+        check_secrets: bool = True,
     ) -> None:
         """Name the file; nothing is read or made before the `with`.
 
@@ -73,6 +74,7 @@ class Compartments:
             plan_scope: "session" or "run": whose the plan is.
             limit: characters that each compartment may hold, or a number for some of them.
             changed: called when the run memory has changed.
+            check_secrets: whether the tools warn of what seems to hold a secret.
 
         Raises:
             InvalidInput: one of them is not what it must be.
@@ -95,6 +97,7 @@ class Compartments:
         self._begun = False
         self._run = secrets.token_hex(8)
         self._changed = changed
+        self.check_secrets = check_secrets
         self._accesses: dict[tuple[Place, str], int] = {}
         self._lock = threading.RLock()
         self._places: dict[str, Place] = {

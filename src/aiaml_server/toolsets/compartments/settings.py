@@ -8,6 +8,7 @@ from pathlib import Path
 from aiaml_server.errors import InvalidSetting
 from aiaml_server.toolset import Variable
 from aiaml_server.toolsets.owners import foreign
+from aiaml_server.toolsets.warning import CHECK_SECRETS
 
 from .entries import ARGUMENTS, FILE, LIMIT, is_limit, is_scope, is_session
 
@@ -75,4 +76,5 @@ VARIABLES = (
     Variable("AIAML_COMPARTMENT_LIMIT_RUN", "", _limit, "the same, for the run alone"),
     Variable("AIAML_COMPARTMENT_LIMIT_SESSION", "", _limit, "the same, for the session alone"),
     Variable("AIAML_COMPARTMENT_LIMIT_PLAN", "", _limit, "the same, for the plan alone"),
+    CHECK_SECRETS,
 )

@@ -15,6 +15,7 @@ from typing_extensions import TypedDict
 from aiaml_server.errors import AiamlError, InvalidArguments, Refused
 from aiaml_server.toolset import Answer, Changed, Prompt, Resource, Toolset
 from aiaml_server.toolsets.answering import Failure, failure, tool
+from aiaml_server.toolsets.warning import secret_in
 
 from .entries import COMPARTMENTS, RULES
 from .memory import Compartments
@@ -48,6 +49,7 @@ class Saved(Failure, total=False):
 
     id: str
     created: bool
+    warnings: list[str]
 
 
 class Stored(TypedDict, total=False):
@@ -125,7 +127,11 @@ class Calls:
             metadata=metadata,
             priority=priority,
         )
-        return {"id": saved.id, "created": saved.created}
+        answer: Saved = {"id": saved.id, "created": saved.created}
+        more = [f"{name}: {value}" for name, value in (metadata or {}).items()]
+        texts = (content, category, *(tags or ()), *more)
+        warnings = secret_in(*texts, check=self._memory.check_secrets)
+        return {**answer, "warnings": warnings} if warnings else answer
 
     def get_memory(
         self,
@@ -234,6 +240,7 @@ def build(values: Mapping[str, Any]) -> Toolset:
         plan_scope=values["AIAML_PLAN_SCOPE"],
         limit=limits,
         changed=lambda: [each(RUN) for each in told],
+        check_secrets=values["AIAML_CHECK_SECRETS"],
     )
     calls = Calls(memory)
 

@@ -32,6 +32,7 @@ from aiaml_server.terminal import (
 )
 from aiaml_server.toolset import Finding
 from aiaml_server.toolsets.compartments import DOOR
+from aiaml_server.toolsets.warning import leak_in
 
 from .entries import COMPARTMENTS, Entry, fitting
 from .failures import DiskError
@@ -353,7 +354,16 @@ def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
                 remedy = "clear what is no longer needed, or raise AIAML_COMPARTMENT_LIMIT"
                 found = f"{_name(place)} holds {characters:,} of {limit:,} characters"
                 yield Finding(DOOR.name, "warning", found, remedy)
+        yield from _secrets(path, values["AIAML_CHECK_SECRETS"])
     aside = sorted(each.name for each in path.parent.glob(f"{path.name}.damaged-*"))
     for name in aside:
         remedy = "take out what you need, then delete it"
         yield Finding(DOOR.name, "warning", f"{name} was damaged, and is kept", remedy)
+
+
+def _secrets(path: Path, check: bool) -> Iterator[Finding]:
+    """Say on which line the file seems to hold a secret."""
+    if leak := leak_in(path.read_bytes(), check=check):
+        found = f"{path}, line {leak.line}, seems to hold {leak.kind}"
+        remedy = "`aiaml compartments clear` deletes the entry; change it if it was a real one"
+        yield Finding(DOOR.name, "warning", found, remedy)

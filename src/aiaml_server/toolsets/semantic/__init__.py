@@ -9,6 +9,7 @@ memories.store("Prices are in cents until they are shown", tags=["billing"])
 from typing import TYPE_CHECKING
 
 from aiaml_server.toolset import Door, Hook, Variable, as_given, lazily
+from aiaml_server.toolsets.warning import CHECK_SECRETS
 
 if TYPE_CHECKING:
     from .config import Config
@@ -43,6 +44,7 @@ DOOR = Door(
             "the project whose memories are served beside yours; else the directory with a"
             " .memory in it, upwards from the working directory",
         ),
+        CHECK_SECRETS,
     ),
     build="aiaml_server.toolsets.semantic.tools:build",
     verbs="aiaml_server.toolsets.semantic.verbs:semantic",

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aiaml_server.terminal import plural
 from aiaml_server.toolset import Finding, Fix, Level
+from aiaml_server.toolsets.warning import CHECK_SECRETS, leak_in
 
 from . import DOOR, PROJECT, config, place
 from .database import Database, rows
@@ -27,7 +28,8 @@ CHECK = "semantic"
 
 def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
     """Say whether the settings can be used, and each database is in order."""
-    given = {each.name: each.value(environ) for each in DOOR.variables}[PROJECT]
+    values = DOOR.values(environ)
+    given, check_secrets = values[PROJECT], values[CHECK_SECRETS.name]
     try:
         home = place.home()
         settings = config.load(home)
@@ -42,6 +44,8 @@ def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
         yield from _seen_by_others(each.path)
         if each.there:
             yield _examined(each)
+            if check_secrets:
+                yield from _secrets(each)
         else:
             yield Finding(CHECK, "ok", f"{each.path}: no memories yet")
     if any(each.there for each in databases):
@@ -76,6 +80,19 @@ def _damaged(database: Database, sql: apsw.Connection) -> Iterator[Damaged]:
             of_row(database.name, row)
         except Damaged as error:
             yield error
+
+
+def _secrets(database: Database) -> Iterator[Finding]:
+    """Say which memories seem to hold a secret."""
+    with suppress(Exception), closing(database), database.reading() as sql:  # `_examined` says why
+        for row in sql.execute(f"SELECT {COLUMNS} FROM memories"):
+            with suppress(Damaged):
+                each = of_row(database.name, row)
+                text = "\n".join((each.content, *each.tags, *each.usage_contexts))
+                if leak := leak_in(text.encode("utf-8", "replace"), check=True):
+                    found = f"{database.path}: {each.id} seems to hold {leak.kind}"
+                    remedy = f"`aiaml semantic forget {each.id}`; change it if it was a real one"
+                    yield Finding(CHECK, "warning", found, remedy)
 
 
 def _examined(database: Database) -> Finding:

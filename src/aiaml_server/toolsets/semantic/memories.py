@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aiaml_server.moments import present
+from aiaml_server.toolsets.warning import secret_in
 
 from . import cutting, memory, place, ranking
 from .database import MOST_VALUE, Author, Database, author_of, rows
@@ -149,6 +150,7 @@ class Memories(Merging):
         behind = self.background and len(parts) > 1
         vectors, problem = self._vectors(embedder, parts[:1] if behind else parts)
         warnings += [*problem, *memory.repaired(new.content, *new.tags, new.category or "")]
+        warnings += self._secret_in(new.content, *new.tags, new.category)
         with database.writing() as sql:
             number, created = self._put(sql, database, new)
             if not behind:
@@ -158,6 +160,9 @@ class Memories(Merging):
         suggestion = suggest(kept.content, kept.tags, kept.priority, kept.scope)
         self._later(lacking=kept.embedding_model is None)
         return Stored(kept, created, similar, suggestion, warnings)
+
+    def _secret_in(self, *texts: str | None) -> builtins.list[str]:
+        return secret_in(*texts, check=self.check_secrets)
 
     def store_all(self, drafts: Sequence[Draft]) -> builtins.list[str]:
         """Store memories in one transaction, as `store` does; return the ids of what is new.
@@ -267,6 +272,7 @@ class Memories(Merging):
         behind = self.background and len(parts) > 1
         vectors, problem = self._vectors(embedder, parts[:1] if behind else parts)
         warnings += [*problem, *memory.repaired(content or "", *(tags or ()), category or "")]
+        warnings += self._secret_in(content, *(tags or ()), category, context)
         with database.writing() as sql:
             before = self._row(sql, database, number)
             is_new = content is not None and content != before.content

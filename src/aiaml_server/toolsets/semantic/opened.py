@@ -44,6 +44,7 @@ class Opened:
         settings: Config | None = None,
         *,
         background: bool = False,
+        check_secrets: bool = True,
     ) -> None:
         """Take the places; nothing is opened or made.
 
@@ -54,6 +55,7 @@ class Opened:
             settings: else they are read from `config.json`.
             background: whether what could not be embedded at once is embedded in a thread, also
                 while the model is still being loaded.
+            check_secrets: whether storing warns of what seems to hold a secret.
 
         Raises:
             InvalidConfig: the settings are not as they must be.
@@ -62,6 +64,7 @@ class Opened:
         self.home, self.project, self.model = home, project, model
         self.config = config.load(home) if settings is None else settings
         self.background = background
+        self.check_secrets = check_secrets
         self.databases: dict[str, Database] = {}
         for path in filter(None, (home, project)):
             if repair_surrogates(os.fspath(path)) != os.fspath(path):

@@ -26,8 +26,7 @@ def init(json: bool) -> int:
     Examples:
       cd ~/shop; memory-server init
     """
-    (variable,) = DOOR.variables
-    given = variable.value(os.environ)
+    given = DOOR.values(os.environ)[PROJECT]
     here = Path.cwd()
     project = place.find_project(here, given, by=PROJECT)
     if project is None and here.resolve() != place.person().resolve():

@@ -307,7 +307,7 @@ RULES = {
 
 def build(values: Mapping[str, Any]) -> Toolset:
     """Return the toolset, from its settings by variable."""
-    calls = SemanticTools(values[PROJECT])
+    calls = SemanticTools(values[PROJECT], check_secrets=values["AIAML_CHECK_SECRETS"])
     reads = {"reads": True, "repeatable": True}
 
     def made(call: Callable[..., Any], words: str, shape: type, **hints: bool) -> Tool:
@@ -354,9 +354,10 @@ def failure(error: AiamlError | None) -> Failure:
 class SemanticTools:
     """The tools' functions."""
 
-    def __init__(self, project: str = "") -> None:
+    def __init__(self, project: str = "", *, check_secrets: bool = True) -> None:
         """Take the project's directory; where none is named, it is found at each call."""
         self._project = project
+        self._check_secrets = check_secrets
         self._lock = threading.Lock()
         self._open: Memories | None = None
         self._model: tuple[tuple[Any, ...], Provider] | None = None
@@ -398,7 +399,12 @@ class SemanticTools:
                 if held is not None:
                     held.close()
                 held = _later.memories.Memories(
-                    home, project, self._provider(settings), settings, background=True
+                    home,
+                    project,
+                    self._provider(settings),
+                    settings,
+                    background=True,
+                    check_secrets=self._check_secrets,
                 )
                 self._open = held
         return held

@@ -8,6 +8,8 @@ from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
+from aiaml_server.toolsets.warning import leak_in
+
 from .document import Document, controls
 from .failures import DiskError, Faulty, InvalidDate, NotARepository, Refused
 from .place import DIRECTORY, SCHEMA, SUMMARY, Place, check_date, git_directory
@@ -44,8 +46,12 @@ def agents(root: Path) -> list[str]:
     return []
 
 
-def check(path: str | os.PathLike[str]) -> Iterator[Checked]:
+def check(path: str | os.PathLike[str], *, check_secrets: bool = True) -> Iterator[Checked]:
     """Check what lies at or below a path in a repository; a schema stands for all that it decides.
+
+    Args:
+        path: a repository's, or one in it.
+        check_secrets: whether summaries and logs are looked into for secrets.
 
     Raises:
         NotARepository: the path lies in none.
@@ -58,12 +64,12 @@ def check(path: str | os.PathLike[str]) -> Iterator[Checked]:
     for agent in agents(root):
         directory = PurePath(*DIRECTORY, agent)
         if below in (directory, *directory.parents) or directory in below.parents:
-            for name, remarks in _check_agent(root, agent):
+            for name, remarks in _check_agent(root, agent, check_secrets):
                 if below in (directory / name, *(directory / name).parents):
                     yield Checked(root / directory / name, remarks)
 
 
-def _check_agent(root: Path, agent: str) -> Iterator[tuple[str, list[Remark]]]:
+def _check_agent(root: Path, agent: str, check_secrets: bool) -> Iterator[tuple[str, list[Remark]]]:
     """Check an agent's files; yield each one's name below the agent's directory."""
     try:
         place = Place(str(root), agent)
@@ -76,7 +82,7 @@ def _check_agent(root: Path, agent: str) -> Iterator[tuple[str, list[Remark]]]:
     yield SCHEMA, remarks
     summary = [SUMMARY] if os.path.lexists(place.directory / SUMMARY) else []
     for name in (*summary, *place.log_names()):
-        yield name, _check_file(place, schema, name)
+        yield name, _check_file(place, schema, name, check_secrets)
 
 
 def _check_schema(place: Place) -> tuple[Schema | None, list[Remark]]:
@@ -92,11 +98,13 @@ def _check_schema(place: Place) -> tuple[Schema | None, list[Remark]]:
     return schema, unseen or [Remark(1, each, "warning") for each in schema.warnings()]
 
 
-def _check_file(place: Place, schema: Schema | None, name: str) -> list[Remark]:
+def _check_file(
+    place: Place, schema: Schema | None, name: str, check_secrets: bool
+) -> list[Remark]:
     """Return what there is to say of a summary or a log; without a schema, less of a log."""
     try:
         document = Document(place.read(name) or b"")
-        unseen = _controls(document)
+        unseen = _controls(document) + _secrets(document, check_secrets)
         if name == SUMMARY:
             return sorted([*summary_problems(document), *unseen])
         date = check_date(PurePath(name).stem)
@@ -113,6 +121,12 @@ def _check_file(place: Place, schema: Schema | None, name: str) -> list[Remark]:
     except Refused as error:
         return [Remark(1, str(error))]
     return unseen
+
+
+def _secrets(document: Document, check: bool) -> list[Remark]:
+    """Return what there is to say of the first secret in a file."""
+    found = leak_in(document.data, check=check)
+    return [Remark(found.line, f"this seems to hold {found.kind}")] if found else []
 
 
 def _controls(document: Document) -> list[Remark]:

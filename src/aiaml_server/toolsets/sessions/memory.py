@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from aiaml_server.toolsets.warning import secret_in
+
 from .document import Document, objection
 from .failures import (
     InvalidContent,
@@ -27,7 +29,7 @@ class Written(NamedTuple):
     Attributes:
         file: the path of the file.
         created: whether it is new.
-        warnings: what the agent should know of the versions.
+        warnings: what the agent should know of the versions, and of a secret.
     """
 
     file: str
@@ -38,8 +40,11 @@ class Written(NamedTuple):
 class AgentMemory:
     """One agent's session logs and summary, in one repository. Failures are `failures.Refused`."""
 
-    def __init__(self, root: str, agent: str, roots: Sequence[str] = ()) -> None:
+    def __init__(
+        self, root: str, agent: str, roots: Sequence[str] = (), *, check_secrets: bool = True
+    ) -> None:
         check_root(root)
+        self._check_secrets = check_secrets
         self.place = Place(root, agent, roots)
 
     def start(self, date: str | None = None) -> Written:
@@ -79,7 +84,7 @@ class AgentMemory:
             changed = _with_section(log, section, schema).appended(section, content)
             schema.check_log(name, changed, self.place.agent, day)
             self.place.write(name, changed.data)
-        return Written(str(self.place.shown / name), False, warnings)
+        return Written(str(self.place.shown / name), False, warnings + self._secret_in(content))
 
     def summary(self) -> str:
         """Return the summary; where there is none, what an empty one would say. Never writes."""
@@ -109,12 +114,16 @@ class AgentMemory:
             changed = change(section, content)
             schema.check_summary(SUMMARY, changed)
             self.place.write(SUMMARY, changed.data)
-        return Written(str(self.place.shown / SUMMARY), data is None, schema.warnings())
+        warnings = schema.warnings() + self._secret_in(content)
+        return Written(str(self.place.shown / SUMMARY), data is None, warnings)
 
     def sessions(self, limit: int | None = None) -> list[str]:
         """Return the names of the logs, newest first."""
         names = [f"{date}.md" for date in self.place.dates()]
         return names if limit is None else names[:limit]
+
+    def _secret_in(self, content: str) -> list[str]:
+        return secret_in(content, check=self._check_secrets)
 
     def _schema(self) -> Schema:
         data = self.place.read(SCHEMA)

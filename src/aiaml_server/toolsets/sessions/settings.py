@@ -6,6 +6,7 @@ import os
 
 from aiaml_server.errors import InvalidSetting
 from aiaml_server.toolset import Variable
+from aiaml_server.toolsets.warning import CHECK_SECRETS
 
 
 def _roots(variable: str, value: str) -> tuple[str, ...]:
@@ -26,4 +27,5 @@ VARIABLES = (
         _roots,
         "the only directories below which repositories are touched, separated as in PATH",
     ),
+    CHECK_SECRETS,
 )

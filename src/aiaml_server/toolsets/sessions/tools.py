@@ -125,7 +125,7 @@ RULES = {
 
 def build(values: Mapping[str, Any]) -> Toolset:
     """Return the toolset, from its settings by variable."""
-    calls = SessionTools(values["AIAML_REPOSITORIES"])
+    calls = SessionTools(values["AIAML_REPOSITORIES"], check_secrets=values["AIAML_CHECK_SECRETS"])
     reads = {"reads": True, "repeatable": True}
     return Toolset(
         instructions=INSTRUCTIONS,
@@ -143,8 +143,9 @@ def build(values: Mapping[str, Any]) -> Toolset:
 class SessionTools:
     """The five tools' functions."""
 
-    def __init__(self, roots: Sequence[str] = ()) -> None:
+    def __init__(self, roots: Sequence[str] = (), *, check_secrets: bool = True) -> None:
         self._roots = roots
+        self._check_secrets = check_secrets
 
     def start_session(self, agent_name: Agent, repo_root: Root, date: Day = None) -> Started:
         """Create or open a log."""
@@ -212,7 +213,7 @@ class SessionTools:
         return {"sessions": self._memory(repo_root, agent_name).sessions(limit)}
 
     def _memory(self, root: str, agent: str) -> AgentMemory:
-        return AgentMemory(root, agent, self._roots)
+        return AgentMemory(root, agent, self._roots, check_secrets=self._check_secrets)
 
 
 def _warned(done: Written) -> Warned:

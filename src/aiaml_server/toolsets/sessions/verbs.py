@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from aiaml_server.terminal import (
 )
 from aiaml_server.toolset import Finding
 from aiaml_server.toolsets.sessions import DOOR
+from aiaml_server.toolsets.warning import CHECK_SECRETS
 
 PATHS = click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path())
 
@@ -131,7 +133,8 @@ def check_(paths: Sequence[str], json: bool) -> int:
 
     PATH is a repository, a folder or a file, as pre-commit passes them; without one it is the
     repository around the working directory. Exit codes: 0 where all is in order, 1 where there
-    are problems, 2 where it could not look.
+    are problems, 2 where it could not look. What seems to hold a secret is a problem, unless
+    AIAML_CHECK_SECRETS is false.
 
     \b
     Examples:
@@ -140,7 +143,9 @@ def check_(paths: Sequence[str], json: bool) -> int:
     """
     from .checking import check  # noqa: PLC0415
 
-    files = dict(each for path in paths or ["."] for each in _located(lambda p: [*check(p)], path))
+    checked = partial(check, check_secrets=CHECK_SECRETS.value(os.environ))
+    found_in = (_located(lambda p: [*checked(p)], path) for path in paths or ["."])
+    files = dict(each for found in found_in for each in found)
     found = [(path, remark) for path, remarks in files.items() for remark in remarks]
     problems = sum(remark.level == "error" for _, remark in found)
     if json:
@@ -191,10 +196,10 @@ def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
     if not roots:
         yield Finding("sessions", "ok", f"any repository ({variable.name} is not set)")
     for root in roots:
-        yield _root_finding(variable.name, Path(root))
+        yield _root_finding(variable.name, Path(root), CHECK_SECRETS.value(environ))
 
 
-def _root_finding(variable: str, root: Path) -> Finding:
+def _root_finding(variable: str, root: Path, check_secrets: bool) -> Finding:
     from .checking import agents, check  # noqa: PLC0415
     from .place import git_directory  # noqa: PLC0415
 
@@ -204,7 +209,8 @@ def _root_finding(variable: str, root: Path) -> Finding:
     if not git_directory(root):
         return Finding("sessions", "ok", f"repositories below {root}")
     try:
-        remarks = [remark for _, remarks in check(root) for remark in remarks]
+        checked = check(root, check_secrets=check_secrets)
+        remarks = [remark for _, remarks in checked for remark in remarks]
     except Refused as error:
         return Finding("sessions", "error", f"{root}: {error}", "make it readable")
     if count := sum(each.level == "error" for each in remarks):

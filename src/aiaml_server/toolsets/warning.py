@@ -1,0 +1,30 @@
+"""What every toolset says of a text that seems to hold a secret: its kind, and never the value."""
+
+from __future__ import annotations
+
+from aiaml_server.leaks import Leak, find
+from aiaml_server.settings import CHECK_SECRETS as CHECK_SECRETS  # noqa: PLC0414 (for the doors)
+
+_TAKE_OUT = (
+    "others can read what is stored here, and git keeps it for good: take it out, and change it if "
+    "it was a real one"
+)
+
+
+def secret_in(*texts: str | None, check: bool) -> list[str]:
+    """Return a warning where one of some texts seems to hold a secret; else none.
+
+    Args:
+        texts: what is stored.
+        check: the setting.
+    """
+    found = leak_in("\n".join(filter(None, texts)).encode("utf-8", "replace"), check=check)
+    return [f"this seems to hold {found.kind}; {_TAKE_OUT}"] if found else []
+
+
+def leak_in(data: bytes, *, check: bool) -> Leak | None:
+    """Return the first secret in `data`; None also where a bare Python 3.10 can read no table."""
+    try:
+        return find(data) if check else None
+    except ModuleNotFoundError:  # tomli; whoever installs this package has it
+        return None
