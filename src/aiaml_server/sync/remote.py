@@ -68,7 +68,7 @@ class Remote:
 
     def prepare(self) -> None:
         """Set up the repository of our own."""
-        directory = self._repository.common / self._place
+        directory = self._repository.directory / self._place
         for each in (directory.parent, directory, directory / "refs", directory / "objects"):
             own_directory(each)
         sha256 = len(self._repository.head()) > 40
@@ -84,7 +84,7 @@ class Remote:
         if variables.get("GIT_DIR") == str(directory):
             return
         variables["GIT_DIR"] = variables["GIT_COMMON_DIR"] = str(directory)
-        variables["GIT_OBJECT_DIRECTORY"] = str(self._repository.common / "objects")
+        variables["GIT_OBJECT_DIRECTORY"] = str(self._repository.directory / "objects")
         configured = variables.get("GIT_SSH_COMMAND") or self._ask("config", "core.sshCommand")
         if configured or "GIT_SSH" not in variables:
             variables["GIT_SSH_COMMAND"] = ssh_command(configured)
@@ -202,9 +202,9 @@ class Remote:
         return refs
 
     def _known(self) -> str:
-        place = self._repository.common / self._place
+        place = self._repository.directory / self._place
         try:
-            return name_of(self.git, place, place, REMOTE)
+            return name_of(self.git, place, REMOTE)
         except GitFailed:
             return ""
 
@@ -216,8 +216,8 @@ class Remote:
         return output.decode().strip()
 
     def _call(self, verb: str, *words: str, seconds: float = 0.0) -> bytes:
-        trace = self._repository.common / self._place / "trace"
-        malformed = self._repository.common / MALFORMED
+        trace = self._repository.directory / self._place / "trace"
+        malformed = self._repository.directory / MALFORMED
         tolerant = ("-c", f"fetch.fsck.skipList={malformed}") if malformed.exists() else ()
         web = self._url.lower().startswith(("http:", "https:"))
         patience = _HELPER_SECONDS * self._pace.call / CALL_SECONDS
