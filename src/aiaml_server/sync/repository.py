@@ -25,7 +25,7 @@ from aiaml_server.files import (
 )
 
 from . import asked, convert, place, stream
-from .command import Git, GitFailed
+from .command import GitFailed
 from .disk import Disk, Objection, in_chunks, listing
 from .erasure import Erasure
 from .messages import GO_ON_FROM_PUSHED, JOIN, written
@@ -149,10 +149,12 @@ class Repository(Reading):
         self._missing: Missing = ""
         self._looked = False  # for a join that another process did not finish
         self._identity = ""
+        self._configured: list[tuple[str, str, str]] | None = None  # scope, key, value
         self.erasure = Erasure(self.git, self.directory)
         self._record: Seen | None = None
         self._listed: tuple[str, dict[bytes, Entry]] = ("", {})
         self._made: tuple[str, str, Difference] = ("", "", {})
+        self._grown = ("", "")  # the commits before and after the last that were made here
         self._past: tuple[str, set[tuple[bytes, bytes]]] = ("", set())
 
     # --- setting up -----------------------------------------------------------------------------
@@ -344,7 +346,7 @@ class Repository(Reading):
         found = chain(self._steps(disk, head, objection), gone)
         adopting = not disk.tree and len(disk.here) > IMPORT_FROM
         most = (_IMPORTED, _IMPORTED_BYTES) if adopting else (_CHUNK, _BYTES)
-        committed = brought_back = deleted = 0
+        start, committed, brought_back, deleted = head, 0, 0, 0
         passed: list[tuple[bytes, bytes]] = []
         for chunk in in_chunks(found, lambda found: len(found[0].data or b""), *most):
             wait = wait or self._theirs.is_at_work(theirs)
@@ -361,6 +363,7 @@ class Repository(Reading):
                 self._seen.note({step.path: sighting for step, sighting in sure})
             committed += len(steps)
             deleted += sum(step.data is None for step in steps)
+        self._grown = start, head
         self._seen.note(disk.same)
         if not wait:
             back = disk.missing() | (disk.deleted() if missing == "bring back" else {})
@@ -442,8 +445,21 @@ class Repository(Reading):
 
     def _who(self) -> str:
         if not self._identity:
-            self._identity = _identity(self.git)
+            self._identity = _identity(self.configured())
         return self._identity
+
+    def configured(self, *scopes: str) -> dict[str, str]:
+        """Return what git is configured to do here, in all scopes or in some (see git-config(1)).
+
+        It is asked once: a server that runs goes on as it began.
+        """
+        if self._configured is None:
+            told = os.fsdecode(self.git.run("config", "--list", "--show-scope", "-z")).split("\0")
+            entries = (entry.partition("\n") for entry in told[1::2])
+            pairs = zip(told[::2], entries, strict=False)
+            self._configured = [(scope, key, value) for scope, (key, _, value) in pairs]
+        wanted = scopes or ("system", "global", "local", "worktree")
+        return {key: value for scope, key, value in self._configured if scope in wanted}
 
     def _import(self, commits: Iterator[bytes], *words: str) -> str:
         """Write commits; return the name of the last one."""
@@ -625,7 +641,8 @@ class Repository(Reading):
         Commits that are only ours are put on top of theirs, where both touch different memories.
         A new machine, which has nothing but what every machine begins with, goes on from theirs.
         """
-        bases = [ours] if ours == theirs else self._bases(ours, theirs)
+        known = ours == theirs or self._grown == (theirs, ours)
+        bases = [theirs] if known else self._bases(ours, theirs)
         if theirs in bases:
             return ours
         if ours in bases:
@@ -635,27 +652,27 @@ class Repository(Reading):
         joins = [line for line in ahead if line.count(b" ") > 1]
         if ahead[0] in joins and (bare := self._without_join(ours, theirs)):
             return self._joined(bare, theirs)
-        mine, their = self._sides(bases, ours, theirs)
+        sides = self._sides(bases, ours, theirs)
+        mine, their = ({path: after for path, (_, after) in side.items()} for side in sides)
         if mine.items() <= their.items():
             words = ("--no-show-signature", "--format=%P%n%s", ours, "--")
             if _text(self.git.run("log", "-1", *words)) == written("Set up"):
                 return theirs  # ours is the first commit that we made, and has no memory yet
         few = len(bases) == 1 and len(ahead) <= MOST and not joins
         replayed = few and self._replayed(ours, theirs, mine, their)
+        if replayed and not mine.keys() & their.keys():
+            self._know(ours, replayed, sides[1])
         return replayed or self._together(ours, theirs, mine, their)
 
     def _bases(self, ours: str, theirs: str) -> list[str]:
         return quiet(self.git, "merge-base", "--all", ours, theirs).split()
 
-    def _sides(self, bases: Sequence[str], ours: str, theirs: str) -> tuple[Changes, Changes]:
+    def _sides(self, bases: Sequence[str], ours: str, theirs: str) -> list[Difference]:
         """Return what each side changed since the two parted."""
         sides = (ours, theirs)
         if bases:
-            found = changes_since(self.git, reduce(self._joined, bases), sides)
-        else:
-            found = [self.changes(empty_tree(side), side) for side in sides]
-        mine, their = ({path: after for path, (_, after) in each.items()} for each in found)
-        return mine, their
+            return changes_since(self.git, reduce(self._joined, bases), sides)
+        return [self.changes(empty_tree(side), side) for side in sides]
 
     def _together(self, ours: str, theirs: str, mine: Changes, their: Changes) -> str:
         """Write a commit of two parents that has what both sides changed."""
@@ -826,17 +843,12 @@ class Repository(Reading):
         self._unfit[path] = why._replace(sentence=sentence)
 
 
-def _identity(git: Git) -> str:
+def _identity(said: Mapping[str, str]) -> str:
     """Return the name and the address that the person has configured; for either, else, our own."""
-    said = {"user.name": "", "user.email": ""}
-    with suppress(GitFailed):  # nothing is configured
-        output = git.run("config", "-z", "--get-regexp", r"^(user|committer)\.(name|email)$")
-        lines = (each.partition("\n") for each in os.fsdecode(output).split("\0"))
-        said |= {key: value for key, _, value in lines}
 
     def configured(part: str, default: str) -> str:
         given = os.environ.get(f"GIT_COMMITTER_{part.upper()}") or said.get(f"committer.{part}")
-        return re.sub(_CRUD, "", given or said[f"user.{part}"]).strip() or default
+        return re.sub(_CRUD, "", given or said.get(f"user.{part}", "")).strip() or default
 
     return f"{configured('name', NOBODY)} <{configured('email', _NOWHERE)}>"
 

@@ -107,13 +107,13 @@ def _ask(found: Survey, settings: Settings) -> None:
     refused = {os.fsencode(p): why for p, why in Status.read(settings.base).held_back.items()}
     refused = {path: why for path, why in refused.items() if path in missing}
     kept_out = pending.kept_out | refused
-    head = settings.remote and repository.head()
-    if head:
-        kept_out = Outgoing(repository).staying(repository.name_of(REMOTE), head, guard) | kept_out
+    head, theirs = settings.remote and repository.head(), repository.name_of(REMOTE)
+    if head and head != theirs:
+        kept_out = Outgoing(repository).staying(theirs, head, guard) | kept_out
     for path, why in kept_out.items():
         place = found.kept_local if why.kind == KEPT_LOCAL else found.kept_out
         place[path.decode("utf-8", "replace")] = why
-    if head:
+    if head and head != theirs:
         found.ahead, found.behind = repository.ahead_behind()
         found.ahead_since = repository.ahead_since()
 
