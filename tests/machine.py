@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -18,6 +19,7 @@ from aiaml_server.memory import parsed
 from aiaml_server.store import Store
 from aiaml_server.sync import Status
 from aiaml_server.sync.everywhere import plan
+from aiaml_server.sync.place import directory_of
 from aiaml_server.sync.rounds import Rounds
 from printed import completed, inherited
 
@@ -48,6 +50,20 @@ def git(directory: Path, *words: str, data: str | None = None) -> str:
 def as_person(directory: Path, *words: str) -> str:
     """Run git as a person who has said who they are."""
     return git(directory, "-c", "user.name=Marco", "-c", "user.email=marco@example.org", *words)
+
+
+def commit_by_hand(base: Path, message: str, *names: str, who: str = "Marco") -> None:
+    """Commit files of a base directory as a person can: in a clone, from which they push."""
+    with tempfile.TemporaryDirectory(prefix="aiaml-clone-") as place:
+        git(base, "clone", "--quiet", str(directory_of(base)), place)
+        for name in names:
+            copy = Path(place, name)
+            copy.parent.mkdir(exist_ok=True)
+            copy.write_bytes((base / name).read_bytes())
+            git(Path(place), "add", "-f", name)
+        words = ("-c", f"user.name={who}", "-c", "user.email=marco@example.org")
+        git(Path(place), *words, "commit", "--quiet", "--allow-empty", "-m", message)
+        git(Path(place), "push", "--quiet", "origin", "HEAD:main")
 
 
 def append(path: Path, line: str) -> None:
@@ -135,9 +151,14 @@ class Machine:
         """Run git in the base directory."""
         return git(self.base, *words)
 
+    @property
+    def repository(self) -> Path:
+        """The git directory that is sync's alone."""
+        return directory_of(self.base)
+
     def messages(self, branch: str = "HEAD") -> list[str]:
         """Return the subjects of all commits of a branch, newest first."""
-        return self.git("log", "--format=%s", branch, "--").splitlines()
+        return git(self.repository, "log", "--format=%s", branch, "--").splitlines()
 
 
 def is_index_current(base: Path) -> bool:

@@ -22,7 +22,7 @@ from aiaml_server.sync.command import GitFailed
 from aiaml_server.sync.problem import problem_of
 from aiaml_server.web.past import Past
 from clock import quick
-from machine import Machine, append, as_person, git, settle
+from machine import Machine, append, commit_by_hand, git, settle
 
 pytestmark = pytest.mark.usefixtures("nobodys_configuration")
 
@@ -58,6 +58,7 @@ def forge(machine: Machine, subject: str, date: str) -> None:
     name = "20240101_000000_0dd0dd0d.md"
     text = "---\nid: 0dd0dd0d\ntimestamp: 2024-01-01\nagent: a\nuser: u\ntopics: [t]\n---\n" + date
     blob = git(machine.base, "hash-object", "-w", "--stdin", data=text)
+    git(machine.base, "read-tree", "HEAD")
     git(machine.base, "update-index", "--add", "--cacheinfo", f"100644,{blob},files/{name}")
     tree, head = git(machine.base, "write-tree"), git(machine.base, "rev-parse", "HEAD")
     commit = (
@@ -156,13 +157,13 @@ def test_a_machine_that_has_a_name_is_named(
         first.id: "another machine",
         second.id: "The laptop",
     }
-    assert ada.git("log", "-1", "--format=%an <%ae>", "aiaml") == "The laptop <aiaml@localhost>"
+    assert ada.git("log", "-1", "--format=%an <%ae>", "main") == "The laptop <aiaml@localhost>"
     ada.git("config", "committer.email", "ada@example.org")
     monkeypatch.setenv("GIT_COMMITTER_NAME", "Ada")
     ada.restart()
     ada.remember("as git itself would have it")
     ada.synced()
-    assert ada.git("log", "-1", "--format=%an <%ae>", "aiaml") == "Ada <ada@example.org>"
+    assert ada.git("log", "-1", "--format=%an <%ae>", "main") == "Ada <ada@example.org>"
 
 
 def test_log_does_not_guess_where_git_has_no_log_of_its_own(ada: Machine) -> None:
@@ -230,7 +231,7 @@ def test_a_commit_by_a_person_is_history_too(ada: Machine) -> None:
     memory = ada.remember("hello")
     ada.synced()
     append(ada.path(memory), "by hand")
-    as_person(ada.base, "commit", "--quiet", "--all", "--message", "Tidy up")
+    commit_by_hand(ada.base, "Tidy up", f"files/{memory.file_name}")
     first, _ = answer(ada, "history", memory.id)
     assert (first["what"], first["author"], first["arrived"]) == ("updated", "Marco", False)
 
@@ -242,9 +243,7 @@ def test_no_escape_of_a_memory_or_a_name_reaches_the_terminal(ada: Machine) -> N
     bad = ada.base / "files" / "20240101_000000_aaaaaaaa.md"
     bad.write_bytes(b"---\nid: aaaaaaaa\ntimestamp: 2024-01-01\nagent: \x1b[31mred\nuser: u\n"
                     b"topics: [t]\n---\n\x1b]0;title\x07 \x1b[2J\x1b[32mgreen\n")  # fmt: skip
-    ada.git("add", "files")
-    name = "user.name=\x1b[31mMallory"
-    git(ada.base, "-c", name, "-c", "user.email=m@example.org", "commit", "--quiet", "-m", "x")
+    commit_by_hand(ada.base, "x", f"files/{bad.name}", who="\x1b[31mMallory")
     for verb in (
         ["log"],
         ["history", "aaaaaaaa", "--diff"],
@@ -266,10 +265,12 @@ def test_history_and_log_ask_git_little(ada: Machine, tmp_path: Path) -> None:
             f"---\nid: {name[-8:]}\ntimestamp: 2024-01-01\nagent: a\nuser: u\ntopics: [t]\n---\nx\n"
         )
         stream += f"commit refs/heads/main\ncommitter A <a@b> {1700000000 + number} +0000\n"
-        stream += f"data {len(message)}\n{message}\nM 100644 inline files/{name}.md\n"
+        stream += f"data {len(message)}\n{message}\n"
+        stream += "" if number else "from refs/heads/main^0\n"
+        stream += f"M 100644 inline files/{name}.md\n"
         stream += f"data {len(text)}\n{text}\n"
-    ada.base.mkdir()
-    ada.git("init", "--quiet", "--initial-branch=main")
+    ada.remember("hello")
+    ada.synced()
     git(ada.base, "fast-import", "--quiet", data=stream)
     calls = tmp_path / "calls"
     program(tmp_path / "bin" / "git", f'echo "$@" >> {calls}\nexec {shutil.which("git")} "$@"')
@@ -327,7 +328,6 @@ def test_restore_goes_back_to_a_revision_and_forward_again(ada: Machine) -> None
         assert done.returncode == 0, done.stderr
         assert ada.path(memory).read_text(encoding="utf-8") == version["text"]
     assert len(answer(ada, "history", memory.id)) == 6
-    assert ada.git("status", "--porcelain", "--", "files") == ""
 
 
 def test_restore_overwrites_nothing_that_git_must_not_have(ada: Machine) -> None:
@@ -371,15 +371,15 @@ def test_forget_says_that_git_lacks_what_was_kept_local(ada: Machine) -> None:
 
 
 def test_restore_overwrites_nothing_while_git_cannot_commit(ada: Machine) -> None:
-    """In the middle of a merge by hand, the present version is not in git, and stays."""
+    """While another git has locked the branch, the present version is not in git, and stays."""
     memory = ada.remember("hello")
     ada.synced()
     append(ada.path(memory), "better")
-    (ada.base / ".git" / "MERGE_HEAD").write_text(ada.git("rev-parse", "HEAD") + "\n")
+    (ada.base / ".git" / "refs/heads/main.lock").touch()
     before = ada.path(memory).read_bytes()
     done = aiaml(ada, "restore", memory.id, "--yes")
     assert (done.returncode, ada.path(memory).read_bytes()) == (3, before)
-    assert "MERGE_HEAD" in done.stderr
+    assert "main.lock" in done.stderr
 
 
 @posix_only
@@ -659,8 +659,7 @@ def test_a_memory_that_was_overwritten_is_known(ada: Machine) -> None:
     """By what is no memory, or another one."""
     path = written(ada, "note.md", "abcd1234", "v1")
     path.write_text("no head\n")
-    ada.git("add", "files")
-    as_person(ada.base, "commit", "--quiet", "--message", "by hand")
+    commit_by_hand(ada.base, "by hand", "files/note.md")
     ada.synced()
     assert answer(ada, "history", "abcd1234")[-1]["text"].endswith("v1\n")
     written(ada, "note.md", "beef0000", "another")
@@ -829,16 +828,17 @@ def test_status_counts_what_is_ahead_and_behind(ada: Machine, bob: Machine, remo
     assert (standing["ahead"], standing["behind"], standing["not_committed"]) == (1, 1, 0)
 
 
-def test_commits_that_wait_for_long_are_pointed_out(ada: Machine) -> None:
+def test_commits_that_wait_for_long_are_pointed_out(
+    ada: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Exit code 1: nothing failed, but nobody took them to the remote."""
     ada.remember("one")
     ada.synced()
     assert aiaml(ada, "status").returncode == 0
     ada.remember("two")
-    old = environment(ada, GIT_COMMITTER_DATE="2024-01-01T00:00:00Z")
-    name = ["-c", "user.name=Marco", "-c", "user.email=marco@example.org"]
-    commit = ["git", *name, "commit", "--quiet", "--allow-empty", "-m", "of long ago"]
-    subprocess.run(commit, cwd=ada.base, env=old, check=True)
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "2024-01-01T00:00:00Z")
+    commit_by_hand(ada.base, "of long ago")
+    monkeypatch.delenv("GIT_COMMITTER_DATE")
     once(ada.settings, local=True)
     done = aiaml(ada, "status")
     assert done.returncode == 1
@@ -981,7 +981,6 @@ def test_ctrl_c_ends_sync_and_its_git_and_leaves_nothing_half_done(tmp_path: Pat
     assert memory.id in machine.messages()[0]
     assert not list((machine.base / ".git").rglob("*.lock"))
     assert Status.read(machine.base).problem is None
-    assert machine.git("status", "--porcelain", "--", "files") == ""
 
 
 @posix_only

@@ -441,8 +441,7 @@ DIRECTLY = {
     "sync/seen.py": {"unlink", "os.open"},  # O_EXCL
     "sync/worktree.py": {"unlink"},
     # git's own files in git's own directory, which git itself reads in the same way.
-    "sync/address.py": {"read_text"},
-    "sync/checkout.py": {"read_text"},
+    "sync/convert.py": {"rename"},
     "sync/history.py": {"read_text"},
     "sync/purge.py": {"read_bytes", "unlink"},
     "sync/remote.py": {"read_text", "unlink"},

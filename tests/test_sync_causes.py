@@ -55,7 +55,7 @@ SHOWN = {
     "outrun": "test_a_race_that_is_lost_for_long_is_told_as_such",
     "address": "test_an_address_that_cannot_be_used_keeps_no_memory_away",
     "locked": "test_what_a_killed_git_left_locked_does_not_stop_commits",
-    "waiting": "test_a_merge_of_a_person_is_not_disturbed",
+    "waiting": "test_so_much_at_another_machines_word_waits_for_a_person",
     "not-exported": "test_what_gits_own_server_does_not_give_out",
     "read-only": "test_what_gits_own_server_does_not_give_out",
     "noisy-shell": "test_a_login_shell_that_prints",

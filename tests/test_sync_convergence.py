@@ -119,7 +119,7 @@ class World:
             self.kill(machine)
         else:
             machine.sync()
-        if marks <= erased(machine.base / ".git"):
+        if marks <= erased(machine.repository):
             self.erased.add(path.name)
             self.doomed |= {self.origin[each] for each in tokens}
             self.living = {each for each in self.living if self.origin[each] not in self.doomed}
@@ -203,14 +203,15 @@ class World:
         (machine.base / "files").symlink_to(there)
 
     def carry_git(self, machine: Machine) -> None:
-        """Nothing but `.git` reaches a new disk."""
+        """Nothing but git's own directories reaches a new disk."""
         old = machine.base.rename(self.place())
         machine.base.mkdir()
-        shutil.copytree(old / ".git", machine.base / ".git", symlinks=True)
+        for path in old.glob(".*git"):
+            shutil.copytree(path, machine.base / path.name, symlinks=True)
 
     def lose_record(self, machine: Machine) -> None:
         """What sync noted for itself is deleted, and some files with it."""
-        (machine.base / ".git" / "aiaml" / "seen").unlink(missing_ok=True)
+        (machine.repository / "aiaml" / "seen").unlink(missing_ok=True)
         for path in self.files(machine).glob("*.md"):
             if self.random.random() < 0.3:
                 path.unlink()
@@ -314,9 +315,9 @@ class World:
             assert machine.files == first
         assert content_of(self.remote) == first
         assert self.erased.isdisjoint(first)
-        for directory in (*(machine.base for machine in self.machines), self.remote):
-            ref = "aiaml" if (directory / ".git").exists() else "main"
-            history = git(directory, "log", "--name-only", "-m", "--format=", ref, "--", "files")
+        for directory in (*(machine.repository for machine in self.machines), self.remote):
+            named = ("log", "--name-only", "-m", "--format=", "main", "--", "files")
+            history = git(directory, *named)
             assert self.erased.isdisjoint(Path(line).name for line in history.splitlines())
             assert git(directory, "fsck", "--no-dangling") == ""
         left = [token for data in first.values() for token in TOKEN.findall(data)]
@@ -324,7 +325,7 @@ class World:
         for token in self.passed_over:
             if self.origin[token] not in self.doomed:
                 words = ("log", "--all", "-m", "--format=%h", f"-Stoken-{token.decode()}.")
-                assert git(self.machines[0].base, *words), f"not in the history: {token!r}"
+                assert git(self.machines[0].repository, *words), f"not in the history: {token!r}"
         # An older version may be there as well, where two edits met before a third was known.
         assert len(left) == len(set(left)), f"twice: {left}"
         assert not any(b"<<<<<<<" in data or b">>>>>>>" in data for data in first.values())
@@ -359,8 +360,7 @@ def run(seed: int) -> None:
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A git that was killed in this test need not be waited for as long as a real one."""
-    for name in ("_STALE_SECONDS", "_SESSION_SECONDS"):
-        monkeypatch.setattr(repository, name, 0.5)
+    monkeypatch.setattr(repository, "_STALE_SECONDS", 0.5)
     monkeypatch.setattr(repository, "_MANY", MANY)
 
 
@@ -373,7 +373,7 @@ def test_machines_that_do_anything_end_with_the_same_memories(_number: int) -> N
 
 if __name__ == "__main__":
     logging.disable()
-    repository._STALE_SECONDS = repository._SESSION_SECONDS = 0.5
+    repository._STALE_SECONDS = 0.5
     repository._MANY = MANY
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
     first = int(sys.argv[2]) if len(sys.argv) > 2 else secrets.randbelow(2**32)

@@ -107,7 +107,6 @@ def test_it_is_gone_on_three_machines_and_at_the_remote(
         assert machine.files == left == content_of(remote)
         assert machine.bank.think(["garden-gate"]) == []
         is_gone(machine)
-        assert git(machine.base, "status", "--porcelain") == ""
     git(remote, "gc", "--quiet", "--prune=now")
     assert objects_with(remote, SECRET) == []
     assert "1 memory was forgotten here, for good" in aiaml(bob, "status")
@@ -425,7 +424,7 @@ def test_ctrl_c_at_any_step_says_whether_it_was_begun(
 def test_what_is_asked_and_not_answered_changes_nothing(ada: Machine, bob: Machine) -> None:
     """Neither does looking only."""
     memory = shared(ada, bob)
-    before = ada.git("rev-parse", "aiaml"), ada.files
+    before = ada.git("rev-parse", "main"), ada.files
     said = aiaml(ada, "forget", "--everywhere", memory.id, code=2)
     assert "there is no terminal to ask on" in said
     assert SECRET in said
@@ -433,7 +432,7 @@ def test_what_is_asked_and_not_answered_changes_nothing(ada: Machine, bob: Machi
     told = json.loads(said)
     assert (told["ids"], told["versions"], told["commits"]) == ([memory.id], 2, 3)
     assert (told["done"], told["files"]) == (False, [memory.file_name])
-    assert (ada.git("rev-parse", "aiaml"), ada.files) == before
+    assert (ada.git("rev-parse", "main"), ada.files) == before
     object.__setattr__(ada.settings, "remote", "")
     assert "nothing" not in aiaml(ada, "status")
 
@@ -529,16 +528,15 @@ def test_a_persons_branch_that_has_it_is_named_and_left(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """So are a tag and the stash; once they are gone, the rest goes as well."""
+    """So is a tag; once they are gone, the rest goes as well."""
     memory = shared(ada, bob)
     ada.git("branch", "mine", "main")
     ada.git("tag", "v1", "main")
-    ada.git("worktree", "add", "-q", "--detach", str(ada.base.parent / "beside"), "main")
     mine = ada.git("rev-parse", "mine")
     said = aiaml(ada, "forget", "--everywhere", "--dry-run", memory.id)
-    assert f"the branch mine, the tag v1 and the worktree {ada.base.parent}" in said
+    assert "the branch mine and the tag v1" in said
     said = forget(ada, memory.id)
-    assert f"the branch mine, the tag v1 and the worktree {ada.base.parent}" in said
+    assert "the branch mine and the tag v1" in said
     assert ada.git("rev-parse", "mine", "v1").split() == [mine, mine]
     assert ada.git("fsck", "--no-dangling") == ""
     with monkeypatch.context() as patched:  # nobody looks through all of it again for nothing
@@ -549,7 +547,6 @@ def test_a_persons_branch_that_has_it_is_named_and_left(
         assert "crashed" not in caplog.text
     ada.git("branch", "-q", "-D", "mine")
     ada.git("tag", "-d", "v1")
-    ada.git("worktree", "remove", "--force", str(ada.base.parent / "beside"))
     settle([ada, bob])
     for machine in (ada, bob):
         is_gone(machine)
@@ -562,43 +559,34 @@ def test_a_person_of_another_machine_is_told_what_of_theirs_has_it(
     """When that machine follows, and in its status until it is gone."""
     memory = shared(ada, bob)
     bob.git("branch", "mine", "main")
-    with (bob.base / ".gitattributes").open("a") as file:
-        file.write("# mine\n")
-    as_person(bob.base, "stash", "--quiet")
     forget(ada, memory.id)
-    named = "the branch mine and the stash"
+    named = "the branch mine"
     assert named in aiaml(bob, "sync", code=1)
     assert named in aiaml(bob, "status", code=1)
     assert json.loads(aiaml(bob, "status", "--json", code=1))["still_held_by"]
     assert named not in aiaml(ada, "status")
     bob.git("branch", "-q", "-D", "mine")
-    bob.git("stash", "drop", "--quiet")
     bob.synced()
     is_gone(bob)
     assert "All is well" in aiaml(bob, "status")
 
 
-def test_a_branch_with_files_of_the_persons_goes_on(
+def test_persons_repository_that_has_it_is_named_and_left(
     ada: Machine, bob: Machine, remote: Path
 ) -> None:
-    """It keeps its history, and what is committed to it travels as before."""
+    """Theirs keeps what they committed to it; ours, and all other machines, lose it."""
+    ada.base.mkdir()
+    ada.git("init", "--quiet")
     memory = shared(ada, bob)
-    (ada.base / "notes.txt").write_text("mine")
-    ada.git("add", "notes.txt")
-    as_person(ada.base, "commit", "--quiet", "-m", "My notes")
-    ada.synced()
-    mine = ada.git("rev-parse", "main")
-    assert "the branch main" in forget(ada, memory.id)
-    assert ada.git("rev-parse", "main") == mine
-    assert memory.file_name not in ada.files
-    (ada.base / "more.txt").write_text("more")
-    ada.git("add", "more.txt")
-    as_person(ada.base, "commit", "--quiet", "-m", "More")
-    settle([ada, bob])
+    ada.git("add", "files")
+    as_person(ada.base, "commit", "--quiet", "-m", "All")
+    mine = ada.git("rev-parse", "HEAD")
+    said = forget(ada, memory.id)
+    assert f"the repository in {ada.base / '.git'}" in said
     settle([ada, bob])
     is_gone(bob)
-    assert memory.file_name not in ada.files
-    assert {"notes.txt", "more.txt"} <= set(git(remote, "ls-tree", "--name-only", "main").split())
+    assert objects_with(ada.repository, SECRET) == []
+    assert ada.git("rev-parse", "HEAD") == mine
     assert content_of(remote) == ada.files == bob.files
 
 
@@ -639,9 +627,9 @@ def test_what_was_not_touched_keeps_its_commits(ada: Machine, bob: Machine) -> N
     """Those before the first that had it are the same, and the others say what they said."""
     memory = shared(ada, bob)
     settle([ada, bob])
-    old = ada.git("log", "--format=%H %an %at %cn %ct %s", "aiaml").splitlines()
+    old = ada.git("log", "--format=%H %an %at %cn %ct %s", "main").splitlines()
     forget(ada, memory.id)
-    new = ada.git("log", "--format=%H %an %at %cn %ct %s", "aiaml").splitlines()
+    new = ada.git("log", "--format=%H %an %at %cn %ct %s", "main").splitlines()
     assert new[-2:] == old[-2:]
     assert new[0].endswith("Forget memories everywhere")
     told = [line.partition(" ")[2] for line in old if memory.id not in line]
@@ -688,8 +676,8 @@ def test_the_same_history_becomes_the_same_on_every_machine(ada: Machine, bob: M
     found = []
     for machine in (ada, bob):
         machine.rounds._repository.erasure.add(marks)
-        found.append(machine.rounds._repository.erasure.cleaned(machine.git("rev-parse", "aiaml")))
-    assert found[0] == found[1] != ada.git("rev-parse", "aiaml")
+        found.append(machine.rounds._repository.erasure.cleaned(machine.git("rev-parse", "main")))
+    assert found[0] == found[1] != ada.git("rev-parse", "main")
     tree = ada.git("ls-tree", "-r", "--name-only", found[0]).splitlines()
     assert len(tree) == len(set(tree)) == 4
 

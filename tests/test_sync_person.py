@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from aiaml_server import MemoryBank
 from aiaml_server.sync import remembered
-from machine import CLEAN, Machine, as_person, content_of, git, settle, wait_until
+from machine import Machine, as_person, content_of, git, settle
 from printed import completed
 
 pytestmark = pytest.mark.usefixtures("nobodys_configuration")
@@ -47,13 +44,12 @@ def test_a_deleted_repository_is_made_anew_while_the_server_runs(
     settle([ada, bob])
     assert set(ada.files) == memories
     assert ada.files == bob.files == content_of(remote)
-    assert ada.git("status", "--porcelain") == ""
 
 
-def test_a_repository_that_is_replaced_while_the_server_runs_is_gone_on_with(
+def test_a_clone_in_place_of_the_repository_stays_the_persons(
     ada: Machine, bob: Machine, remote: Path
 ) -> None:
-    """A person puts a fresh clone in its place; our branch is made there anew."""
+    """A person puts a fresh clone there while the server runs; ours begins beside it, from it."""
     ada.remember("one")
     settle([ada, bob])
     shutil.rmtree(ada.base / ".git")
@@ -63,6 +59,8 @@ def test_a_repository_that_is_replaced_while_the_server_runs_is_gone_on_with(
     settle([bob, ada])
     assert ada.files == bob.files == content_of(remote)
     assert len(ada.files) == 2
+    assert ada.repository == ada.base / ".aiaml.git"
+    assert ada.git("log", "-1", "--format=%s", "HEAD") in ada.messages()
 
 
 def _worktree(base: Path) -> None:
@@ -110,8 +108,8 @@ def test_the_address_last_used_is_known_wherever_the_repository_lies(
     places = json.loads(done.stdout)["paths"]
     there = {each["what"]: each for each in places if Path(each["path"]).is_dir()}
     (history,) = (each for what, each in there.items() if "their history in git" in what)
-    objects = base / git(base, "rev-parse", "--git-path", "objects").strip()
-    assert history["bytes"] > sum(each.stat().st_size for each in objects.rglob("*.*")) > 300
+    assert history["path"] == str(base / ".aiaml.git")
+    assert history["bytes"] > 300
 
 
 def _below(base: Path) -> None:
@@ -169,7 +167,8 @@ def test_memories_come_and_go_wherever_the_repository_lies(
     settle([ada, bob])
     assert set(ada.files) == {theirs.file_name}
     assert b"edited" in bob.files[theirs.file_name]
-    for words in (("add", "-f", "files/*.md"), ("commit", "--allow-empty", "-qm", "All"),
+    for words in (("commit", "--allow-empty", "-qm", "First"),
+                  ("add", "-A"), ("commit", "--allow-empty", "-qm", "All"),
                   ("reset", "--quiet", "--hard", "HEAD~1")):  # fmt: skip
         as_person(ada.base, *words)
     settle([ada, bob])
@@ -178,7 +177,7 @@ def test_memories_come_and_go_wherever_the_repository_lies(
     settle([ada, bob])
     assert ada.files == bob.files == content_of(remote) == {}
     outer = git(base.parent, "ls-files") if (base.parent / ".git").is_dir() else ""
-    assert "files/" not in outer
+    assert "files/" not in outer or made is _below
 
 
 # --- what a person has configured ---------------------------------------------------------------
@@ -195,13 +194,12 @@ def test_no_configured_order_of_files_stops_commits(configuration: Path, ada: Ma
     assert len(ada.messages()) == 4
 
 
-def test_a_warning_about_line_ends_leaves_nothing_staged(configuration: Path, ada: Machine) -> None:
+def test_a_warning_about_line_ends_stops_no_commit(configuration: Path, ada: Machine) -> None:
     """With `core.safecrlf` git refuses to add what it could not give back byte for byte."""
     configuration.write_text("[core]\n\tautocrlf = true\n\tsafecrlf = true\n")
     ada.remember("one")
     ada.synced()
-    assert ada.git("ls-files").splitlines()[:2] == [".gitattributes", ".gitignore"]
-    assert ada.git("diff", "--cached", "--name-only") == ""
+    assert len(ada.messages()) == 2
 
 
 @posix_only
@@ -222,28 +220,13 @@ def test_a_persons_hooks_do_not_run_at_a_remote_that_is_a_path(
     assert ran.read_text() == "post-receive\n"
 
 
-# --- a person's own files and branches ----------------------------------------------------------
+# --- a repository of ours -----------------------------------------------------------------------
 
 
 @pytest.fixture
 def alone(tmp_path: Path) -> Machine:
     """A machine without a remote."""
     return Machine(tmp_path / "alone")
-
-
-@pytest.fixture
-def own(ada: Machine) -> Machine:
-    """A machine with two memories, which the person has committed to main beside their notes."""
-    ada.remember("one")
-    ada.remember("two")
-    ada.synced()
-    commit_file(ada.base, "notes.txt", "v1")
-    ada.remember("three")
-    ada.synced()
-    ada.git("add", "-f", "files/*.md")
-    as_person(ada.base, "commit", "--quiet", "-m", "All")
-    ada.synced()
-    return ada
 
 
 def commit_file(base: Path, name: str, text: str, message: str = "By hand") -> None:
@@ -253,319 +236,180 @@ def commit_file(base: Path, name: str, text: str, message: str = "By hand") -> N
     as_person(base, "commit", "--quiet", "-m", message)
 
 
-def test_a_file_on_a_branch_of_theirs_is_there_after_a_checkout(ada: Machine, remote: Path) -> None:
-    """Whatever rounds came in between; and what is on that branch stays on this machine."""
-    ada.remember("one")
-    ada.synced()
-    ada.git("checkout", "--quiet", "-b", "ideas")
-    commit_file(ada.base, "notes.txt", "mine")
-    second = ada.remember("two")
-    ada.synced()
-    for branch in ("main", "ideas", "main", "ideas"):
-        ada.git("checkout", "--quiet", branch)
-        assert (ada.base / "notes.txt").exists() == (branch == "ideas")
-        ada.remember(f"on {branch}")
-        ada.synced()
-        assert len(ada.files) == len(content_of(remote))
-    assert (ada.base / "notes.txt").read_text() == "mine"
-    assert second.file_name in ada.files
-    assert len(ada.files) == 6
-    assert ada.git("status", "--porcelain") == ""
-    assert "notes.txt" not in git(remote, "ls-tree", "--name-only", "main").splitlines()
-    assert not any(message.startswith("Forget") for message in ada.messages("aiaml"))
+def everything(directory: Path) -> dict[str, bytes]:
+    """Return the bytes of all files of a directory."""
+    found = (path for path in sorted(directory.rglob("*")) if path.is_file())
+    return {str(path.relative_to(directory)): path.read_bytes() for path in found}
 
 
-def test_a_version_from_elsewhere_is_not_taken_back_by_the_next_commit(
-    ada: Machine, bob: Machine, remote: Path
-) -> None:
-    """Both have notes.txt on main; each changes something; both changes stand in the end."""
-    ada.remember("one")
-    ada.synced()
-    commit_file(ada.base, "notes.txt", "v1\n")
-    commit_file(ada.base, "other.txt", "v1\n")
-    ada.synced()
-    git(bob.base.parent, "clone", "--quiet", str(remote), str(bob.base))
-    bob.synced()
-    assert (bob.base / "notes.txt").read_text() == "v1\n"
-    (ada.base / "notes.txt").write_text("v2\n")
-    as_person(ada.base, "commit", "--quiet", "-am", "Notes v2")
-    settle([ada, bob])
-    assert git(remote, "show", "main:notes.txt") == "v2"
-    assert (bob.base / "notes.txt").read_text() == "v1\n"
-    assert bob.git("status", "--porcelain") == ""
-    (bob.base / "other.txt").write_text("v2\n")
-    as_person(bob.base, "commit", "--quiet", "-am", "Something else")
-    settle([bob, ada])
-    assert git(remote, "show", "main:notes.txt") == "v2"
-    assert git(remote, "show", "main:other.txt") == "v2"
-    for machine in (ada, bob):
-        as_person(machine.base, "merge", "--quiet", "--no-edit", "aiaml")
-        assert (machine.base / "notes.txt").read_text() == "v2\n"
-        assert (machine.base / "other.txt").read_text() == "v2\n"
-        assert machine.git("status", "--porcelain") == ""
-    ada.remember("another")
-    settle([ada, bob])
-    assert ada.files == bob.files == content_of(remote)
+@pytest.mark.parametrize("words", [
+    ("status",), ("add", "-A"), ("commit", "-am", "x"), ("checkout", "HEAD~1"),
+    ("switch", "-c", "x"), ("restore", "."), ("reset", "--hard", "HEAD~1"), ("stash",),
+    ("rebase", "HEAD~1"), ("merge", "HEAD~1"), ("pull",), ("clean", "-fdx"),
+    ("rm", "-r", "files"), ("mv", "files", "x"),
+    ("cherry-pick", "HEAD"), ("revert", "--no-edit", "HEAD"), ("am",),
+    ("sparse-checkout", "set", "x"), ("checkout-index", "-a"), ("diff",),
+], ids=" ".join)  # fmt: skip
+def test_repository_refuses_what_needs_a_work_tree(alone: Machine, words: tuple[str, ...]) -> None:
+    """A command that could move memories fails by itself, and changes no file and no history."""
+    for text in ("one", "two"):
+        alone.remember(text)
+        alone.synced()
+    before = everything(alone.base)
+    with pytest.raises(AssertionError, match=r"must be run in a work tree|cannot be used without"):
+        as_person(alone.base, *words)
+    assert everything(alone.base) == before
 
 
-def test_a_pull_and_a_push_by_hand_bring_a_persons_files_and_the_memories(
-    ada: Machine, bob: Machine, remote: Path
-) -> None:
-    """The commands of docs/sync.md, in clones of a repository that has both."""
-    for machine in (ada, bob):
-        git(machine.base.parent, "clone", "--quiet", str(remote), str(machine.base))
-    memory = ada.remember("one")
-    ada.synced()
-    as_person(ada.base, "pull", "--quiet", "--no-rebase", "origin", "main")
-    commit_file(ada.base, "notes.txt", "v1\n")
-    ada.git("push", "--quiet", "origin", "HEAD:main")
-    other = bob.remember("two")
-    settle([bob, ada])
-    as_person(bob.base, "pull", "--quiet", "--no-rebase", "--no-edit", "origin", "main")
-    assert (bob.base / "notes.txt").read_text() == "v1\n"
-    bob.git("push", "--quiet", "origin", "HEAD:main")
-    settle([bob, ada])
-    assert set(ada.files) == {memory.file_name, other.file_name}
-    assert ada.files == bob.files == content_of(remote)
-    assert git(remote, "show", "main:notes.txt") == "v1"
-
-
-def test_both_change_the_same_file_and_neither_version_is_lost(
-    ada: Machine, bob: Machine, remote: Path
-) -> None:
-    """The second one waits for the person to merge, and travels then; memories go on."""
-    ada.remember("one")
-    ada.synced()
-    commit_file(ada.base, "notes.txt", "v1\n")
-    ada.synced()
-    git(bob.base.parent, "clone", "--quiet", str(remote), str(bob.base))
-    bob.synced()
-    for machine in (ada, bob):
-        commit_file(machine.base, "notes.txt", f"by {machine.base.name}\n")
-        if machine is ada:
-            settle([ada, bob])
-    memory = bob.remember("two")
-    settle([bob, ada])
-    assert memory.file_name in ada.files
-    assert git(remote, "show", "main:notes.txt") == "by ada"
-    assert (bob.base / "notes.txt").read_text() == "by bob\n"
-    as_person(bob.base, "merge", "--quiet", "--no-edit", "-X", "ours", "aiaml")
-    settle([bob, ada])
-    assert git(remote, "show", "main:notes.txt") == "by bob"
-    assert [path for path in git(remote, "ls-tree", "-r", "--name-only", "main").splitlines()
-            if "notes" in path] == ["notes.txt"]  # fmt: skip
-
-
-def test_a_repository_of_an_earlier_version_goes_on(ada: Machine, remote: Path) -> None:
-    """Its memories are on the person's branch, with their files; nothing is lost or doubled."""
-    ada.base.mkdir()
-    ada.git("init", "--quiet", "--initial-branch=notes")
-    commit_file(ada.base, "README", "mine")
-    memory = ada.remember("one")
-    ada.git("add", "files")
-    as_person(ada.base, "commit", "--quiet", "-m", f"Add memory {memory.id} ({memory.file_name})")
-    ada.git("push", "--quiet", str(remote), "notes:main")
-    head = ada.git("rev-parse", "HEAD")
-    other = ada.remember("two")
-    ada.synced()
-    assert ada.git("rev-parse", "HEAD") == head
-    assert set(content_of(remote)) == {memory.file_name, other.file_name}
-    assert len([m for m in ada.messages("aiaml") if memory.id in m]) == 1
-    assert ada.git("status", "--porcelain") == ""
-    ada.path(memory).unlink()
-    ada.path(other).write_bytes(ada.path(other).read_bytes() + b"more\n")
-    ada.synced()
-    assert set(content_of(remote)) == {other.file_name}
-    assert b"more" in content_of(remote)[other.file_name]
-
-
-@pytest.mark.parametrize("index", ["as usual", "--split-index", "--index-version=4"])
-def test_what_an_earlier_version_hid_is_there_again(own: Machine, index: str) -> None:
-    """It told git not to miss files that were not on disk; a file of a person's stayed away."""
-    memory = f"files/{min(own.files)}"
-    own.git("update-index", "--skip-worktree", "notes.txt", memory)
-    (own.base / "notes.txt").unlink()
-    (own.base / "local.txt").write_text("v1")
-    own.git("add", "local.txt")
-    as_person(own.base, "commit", "--quiet", "-m", "Local")
-    own.git("update-index", "--skip-worktree", "local.txt")
-    if index != "as usual":
-        own.git("update-index", index)
-    (own.base / "local.txt").write_text("my own")
-    own.restart()
-    own.synced()
-    assert (own.base / "notes.txt").read_text() == "v1"
-    assert own.git("ls-files", "-t").splitlines().count("S local.txt") == 1
-    assert own.git("ls-files", "-t").count("S ") == 1
-    assert own.git("status", "--porcelain") == ""
-
-
-# --- what a person types ------------------------------------------------------------------------
-
-
-@posix_only
-@pytest.mark.parametrize("how", [["-a"], []])
-def test_a_commit_whose_message_is_being_written_is_not_disturbed(
-    alone: Machine, how: list[str]
-) -> None:
-    """An open editor, while memories come: the commit is made, and the memories are in git."""
-    alone.remember("one")
-    alone.synced()
-    commit_file(alone.base, "notes.txt", "v1")
-    (alone.base / "notes.txt").write_text("v2")
-    alone.git("add", "notes.txt")
-    editor = "while [ ! -e ../go ]; do touch ../open; sleep 0.05; done; echo Notes > "
-    environment = {**os.environ, **CLEAN, "GIT_EDITOR": f"f() {{ {editor} $1; }}; f"}
-    words = ["git", "-c", "user.name=M", "-c", "user.email=m@x", "commit", "--quiet", *how]
-    with subprocess.Popen(words, cwd=alone.base, env=environment) as commit:
-        wait_until((alone.base.parent / "open").exists)
-        for number in range(3):
-            memory = alone.remember(f"meanwhile {number}")
-            alone.synced()
-            assert memory.id in alone.messages("aiaml")[0]
-        (alone.base.parent / "go").touch()
-        assert commit.wait(60) == 0
-    alone.synced()
-    assert alone.messages()[0] == "Notes"
-    assert alone.git("status", "--porcelain") == ""
-    assert alone.git("show", "aiaml:notes.txt") == "v2"
-
-
-def test_many_quick_commits_succeed_while_memories_come(alone: Machine) -> None:
-    """None fails for a lock or a moved branch."""
-    alone.remember("first")
-    alone.synced()
-    with alone.bank.opened():
-        for number in range(60):
-            if number % 6 == 0:
-                alone.remember(f"number {number}")
-            commit_file(alone.base, "notes.txt", f"{number}\n", f"Notes {number}")
-    alone.synced()
-    assert next(m for m in alone.messages() if m.startswith("Notes")) == "Notes 59"
-    assert len(alone.messages("aiaml")) >= 71
-    assert alone.git("show", "aiaml:notes.txt") == "59"
-
-
-def test_a_stash_is_given_back_whole(alone: Machine) -> None:
-    """`git stash -u`, memories, `git stash pop`."""
+def test_repository_is_read_and_cloned_in_the_base_directory(alone: Machine) -> None:
+    """`git log`, `show` and `clone` work there as in any repository."""
     memory = alone.remember("one")
     alone.synced()
-    commit_file(alone.base, "notes.txt", "v1")
-    for number in range(5):
-        (alone.base / "notes.txt").write_text(f"draft {number}")
-        (alone.base / "new.txt").write_text("new")
-        as_person(alone.base, "stash", "push", "--quiet", "--include-untracked")
-        alone.remember(f"meanwhile {number}")
-        alone.synced()
-        alone.git("stash", "pop", "--quiet")
-        assert (alone.base / "notes.txt").read_text() == f"draft {number}"
-        assert (alone.base / "new.txt").exists()
-    assert len(alone.files) == 6
-    assert memory.file_name in alone.files
-    assert alone.git("stash", "list") == ""
+    assert alone.git("log", "-1", "--format=%s").startswith("Add memory")
+    assert "one" in alone.git("show", f"HEAD:files/{memory.file_name}")
+    git(alone.base.parent, "clone", "--quiet", str(alone.base), "clone")
+    copy = alone.base.parent / "clone/files" / memory.file_name
+    assert copy.read_bytes() == alone.files[memory.file_name]
 
 
-@pytest.mark.parametrize("how", ["checkout", "bisect"])
-def test_a_look_at_an_old_commit_is_not_ended(ada: Machine, remote: Path, how: str) -> None:
-    """It lasts as long as the person wants; nothing is forgotten, and all goes on afterwards."""
-    for text in ("one", "two", "three", "four"):
-        ada.remember(text)
-        ada.synced()
-    before = dict(ada.files)
-    if how == "checkout":
-        ada.git("checkout", "--quiet", "HEAD~3")
-    else:
-        ada.git("bisect", "start", "HEAD", "HEAD~3")
-    head = ada.git("rev-parse", "HEAD")
-    assert len(ada.files) < 4
-    during = ada.remember("during")
-    assert MemoryBank(ada.settings).commit() == {}  # which is done, whatever sync waits for
-    assert during.id in ada.messages("aiaml")[0]
-    for _ in range(2):
-        assert str(ada.sync().problem)
-    assert ada.git("rev-parse", "HEAD") == head
-    assert content_of(remote) == before
-    ada.git(*(["checkout", "--quiet", "main"] if how == "checkout" else ["bisect", "reset"]))
-    ada.synced()
-    assert set(content_of(remote)) == {*before, during.file_name}
-    assert content_of(remote) == ada.files
-    assert ada.git("status", "--porcelain") == ""
-
-
-def test_throwing_commits_away_by_hand_loses_no_memory(alone: Machine) -> None:
-    """`reset --hard`, `commit --amend` and a rebase of the branch that is checked out."""
-    memories = []
+@pytest.mark.parametrize("words", [
+    ("reset", "--soft", "HEAD~2"), ("branch", "--force", "main", "HEAD~2"),
+    ("update-ref", "refs/heads/main", "HEAD~2"), ("update-ref", "-d", "refs/heads/main"),
+], ids=" ".join)  # fmt: skip
+def test_repository_whose_branch_was_moved_by_hand_loses_no_memory(
+    ada: Machine, bob: Machine, words: tuple[str, ...]
+) -> None:
+    """What git lets a person do to a bare repository costs commits at most, and no file."""
     for text in ("one", "two", "three"):
-        memories.append(alone.remember(text).file_name)
-        alone.synced()
-    alone.git("reset", "--quiet", "--hard", "HEAD~2")
-    assert len(alone.files) == 1
-    alone.synced()
-    assert sorted(alone.files) == sorted(memories)
-    as_person(alone.base, "commit", "--quiet", "--amend", "-m", "In my words")
-    alone.synced()
-    as_person(alone.base, "rebase", "--quiet", "HEAD~1")
-    alone.synced()
-    assert sorted(alone.files) == sorted(memories)
-    assert sorted(content_of(alone.base, "aiaml")) == sorted(memories)
-    assert alone.git("status", "--porcelain") == ""
-
-
-def test_a_checkout_of_our_branch_and_back_keeps_the_memories(alone: Machine) -> None:
-    """Git takes them along when the person goes back to a branch without memories."""
-    alone.base.mkdir()
-    alone.git("init", "--quiet", "--initial-branch=main")
-    commit_file(alone.base, "notes.txt", "mine")
-    memories = {alone.remember("one").file_name, alone.remember("two").file_name}
-    alone.synced()
-    alone.git("checkout", "--quiet", "aiaml")
-    memories.add(alone.remember("three").file_name)
-    alone.synced()
-    assert alone.git("status", "--porcelain") == ""
-    alone.git("checkout", "--quiet", "main")
-    assert not alone.files
-    alone.synced()
-    assert set(alone.files) == memories == set(content_of(alone.base, "aiaml"))
-    assert (alone.base / "notes.txt").read_text() == "mine"
-    assert "aiaml" not in alone.git("log", "--format=%D", "main")
-
-
-def test_a_sparse_base_has_its_memories_on_disk(ada: Machine, bob: Machine, remote: Path) -> None:
-    """Whatever `git sparse-checkout` leaves away, `think` finds every memory."""
-    memory = ada.remember("one in Trieste")
-    ada.synced()
-    git(bob.base.parent, "clone", "--quiet", "--sparse", str(remote), str(bob.base))
-    assert not bob.files
-    bob.synced()
-    later = ada.remember("two in Trieste")
+        ada.remember(text)
+        settle([ada, bob])
+    before = dict(ada.files)
+    ada.git(*words)
     settle([ada, bob])
-    assert {hit.id for hit in bob.bank.think(["trieste"])} == {memory.id, later.id}
-    bob.path(memory).unlink()
-    settle([bob, ada])
-    assert set(ada.files) == {later.file_name} == set(bob.files)
+    assert ada.files == bob.files == before == content_of(ada.repository)
 
 
-def test_what_git_took_away_between_two_rounds_is_not_forgotten(alone: Machine) -> None:
-    """Also where the person is back on the very commit that was checked out before."""
-    alone.remember("one")
-    alone.synced()
-    commit_file(alone.base, "notes.txt", "mine")
-    alone.remember("two")
-    alone.synced()
-    before = dict(alone.files)
-    alone.git("checkout", "--quiet", "aiaml")
-    alone.git("checkout", "--quiet", "main")
-    assert len(alone.files) == 1
-    alone.synced()
-    assert alone.files == before == content_of(alone.base, "aiaml")
-    gone = alone.remember("three")
-    alone.synced()
-    alone.path(gone).unlink()
-    alone.synced()
-    assert alone.files == before == content_of(alone.base, "aiaml")
+def test_repository_takes_what_a_person_pushes_to_it(ada: Machine, bob: Machine) -> None:
+    """New and edited memories of a clone come to the disk and travel; a deletion comes back."""
+    one, two = ada.remember("one"), ada.remember("two")
+    settle([ada, bob])
+    clone = ada.base.parent / "clone"
+    git(clone.parent, "clone", "--quiet", str(ada.base), clone.name)
+    with (clone / "files" / one.file_name).open("a") as file:
+        file.write("by hand\n")
+    (clone / "files" / two.file_name).unlink()
+    (clone / "files" / "new.md").write_text("new")
+    git(clone, "add", "-A")
+    as_person(clone, "commit", "--quiet", "-m", "By hand")
+    git(clone, "push", "--quiet")
+    settle([ada, bob])
+    assert ada.files == bob.files == content_of(ada.repository)
+    assert ada.files.keys() == {one.file_name, two.file_name, "new.md"}
+    assert ada.files[one.file_name].endswith(b"by hand\n")
 
 
-# --- what git does is no wish to forget ---------------------------------------------------------
+@pytest.mark.parametrize("words", [("init", "--quiet"), ("config", "core.bare", "false")])
+def test_repository_that_a_person_gives_a_work_tree_is_theirs(
+    ada: Machine, bob: Machine, words: tuple[str, ...]
+) -> None:
+    """From then on they may do in it what they like; ours goes on beside it, with its history."""
+    for text in ("one", "two"):
+        ada.remember(text)
+        settle([ada, bob])
+    before, commits = dict(ada.files), ada.messages()
+    ada.git(*words)
+    ada.git("config", "core.bare", "false")
+    ada.git("reset", "--quiet", "--hard", "HEAD~1")
+    settle([ada, bob])
+    assert ada.repository == ada.base / ".aiaml.git"
+    assert ada.files == bob.files == before
+    assert ada.messages() == commits
+
+
+# --- a person's own beside it --------------------------------------------------------------------
+
+
+@pytest.fixture
+def own(ada: Machine) -> Machine:
+    """A machine whose person has a repository of their own there, with notes and two memories."""
+    ada.base.mkdir()
+    ada.git("init", "--quiet", "--initial-branch=main")
+    commit_file(ada.base, "notes.txt", "v1")
+    ada.remember("one")
+    ada.remember("two")
+    ada.synced()
+    ada.remember("three")
+    ada.git("add", "files/*.md")
+    as_person(ada.base, "commit", "--quiet", "-m", "All")
+    ada.synced()
+    return ada
+
+
+def test_persons_repository_stays_byte_for_byte(own: Machine, bob: Machine, remote: Path) -> None:
+    """Refs, index, logs, stash, hooks and configuration, over rounds, joins and forgetting."""
+    commit_file(own.base, "notes.txt", "v2")
+    own.git("branch", "ideas")
+    own.git("tag", "v2")
+    (own.base / "notes.txt").write_text("draft")
+    as_person(own.base, "stash", "push", "--quiet", "--", "notes.txt")
+    (own.base / "staged.txt").write_text("staged")
+    own.git("add", "staged.txt")
+    hook = own.base / ".git/hooks/post-commit"
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    before = everything(own.base / ".git")
+    memory, late = own.remember("four"), bob.remember("five")
+    settle([own, bob])
+    own.path(late).write_bytes(own.files[late.file_name] + b"edited here\n")
+    bob.path(late).write_bytes(bob.files[late.file_name] + b"edited there\n")
+    settle([own, bob])
+    own.rounds._erase = own.marks(memory.file_name, memory.id)
+    settle([own, bob])
+    assert own.files == bob.files == content_of(remote)
+    assert memory.file_name not in own.files
+    assert everything(own.base / ".git") == before
+    assert own.git("fsck", "--no-dangling") == ""
+    assert own.git("stash", "list").count("stash@") == 1
+    assert ".aiaml.git" not in own.git("status", "--porcelain", "--untracked-files=all")
+
+
+def test_persons_commits_stay_with_them(own: Machine, remote: Path) -> None:
+    """What they commit to their repository, and push elsewhere, is no business of sync's."""
+    commit_file(own.base, "notes.txt", "v2")
+    own.synced()
+    assert "notes.txt" not in git(remote, "ls-tree", "-r", "--name-only", "main")
+    assert "By hand" not in git(remote, "log", "--format=%s", "main")
+    assert len(content_of(remote)) == 3
+
+
+def test_many_quick_commits_succeed_while_memories_come(own: Machine) -> None:
+    """None of the person's fails for a lock of ours."""
+    with own.bank.opened():
+        for number in range(40):
+            if number % 6 == 0:
+                own.remember(f"number {number}")
+            commit_file(own.base, "notes.txt", f"{number}\n", f"Notes {number}")
+    own.synced()
+    assert own.git("log", "-1", "--format=%s") == "Notes 39"
+    assert len(content_of(own.repository)) == 10
+
+
+def test_a_stash_is_given_back_whole(ada: Machine, remote: Path) -> None:
+    """`git stash -u`, memories, `git stash pop`, with the lines that docs/sync.md names."""
+    ada.base.mkdir()
+    ada.git("init", "--quiet")
+    commit_file(ada.base, "notes.txt", "v1")
+    (ada.base / ".git/info/exclude").write_text("/files/*.md\n/files/.*\n/.*\n")
+    for number in range(3):
+        (ada.base / "notes.txt").write_text(f"draft {number}")
+        (ada.base / "new.txt").write_text("new")
+        as_person(ada.base, "stash", "push", "--quiet", "--include-untracked")
+        ada.remember(f"meanwhile {number}")
+        ada.synced()
+        ada.git("stash", "pop", "--quiet")
+        assert (ada.base / "notes.txt").read_text() == f"draft {number}"
+        assert (ada.base / "new.txt").exists()
+    assert len(ada.files) == 3
+    assert content_of(remote) == ada.files
 
 
 def staged_and_reset(base: Path) -> None:
@@ -576,7 +420,7 @@ def staged_and_reset(base: Path) -> None:
 
 def put_away(base: Path) -> None:
     """All is stashed, also what git overlooks."""
-    as_person(base, "stash", "push", "--quiet", "--all")
+    as_person(base, "stash", "push", "--quiet", "--include-untracked")
 
 
 def staged_and_put_away(base: Path) -> None:
@@ -591,9 +435,14 @@ def put_away_by_name(base: Path) -> None:
     as_person(base, "stash", "push", "--quiet", "--", "files")
 
 
+def looked_back(base: Path) -> None:
+    """A look at an old commit that has no memories."""
+    git(base, "checkout", "--quiet", "HEAD~1")
+
+
 def back_and_forth(base: Path) -> None:
     """A rebase, a look at an old commit, and back."""
-    as_person(base, "rebase", "--quiet", "--force-rebase", "HEAD~2")
+    as_person(base, "rebase", "--quiet", "--force-rebase", "HEAD~1")
     git(base, "checkout", "--quiet", "HEAD~1")
     git(base, "checkout", "--quiet", "main")
 
@@ -601,6 +450,11 @@ def back_and_forth(base: Path) -> None:
 def taken_back(base: Path) -> None:
     """The commit that added memories is reverted."""
     as_person(base, "revert", "--no-edit", "HEAD")
+
+
+def removed(base: Path) -> None:
+    """Memories are taken out of the person's repository."""
+    git(base, "rm", "-r", "-f", "--quiet", "files")
 
 
 def made_sparse(base: Path) -> None:
@@ -618,8 +472,8 @@ def emptied(base: Path) -> None:
 
 
 @pytest.mark.parametrize("disturb", [
-    staged_and_reset, put_away, staged_and_put_away, put_away_by_name, back_and_forth, taken_back,
-    made_sparse, emptied,
+    staged_and_reset, put_away, staged_and_put_away, put_away_by_name, looked_back, back_and_forth,
+    taken_back, removed, made_sparse, emptied,
 ])  # fmt: skip
 def test_what_git_takes_off_the_disk_is_brought_back(
     own: Machine, bob: Machine, remote: Path, disturb: Callable[[Path], None]
@@ -638,50 +492,6 @@ def test_what_git_takes_off_the_disk_is_brought_back(
     assert set(own.files) == set(bob.files) == before.keys() - {gone.name}
 
 
-@pytest.mark.parametrize("words", [
-    ("revert", "--no-edit", "HEAD~1"), ("reset", "--quiet", "--hard", "HEAD~2"),
-    ("rebase", "--quiet", "--onto", "HEAD~3", "HEAD~2"), ("commit", "--amend", "-m", "In my words"),
-    ("branch", "--force", "aiaml", "aiaml~2"), ("update-ref", "refs/heads/aiaml", "aiaml~2"),
-])  # fmt: skip
-@pytest.mark.parametrize("checked_out", [True, False])
-def test_our_own_branch_is_not_taken_back(
-    alone: Machine, words: tuple[str, ...], checked_out: bool
-) -> None:
-    """A person moves `aiaml` itself, or what is moved along with it."""
-    for number in range(4):
-        alone.remember(f"number {number}")
-        alone.synced()
-    before = dict(alone.files)
-    if checked_out:
-        alone.git("checkout", "--quiet", "aiaml")
-    if not (checked_out and words[0] == "branch"):  # which git refuses
-        as_person(alone.base, *words)
-    for _ in range(2):
-        alone.synced()
-    assert alone.files == before == content_of(alone.base, "aiaml")
-    assert alone.git("status", "--porcelain") == ""
-    gone = alone.base / "files" / min(before)
-    gone.unlink()
-    alone.synced()
-    assert gone.name not in content_of(alone.base, "aiaml")
-
-
-def test_a_memory_that_git_took_to_another_branch_before_we_saw_it_is_kept(ada: Machine) -> None:
-    """It was remembered, committed and left behind between two rounds."""
-    ada.remember("one")
-    ada.synced()
-    commit_file(ada.base, "notes.txt", "mine")
-    ada.git("checkout", "--quiet", "--detach")
-    memory = ada.remember("two")
-    ada.git("add", "-f", "files/*.md")
-    as_person(ada.base, "commit", "--quiet", "-m", "On no branch")
-    ada.git("checkout", "--quiet", "main")
-    assert memory.file_name not in ada.files
-    ada.synced()
-    assert memory.file_name in ada.files
-    assert memory.file_name in content_of(ada.base, "aiaml")
-
-
 def test_a_version_that_git_put_there_is_no_edit(own: Machine, bob: Machine) -> None:
     """The person's branch has a memory as it was before it was edited."""
     own_file = own.base / "files" / min(own.files)
@@ -694,117 +504,43 @@ def test_a_version_that_git_put_there_is_no_edit(own: Machine, bob: Machine) -> 
     assert own.files == bob.files
 
 
-def test_what_is_remembered_during_a_look_at_the_past_is_in_git_at_once(own: Machine) -> None:
-    """So it is not lost when it is staged there, and thrown away with the rest."""
-    own.git("checkout", "--quiet", "HEAD~1")
+def test_an_unfinished_merge_of_theirs_is_no_edit(own: Machine, bob: Machine) -> None:
+    """Both sides in one file stay here until the person has chosen; new memories travel."""
+    path = own.base / "files" / min(own.files)
+    whole = path.read_bytes()
+    own.git("checkout", "--quiet", "-b", "other")
+    for branch in ("other", "main"):
+        own.git("checkout", "--quiet", branch)
+        path.write_bytes(whole + f"of {branch}\n".encode())
+        as_person(own.base, "commit", "--quiet", "-am", branch)
+    with suppress(AssertionError):
+        as_person(own.base, "merge", "other")
+    assert b"<<<<<<<" in path.read_bytes()
     memory = own.remember("meanwhile")
-    gone = own.remember("and forgotten")
-    assert "older state" in str(own.sync().problem)
-    assert memory.file_name in content_of(own.base, "aiaml")
-    forget(own, gone.file_name)
-    own.git("add", "-f", "files/*.md")
-    own.git("checkout", "--quiet", "--force", "main")
-    assert memory.file_name not in own.files
-    own.synced()
-    assert memory.file_name in own.files
-    assert gone.file_name not in own.files
-    assert own.files == content_of(own.base, "aiaml")
+    settle([own, bob])
+    assert b"<<<<<<<" not in bob.files[path.name]
+    assert memory.file_name in bob.files
+    path.write_bytes(whole + b"of both\n")
+    as_person(own.base, "commit", "--quiet", "-am", "Both")
+    settle([own, bob])
+    assert bob.files[path.name] == whole + b"of both\n"
 
 
-# --- what was forgotten stays so, as far as it can be told ---------------------------------------
+@pytest.mark.parametrize("how", ["the verb", "by hand"])
+def test_forgetting_after_git_moved_needs_the_verb(own: Machine, bob: Machine, how: str) -> None:
+    """A file deleted by hand after git moved comes back; what the verb forgot does not."""
+    settle([own, bob])
+    name = min(own.files)
+    own.git("checkout", "--quiet", "-b", "other")
+    commit_file(own.base, "notes.txt", "v3")
+    if how == "the verb":
+        forget(own, name)
+    else:
+        (own.base / "files" / name).unlink()
+    settle([own, bob])
+    assert (name in own.files) == (name in bob.files) == (how == "by hand")
 
 
 def forget(machine: Machine, name: str) -> None:
     """Forget a memory by the verb."""
     machine.bank.forget({name: machine.files[name].decode()})
-
-
-@pytest.mark.parametrize("here", [True, False])
-@pytest.mark.parametrize("words", [
-    ("stash",), ("reset", "--hard"), ("checkout", "--force", "main"), ("rebase", "-f", "HEAD~2"),
-])  # fmt: skip
-def test_what_a_persons_branch_still_has_does_not_come_back(
-    own: Machine, bob: Machine, remote: Path, words: tuple[str, ...], here: bool
-) -> None:
-    """Git puts a forgotten memory on disk, since what is checked out has it."""
-    settle([own, bob])
-    name = min(own.files)
-    if here:
-        forget(own, name)
-    else:
-        forget(bob, name)
-        settle([bob, own])
-    with suppress(AssertionError):  # git refuses: there are changes
-        as_person(own.base, *words)
-    settle([own, bob])
-    assert name not in own.files
-    assert own.files == bob.files == content_of(remote)
-    assert len(own.files) == 2
-
-
-@pytest.mark.parametrize("branch", ["main", "aiaml"])
-def test_what_others_forgot_is_forgotten_when_a_person_pulls_it(
-    own: Machine, bob: Machine, remote: Path, branch: str
-) -> None:
-    """Their commit says so, and comes here by a pull by hand before sync fetches it."""
-    settle([own, bob])
-    name = min(own.files)
-    forget(bob, name)
-    bob.synced()
-    own.git("checkout", "--quiet", branch)
-    as_person(own.base, "pull", "--quiet", "--no-rebase", "--no-edit", str(remote), "main")
-    settle([own, bob])
-    assert name not in own.files
-    assert own.files == bob.files == content_of(remote)
-    assert len(own.files) == 2
-
-
-def test_what_was_restored_is_not_forgotten_by_a_copy_of_the_commit_that_forgot_it(
-    alone: Machine,
-) -> None:
-    """A person's rebase makes the old commits anew."""
-    memories = [alone.remember(text).file_name for text in ("one", "two", "three")]
-    alone.synced()
-    data = alone.files[memories[1]]
-    forget(alone, memories[1])
-    alone.synced()
-    alone.git("branch", "old")
-    (alone.base / "files" / memories[1]).write_bytes(data)
-    alone.synced()
-    alone.git("checkout", "--quiet", "old")
-    as_person(alone.base, "rebase", "--quiet", "--force-rebase", "HEAD~3")
-    alone.synced()
-    alone.git("checkout", "--quiet", "main")
-    alone.synced()
-    assert set(alone.files) == set(memories) == set(content_of(alone.base, "aiaml"))
-
-
-def test_a_rebase_over_a_forgotten_memory_does_not_bring_it_back(
-    alone: Machine,
-) -> None:
-    """The commit that forgot it was thrown away, and those before were made anew."""
-    memories = [alone.remember(text).file_name for text in ("one", "two", "three")]
-    alone.synced()
-    forget(alone, memories[1])
-    alone.synced()
-    alone.git("reset", "--quiet", "--hard", "HEAD~1")
-    assert memories[1] in alone.files
-    as_person(alone.base, "rebase", "--quiet", "--force-rebase", "HEAD~3")
-    alone.synced()
-    assert set(alone.files) == {memories[0], memories[2]}
-    assert alone.git("status", "--porcelain") == ""
-
-
-@pytest.mark.parametrize("again", [False, True])
-def test_a_person_can_bring_it_back_with_git(own: Machine, bob: Machine, again: bool) -> None:
-    """Taking a file from an old commit is a wish, committed or not."""
-    settle([own, bob])
-    name = min(own.files)
-    forget(bob, name)
-    settle([bob, own])
-    own.git("checkout", "HEAD", "--", f"files/{name}")
-    if again:
-        as_person(own.base, "commit", "--quiet", "--allow-empty", "-m", "Wanted after all")
-    settle([own, bob])
-    assert name in bob.files
-    assert own.files == bob.files

@@ -1,8 +1,9 @@
 """People who use git in the memory directory, at random: no memory is lost that nobody forgot.
 
-Two machines share a remote. At one of them, or both, a person commits, looks at old commits,
-rebases, resets, stashes and merges in the same repository, with rounds of sync between any two
-commands. What git takes off the disk on the way is never a wish to forget.
+Two machines share a remote. At one of them, or both, a person has a repository of their own in the
+memory directory, and commits, looks at old commits, rebases, resets, stashes and merges there, also
+memories, with rounds of sync between any two commands. What git takes off the disk on the way is
+never a wish to forget.
 
 `AIAML_PLAYS=500 python -m pytest tests/test_sync_play.py` plays more; a play that fails prints its
 seed, and `python tests/test_sync_play.py SEED` repeats it (`… SEED 100` plays a hundred more).
@@ -55,7 +56,7 @@ class Play:
         self.drawn = 0
         self.returned = set[bytes]()
         for machine in self.persons:
-            if self.random.random() < 0.4:  # else sync makes the repository
+            if self.random.random() < 0.8:  # else sync makes the repository, and git refuses it all
                 machine.base.mkdir()
                 git(machine.base, "init", "--quiet", "--initial-branch=main")
                 self.note(machine)
@@ -225,7 +226,7 @@ class Play:
     def branch(self, machine: Machine) -> str:
         """Return the name of a branch, that may not be there."""
         del machine
-        return self.random.choice(("main", "main", "x", "y", "aiaml"))
+        return self.random.choice(("main", "main", "x", "y"))
 
     def any_file(self, machine: Machine) -> Path | None:
         """Return a memory's file that nobody is in the middle of merging."""
@@ -289,7 +290,7 @@ class Play:
         """All the same, everywhere, and nothing missing."""
         ada = self.machines[0]
         left = {token for data in ada.files.values() for token in TOKEN.findall(data)}
-        assert self.living - self.in_stash() <= left, f"missing: {sorted(self.living - left)}"
+        assert self.living - self.put_away() <= left, f"missing: {sorted(self.living - left)}"
         self.returned = self.forgotten & left
         there = content_of(self.remote)
         for machine in self.machines:
@@ -297,18 +298,19 @@ class Play:
             assert not unlike, f"{machine.base.name} is unlike the remote: {sorted(unlike)}"
         assert not any(b"<<<<<<<" in data for data in ada.files.values())
 
-    def in_stash(self) -> set[bytes]:
-        """Return what a person has put away before sync saw it, and not taken back."""
+    def put_away(self) -> set[bytes]:
+        """Return what a person took off the disk with git before sync saw it: it is in theirs."""
         found = set[bytes]()
         for machine in self.persons:
-            names = git(machine.base, "for-each-ref", "--format=%(refname)", "refs/stash")
-            if names:
-                text = git(machine.base, "log", "-p", "-m", "--format=", "--reflog", "refs/stash")
-                found |= set(TOKEN.findall(os.fsencode(text)))
+            if (machine.base / ".git").exists():
+                words = ("log", "-p", "-m", "--format=", "--reflog", "--all")
+                found |= set(TOKEN.findall(os.fsencode(git(machine.base, *words))))
         return found - {
             token
             for machine in self.machines
-            for token in TOKEN.findall(os.fsencode(git(machine.base, "log", "-p", "-m", "aiaml")))
+            for token in TOKEN.findall(
+                os.fsencode(git(machine.repository, "log", "-p", "-m", "main"))
+            )
         }
 
 

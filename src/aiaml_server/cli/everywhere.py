@@ -11,7 +11,7 @@ from aiaml_server.errors import AiamlError, MalformedFile
 from aiaml_server.memory import parse
 from aiaml_server.settings import Settings, without_password
 from aiaml_server.sync import Status, once
-from aiaml_server.sync.address import git_directories
+from aiaml_server.sync.place import notes_of
 from aiaml_server.terminal import (
     DONE,
     INTERRUPTED,
@@ -68,8 +68,11 @@ def everywhere(ids: Sequence[str], *, yes: bool, dry_run: bool, json: bool) -> i
         confirm(f"Forget {plural(len(meant.ids), 'memory')} everywhere, for good?")
     after, left = _done(meant, setting)
     from aiaml_server.sync.everywhere import still_held  # noqa: PLC0415
+    from aiaml_server.sync.repository import Repository  # noqa: PLC0415
 
-    held = [*still_held(setting.base), *(f"files/{name}, which cannot be read" for name in left)]
+    repository = Repository(setting.base)
+    ours = still_held(repository) if repository.find() else []
+    held = [*meant.plan.holders, *ours, *(f"files/{name}, which cannot be read" for name in left)]
     _answer(meant, after, held, setting, json=json)
     return REFUSED if after.problem else DONE
 
@@ -139,7 +142,7 @@ def _done(meant: Meant, setting: Settings) -> tuple[Status, list[str]]:
     except KeyboardInterrupt as error:
         from aiaml_server.sync.erasure import erased  # noqa: PLC0415
 
-        begun = meant.plan.marks <= erased(git_directories(setting.base)[1])
+        begun = meant.plan.marks <= erased(notes_of(setting.base))
         raise Ended(_BEGUN if begun else "nothing was changed", INTERRUPTED) from error
     finally:
         told.clear()

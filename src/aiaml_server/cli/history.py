@@ -639,7 +639,7 @@ def _unknown(memory_id: str, known: History, *, there: bool) -> str:
 
     if said := told_elsewhere(memory_id):
         return said
-    if not known.heads:
+    if not known.head:
         return f"no memory has the id {memory_id}, and git has no history here"
     return f"no memory has or had the id {memory_id}"
 

@@ -20,7 +20,7 @@ from aiaml_server.errors import AiamlError, Nowhere
 from aiaml_server.moments import ago, instant, now
 from aiaml_server.settings import Settings, without_password
 from aiaml_server.sync import Occupied, Problem, Progress, Status, in_use, once
-from aiaml_server.sync.address import git_directories
+from aiaml_server.sync.place import directory_of
 from aiaml_server.terminal import (
     DONE,
     NOTHING,
@@ -215,7 +215,7 @@ def still(holders: Sequence[str]) -> str:
     """Say what to do about what of the person's own has what was forgotten everywhere."""
     return (
         f"Yours, and left as it is, though it has them too: {joined([*holders])}. Delete it, or "
-        "make it anew from the branch aiaml; docs/sync.md tells how."
+        "take them out of it; docs/sync.md tells more."
     )
 
 
@@ -282,8 +282,8 @@ def sync(forget: bool, bring_back: bool, ids: tuple[str, ...], json: bool) -> in
         told.clear()
     for name, why in sorted(after.kept_out.items()):
         note(f"Kept out of git: {name}, because {why.sentence}. What to do: {why.remedy}")
-    _tell_notice(before, after, setting)
     standing = Standing.now(setting)
+    _tell_notice(before, after, standing.survey)
     # What servers achieve with a remote of theirs is another matter.
     standing = replace(standing, last=after) if usual else standing
     if json:
@@ -304,14 +304,12 @@ def _tell_done(told: Told, setting: Settings, usual: str) -> None:
         note(f"This was for once: servers here go on with {usual}. {_CHANGE_REMOTE}.")
 
 
-def _tell_notice(before: Status, after: Status, setting: Settings) -> None:
+def _tell_notice(before: Status, after: Status, now: Survey) -> None:
     if not after.notice or after.noticed_at == before.noticed_at:
         return
-    from aiaml_server.sync.everywhere import still_held  # noqa: PLC0415
-
     note(f"Of note: {after.notice}.")
-    if held := still_held(setting.base):
-        note(still(held))
+    if now.still_held:
+        note(still(now.still_held))
 
 
 def _another_in_use(setting: Settings) -> str:
@@ -438,12 +436,9 @@ def _places(setting: Settings) -> Iterator[_Place]:
     files = base / "files"
     names = [each for each in files.glob("*.md") if not each.name.startswith(".")]
     yield _Place(files, "the memories", len(names), _size(files))
-    history, kept = f"their history in git{address}", _history(base)
-    yield _Place(
-        base / ".git", f"the name of {kept}" if kept else history, size=_size(base / ".git")
-    )
-    if kept:
-        yield _Place(kept, f"{history}, with all else of that repository", size=_size(kept))
+    history = f"their history in git{address}"
+    directory = directory_of(base)
+    yield _Place(directory, history, size=_size(directory))
     for name, what in {
         ".gitignore": "what git leaves alone",
         ".gitattributes": "that git keeps memories byte for byte",
@@ -458,14 +453,6 @@ def _places(setting: Settings) -> Iterator[_Place]:
         state, cache = key_file(), cache_directory()
         yield _Place(state, "your key, which names your folder in .index", size=_size(state))
         yield _Place(cache, "what a server answers first; safe to delete", size=_size(cache))
-
-
-def _history(base: Path) -> Path | None:
-    """Return the git directory that a file `.git` names, as in a worktree; None where none does."""
-    with suppress(OSError, ValueError):
-        if (base / ".git").is_file():
-            return git_directories(base)[1].resolve()
-    return None
 
 
 def _size(path: Path) -> int | None:

@@ -28,7 +28,9 @@ _ROOM, _LITTLE_ROOM = 10 * _MIB, 500 * _MIB
 _NAMES, _FEW_NAMES = 100, 10_000  # files that can still be created
 _AHEAD_SECONDS = 600.0
 # In `.index` each user has a folder for themselves alone, whatever its own mode is.
-_OURS = ".git .gitattributes .gitignore .keep-local .lock .sync-status.json .sync.lock files"
+_OURS = (
+    ".aiaml.git .git .gitattributes .gitignore .keep-local .lock .sync-status.json .sync.lock files"
+)
 
 
 def directory(context: Context) -> Iterator[Finding]:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from aiaml_server.errors import GitMissing
 from aiaml_server.settings import Settings
-from aiaml_server.sync.moves import UNFINISHED
+from aiaml_server.sync.place import directory_of
 from aiaml_server.sync.status import Status
 from aiaml_server.sync.survey import Survey, survey, useless, version
-from aiaml_server.terminal import joined, plural
+from aiaml_server.terminal import plural
 
 from .context import Context
 from .finding import Finding
@@ -77,20 +77,11 @@ def _troubles(base: Path, last: Status, now: Survey) -> Iterator[Finding]:
     for path, why in now.kept_out.items():
         told = f"{path} is kept out of git: {why.sentence}"
         yield Finding("sync", "warning", told, why.remedy)
-    yield from _obstacles(base / ".git")
-
-
-def _obstacles(directory: Path) -> Iterator[Finding]:
-    unfinished = [name for name in UNFINISHED if (directory / name).exists()]
-    if unfinished:
-        found = f"git is in the middle of something ({joined(unfinished)} in {directory})"
-        todo = f"finish or abort it: `git -C {directory.parent} status` says how; sync waits for it"
-        yield Finding("sync", "error", found, todo)
-    for path in sorted(directory.glob("*.lock")):
-        if time.time() - path.lstat().st_mtime > _STALE_SECONDS:
-            found = f"{path} was left by a git that died"
-            todo = f"the next sync removes it, if no git is running; else `rm {path}`"
-            yield Finding("sync", "warning", found, todo)
+    for lock in sorted(directory_of(base).glob("*.lock")):
+        if time.time() - lock.lstat().st_mtime > _STALE_SECONDS:
+            told = f"{lock} was left by a git that died"
+            todo = f"the next sync removes it, if no git is running; else `rm {lock}`"
+            yield Finding("sync", "warning", told, todo)
 
 
 def remote(context: Context) -> Iterator[Finding]:

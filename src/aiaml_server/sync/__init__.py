@@ -7,15 +7,17 @@
     problem     what an error means, and what to do about it
     remote      the other end
     address     where that is
-    repository  the base directory's git repository
-    reading     that, to be read alone
+    place       where the repository lies that is ours alone
+    convert     how it is made, with what an earlier version left
+    repository  that repository
+    reading     the same, to be read alone
     stream      new commits, as git fast-import reads them
     worktree    its files, read and replaced without a loss
     disk        the files compared with a commit
     asked       which deletions a person has asked for
     refs        what git's refs name
-    checkout    what a person has checked out beside our branch
-    moves       what a person's git did to the files
+    trees       what commits hold, and how they differ
+    theirs      what a person's own git, beside ours, did to the files
     seen        which files this machine has had, and in which directory
     union       two histories made one (pure)
     rewrite     a history without what is forgotten everywhere (pure)

@@ -1,4 +1,4 @@
-"""The remote's address as git reads it from `.git/aiaml/remote`, a file for the owner alone."""
+"""The remote's address as git reads it from `aiaml/remote`, a file for the owner alone."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 
 from aiaml_server.files import check_own, read_own, remove_own
+
+from .place import notes_of
 
 _MOST = 1024 * 1024  # bytes of the file that has the address
 _URL = r'(?m)^\turl = "([^"\\]*(?:\\.[^"\\]*)*)"$'
@@ -21,9 +23,8 @@ def section(url: str, tracked: str = "+refs/heads/*:refs/remotes/origin/*") -> s
 def remembered(base: Path) -> str:
     """Return the address that was last used for a base directory; empty where there is none."""
     try:
-        _, common = git_directories(base)
-        return _address_in(read_own(common / "aiaml" / "remote", _MOST))
-    except (OSError, ValueError):
+        return _address_in(read_own(notes_of(base) / "aiaml" / "remote", _MOST))
+    except OSError:
         return ""
 
 
@@ -42,26 +43,3 @@ def clear(path: Path) -> None:
 def _address_in(data: bytes) -> str:
     quoted = re.search(_URL, data.decode("utf-8", "replace"))
     return re.sub(_ESCAPED, r"\1", quoted[1]) if quoted else ""
-
-
-def git_directories(base: Path) -> tuple[Path, Path]:
-    """Return the git directory of a base directory, and the one that its objects are in.
-
-    `.git` is a file in a submodule, with `--separate-git-dir` and in a worktree; the two differ in
-    the last of these only (see "gitrepository-layout" in git's manual).
-
-    Raises:
-        OSError: a file that names the directory cannot be read.
-        ValueError: it holds something else.
-    """
-    directory = base / ".git"
-    if directory.is_symlink():
-        directory = directory.resolve()
-    if directory.is_file():
-        directory = base / _line(directory).removeprefix("gitdir: ")
-    common = directory / "commondir"
-    return directory, directory / _line(common) if common.is_file() else directory
-
-
-def _line(path: Path) -> str:
-    return path.read_text(encoding="utf-8").rstrip("\r\n")

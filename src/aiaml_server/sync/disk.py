@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +13,6 @@ from typing import TypeVar
 from aiaml_server.store import Stamp
 
 from .messages import Verb
-from .moves import NONE, Moves
 from .seen import Sighting
 from .status import Problem
 from .stream import Step
@@ -66,8 +66,8 @@ class Disk:
         tree: the memories of the commit.
         here: the files, with their stamps.
         known: what was seen in this directory before.
-        moves: what git did to the files since.
-        certain: files whose deletion is not git's doing, whatever it did since.
+        moved: when a git of the person's last changed files, in nanoseconds since 1970; 0 if not.
+        certain: files whose deletion is not its doing.
         arriving: what a join that was interrupted makes of files; it is no news that they are so.
         held_back: files that must not be committed, and why.
         unfit: what has a memory's name and is none, and why.
@@ -82,7 +82,7 @@ class Disk:
     tree: Mapping[bytes, Entry]
     here: Mapping[bytes, Stamp | None]
     known: Mapping[bytes, Sighting]
-    moves: Moves = NONE
+    moved: int = 0
     certain: Container[bytes] = frozenset()
     arriving: Mapping[bytes, Entry | None] = field(default_factory=dict)
     held_back: dict[bytes, Problem] = field(default_factory=dict)
@@ -127,14 +127,13 @@ class Disk:
     def _was_deleted(self, path: bytes, entry: Entry) -> bool:
         sighting = self.known.get(path)
         was_here = sighting is not None and sighting.oid == entry.oid
-        return was_here and (not self.moves.last or path in self.certain)
+        return was_here and (not self.moved or path in self.certain)
 
     def steps(
         self,
         like: bytes,
         objection: Objection,
         was_there: Callable[[bytes, bytes], bool],
-        checked_out: Callable[[], Mapping[bytes, bytes]],
     ) -> Iterator[tuple[Step, Sighting]]:
         """Read what is unlike, and yield what is to be committed, with what was seen.
 
@@ -142,14 +141,10 @@ class Disk:
             like: any object name of the repository.
             objection: says why a path with these bytes must not be committed; None if it may.
             was_there: whether a path had a version, by its object name, in an earlier commit.
-            checked_out: says which versions git has checked out.
         """
 
         def is_old(path: bytes, oid: bytes) -> bool:
-            entry = self.tree.get(path)
-            if entry:
-                return (path not in self.known or self._is_gits(path)) and was_there(path, oid)
-            may_be = self.moves.wrote and self._is_gits(path) and checked_out().get(path) == oid
+            may_be = path in self.tree and (path not in self.known or self._is_gits(path))
             return may_be and was_there(path, oid)
 
         for path in self.unlike:
@@ -162,9 +157,11 @@ class Disk:
                 yield Step(verb, path, data), Sighting(oid, self.here[path])
 
     def _is_gits(self, path: bytes) -> bool:
-        """Whether git may have written a file."""
-        stamp = self.here[path]
-        return bool(self.moves.last) and (not stamp or stamp.modified <= self.moves.last)
+        """Whether a git of the person's may have written a file."""
+        with suppress(OSError):
+            status = (self.base / os.fsdecode(path)).stat()
+            return status.st_mtime_ns <= self.moved
+        return bool(self.moved)
 
     def _read(self, path: bytes) -> bytes | None:
         try:

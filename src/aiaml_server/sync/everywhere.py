@@ -108,11 +108,8 @@ def _judged(
     return judged
 
 
-def still_held(base: Path) -> list[str]:
+def still_held(repository: Repository) -> list[str]:
     """Say what still has something that was forgotten everywhere; empty where nothing has."""
-    repository = Repository(base)
-    if not repository.find():
-        return []
     files = purge.held(repository)
     found = purge.holders(repository, files)
     return found or (["git's logs of where branches were (`git reflog`)"] if files else [])

@@ -16,9 +16,9 @@ from aiaml_server.errors import AiamlError, MalformedFile
 from aiaml_server.files import make_directory, read_regular, replace_atomic
 from aiaml_server.leaks import objection
 
-from .checkout import HIDDEN
 from .command import Git, GitFailed
 from .erasure import erased
+from .place import HIDDEN, git_directories
 from .rewrite import is_erased
 from .status import KEPT_LOCAL, Problem
 from .union import is_memory
@@ -164,7 +164,7 @@ def _write(base: Path, text: str) -> None:
 def _kept(base: Path, common: Path, git: Git) -> dict[bytes, str]:
     """Return which files a line names, with where it stands."""
     rules = {
-        "info/exclude": _rules(common / "info" / "exclude").replace(HIDDEN, b"#\n"),  # not theirs
+        "info/exclude": _rules(_exclude(base)).replace(HIDDEN, b"#\n"),  # which is not theirs
         KEEP_LOCAL: _rules(base / KEEP_LOCAL),
         "tree/.gitignore": _rules(base / ".gitignore"),
         "tree/files/.gitignore": _rules(base / "files" / ".gitignore"),
@@ -180,13 +180,18 @@ def _kept(base: Path, common: Path, git: Git) -> dict[bytes, str]:
     return _ignored(rules, common, git, names) | kept
 
 
+def _exclude(base: Path) -> Path:
+    """Return where a person may have put lines that git keeps from every history."""
+    return git_directories(base / ".git")[1] / "info" / "exclude"
+
+
 def _ignored(
     rules: Mapping[str, bytes], common: Path, git: Git, names: list[bytes]
 ) -> dict[bytes, str]:
     """Ask git which files it would ignore, were none of them in it.
 
-    It is asked in a repository that has nothing but these rules: the real one hides memories by a
-    line of ours, and `files` may be a link there, through which git does not look.
+    It is asked in a repository that has nothing but these rules: ours has no work tree, and `files`
+    may be a link, through which git does not look.
     """
     from tempfile import TemporaryDirectory  # noqa: PLC0415 (only where there are such lines)
 

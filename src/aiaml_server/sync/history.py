@@ -16,7 +16,7 @@ from typing import NamedTuple
 from aiaml_server.moments import timestamp
 
 from .command import GitFailed
-from .messages import BEGIN, BRING_ALONG, JOIN, did
+from .messages import JOIN, did
 from .reading import NOBODY, Reading
 from .union import Entry, is_memory
 from .worktree import MAX_FILE
@@ -106,12 +106,12 @@ class History:
 
     def __init__(self, base: Path) -> None:
         self._repository = Reading(base)
-        self.heads = self._repository.heads() if self._repository.find() else []
+        self.head = self._repository.head() if self._repository.find() else ""
 
     @cached_property
     def commits(self) -> list[Commit]:
         """All commits, newest first."""
-        if not self.heads:
+        if not self.head:
             return []
         words = (
             "-z",
@@ -120,7 +120,7 @@ class History:
             "--encoding=UTF-8",
             f"--format={_FIELDS}",
         )
-        output = self._repository.git.run("log", *words, *self.heads, "--")
+        output = self._repository.git.run("log", *words, self.head, "--")
         fields = iter(output.decode("utf-8", "surrogateescape").split("\0"))
         return [
             Commit(oid, tuple(parents.split()), time_of(time), author, subject)
@@ -170,10 +170,10 @@ class History:
 
     def lately_forgotten(self, commits: int = _LATELY) -> list[str]:
         """Return the files that the newest commits forgot, as far as their messages name them."""
-        if not self.heads:
+        if not self.head:
             return []
         words = ("--max-count", str(commits), "--no-show-signature", f"--format={_FIELDS}", "-z")
-        output = self._repository.git.run("log", *words, *self.heads, "--")
+        output = self._repository.git.run("log", *words, self.head, "--")
         subjects = output.decode("utf-8", "surrogateescape").split("\0")[4::5]
         return [each.name for each in map(did, subjects) if each.verb == "Forget"]
 
@@ -194,7 +194,7 @@ class History:
 
     def commit(self, revision: str) -> str:
         """Return the commit that git understands by `revision`; empty where there is none."""
-        if not revision or revision.startswith("-") or not self.heads:
+        if not revision or revision.startswith("-") or not self.head:
             return ""
         try:
             return self._repository.name_of(f"{revision}^{{commit}}")
@@ -264,10 +264,8 @@ class History:
         Each line of it has the commits before and after, that of a join also the one that arrived.
         What is new came with that one; the join itself, and what was put on top of it, did not.
         """
-        lines = _in_order(
-            _log_of(self._repository.common, self._repository.branch()),
-            _log_of(self._repository.directory, "HEAD"),
-        )
+        log = self._repository.directory / "logs" / self._repository.branch
+        lines = log.read_text("utf-8", "replace").splitlines() if log.is_file() else []
         parents = {each.oid: each.parents for each in self.commits}
         found: dict[str, bool] = {}
         seen: set[str] = set()
@@ -285,20 +283,6 @@ class History:
             if len(own := parents.get(after, ())) > 1 and own[0] == before:
                 found[after] = False
         return found
-
-
-def _log_of(directory: Path, name: str) -> list[str]:
-    path = directory / "logs" / name
-    return path.read_text("utf-8", "replace").splitlines() if path.is_file() else []
-
-
-def _in_order(ours: list[str], checked_out: list[str]) -> list[str]:
-    """Put the log of our branch after that of what was checked out until our branch began."""
-    checked_out = [line for line in checked_out if not line.endswith(f"\t{BRING_ALONG}")]
-    start = ours[0].split(" ")[1] if ours and ours[0].endswith(f"\t{BEGIN}") else ""
-    ends = [n for n, line in enumerate(checked_out, 1) if line.split(" ")[1:2] == [start]]
-    end = ends[-1] if ends else 0
-    return [*checked_out[:end], *ours, *checked_out[end:]]
 
 
 def _reach(oid: str, parents: dict[str, Sequence[str]], seen: set[str]) -> set[str]:

@@ -20,7 +20,6 @@ from .command import GitFailed
 from .disk import Objection, in_chunks
 from .messages import MEND
 from .problem import REMOTE_VERBS
-from .refs import quiet
 from .repository import REMOTE, Repository
 from .worktree import Unfit, read
 
@@ -48,7 +47,7 @@ def is_damage(error: GitFailed, repository: Repository) -> bool:
 
 
 def _is_damaged(repository: Repository) -> bool:
-    ours = repository.common / "aiaml" / "refs"
+    ours = repository.directory / "aiaml" / "refs"
     if any(not _NAME.fullmatch(path.read_bytes()) for path in ours.rglob("*") if path.is_file()):
         return True
     try:
@@ -74,19 +73,13 @@ def mend(repository: Repository, objection: Objection) -> None:
     if not head.is_file() or not head.read_bytes().strip():
         replace_atomic(head, b"ref: refs/heads/main\n", 0o600)
     for name in ("objects", "refs"):
-        (repository.common / name).mkdir(mode=0o700, exist_ok=True)
-    _remove_transport(repository.common / "aiaml")
-    _remove_empty(repository.common / "objects")
-    _remove_empty(repository.common / "refs")
+        (repository.directory / name).mkdir(mode=0o700, exist_ok=True)
+    _remove_transport(repository.directory / "aiaml")
+    _remove_empty(repository.directory / "objects")
+    _remove_empty(repository.directory / "refs")
     _set_aside_packs(repository)
-    _restore_branches(repository, objection)
-    try:
-        repository.git.run("ls-files", "--", "files")
-    except GitFailed:
-        (repository.directory / "index").rename(repository.directory / "index.damaged")
-        log.warning("The index was damaged; it is made anew")
-    if not (repository.directory / "index").exists() and _commit_of(repository, "HEAD"):
-        repository.git.run("read-tree", "HEAD")
+    _write_blobs(repository, objection)
+    _restore(repository, repository.branch)
 
 
 def _remove_transport(directory: Path) -> None:
@@ -106,7 +99,7 @@ def _remove_empty(directory: Path) -> None:
 
 
 def _set_aside_packs(repository: Repository) -> None:
-    for index in (repository.common / "objects" / "pack").glob("*.idx"):
+    for index in (repository.directory / "objects" / "pack").glob("*.idx"):
         try:
             repository.git.run("verify-pack", str(index))
         except GitFailed as error:
@@ -116,23 +109,9 @@ def _set_aside_packs(repository: Repository) -> None:
             log.warning("Set aside %s and its pack: %s", index, error.output)
 
 
-def _restore_branches(repository: Repository, objection: Objection) -> None:
-    """Go back to the newest commit that is whole; none at all is a beginning as well.
-
-    Our branch does, and what is checked out, too.
-    """
-    _write_blobs(repository, objection)
-    ours = repository.branch()
-    checked_out = quiet(repository.git, "symbolic-ref", "--quiet", "HEAD") or "HEAD"
-    _restore(repository, ours, ours)
-    if checked_out != ours:
-        _restore(repository, checked_out, "HEAD")
-
-
-def _restore(repository: Repository, name: str, logged: str) -> None:
-    path = repository.directory / "logs" / logged
-    if not path.is_file():
-        path = repository.common / "logs" / logged
+def _restore(repository: Repository, name: str) -> None:
+    """Go back to the newest commit that is whole; none at all is a beginning as well."""
+    path = repository.directory / "logs" / name
     lines = path.read_text("utf-8", "replace").splitlines() if path.is_file() else []
     before = [line.split(" ")[1] for line in reversed(lines) if line.count(" ") > 1]
     present = _commit_of(repository, name)
@@ -144,8 +123,7 @@ def _restore(repository: Repository, name: str, logged: str) -> None:
                 repository.git.run("update-ref", "-m", MEND, name, commit)
                 log.warning("%s goes on from commit %s", name, commit)
             return
-    if name != "HEAD":
-        (repository.common / name).unlink(missing_ok=True)
+    (repository.directory / name).unlink(missing_ok=True)
     log.warning("No commit of %s is whole; beginning again from the files", name)
 
 

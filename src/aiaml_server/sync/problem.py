@@ -13,6 +13,7 @@ from typing import NamedTuple
 from aiaml_server.errors import GitMissing, InvalidSetting, NotOurs, StoreError
 
 from .command import GitFailed
+from .convert import Unreadable
 from .guard import Untold
 from .repository import Busy
 from .status import TRY_AGAIN, Problem
@@ -53,7 +54,7 @@ def problem_of(error: Exception) -> Problem:
         return NO_GIT
     if isinstance(error, GitFailed):
         return _of_git(error.verb, error.output)
-    if isinstance(error, (Busy, Untold)):
+    if isinstance(error, (Busy, Unreadable, Untold)):
         return Problem("waiting", str(error), error.remedy)
     if isinstance(error, (StoreError, OSError)):
         return _of_system(str(error), error.cause if isinstance(error, StoreError) else error)
@@ -340,7 +341,7 @@ _CAUSES = (
     ),
     Cause(
         "locked",
-        r"\.lock['\":]|another git process",
+        r"\.lock['\":]|another git process|could not lock config",
         "another git is at work in the memory directory",
         "let it end. If none runs, delete the file that the message names.",
     ),

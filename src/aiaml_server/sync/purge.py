@@ -1,8 +1,8 @@
 """Removing from the repository what only a history had that was rewritten.
 
 git keeps what nothing leads to any more for weeks, in case that somebody wants it back. Here nobody
-does. What goes is named one by one: of a git of the person's that runs beside us, nothing is taken
-that it may have written a moment ago.
+does. What goes is named one by one: of a git that runs beside us, nothing is taken that it may have
+written a moment ago.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from aiaml_server.files import Lock, check_own, read_own, replace_atomic
 
+from . import place
 from .command import Git, GitFailed
 from .erasure import present
 from .replay import SCRATCH
@@ -51,9 +52,9 @@ def purge(repository: Repository) -> None:
     tips = present(git, left.tips)
     stale = _objects(git, *(each.decode() for each in tips)) if tips else set()
     gone = (stale | left.files) - reachable
-    with Lock(repository.common / "aiaml" / "tidying").held(_PATIENCE) as hold:
+    with Lock(repository.directory / "aiaml" / "tidying").held(_PATIENCE) as hold:
         if hold.had:
-            _remove(git, repository.common / "objects", gone)
+            _remove(git, repository.directory / "objects", gone)
     erasure.leave(present(git, left.tips), present(git, left.files))
     if not present(git, gone):
         erasure.tried(_state(repository))
@@ -64,44 +65,33 @@ def _state(repository: Repository) -> bytes:
     left, tip = repository.erasure.left(), repository.head()
     found = [*sorted(left.tips | left.files)]
     names = []
-    for name, oid, _ in _refs(repository):
+    for name, oid in _refs(repository):
         if oid != tip:
             names.append(name)
             found.append(f"{name} {oid}".encode())
-    if (checked_out := repository.name_of("HEAD^{commit}")) != tip:
-        names.append("HEAD")
-        found.append(checked_out.encode())
-    logs = (repository.common / "logs" / name for name in names)
+    logs = (repository.directory / "logs" / name for name in names)
     return b"\n".join([*found, *(b"%d" % path.stat().st_size for path in logs if path.is_file())])
 
 
-def _refs(repository: Repository) -> Iterator[tuple[str, str, bool]]:
-    """Yield the refs that are not ours: name, object, and whether it is checked out."""
-    format_ = "--format=%(HEAD)%(refname) %(objectname)"
+def _refs(repository: Repository) -> Iterator[tuple[str, str]]:
+    """Yield the refs that are not ours: name and object."""
+    format_ = "--format=%(refname) %(objectname)"
     for line in os.fsdecode(repository.git.run("for-each-ref", format_)).splitlines():
-        name, _, oid = line[1:].partition(" ")
-        if name != repository.branch() and not name.startswith("refs/aiaml/"):
-            yield name, oid, line.startswith("*")
+        name, _, oid = line.partition(" ")
+        if name != repository.branch and not name.startswith("refs/aiaml/"):
+            yield name, oid
 
 
 def holders(repository: Repository, files: Iterable[bytes]) -> list[str]:
-    """Say what of the person's own still leads to files that are, or are to be, forgotten."""
+    """Say what of the person's own leads to files that are, or are to be, forgotten."""
     git, wanted = repository.git, set(files)
-    tip = repository.head()
-    if not wanted:
-        return []
-    found = []
-    for name, oid, is_checked_out in _refs(repository):
-        along = is_checked_out and oid == tip
-        if not along and wanted & _objects(git, name):
-            found.append(_called(name))
-    checked_out = repository.name_of("HEAD^{commit}")
-    if checked_out and checked_out != tip and wanted & _objects(git, "--indexed-objects"):
-        found.append("the index (`git status`)")
-    for path, oid in _detached(git):
-        here = Path(path).resolve() == repository.base.resolve()
-        if not here and wanted & _objects(git, oid):
-            found.append(f"the worktree {path}")
+    refs = _refs(repository) if wanted else ()
+    found = [_called(name) for name, _ in refs if wanted & _objects(git, name)]
+    theirs = place.persons(repository.base)
+    if theirs and wanted:
+        its = Git(repository.base)
+        its.variables["GIT_DIR"] = str(place.git_directories(theirs)[0])
+        found += [f"the repository in {theirs}"] if present(its, wanted) else []
     return found
 
 
@@ -110,19 +100,11 @@ def held(repository: Repository) -> set[bytes]:
     return present(repository.git, repository.erasure.left().files)
 
 
-def _detached(git: Git) -> Iterator[tuple[str, str]]:
-    """Yield where a commit is checked out that no branch may lead to, and its name."""
-    for part in os.fsdecode(git.run("worktree", "list", "--porcelain")).split("\n\n"):
-        fields = dict(line.partition(" ")[::2] for line in part.splitlines())
-        if "detached" in fields:
-            yield fields["worktree"], fields["HEAD"]
-
-
 def _called(name: str) -> str:
     for start, kind in (("refs/heads/", "branch"), ("refs/tags/", "tag")):
         if name.startswith(start):
             return f"the {kind} {name.removeprefix(start)}"
-    return "the stash" if name == "refs/stash" else name
+    return name
 
 
 def _clean_refs(repository: Repository) -> None:
@@ -134,8 +116,8 @@ def _clean_refs(repository: Repository) -> None:
             git.run("update-ref", "-d", name)
         elif name != "refs/aiaml/joining" and (new := erasure.cleaned(oid)) != oid:
             git.run("update-ref", name, new) if new else git.run("update-ref", "-d", name)
-    for place in ("aiaml", "aiaml/aside"):  # what the remote has, as it is told when it is asked
-        for path in (repository.common / place / "refs").rglob("*"):
+    for ours in ("aiaml", "aiaml/aside"):  # what the remote has, as it is told when it is asked
+        for path in (repository.directory / ours / "refs").rglob("*"):
             if path.suffix != ".lock" and not path.is_dir() and check_own(path):
                 oid = read_own(path, 1024).decode("ascii").strip()
                 if (new := erasure.cleaned(oid)) != oid:

@@ -8,46 +8,52 @@ from pathlib import Path
 
 from aiaml_server.files import check_end, check_own
 
-from . import address
+from . import address, place
 from .command import Git
-from .refs import BRANCH, name_of, written
+from .refs import MAIN, name_of
 
 NOBODY = "AIAML"  # whom commits are by where no name is configured
 
 # What git reads unasked, and waits for.
-_READ_HERE = (".gitattributes", ".gitignore", "files/.gitattributes", "files/.gitignore")
-_READ_THERE = (
+_READ = (
     *("HEAD", "commondir", "config", "config.worktree", "index", "packed-refs", "shallow"),
-    *("info/attributes", "info/exclude", "info/grafts", "logs/HEAD", "aiaml/moves"),
+    *("info/attributes", "info/exclude", "info/grafts", "logs/HEAD"),
     *("objects/info/alternates", "objects/info/commit-graph", "objects/pack/multi-pack-index"),
 )
 
 
 class Reading:
-    """The repository in `base`: its own, also where that lies inside another one.
+    """The repository of `base` that is ours; until this version made one, the earlier one.
 
     Attributes:
         base: the base directory.
-        directory: git's, of this worktree.
-        common: the same but in a worktree of another repository.
+        directory: git's.
+        branch: the full name of the branch that memories are committed to.
         git: runs git in it.
     """
 
     def __init__(self, base: Path) -> None:
         self.base = base
         self.directory = base / ".git"
-        self.common = self.directory
+        self.branch = MAIN
         self.git = Git(base)
 
     def find(self) -> bool:
         """Name the repository, so that git looks for no other; say whether there is one."""
-        if not (self.base / ".git").exists():
+        directory = place.directory_of(self.base)
+        if directory.is_dir():
+            self._use(directory, MAIN)
+            return True
+        found = place.earlier(self.base)
+        if not found or not found[0].is_dir():
             return False
-        self.directory, self.common = address.git_directories(self.base)
+        self._use(*found)
+        return bool(self.head())
+
+    def _use(self, directory: Path, branch: str) -> None:
+        self.directory, self.branch = directory, branch
         self._check_files()
-        self.git.variables["GIT_DIR"] = str(self.directory)
-        self.git.variables["GIT_WORK_TREE"] = str(self.base)
-        return True
+        self.git.variables["GIT_DIR"] = str(directory)
 
     def _check_files(self) -> None:
         """See that git will wait for no pipe, and that what is ours in its directory is ours.
@@ -55,52 +61,23 @@ class Reading:
         Raises:
             NotOurs: something else is there.
         """
-        places = {self.base: _READ_HERE, self.directory: _READ_THERE, self.common: _READ_THERE}
-        for directory, names in places.items():
-            for name in names:
-                check_end(directory / name)
-        for place, _, refs in os.walk(self.common / "refs"):
+        for name in _READ:
+            check_end(self.directory / name)
+        for directory, _, refs in os.walk(self.directory / "refs"):
             for name in refs:
-                check_end(Path(place, name))
-        if check_own(self.common / "aiaml", directory=True):
+                check_end(Path(directory, name))
+        if check_own(self.directory / "aiaml", directory=True):
             for name in ("HEAD", "config"):
-                check_own(self.common / "aiaml" / name)
-            address.clear(self.common / "aiaml" / "remote")
+                check_own(self.directory / "aiaml" / name)
+            address.clear(self.directory / "aiaml" / "remote")
 
     def head(self) -> str:
-        """Return the newest commit of our branch, or the one that it is to begin with.
-
-        Empty where it is to begin anew.
-        """
-        return self.name_of(f"{self.branch()}^{{commit}}") or self._start()
-
-    def _start(self) -> str:
-        """Return the commit that our branch is to begin with, where there is none of it yet."""
-        from .repository import Repository  # noqa: PLC0415 (hardly ever needed)
-
-        repository = Repository(self.base)
-        return repository.head() if repository.find() else ""
-
-    def heads(self) -> list[str]:
-        """Return that commit, and the one that is checked out where it has memories, too."""
-        ours = written(self.directory, self.common, self.branch())
-        if ours and ours == written(self.directory, self.common, "HEAD"):
-            return [ours]  # as nearly always, and no process of git was needed
-        asked = f"{self.branch()}^{{commit}}\nHEAD:files\nHEAD^{{commit}}\n".encode()
-        answers = self.git.run("cat-file", "--batch-check", stdin=asked).decode().splitlines()
-        found = ("" if each.endswith("missing") else each.split()[0] for each in answers)
-        ours, files, checked_out = found
-        return list(dict.fromkeys(filter(None, (ours or self.head(), files and checked_out))))
-
-    def branch(self) -> str:
-        """Return the full name of the branch that memories are committed to."""
-        if self.directory == self.common:
-            return BRANCH
-        return f"{BRANCH}-{self.directory.name}"  # one of several worktrees
+        """Return the newest commit of our branch; empty where there is none."""
+        return self.name_of(f"{self.branch}^{{commit}}")
 
     def name_of(self, revision: str) -> str:
         """Return the object name that git understands by `revision`; empty where there is none."""
-        return name_of(self.git, self.directory, self.common, revision)
+        return name_of(self.git, self.directory, revision)
 
     def objects(self, oids: Sequence[bytes]) -> dict[bytes, bytes]:
         """Return what objects hold, by their names."""

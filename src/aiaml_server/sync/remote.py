@@ -68,7 +68,7 @@ class Remote:
 
     def prepare(self) -> None:
         """Set up the repository of our own."""
-        directory = self._repository.common / self._place
+        directory = self._repository.directory / self._place
         for each in (directory.parent, directory, directory / "refs", directory / "objects"):
             own_directory(each)
         sha256 = len(self._repository.head()) > 40
@@ -84,11 +84,12 @@ class Remote:
         if variables.get("GIT_DIR") == str(directory):
             return
         variables["GIT_DIR"] = variables["GIT_COMMON_DIR"] = str(directory)
-        variables["GIT_OBJECT_DIRECTORY"] = str(self._repository.common / "objects")
-        configured = variables.get("GIT_SSH_COMMAND") or self._ask("config", "core.sshCommand")
+        variables["GIT_OBJECT_DIRECTORY"] = str(self._repository.directory / "objects")
+        persons = self._repository.configured("system", "global")
+        configured = variables.get("GIT_SSH_COMMAND") or persons.get("core.sshcommand", "")
         if configured or "GIT_SSH" not in variables:
             variables["GIT_SSH_COMMAND"] = ssh_command(configured)
-        self._receiving = self._receive_pack()
+        self._receiving = self._receive_pack() if persons.get("core.hookspath") else []
 
     def look(self) -> tuple[str, bool]:
         """Return the commit that the remote has, once it is here too, and whether it is on main.
@@ -177,12 +178,13 @@ class Remote:
         git does not let our options reach the git at the other end, so that one would run what the
         person's `core.hooksPath` names.
         """
-        words = ("--includes", "--get", "core.hooksPath")
-        configured = (self._ask("config", f"--{whose}", *words) for whose in ("global", "system"))
-        address = self._ask("ls-remote", "--get-url", "origin")
+        try:
+            address = self.git.run("ls-remote", "--get-url", "origin").decode().strip()
+        except GitFailed:
+            return []
         here = Path(address).is_absolute() or address.startswith("file:") or ":" not in address
         # It is relative to the remote repository, where hooks of a push are run.
-        return [f"--receive-pack={_RECEIVE_PACK}"] if here and any(configured) else []
+        return [f"--receive-pack={_RECEIVE_PACK}"] if here else []
 
     def refs(self) -> dict[str, str]:
         """Return the branches that the remote has, and as "ref: HEAD" the name of its default.
@@ -202,22 +204,15 @@ class Remote:
         return refs
 
     def _known(self) -> str:
-        place = self._repository.common / self._place
+        place = self._repository.directory / self._place
         try:
-            return name_of(self.git, place, place, REMOTE)
+            return name_of(self.git, place, REMOTE)
         except GitFailed:
             return ""
-
-    def _ask(self, verb: str, *words: str) -> str:
-        try:
-            output = self.git.run(verb, *words)
-        except GitFailed:
-            return ""
-        return output.decode().strip()
 
     def _call(self, verb: str, *words: str, seconds: float = 0.0) -> bytes:
-        trace = self._repository.common / self._place / "trace"
-        malformed = self._repository.common / MALFORMED
+        trace = self._repository.directory / self._place / "trace"
+        malformed = self._repository.directory / MALFORMED
         tolerant = ("-c", f"fetch.fsck.skipList={malformed}") if malformed.exists() else ()
         web = self._url.lower().startswith(("http:", "https:"))
         patience = _HELPER_SECONDS * self._pace.call / CALL_SECONDS

@@ -6,7 +6,7 @@ import logging
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import reduce
 from itertools import chain, islice
@@ -15,33 +15,31 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from aiaml_server.derived import folder
-from aiaml_server.errors import AiamlError, NotOurs
+from aiaml_server.errors import AiamlError
 from aiaml_server.files import (
     TEMPORARY,
     check_own,
     make_directory,
-    own_directory,
     private,
     read_own,
-    remove_own,
     replace_atomic,
 )
 from aiaml_server.sqlite import files_of
 
-from . import asked, stream
-from .checkout import MAIN, Checkout, Difference, changes, changes_since, empty_tree, tree
-from .command import Git, GitFailed
+from . import asked, convert, place, stream
+from .command import GitFailed
 from .disk import Disk, Objection, in_chunks, listing
 from .erasure import Erasure
-from .messages import GO_ON, GO_ON_FROM_PUSHED, JOIN, did, written
-from .moves import Moves
+from .messages import GO_ON_FROM_PUSHED, JOIN, written
 from .reading import NOBODY, Reading
-from .refs import BRANCH, quiet
+from .refs import MAIN, quiet
 from .replay import MOST, SCRATCH, on_top
 from .rewrite import FILE, Marks, mark, text_of
 from .seen import MARKER, Seen, Sighting
 from .status import CUT, Problem
 from .stream import Step
+from .theirs import Theirs
+from .trees import Difference, changes, changes_since, empty_tree, tree
 from .union import Changes, Copy, Entry, is_memory, is_safe, renamed, union
 from .worktree import MAX_FILE, Change, Changed, Unfit, bring, object_name, read
 
@@ -61,7 +59,6 @@ _MANY = 20  # deletions at once that need no word of a person's, also of all mem
 _MANY_TOLD = 20  # memories to forget everywhere at another machine's word that need no other
 _SHARE = 5  # more are held if they are more than a fifth
 _STALE_SECONDS = 600.0  # longer than any command of ours runs on this machine
-_SESSION_SECONDS = 86400.0  # `git commit -a` locks the index while a person writes the message
 _TOO_LARGE = Problem("too-large", f"it is larger than {MAX_FILE // 1024 // 1024} MiB", CUT)
 _SAY = (
     "`aiaml sync --bring-back` brings them back from git; `aiaml sync --forget` forgets them, on "
@@ -84,13 +81,10 @@ _IGNORED = f"""\
 """
 _EXACT = "files/*.md -text -filter -ident !eol !working-tree-encoding\n"
 _OWN_FILES = {".gitignore": _IGNORED, ".gitattributes": _EXACT}
-__all__ = ["BRANCH", "IMPORT_FROM", "MAIN", "REMOTE", "Busy", "Repository"]
+__all__ = ["IMPORT_FROM", "MAIN", "REMOTE", "Busy", "Repository"]
 
 
-_FINISH = (
-    "go to the memory directory, where `git status` says what to finish or how to abort it "
-    "(such as `git merge --abort`)."
-)
+_AGAIN = "nothing: it is committed, and tried again by itself."
 _PUT_BACK = (
     "put it back (is a disk not mounted?); or make it anew, empty, and all memories that git has "
     "come back. Nothing is done meanwhile, and nothing forgotten."
@@ -99,7 +93,7 @@ Missing = Literal["", "forget", "bring back"]
 
 
 class Busy(AiamlError):  # noqa: N818
-    """Not now: a person is in the middle of something, or a file changed under our hands.
+    """Not now: a disk is missing, a person has to say a word, or a file changed meanwhile.
 
     Attributes:
         remedy: what to do about it.
@@ -107,7 +101,7 @@ class Busy(AiamlError):  # noqa: N818
 
     def __init__(self, sentence: str, remedy: str = "") -> None:
         super().__init__(sentence)
-        self.remedy = remedy or _FINISH
+        self.remedy = remedy or _AGAIN
 
 
 class Committed(NamedTuple):
@@ -153,87 +147,66 @@ class Repository(Reading):
         self._unfit: dict[bytes, Problem] = {}  # what has a memory's name and is none
         self._forgetting: frozenset[bytes] = frozenset()  # deletions that wait for a person's word
         self._learned = ""  # what was forgotten at another machine's word and is not told yet
-        self._adopted = 0  # the number of what is called `.git`
+        self._adopted = 0  # the number of its directory
         self._missing: Missing = ""
         self._looked = False  # for a join that another process did not finish
         self._identity = ""
-        self._obstacle = ("", "")  # what a person is in the middle of, and what to do about it
-        self.erasure = Erasure(self.git, self.common)
-        self._checkout = Checkout(self)
+        self._configured: list[tuple[str, str, str]] | None = None  # scope, key, value
+        self.erasure = Erasure(self.git, self.directory)
         self._record: Seen | None = None
         self._listed: tuple[str, dict[bytes, Entry]] = ("", {})
         self._made: tuple[str, str, Difference] = ("", "", {})
+        self._grown = ("", "")  # the commits before and after the last that were made here
         self._past: tuple[str, set[tuple[bytes, bytes]]] = ("", set())
 
     # --- setting up -----------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Create what is missing, clear away what a dead git has left, see what a person did.
+        """Create what is missing, and clear away what a dead git has left.
 
         Raises:
-            Busy: a person's merge or rebase of our own branch is under way.
+            Unreadable: an earlier version's repository cannot be read.
         """
-        if not (self.base / ".git").exists():  # also deleted under a running server
-            self._create()
-        place = (self.base / ".git").stat().st_ino  # or replaced
-        if place != self._adopted:
+        directory = place.directory_of(self.base)
+        if not directory.is_dir():  # also deleted under a running server
+            self._create(directory)
+            directory = place.directory_of(self.base)
+        found = directory.stat().st_ino  # or replaced
+        if found != self._adopted or directory != self.directory:
             self.find()
-            for name, text in (("attributes", _EXACT), ("exclude", _IGNORED)):
-                _ensure_text(self.common / "info" / name, text)
-            self._checkout.unhide()
-            self._adopted = place
-        self._checkout.begin()
+            self._adopted = found
         self._clear_leftovers()
+        convert.finish(self.git, self.directory)
         self.erasure.load()
-        self._obstacle = self._checkout.obstacle()
-        if self._checkout.is_ours_in_use():
-            self.check()
-        if not any(self._obstacle):
-            self._take_over()
 
-    def check(self) -> None:
-        """See that a round can go on, once what is new is committed.
-
-        Raises:
-            Busy: a person's merge, rebase or look at the past is under way.
-        """
-        if any(self._obstacle):
-            raise Busy(*self._obstacle)
-
-    def _create(self) -> None:
+    def _create(self, directory: Path) -> None:
         make_directory(self.base)
-        self.directory = self.common = self.base / ".git"
-        for name in ("GIT_DIR", "GIT_WORK_TREE"):
-            self.git.variables.pop(name, None)
-        for name, text in _OWN_FILES.items():
-            with suppress(FileExistsError):
-                _create(self.base / name, text)
-        new = self.base / ".git.new"  # takes its name when it is whole
-        remove_own(new)  # a link, too: git would make its repository where that leads
-        self.git.run("init", "--quiet", "--template=", str(new))
-        self.git.run(
-            "config", "--file", str(new / ".git" / "config"), "include.path", "aiaml/remote"
-        )
-        (new / ".git").rename(self.directory)
-        new.rmdir()
+        try:
+            is_converted = convert.convert(self.git, self.base)
+        except GitFailed:  # perhaps for what a git has left that died at it
+            self.directory = self.base / ".git"
+            self._clear_leftovers()
+            is_converted = convert.convert(self.git, self.base)
+        if is_converted:
+            return
+        if not place.earlier(self.base):
+            for name, text in _OWN_FILES.items():
+                with suppress(FileExistsError):
+                    _create(self.base / name, text)
+        convert.create(self.git, self.base, directory)
         log.info("Created a git repository in %s", self.base)
 
     def find(self) -> bool:
         """Name the repository, so that git looks for no other; say whether there is one."""
         if not super().find():
             return False
-        self.erasure = Erasure(self.git, self.common)
-        self._checkout = Checkout(self)
+        self.erasure = Erasure(self.git, self.directory)
         return True
-
-    def _start(self) -> str:
-        return self._checkout.start()
 
     def _clear_leftovers(self) -> None:
         for path in self._leftovers():
-            patience = _SESSION_SECONDS if path.name == "index.lock" else _STALE_SECONDS
             with suppress(OSError):
-                if time.time() - path.lstat().st_mtime > patience:
+                if time.time() - path.lstat().st_mtime > _STALE_SECONDS:
                     path.unlink()
                     log.warning("Removed %s, left by a git that died", path)
 
@@ -241,14 +214,14 @@ class Repository(Reading):
         """Yield what a git at work has, and one that died leaves: locks and unfinished files."""
         for directory, starts, ends, depth in (
             (self.directory, "fast_import_crash_", ".lock", 1),
-            (self.common / "refs", (), ".lock", None),
-            (self.common / "aiaml", (), ".lock", None),
-            (self.common / "objects" / "pack", "tmp_", (), None),
+            (self.directory / "refs", (), ".lock", None),
+            (self.directory / "aiaml", (), ".lock", None),
+            (self.directory / "objects" / "pack", "tmp_", (), None),
         ):
-            for place, _, names in islice(os.walk(directory), depth):
+            for found, _, names in islice(os.walk(directory), depth):
                 for name in names:
                     if name.startswith(starts) or name.endswith(ends):
-                        yield Path(place, name)
+                        yield Path(found, name)
 
     # --- asking ---------------------------------------------------------------------------------
 
@@ -275,7 +248,7 @@ class Repository(Reading):
 
     def differing(self, old: str, new: str) -> int:
         """Count the memories that differ between two commits; `old` may be empty for none."""
-        return sum(map(is_memory, self.changes(old or self._empty_tree(), new)))
+        return sum(map(is_memory, self.changes(old or empty_tree(new), new)))
 
     def _disk(self, head: str) -> Disk:
         """Compare the files with the commit `head`; empty for none.
@@ -289,25 +262,18 @@ class Repository(Reading):
         here = listing(directory, known)
         if not seen.is_same():  # what was listed may be another one
             known = {}
-        moves = self._checkout.journal.moves()  # later than the listing, so that it has all of it
-        if here is None and tree and seen.anything() and not moves.last:
+        moved = self._theirs.moved()  # later than the listing, so that it has all of it
+        if here is None and tree and seen.anything() and not moved:
             raise Busy(f"the directory {directory} is missing", _PUT_BACK)
-        return Disk(
-            self.base,
-            tree,
-            here or {},
-            known,
-            moves,
-            seen.held() | asked.to_forget(self.base) if moves.last else frozenset(),
-            self._arriving(head),
-        )
+        certain = seen.held() | asked.to_forget(self.base) if moved else frozenset[bytes]()
+        return Disk(self.base, tree, here or {}, known, moved, certain, self._arriving(head))
 
     def _arriving(self, head: str) -> dict[bytes, Entry | None]:
         """Return what a join that was interrupted has brought, or has still to bring."""
         joining = self.joining()
         if not joining:
             return {}
-        changes = self.changes(head or self._empty_tree(), joining)
+        changes = self.changes(head or empty_tree(joining), joining)
         return {path: after for path, (_, after) in changes.items() if is_memory(path)}
 
     def tree(self, commit: str) -> dict[bytes, Entry]:
@@ -358,8 +324,8 @@ class Repository(Reading):
         """Commit every memory that is not on disk as it is in the current commit.
 
         What the disk lacks, and was never seen there, is brought back instead. Where much has been
-        deleted at once, that is not committed unless a person has said so. While a person's git is
-        in the middle of something, only what is new is.
+        deleted at once, that is not committed unless a person has said so. While a git of the
+        person's beside ours may be changing files, only what is new is.
 
         Args:
             objection: says why a path with these bytes must not be committed; None if it may.
@@ -367,17 +333,13 @@ class Repository(Reading):
         """
         self._missing = missing
         head = self.head() or self._commit_own_files()
-        journal, named = self._checkout.journal, asked.to_forget(self.base)
-        journal.rest()
-        state = journal.state()
+        named = asked.to_forget(self.base)
+        theirs = self._theirs.state()
         self._seen.mark()
-        if not any(self._obstacle):
-            self._undo(journal.moves(), head, named)
         disk = self._disk(head)
-        if disk.unlike and self._checkout.has_conflicts(state.staged):
-            raise Busy("a merge has left conflicts in files/: resolve them, then sync goes on")
-        # What git takes away or writes just now is not deleted or edited.
-        wait = any(self._obstacle) or journal.is_under_way(state)
+        # What their git takes away or writes just now is not deleted or edited.
+        wait = self._theirs.is_at_work(theirs)
+        wait = wait or (bool(disk.moved) and self._theirs.has_conflicts(self.git))
         forgotten = [] if wait else self._forgotten(disk, named, missing)
         if not wait and self._forgetting != self._seen.held():
             self._seen.hold(self._forgetting)
@@ -386,10 +348,10 @@ class Repository(Reading):
         found = chain(self._steps(disk, head, objection), gone)
         adopting = not disk.tree and len(disk.here) > IMPORT_FROM
         most = (_IMPORTED, _IMPORTED_BYTES) if adopting else (_CHUNK, _BYTES)
-        committed = brought_back = deleted = 0
+        start, committed, brought_back, deleted = head, 0, 0, 0
         passed: list[tuple[bytes, bytes]] = []
         for chunk in in_chunks(found, lambda found: len(found[0].data or b""), *most):
-            wait = wait or journal.is_under_way(state)
+            wait = wait or self._theirs.is_at_work(theirs)
             sure = [each for each in chunk if not wait or each[0].verb == "Add"]
             passed += [(step.path, each.oid) for step, each in sure if each]
             sure += self._besides([step.path for step, _ in sure], disk, head)
@@ -397,43 +359,21 @@ class Repository(Reading):
             groups = [steps] if adopting else [[step] for step in steps]
             if steps:
                 old = head
-                head = self._import(stream.commits(groups, self.branch(), head, self._who()))
+                head = self._import(stream.commits(groups, self.branch, head, self._who()))
                 new = {step.path: _entry_of(sighting) for step, sighting in sure}
                 self._know(old, head, {p: (disk.tree.get(p), each) for p, each in new.items()})
                 self._seen.note({step.path: sighting for step, sighting in sure})
             committed += len(steps)
             deleted += sum(step.data is None for step in steps)
+        self._grown = start, head
         self._seen.note(disk.same)
         if not wait:
             back = disk.missing() | (disk.deleted() if missing == "bring back" else {})
             brought_back = self._bring_back(back, disk.outdated)
             asked.done(self.base, named)
-            journal.note(state)
-        if not self._checkout.is_born():  # before another machine's files make it the person's
-            self.bring_along()
+            self._theirs.note(theirs)
         kept_out = self._held_back | self._unfit
         return Committed(committed, kept_out, brought_back, deleted, passed)
-
-    def _undo(self, moves: Moves, head: str, named: set[bytes]) -> None:
-        """Undo what git did to what our branch has not, or is not to have.
-
-        What was remembered and, before we saw it, committed to another branch is put on disk. What
-        a person has told us to forget, and git put back, goes again.
-        """
-        if left := self._checkout.left_behind(moves.commits):
-            known = {path for path, _ in self._versions(head)} | named
-            new = {
-                path: (None, entry)
-                for path, entry in left.items()
-                if path not in known and mark(path) not in self.erasure.marks
-            }
-            self._check_out({p: each for p, each in new.items() if not self._file(p).exists()})
-        for path in named if moves.last else ():
-            with suppress(Unfit, FileNotFoundError):
-                name = object_name(read(self._file(path)) or b"", head.encode())
-                is_gits = self._file(path).stat().st_mtime_ns <= moves.last
-                if is_gits and (path, name) in self._versions(head):
-                    self._file(path).unlink()
 
     def _forgotten(self, disk: Disk, named: set[bytes], missing: Missing) -> list[bytes]:
         """Return which deletions are to be committed; note which are held."""
@@ -460,7 +400,7 @@ class Repository(Reading):
         def was_there(path: bytes, oid: bytes) -> bool:
             return mark(path) in self.erasure.marks or (path, oid) in self._versions(head)
 
-        return disk.steps(head.encode(), objection, was_there, self._checkout.checked_out)
+        return disk.steps(head.encode(), objection, was_there)
 
     def _besides(
         self, paths: Iterable[bytes], disk: Disk, head: str
@@ -482,6 +422,10 @@ class Repository(Reading):
         done = self._check_out(changes)
         self._seen.note({path: _sighting(changes[path][1]) for path in done})
         return sum(1 for path in done if changes[path][1])
+
+    @property
+    def _theirs(self) -> Theirs:
+        return Theirs(self.base, self.directory / "aiaml" / "their-index")
 
     @property
     def _seen(self) -> Seen:
@@ -511,38 +455,31 @@ class Repository(Reading):
         steps = [Step("Set up", path, data) for path, data in files.items() if data in ours]
         if not steps:
             return ""
-        return self._import(stream.commits([steps], self.branch(), "", self._who()))
+        return self._import(stream.commits([steps], self.branch, "", self._who()))
 
     def _who(self) -> str:
         if not self._identity:
-            self._identity = _identity(self.git)
+            self._identity = _identity(self.configured())
         return self._identity
+
+    def configured(self, *scopes: str) -> dict[str, str]:
+        """Return what git is configured to do here, in all scopes or in some (see git-config(1)).
+
+        It is asked once: a server that runs goes on as it began.
+        """
+        if self._configured is None:
+            told = os.fsdecode(self.git.run("config", "--list", "--show-scope", "-z")).split("\0")
+            entries = (entry.partition("\n") for entry in told[1::2])
+            pairs = zip(told[::2], entries, strict=False)
+            self._configured = [(scope, key, value) for scope, (key, _, value) in pairs]
+        wanted = scopes or ("system", "global", "local", "worktree")
+        return {key: value for scope, key, value in self._configured if scope in wanted}
 
     def _import(self, commits: Iterator[bytes], *words: str) -> str:
         """Write commits; return the name of the last one."""
         return _text(
             self.git.run("fast-import", "--quiet", "--done", *words, stdin=b"".join(commits))
         )
-
-    def bring_along(self) -> None:
-        """Have what is checked out be as the current commit, where nothing speaks against it."""
-        if not any(self._obstacle):
-            self._checkout.bring_along(self._held_back.keys() | self._unfit.keys())
-
-    def _take_over(self) -> None:
-        """Have in our branch what a person committed."""
-        if self.joining():
-            return
-        if before := self._checkout.before_others():
-            tip = self.head()
-            ours = self._marked(self._both(before, tip, self._followed))
-            if ours != tip:
-                self.git.run("update-ref", "-m", GO_ON, self.branch(), ours, tip)
-        try:
-            for commit in self._checkout.to_follow():
-                self._join(commit, self._followed)
-        except Busy as error:  # what is on disk is committed first, and this at the next round
-            log.debug("Not taken over yet: %s", error)
 
     def _file(self, path: bytes) -> Path:
         return self.base / os.fsdecode(path)
@@ -570,11 +507,11 @@ class Repository(Reading):
         if listing in known or len(known) == _MOST_MALFORMED:
             return False
         text = "".join(f"{each}\n" for each in (*known, listing))
-        replace_atomic(self.common / MALFORMED, text.encode(), 0o600)
+        replace_atomic(self.directory / MALFORMED, text.encode(), 0o600)
         return True
 
     def _malformed(self) -> list[str]:
-        path = self.common / MALFORMED
+        path = self.directory / MALFORMED
         return read_own(path, MAX_FILE).decode().split() if check_own(path) else []
 
     def _sound(self, commit: str) -> tuple[str, str]:
@@ -609,20 +546,20 @@ class Repository(Reading):
             f"next commit has only that; set aside: {', '.join(aside) or 'nothing'}"
         )
 
-    def _join(self, theirs: str, together: Callable[[str, str], str] | None = None) -> Joined:
+    def _join(self, theirs: str) -> Joined:
         ours = self.head()
         self._learn(ours, theirs)
-        joined = self._marked(self._both(ours, theirs, together or self._joined))
+        joined = self._marked(self._both(ours, theirs))
         if joined == ours:
             return Joined()
-        new = self.changes(ours or self._empty_tree(), joined)
+        new = self.changes(ours or empty_tree(joined), joined)
         self.git.run("update-ref", JOINING, joined)
         here = self._check_out(new)
         # What is held back here stays on disk as it is, and is known to come from what was before.
         apart = new.keys() & self._held_back.keys()
         unseen = apart - self._seen.read().keys() if apart else set()
         before = ours or "0" * len(joined)
-        steps = f"update {self.branch()} {joined} {before}\ndelete {JOINING}\n".encode()
+        steps = f"update {self.branch} {joined} {before}\ndelete {JOINING}\n".encode()
         self.git.run("update-ref", "-m", f"{JOIN}{theirs}", "--stdin", stdin=steps)
         self._know(ours, joined, new)
         was = {path: _sighting(new[path][0]) or Sighting(b"", None) for path in unseen}
@@ -632,18 +569,18 @@ class Repository(Reading):
 
     def joining(self) -> str:
         """Return the commit of a join that was begun and not finished; empty for none."""
-        if not self._looked or (self.common / JOINING).exists():
+        if not self._looked or (self.directory / JOINING).exists():
             self._looked = True
             return self.name_of(JOINING)
         return ""
 
-    def _both(self, ours: str, theirs: str, together: Callable[[str, str], str]) -> str:
+    def _both(self, ours: str, theirs: str) -> str:
         """Return a commit that holds both, but for what is forgotten everywhere."""
         mine, their = self.erasure.cleaned(ours), self.erasure.cleaned(theirs)
         if not mine or not their:
             return mine or their
         brought_back = their != theirs  # by a machine that still has the old history, perhaps
-        return mine if brought_back and self._only_joins(mine, their) else together(mine, their)
+        return mine if brought_back and self._only_joins(mine, their) else self._joined(mine, their)
 
     def _only_joins(self, ours: str, theirs: str) -> bool:
         """Whether all that theirs has besides are joins of what is here, as it is here."""
@@ -706,8 +643,10 @@ class Repository(Reading):
         return _text(self.git.run("log", "-1", "--no-show-signature", "--format=%an", commit, "--"))
 
     def cut_logs(self) -> None:
-        """Have git's logs of our branches not lead to what they were before."""
-        self._checkout.cut_logs()
+        """Have git's logs of our branch not lead to what it was before."""
+        words = ("--expire=never", "--expire-unreachable=now", self.branch, "HEAD")
+        with suppress(GitFailed):  # there is none
+            self.git.run("reflog", "expire", *words)
 
     def _joined(self, ours: str, theirs: str) -> str:
         """Return a commit that holds both, written without moving anything.
@@ -716,7 +655,8 @@ class Repository(Reading):
         Commits that are only ours are put on top of theirs, where both touch different memories.
         A new machine, which has nothing but what every machine begins with, goes on from theirs.
         """
-        bases = [ours] if ours == theirs else self._bases(ours, theirs)
+        known = ours == theirs or self._grown == (theirs, ours)
+        bases = [theirs] if known else self._bases(ours, theirs)
         if theirs in bases:
             return ours
         if ours in bases:
@@ -726,62 +666,27 @@ class Repository(Reading):
         joins = [line for line in ahead if line.count(b" ") > 1]
         if ahead[0] in joins and (bare := self._without_join(ours, theirs)):
             return self._joined(bare, theirs)
-        mine, their = self._sides(bases, ours, theirs)
+        sides = self._sides(bases, ours, theirs)
+        mine, their = ({path: after for path, (_, after) in side.items()} for side in sides)
         if mine.items() <= their.items():
             words = ("--no-show-signature", "--format=%P%n%s", ours, "--")
             if _text(self.git.run("log", "-1", *words)) == written("Set up"):
                 return theirs  # ours is the first commit that we made, and has no memory yet
         few = len(bases) == 1 and len(ahead) <= MOST and not joins
         replayed = few and self._replayed(ours, theirs, mine, their)
+        if replayed and not mine.keys() & their.keys():
+            self._know(ours, replayed, sides[1])
         return replayed or self._together(ours, theirs, mine, their)
-
-    def _followed(self, ours: str, theirs: str) -> str:
-        """Return a commit that holds both, where theirs are a person's on this machine.
-
-        Ours stay as they are: the remote may have them by now. What these commits lack, or have as
-        it was before in ours, may be so because the person's git moved; the disk tells better. But
-        what sync itself forgot elsewhere, and the person has pulled, is forgotten.
-        """
-        bases = self._bases(ours, theirs)
-        if theirs in bases:
-            return ours
-        mine, their = self._sides(bases, ours, theirs)
-        now = self.tree(ours)
-        unlike = {p: each for p, each in their.items() if is_memory(p) and each != now.get(p)}
-        old = {p for p, each in unlike.items() if not each or (p, each.oid) in self._versions(ours)}
-        if any(not each for each in unlike.values()):
-            told = self._deleted(theirs, ours, by_sync=True)
-            old -= told - self._deleted(ours, theirs)
-        old |= asked.to_forget(self.base) - now.keys() if unlike else set()
-        if ours in bases and not old:
-            return theirs
-        return self._together(ours, theirs, mine, {p: their[p] for p in their.keys() - old})
-
-    def _deleted(self, commit: str, other: str, *, by_sync: bool = False) -> set[bytes]:
-        """Return what was deleted up to a commit, or by sync in it, and not before another."""
-        commits = self.git.run("rev-list", "--no-merges", commit, f"^{other}")
-        words = ("--stdin", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=D")
-        output = self.git.run("diff-tree", *words, "--format=%x01%s", "--", "files", stdin=commits)
-        found = (each.replace(b"\n", b"\0").split(b"\0") for each in output.split(b"\1")[1:])
-        return {
-            path
-            for subject, *paths in found
-            if not by_sync or did(os.fsdecode(subject)).verb == "Forget"
-            for path in paths
-        }
 
     def _bases(self, ours: str, theirs: str) -> list[str]:
         return quiet(self.git, "merge-base", "--all", ours, theirs).split()
 
-    def _sides(self, bases: Sequence[str], ours: str, theirs: str) -> tuple[Changes, Changes]:
+    def _sides(self, bases: Sequence[str], ours: str, theirs: str) -> list[Difference]:
         """Return what each side changed since the two parted."""
         sides = (ours, theirs)
         if bases:
-            found = changes_since(self.git, reduce(self._joined, bases), sides)
-        else:
-            found = [self.changes(self._empty_tree(), side) for side in sides]
-        mine, their = ({path: after for path, (_, after) in each.items()} for each in found)
-        return mine, their
+            return changes_since(self.git, reduce(self._joined, bases), sides)
+        return [self.changes(empty_tree(side), side) for side in sides]
 
     def _together(self, ours: str, theirs: str, mine: Changes, their: Changes) -> str:
         """Write a commit of two parents that has what both sides changed."""
@@ -817,7 +722,7 @@ class Repository(Reading):
             The last of them, or `theirs` where nothing is to be changed; and the files of `ours`
             that were left out.
         """
-        changes = self.changes(theirs or self._empty_tree(), ours)
+        changes = self.changes(theirs or empty_tree(ours), ours)
         entries = {path: after for path, (_, after) in changes.items() if after}
         lacking = {path: each for path, each in entries.items() if each.oid in left_out}
         wanted = [(path, *entry) for path, entry in changes.items() if path not in lacking]
@@ -827,7 +732,7 @@ class Repository(Reading):
 
     def entries(self, old: str, new: str) -> dict[bytes, Entry]:
         """Return the files of `new` that `old` (empty for none) has not, or not so."""
-        changes = self.changes(old or self._empty_tree(), new)
+        changes = self.changes(old or empty_tree(new), new)
         return {path: after for path, (_, after) in changes.items() if after}
 
     def go_on_from(self, pushed: str) -> bool:
@@ -843,7 +748,7 @@ class Repository(Reading):
             return False
         self.git.run("update-ref", "refs/aiaml/unpushed", ours)
         reason = GO_ON_FROM_PUSHED
-        self.git.run("update-ref", "-m", reason, self.branch(), pushed, ours)
+        self.git.run("update-ref", "-m", reason, self.branch, pushed, ours)
         return True
 
     def _without_join(self, ours: str, theirs: str) -> str:
@@ -876,9 +781,6 @@ class Repository(Reading):
         if not commits or known:
             return theirs if commits else ""
         return self._import(iter([commits]), "--force")
-
-    def _empty_tree(self) -> str:
-        return empty_tree(self.git)
 
     def blobs(self, entries: Sequence[Entry]) -> dict[Entry, bytes]:
         """Return the bytes of those that are not too large for a memory."""
@@ -955,17 +857,12 @@ class Repository(Reading):
         self._unfit[path] = why._replace(sentence=sentence)
 
 
-def _identity(git: Git) -> str:
+def _identity(said: Mapping[str, str]) -> str:
     """Return the name and the address that the person has configured; for either, else, our own."""
-    said = {"user.name": "", "user.email": ""}
-    with suppress(GitFailed):  # nothing is configured
-        output = git.run("config", "-z", "--get-regexp", r"^(user|committer)\.(name|email)$")
-        lines = (each.partition("\n") for each in os.fsdecode(output).split("\0"))
-        said |= {key: value for key, _, value in lines}
 
     def configured(part: str, default: str) -> str:
         given = os.environ.get(f"GIT_COMMITTER_{part.upper()}") or said.get(f"committer.{part}")
-        return re.sub(_CRUD, "", given or said[f"user.{part}"]).strip() or default
+        return re.sub(_CRUD, "", given or said.get(f"user.{part}", "")).strip() or default
 
     return f"{configured('name', NOBODY)} <{configured('email', _NOWHERE)}>"
 
@@ -985,16 +882,3 @@ def _entry_of(sighting: Sighting | None) -> Entry | None:
 def _create(path: Path, text: str) -> None:
     with open(path, "x", encoding="utf-8", opener=private) as file:
         file.write(text)
-
-
-def _ensure_text(path: Path, text: str) -> None:
-    """Have `text` in a file that may hold more."""
-    try:
-        own_directory(path.parent)
-        before = read_own(path, MAX_FILE) if check_own(path) else b""
-    except NotOurs as error:  # perhaps the person's; no commit depends on it
-        log.warning("Not written: %s", error)
-        return
-    if text.encode() not in before:
-        between = b"" if before.endswith(b"\n") or not before else b"\n"
-        replace_atomic(path, before + between + text.encode(), 0o600)

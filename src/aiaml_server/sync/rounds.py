@@ -76,7 +76,7 @@ class Rounds:
             from .remote import Remote  # noqa: PLC0415 (many have none)
 
             self._remote = Remote(
-                self._repository, settings.remote, self._meanwhile, self.pace, aside=aside
+                self._repository, settings.remote, self._commit, self.pace, aside=aside
             )
         self._aside = aside  # the remote is another one than that in use here
         self._outgoing = Outgoing(self._repository)
@@ -160,7 +160,6 @@ class Rounds:
         self._commit()
         self.has_committed = True
         try:
-            self._repository.check()
             if unfinished := self._repository.joining():
                 self._join(unfinished)
             # Have no history here with anything that is forgotten everywhere.
@@ -170,7 +169,6 @@ class Rounds:
             if not last and self._remote and self.pace.is_due():
                 self._exchange(self._remote)
         finally:
-            self._repository.bring_along()
             if not last:
                 if self._remote and self._repository.head():
                     self._status.ahead, self._status.behind = self._repository.ahead_behind()
@@ -201,11 +199,6 @@ class Rounds:
             self._status.last_commit = now()
             log.info("Committed %d memories", committed.number)
 
-    def _meanwhile(self) -> None:
-        """Commit while the remote is slow, and let git show it."""
-        self._commit()
-        self._repository.bring_along()
-
     def _purge(self) -> None:
         """Have nothing left of it in the repository."""
         try:
@@ -219,7 +212,7 @@ class Rounds:
 
     def _new_guard(self) -> Guard:
         repository, secrets = self._repository, self._settings.check_secrets
-        return Guard(repository.base, repository.common, repository.git, secrets=secrets)
+        return Guard(repository.base, repository.directory, repository.git, secrets=secrets)
 
     def _tell_kept_out(self) -> None:
         held_back = self._outgoing.held | self._kept_out

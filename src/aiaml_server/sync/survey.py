@@ -31,7 +31,7 @@ class Survey:
         ahead: commits that the remote, as last seen, has not.
         behind: commits that it had and this machine has not.
         ahead_since: when the oldest of those ahead was made, in seconds since 1970.
-        still_held: what of the person's own has something that was forgotten everywhere.
+        still_held: what has something that was forgotten everywhere.
         occupied: whether a process synchronises the directory right now.
         problem: why git could not answer, or cannot be used; None where it can.
     """
@@ -99,21 +99,21 @@ def _ask(found: Survey, settings: Settings) -> None:
     found.repository = repository.find()
     if not found.repository:
         return
-    found.still_held = still_held(settings.base)
+    found.still_held = still_held(repository)
     secrets = settings.check_secrets
-    guard = Guard(settings.base, repository.common, repository.git, secrets=secrets)
+    guard = Guard(settings.base, repository.directory, repository.git, secrets=secrets)
     pending, missing = repository.pending(guard)
     found.waiting, found.forgotten = pending.number, pending.forgotten
     refused = {os.fsencode(p): why for p, why in Status.read(settings.base).held_back.items()}
     refused = {path: why for path, why in refused.items() if path in missing}
     kept_out = pending.kept_out | refused
-    head = settings.remote and repository.head()
-    if head:
-        kept_out = Outgoing(repository).staying(repository.name_of(REMOTE), head, guard) | kept_out
+    head, theirs = settings.remote and repository.head(), repository.name_of(REMOTE)
+    if head and head != theirs:
+        kept_out = Outgoing(repository).staying(theirs, head, guard) | kept_out
     for path, why in kept_out.items():
         place = found.kept_local if why.kind == KEPT_LOCAL else found.kept_out
         place[path.decode("utf-8", "replace")] = why
-    if head:
+    if head and head != theirs:
         found.ahead, found.behind = repository.ahead_behind()
         found.ahead_since = repository.ahead_since()
 

@@ -56,8 +56,8 @@ class Tidy:
     def run(self) -> None:
         """Do it now. Another process that does it is let be."""
         self._git.variables = {**self._repository.git.variables, **_ONE_THREAD}
-        objects = self._repository.common / "objects"
-        place = self._repository.common / "aiaml"
+        objects = self._repository.directory / "objects"
+        place = self._repository.directory / "aiaml"
         try:
             place.mkdir(mode=0o700, exist_ok=True)
             with Lock(place / "tidying").held(0) as hold:
@@ -73,7 +73,7 @@ class Tidy:
         self._left = self._lying_about().size
 
     def _lying_about(self) -> Found:
-        objects = self._repository.common / "objects"
+        objects = self._repository.directory / "objects"
         loose = 0
         packs = [0]
         with suppress(OSError):

@@ -77,7 +77,7 @@ class Past:
 
     def _history(self, now: History) -> History:
         """Return what git knows now, listed anew only when it has another commit."""
-        if self._known is None or self._known.heads != now.heads:
+        if self._known is None or self._known.head != now.head:
             self._known = now
         return self._known
 

@@ -1,0 +1,102 @@
+"""Where the repository lies that is ours alone, and whose lies beside it.
+
+It is bare: `git log`, `show` and `clone` work in the base directory, and git itself refuses what
+needs a work tree, so that no command of a person's changes a memory. It is `.git` of the base
+directory, or `.aiaml.git` where a person has a repository there or around it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import suppress
+from pathlib import Path
+
+from aiaml_server.errors import MalformedFile
+from aiaml_server.files import check_own, read_regular
+
+BESIDE = ".aiaml.git"
+HIDDEN = b"/files/*.md\n"  # by which earlier versions hid memories from a person's git
+EARLIER = "refs/heads/aiaml"  # where earlier versions committed memories, in a person's repository
+_MOST = 1024 * 1024  # bytes of a file of git's
+_INCLUDED = "aiaml/remote"  # what the configuration of every repository that we made includes
+
+
+def directory_of(base: Path) -> Path:
+    """Return the directory of our repository, which is there or to be made.
+
+    Raises:
+        NotOurs: something else has its name.
+    """
+    usual, beside = base / ".git", base / BESIDE
+    if check_own(beside, directory=True):
+        return beside
+    if not os.path.lexists(usual):
+        return beside if persons(base) else usual
+    return usual if is_ours(usual) else beside
+
+
+def notes_of(base: Path) -> Path:
+    """Return the git directory that has what sync noted: ours, or the earlier one until then."""
+    directory = directory_of(base)
+    found = None if directory.is_dir() else earlier(base)
+    return found[0] if found else directory
+
+
+def persons(base: Path) -> Path | None:
+    """Return the `.git` of the person's repository that a directory is in; None without one."""
+    place = base.resolve()
+    for directory in (place, *place.parents):
+        found = directory / ".git"
+        if os.path.lexists(found) and not is_ours(found):
+            return found
+    return None
+
+
+def is_ours(directory: Path) -> bool:
+    """Whether a `.git` is a bare repository that we made."""
+    bare = re.search(r"(?mi)^\s*bare\s*=\s*true\s*$", config_of(directory))
+    return bool(bare) and is_made_by_us(directory)
+
+
+def is_made_by_us(directory: Path) -> bool:
+    """Whether this version or an earlier one made a `.git`, and not a person."""
+    return not directory.is_symlink() and _INCLUDED in config_of(directory)
+
+
+def config_of(directory: Path) -> str:
+    """Return what the configuration of a git directory says; empty where it cannot be read."""
+    return text_of(directory / "config")
+
+
+def text_of(path: Path) -> str:
+    """Return what a small file of git's says; empty where it cannot be read."""
+    with suppress(OSError, MalformedFile):
+        return read_regular(str(path), _MOST).decode("utf-8", "replace").strip()
+    return ""
+
+
+def git_directories(path: Path) -> tuple[Path, Path]:
+    """Return the git directory that a `.git` is or names, and the one that its objects are in.
+
+    `.git` is a file in a submodule, with `--separate-git-dir` and in a worktree; the two differ in
+    the last of these only (see "gitrepository-layout" in git's manual).
+    """
+    directory = path.resolve() if path.is_symlink() else path
+    if directory.is_file():
+        directory = path.parent / text_of(directory).removeprefix("gitdir: ")
+    common = text_of(directory / "commondir")
+    return directory, directory / common if common else directory
+
+
+def earlier(base: Path) -> tuple[Path, str] | None:
+    """Return where an earlier version kept memories: the git directory, and the branch.
+
+    None where there is no repository in the directory itself.
+    """
+    if not os.path.lexists(base / ".git"):
+        return None
+    directory, common = git_directories(base / ".git")
+    if directory == common:
+        return common, EARLIER
+    return common, f"{EARLIER}-{directory.name}"  # one of several worktrees
