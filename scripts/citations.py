@@ -32,7 +32,7 @@ def make_zip(target: Path) -> None:
     """Put what the command needs into one file that Python runs."""
     with tempfile.TemporaryDirectory() as place:
         package = Path("aiaml_server")
-        parts = [package / each for each in (*PARTS, "toolsets/__init__.py")]
+        parts = [package / each for each in (*PARTS, "toolsets/__init__.py", "toolsets/owners.py")]
         whole = (SOURCE / package / "toolsets" / "citations").glob("*.*")
         for part in [*parts, *(each.relative_to(SOURCE) for each in whole)]:
             (place / part).parent.mkdir(parents=True, exist_ok=True)
