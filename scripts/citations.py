@@ -16,9 +16,9 @@ from shutil import copyfile
 SOURCE = Path(__file__).resolve().parent.parent / "src"
 PARTS = (
     *("__init__.py", "errors.py", "files.py", "invisible.py", "programs.py", "settings.py"),
-    *("toolset.py", "toolsets/__init__.py", "toolsets/warning.py"),
+    "toolset.py",
 )
-ROOMS = ("leaks", "toolsets/citations")
+ROOMS = ("leaks", "toolsets", "toolsets/citations")
 MAIN = """\
 import sys
 

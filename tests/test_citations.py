@@ -407,7 +407,7 @@ class Refusing:
             return None
         raise ImportError(f"{name} is refused")
 
-OURS = ("errors", "files", "invisible", "toolset", "toolsets")
+OURS = ("errors", "files", "invisible", "toolset", "toolsets", "toolsets.owners")
 sys.meta_path.insert(0, Refusing())
 sys.path[:0] = PATHS
 import unittest
