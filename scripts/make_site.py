@@ -131,7 +131,7 @@ def settings_page() -> str:
     lines = ["# Settings", "", "Environment variables; all of them may be left out.", ""]
     lines += _table([*settings.VARIABLES, toolsets.VARIABLE, settings.PAGER])
     for name in toolsets.NAMES:
-        if name != toolsets.DEFAULT and (variables := toolsets.door(name).variables):
+        if name != toolsets.DEFAULT and (variables := toolsets.manifest(name).variables):
             lines += ["", f"## Of the toolset `{name}`", "", *_table(variables)]
     return "\n".join(lines) + "\n"
 

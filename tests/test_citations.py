@@ -622,7 +622,7 @@ def test_each_refusal_has_its_code(
     Memories(repo).save("Good", FACT, id="mem-good")
     (repo / "memories" / "mem-bad.md").write_text("bad")
     before = git(repo, "status", "--porcelain", "-uall")
-    built = at(toolsets.door("citations").build)({"AIAML_CITATIONS_REPO": str(repo)})
+    built = at(toolsets.manifest("citations").build)({"AIAML_CITATIONS_REPO": str(repo)})
 
     async def asked() -> Any:
         async with SdkClient(Server([built])) as client:

@@ -123,9 +123,12 @@ def started(base: Path, *lines: str, words: tuple[str, ...] = ()) -> list[bytes]
 
 def served(base: Path) -> object:
     """Return what a server of the default toolset on `base` answers by."""
-    doors = toolsets.chosen((), {})
+    manifests = toolsets.chosen((), {})
     environ = {"AIAML_MEMORY_DIR": str(base), "AIAML_ENABLE_SYNC": "false"}
-    return ([door.name for door in doors], [door.values(environ) for door in doors])
+    return (
+        [manifest.name for manifest in manifests],
+        [manifest.values(environ) for manifest in manifests],
+    )
 
 
 def note(place: Path, *pairs: tuple[str, str], of: object = "aiaml") -> Greeting:

@@ -16,7 +16,7 @@ import pytest
 
 import strace
 from aiaml_server.clients import jsonc
-from aiaml_server.toolsets import door
+from aiaml_server.toolsets import manifest
 from aiaml_server.toolsets.semantic.memories import Memories
 from client import PYTHON
 from clock import quick
@@ -482,7 +482,7 @@ def test_the_events_are_those_that_the_door_names() -> None:
     """No hook is installed that answers nothing."""
     from aiaml_server.toolsets.semantic import hooks
 
-    assert {each.event for each in door("semantic").hooks} == set(hooks._HANDLERS)
+    assert {each.event for each in manifest("semantic").hooks} == set(hooks._HANDLERS)
 
 
 def test_a_transcript_is_read_in_bounded_time(hooked: Host) -> None:

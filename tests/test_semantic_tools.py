@@ -82,8 +82,8 @@ def test_nothing_heavy_is_imported_before_the_first_call(tmp_path: Path) -> None
 import sys
 from aiaml_server import server, toolsets
 from aiaml_server.toolset import at
-door = toolsets.door("semantic")
-tools = at(door.build)(door.values({{}}))
+manifest = toolsets.manifest("semantic")
+tools = at(manifest.build)(manifest.values({{}}))
 server.Server([tools])
 print([each for each in {HEAVY!r} if each in sys.modules])
 tools.tools[2].call()

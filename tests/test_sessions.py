@@ -561,7 +561,7 @@ def test_the_repository_itself_is_reached_through_no_link(repo: Path, tmp_path: 
 
 def test_a_setting_without_a_directory_is_no_permission(tmp_path: Path) -> None:
     """An empty list would allow everything; only a variable that is not set does."""
-    values = toolsets.door("sessions").values
+    values = toolsets.manifest("sessions").values
     for value in (os.pathsep, os.pathsep * 3, " "):
         with pytest.raises(InvalidSetting, match="AIAML_REPOSITORIES"):
             values({"AIAML_REPOSITORIES": value})
@@ -934,8 +934,8 @@ def test_after_any_calls_git_shows_the_contract_s_files_only(
 
 def built() -> Any:
     """Build the toolset for any repository."""
-    door = toolsets.door("sessions")
-    return at(door.build)(door.values({}))
+    manifest = toolsets.manifest("sessions")
+    return at(manifest.build)(manifest.values({}))
 
 
 def test_the_instructions_carry_the_usage_pattern() -> None:

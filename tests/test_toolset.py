@@ -17,7 +17,7 @@ import toy_toolset
 from aiaml_server import toolsets
 from aiaml_server.errors import InvalidSetting
 from aiaml_server.server import Server
-from aiaml_server.toolset import INSTRUCTIONS_LIMIT, Door, at
+from aiaml_server.toolset import INSTRUCTIONS_LIMIT, Manifest, at
 from client import SECONDS, Client
 from printed import completed, inherited
 from toolset_contract import Call, Contract
@@ -35,7 +35,7 @@ def toy() -> Iterator[None]:
 
 
 class TestDefault(Contract):
-    """The default toolset enters by the same door as any other."""
+    """The default toolset has a manifest as any other."""
 
     name = "aiaml"
 
@@ -238,8 +238,8 @@ def test_what_cannot_be_served_is_one_sentence(
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the line that installs it."""
-    door = toy_toolset.DOOR._replace(extra="toy", needs=("there_is_no_such_module",))
-    monkeypatch.setattr(sys.modules["aiaml_server.toolsets.toy"], "DOOR", door)
+    manifest = toy_toolset.MANIFEST._replace(extra="toy", needs=("there_is_no_such_module",))
+    monkeypatch.setattr(sys.modules["aiaml_server.toolsets.toy"], "MANIFEST", manifest)
     with pytest.raises(InvalidSetting, match=r"pip install 'aiaml-server\[toy\]'"):
         toolsets.chosen(["toy"], {})
 
@@ -260,8 +260,8 @@ async def test_served_together_each_is_brief(tmp_path: Path) -> None:
     """The short forms of all toolsets stay below what hosts show."""
     built = toy_toolset.build({"TOY_FILE": tmp_path / "notes.json"})
     values = {"AIAML_MEMORY_DIR": str(tmp_path / "base"), "AIAML_ENABLE_SYNC": "false"}
-    door = toolsets.door("aiaml")
-    default = at(door.build)(door.values(values))
+    manifest = toolsets.manifest("aiaml")
+    default = at(manifest.build)(manifest.values(values))
     async with SdkClient(Server([default, built])) as client:
         assert client.instructions == f"{default.brief}\n\n{built.brief}"
         assert len(client.instructions) < INSTRUCTIONS_LIMIT
@@ -273,17 +273,17 @@ def test_all_short_forms_together_fit_where_hosts_cut_them(
     """Whoever serves every toolset has all of their instructions."""
     monkeypatch.chdir(tmp_path)
     values = {"AIAML_MEMORY_DIR": str(tmp_path / "base"), "AIAML_ENABLE_SYNC": "false"}
-    doors = [toolsets.door(name) for name in toolsets.NAMES]
-    briefs = [at(each.build)(each.values(values)).brief for each in doors]
+    manifests = [toolsets.manifest(name) for name in toolsets.NAMES]
+    briefs = [at(each.build)(each.values(values)).brief for each in manifests]
     assert len("\n\n".join(briefs)) < INSTRUCTIONS_LIMIT
 
 
 @pytest.fixture(params=["auto", "legacy"])
 async def plain(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[SdkClient]:
     """Connect to the default toolset."""
-    door = toolsets.door("aiaml")
+    manifest = toolsets.manifest("aiaml")
     values = {"AIAML_MEMORY_DIR": str(tmp_path / "base"), "AIAML_ENABLE_SYNC": "false"}
-    served = Server([at(door.build)(door.values(values))])
+    served = Server([at(manifest.build)(manifest.values(values))])
     async with SdkClient(served, mode=request.param) as client:
         yield client
 
@@ -309,7 +309,7 @@ def test_the_default_imports_nothing_of_the_others() -> None:
     """A person who asked for nothing pays for nothing."""
     script = (
         "import sys; from aiaml_server import toolsets, toolset\n"
-        "for door in toolsets.chosen([], {}): toolset.at(door.build)\n"
+        "for manifest in toolsets.chosen([], {}): toolset.at(manifest.build)\n"
         "print([each for each in sys.modules if each.startswith('aiaml_server.toolsets.')])"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
@@ -348,15 +348,15 @@ def test_install_writes_the_list_of_the_one_entry(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", [name for name in toolsets.NAMES if name != "toy"])
 def test_every_toolset_states_all_that_people_need(name: str) -> None:
     """A demo, and for all but the default verbs and checks of its own, each where it says."""
-    door: Door = toolsets.door(name)
-    for place in (door.build, door.demo, door.verbs, door.checks):
+    manifest: Manifest = toolsets.manifest(name)
+    for place in (manifest.build, manifest.demo, manifest.verbs, manifest.checks):
         assert not place or callable(at(place)), place
-    assert door.demo
-    assert name == toolsets.DEFAULT or (door.verbs and door.checks)
+    assert manifest.demo
+    assert name == toolsets.DEFAULT or (manifest.verbs and manifest.checks)
 
 
 @pytest.mark.parametrize("name", toolsets.NAMES)
-def test_a_door_s_module_holds_the_door_alone(name: str) -> None:
+def test_a_manifest_s_module_holds_it_alone(name: str) -> None:
     """How its settings are read stands beside it."""
     source = Path(toolsets.__file__).with_name(name) / "__init__.py"
     for each in ast.walk(ast.parse(source.read_text("utf-8"))):

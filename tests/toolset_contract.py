@@ -23,7 +23,7 @@ from mcp.types import CallToolResult, TextContent
 from pydantic import TypeAdapter
 
 from aiaml_server import server, toolsets
-from aiaml_server.toolset import INSTRUCTIONS_LIMIT, Door, Toolset, at
+from aiaml_server.toolset import INSTRUCTIONS_LIMIT, Manifest, Toolset, at
 from client import SERVER, Client
 
 Call = Callable[..., Any]
@@ -62,16 +62,16 @@ class Contract:
         raise NotImplementedError
 
     @property
-    def door(self) -> Door:
-        """The door under test."""
-        return toolsets.door(self.name)
+    def manifest(self) -> Manifest:
+        """The manifest under test."""
+        return toolsets.manifest(self.name)
 
     @contextmanager
     def toolset(self, place: Path) -> Iterator[Toolset]:
         """Build the toolset on a directory."""
         environ = {**os.environ, **self.environ(place)}
         with mock.patch.dict(os.environ, environ):
-            yield at(self.door.build)(self.door.values(environ))
+            yield at(self.manifest.build)(self.manifest.values(environ))
 
     @pytest.fixture(params=["auto", "legacy"])
     async def client(
@@ -95,24 +95,26 @@ class Contract:
 
     # --- the promises -----------------------------------------------------------------------------
 
-    def test_its_door_is_light(self) -> None:
+    def test_its_manifest_is_light(self) -> None:
         """Looking at it imports neither the SDK nor what its tools need."""
-        heavy = ("mcp", "pydantic", "click", "git", "sqlite3", *self.door.needs)
+        heavy = ("mcp", "pydantic", "click", "git", "sqlite3", *self.manifest.needs)
         script = (
-            f"import sys; from aiaml_server import toolsets; toolsets.door({self.name!r}); "
+            f"import sys; from aiaml_server import toolsets; toolsets.manifest({self.name!r}); "
             f"print([each for each in {heavy!r} if each in sys.modules])"
         )
         if self.command != SERVER:
-            pytest.skip("a toolset of the tests' own has its door in the same module as its tools")
+            pytest.skip(
+                "a toolset of the tests' own has its manifest in the same module as its tools"
+            )
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
         assert done.stdout.strip() == b"[]"
 
-    def test_its_door_says_what_is_behind_it(self, tmp_path: Path) -> None:
+    def test_its_manifest_says_what_is_served(self, tmp_path: Path) -> None:
         """The names of the tools, a line, and settings that are its own or the program's."""
         with self.toolset(tmp_path) as toolset:
-            assert tuple(each.name for each in toolset.tools) == self.door.tools
-        assert self.door.summary and "\n" not in self.door.summary
-        for variable in self.door.variables:
+            assert tuple(each.name for each in toolset.tools) == self.manifest.tools
+        assert self.manifest.summary and "\n" not in self.manifest.summary
+        for variable in self.manifest.variables:
             assert variable.help and variable.name.isupper()
 
     def test_its_words_fit_where_hosts_cut_them(self, tmp_path: Path) -> None:
@@ -242,7 +244,7 @@ class Contract:
         started = StdioServerParameters(command=words[0], args=words[1:], env=environ)
         async with SdkClient(started, mode=mode) as client:
             listed = (await client.list_tools()).tools
-            assert tuple(each.name for each in listed) == self.door.tools
+            assert tuple(each.name for each in listed) == self.manifest.tools
 
             def call(tool: str, **arguments: Any) -> Any:
                 result = anyio.from_thread.run(client.call_tool, tool, arguments)

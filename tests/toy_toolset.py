@@ -27,8 +27,8 @@ from aiaml_server.toolset import (
     Answer,
     Argument,
     Changed,
-    Door,
     Finding,
+    Manifest,
     Prompt,
     Resource,
     Tool,
@@ -143,7 +143,7 @@ def path(_variable: str, value: str) -> Path:
     return Path(value)
 
 
-DOOR = Door(
+MANIFEST = Manifest(
     name="toy",
     summary="short notes",
     tools=("note", "notes"),
@@ -156,12 +156,12 @@ DOOR = Door(
 
 
 def hang() -> None:
-    """Hang the toy's door beside the others."""
+    """Put the toy's manifest beside the others."""
     module = types.ModuleType("aiaml_server.toolsets.toy")
-    module.DOOR = DOOR  # type: ignore[attr-defined]
+    module.MANIFEST = MANIFEST  # type: ignore[attr-defined]
     sys.modules[module.__name__] = module
-    if DOOR.name not in toolsets.NAMES:
-        toolsets.NAMES = (*toolsets.NAMES, DOOR.name)
+    if MANIFEST.name not in toolsets.NAMES:
+        toolsets.NAMES = (*toolsets.NAMES, MANIFEST.name)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """What a toolset states: a memory system's contribution to the server and to the command line.
 
-A `Door` is what is known of a toolset without building it: cheap to import, with no SDK and nothing
-that its tools need. `Toolset` is what the server serves of it. A toolset is never given the server.
+A `Manifest` is what is known of a toolset without building it: cheap to import, with no SDK and
+nothing that its tools need. `Toolset` is what the server serves of it. A toolset is never given the
+server.
 """
 
 from __future__ import annotations
@@ -253,7 +254,7 @@ class Hook(NamedTuple):
     seconds: int
 
 
-class Door(NamedTuple):
+class Manifest(NamedTuple):
     """What is known of a toolset without importing it. Places are `module:name`.
 
     Attributes:

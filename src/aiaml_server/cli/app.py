@@ -186,10 +186,10 @@ class Verbs(click.Group):
 
             raise click.UsageError(no_verb(cmd_name, [*VERBS, *groups]), ctx)
         group: click.Command = at(groups[cmd_name])
-        if (door := toolsets.door(cmd_name)).hooks and isinstance(group, click.Group):
+        if (manifest := toolsets.manifest(cmd_name)).hooks and isinstance(group, click.Group):
             from .hooks import add  # noqa: PLC0415 (the other toolsets have none)
 
-            add(group, door)
+            add(group, manifest)
         return group
 
     def resolve_command(
@@ -237,7 +237,7 @@ class Verbs(click.Group):
 
 def _groups() -> dict[str, str]:
     """Return the place of each toolset's verbs, by its name."""
-    return {name: place for name in toolsets.NAMES if (place := toolsets.door(name).verbs)}
+    return {name: place for name in toolsets.NAMES if (place := toolsets.manifest(name).verbs)}
 
 
 def _offered(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -25,7 +25,7 @@ from aiaml_server.terminal import (
     out,
     out_json,
 )
-from aiaml_server.toolset import Door, Hook
+from aiaml_server.toolset import Hook, Manifest
 
 in_project = click.option(
     "--project",
@@ -36,12 +36,12 @@ in_project = click.option(
 dry_run = click.option("--dry-run", is_flag=True, help="Say what would change; write nothing.")
 
 
-def add(group: click.Group, door: Door) -> None:
+def add(group: click.Group, manifest: Manifest) -> None:
     """Give a toolset's verbs those that its hooks are installed by."""
     if "install-hooks" in group.commands:
         return
-    name = door.name
-    events = joined(list(dict.fromkeys(each.event for each in door.hooks)))
+    name = manifest.name
+    events = joined(list(dict.fromkeys(each.event for each in manifest.hooks)))
 
     @group.command(
         "install-hooks",
@@ -55,8 +55,8 @@ def add(group: click.Group, door: Door) -> None:
     @as_json
     def install_hooks(project: Path | None, dry_run: bool, json: bool) -> int:
         def change(path: Path) -> Change:
-            wanted = [(each.event, _group(door, each)) for each in door.hooks]
-            return clients.hook(_copies(door), path, wanted, _is_ours(door))
+            wanted = [(each.event, _group(manifest, each)) for each in manifest.hooks]
+            return clients.hook(_copies(manifest), path, wanted, _is_ours(manifest))
 
         return _done(project, change, dry_run, json, "installed")
 
@@ -71,7 +71,7 @@ def add(group: click.Group, door: Door) -> None:
     @as_json
     def uninstall_hooks(project: Path | None, dry_run: bool, json: bool) -> int:
         def change(path: Path) -> Change:
-            return clients.unhook(_copies(door), path, _is_ours(door))
+            return clients.unhook(_copies(manifest), path, _is_ours(manifest))
 
         return _done(project, change, dry_run, json, "uninstalled")
 
@@ -114,25 +114,25 @@ def _settings(project: Path | None) -> Path:
     return Path(here.directory("CLAUDE_CONFIG_DIR", here.home / ".claude") / "settings.json")
 
 
-def _copies(door: Door) -> str:
-    return f"aiaml-{door.name}-hooks"
+def _copies(manifest: Manifest) -> str:
+    return f"aiaml-{manifest.name}-hooks"
 
 
-def _group(door: Door, hook: Hook) -> dict[str, Any]:
+def _group(manifest: Manifest, hook: Hook) -> dict[str, Any]:
     """Return what an event's list has for a hook.
 
     The client gives the line to a shell, on Windows to Git's.
     """
-    words = [*launch.command(), door.name, *hook.words]
+    words = [*launch.command(), manifest.name, *hook.words]
     if sys.platform == "win32":
         words = [word.replace("\\", "/") for word in words]
     command = {"type": "command", "command": shlex.join(words), "timeout": hook.seconds}
     return {**({"matcher": hook.matcher} if hook.matcher else {}), "hooks": [command]}
 
 
-def _is_ours(door: Door) -> Callable[[str], bool]:
+def _is_ours(manifest: Manifest) -> Callable[[str], bool]:
     """Return what tells our commands from others, whatever installation they start."""
-    endings = [shlex.join([door.name, *each.words]) for each in door.hooks]
+    endings = [shlex.join([manifest.name, *each.words]) for each in manifest.hooks]
 
     def ours(command: str) -> bool:
         start = next((command.removesuffix(end) for end in endings if command.endswith(end)), "")

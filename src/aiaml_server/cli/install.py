@@ -324,8 +324,10 @@ def _variables(environ: Mapping[str, str], served: Sequence[str]) -> dict[str, s
     settings = Settings.from_environ(environ)
     if settings.remote_error:
         raise settings.remote_error
-    doors = toolsets.chosen(served, environ)
-    for variable in (each for door in doors for each in door.variables if environ.get(each.name)):
+    manifests = toolsets.chosen(served, environ)
+    for variable in (
+        each for manifest in manifests for each in manifest.variables if environ.get(each.name)
+    ):
         variable.value(environ)
     found = {
         name: value
@@ -335,7 +337,7 @@ def _variables(environ: Mapping[str, str], served: Sequence[str]) -> dict[str, s
     if "AIAML_MEMORY_DIR" in found:
         found["AIAML_MEMORY_DIR"] = str(settings.base)
     if served:
-        found[toolsets.VARIABLE.name] = ",".join(door.name for door in doors)
+        found[toolsets.VARIABLE.name] = ",".join(manifest.name for manifest in manifests)
     return found
 
 

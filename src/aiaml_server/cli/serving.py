@@ -14,7 +14,7 @@ from aiaml_server import logs
 from aiaml_server.errors import AiamlError, InvalidSetting
 from aiaml_server.greeting import Greeting
 from aiaml_server.settings import BASE, LOG_LEVEL
-from aiaml_server.toolset import Door, at
+from aiaml_server.toolset import Manifest, at
 from aiaml_server.toolsets import chosen
 from aiaml_server.wire import Wire
 
@@ -31,9 +31,9 @@ def serve(toolsets: Sequence[str] = ()) -> int:
         toolsets: the names of the toolsets to serve; else those of `AIAML_TOOLSETS`.
     """
     try:
-        doors = chosen(toolsets, os.environ)
+        manifests = chosen(toolsets, os.environ)
         level = LOG_LEVEL.value(os.environ)
-        values = [door.values(os.environ) for door in doors]
+        values = [manifest.values(os.environ) for manifest in manifests]
     except InvalidSetting as error:
         return _fail(str(error))
     if sys.stdin is not None and sys.stdin.isatty():
@@ -44,8 +44,8 @@ def serve(toolsets: Sequence[str] = ()) -> int:
         return _fail("standard input or output is closed; an MCP client must be at the other end")
     logs.begin(level, logs.LogFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     greeting = None
-    if directory := _beside(doors, values):
-        greeting = Greeting(directory, ([door.name for door in doors], values))
+    if directory := _beside(manifests, values):
+        greeting = Greeting(directory, ([manifest.name for manifest in manifests], values))
         if greeting.known:
             wire.greet(greeting.answer)
     # What is allocated while importing is not garbage: without the collector start and exit are
@@ -55,7 +55,7 @@ def serve(toolsets: Sequence[str] = ()) -> int:
 
     try:
         built = server.Server(
-            [at(door.build)(each) for door, each in zip(doors, values, strict=True)]
+            [at(manifest.build)(each) for manifest, each in zip(manifests, values, strict=True)]
         )
     except InvalidSetting as error:
         return _fail(str(error))
@@ -64,15 +64,15 @@ def serve(toolsets: Sequence[str] = ()) -> int:
     return server.run(built, wire, greeting)
 
 
-def _beside(doors: Sequence[Door], values: Sequence[Mapping[str, Any]]) -> Path | None:
+def _beside(manifests: Sequence[Manifest], values: Sequence[Mapping[str, Any]]) -> Path | None:
     """Return the directory in which a greeting may be kept: the index's, or one of a toolset."""
     for each in values:
         if BASE in each:
             return Path(each[BASE], ".index")
-    for door in doors:
-        if door.home:
+    for manifest in manifests:
+        if manifest.home:
             with suppress(AiamlError):  # the toolset says so when it is called
-                home: Path = at(door.home)()
+                home: Path = at(manifest.home)()
                 return home
     return None
 

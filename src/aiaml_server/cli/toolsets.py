@@ -9,7 +9,7 @@ import click
 
 from aiaml_server import toolsets as known
 from aiaml_server.terminal import as_json, bold, dim, out, out_json, wrapped
-from aiaml_server.toolset import Door
+from aiaml_server.toolset import Manifest
 
 
 @click.command("toolsets")
@@ -27,26 +27,26 @@ def toolsets(json: bool) -> None:
       aiaml toolsets --json
     """
     served = known.VARIABLE.value(os.environ)
-    doors = [known.door(name) for name in known.NAMES]
+    manifests = [known.manifest(name) for name in known.NAMES]
     if json:
-        out_json([_fields(door, served) for door in doors])
+        out_json([_fields(manifest, served) for manifest in manifests])
         return
-    for door in doors:
-        mark = "  (served when nothing else is asked for)" if door.name in served else ""
-        out(wrapped(f"{bold(door.name)}  {door.summary}{dim(mark)}", 4))
-        out(wrapped(f"    {', '.join(door.tools)}"))
-        if door.extra:
-            state = "not installed" if known.missing(door) else "installed"
-            out(wrapped(f"    needs aiaml-server[{door.extra}]: {state}"))
+    for manifest in manifests:
+        mark = "  (served when nothing else is asked for)" if manifest.name in served else ""
+        out(wrapped(f"{bold(manifest.name)}  {manifest.summary}{dim(mark)}", 4))
+        out(wrapped(f"    {', '.join(manifest.tools)}"))
+        if manifest.extra:
+            state = "not installed" if known.missing(manifest) else "installed"
+            out(wrapped(f"    needs aiaml-server[{manifest.extra}]: {state}"))
 
 
-def _fields(door: Door, served: tuple[str, ...]) -> dict[str, Any]:
+def _fields(manifest: Manifest, served: tuple[str, ...]) -> dict[str, Any]:
     return {
-        "name": door.name,
-        "summary": door.summary,
-        "tools": list(door.tools),
-        "variables": [each.name for each in door.variables],
-        "extra": door.extra,
-        "installed": not known.missing(door),
-        "served": door.name in served,
+        "name": manifest.name,
+        "summary": manifest.summary,
+        "tools": list(manifest.tools),
+        "variables": [each.name for each in manifest.variables],
+        "extra": manifest.extra,
+        "installed": not known.missing(manifest),
+        "served": manifest.name in served,
     }

@@ -20,7 +20,7 @@ def settings(context: Context) -> Iterator[Finding]:
         remedy = f"correct {error.variable}, or remove it, where the server's environment is set"
         yield Finding("settings", "error", str(error), remedy)
     given = sorted(name for name in context.environ if name.upper().startswith(PREFIX))
-    theirs = (each for name in toolsets.NAMES for each in toolsets.door(name).variables)
+    theirs = (each for name in toolsets.NAMES for each in toolsets.manifest(name).variables)
     variables = (*VARIABLES, toolsets.VARIABLE, PAGER, *theirs)
     known = list(dict.fromkeys(each.name for each in variables))
     unknown = [name for name in given if name not in (*known, *_INTERNAL)]

@@ -1,4 +1,4 @@
-"""The toolsets, each behind a door that is cheap to open."""
+"""The toolsets, each with a manifest that is cheap to import."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from aiaml_server.errors import InvalidSetting
-from aiaml_server.toolset import Door, Embedder, Variable, at
+from aiaml_server.toolset import Embedder, Manifest, Variable, at
 
 DEFAULT = "aiaml"
 NAMES: tuple[str, ...] = (DEFAULT, "sessions", "compartments", "citations", "semantic")
@@ -16,13 +16,13 @@ NAMES: tuple[str, ...] = (DEFAULT, "sessions", "compartments", "citations", "sem
 OPTION = "--toolset"
 
 
-def door(name: str) -> Door:
-    """Return the door of one of `NAMES`."""
-    found: Door = import_module(f".{name}", __package__).DOOR
+def manifest(name: str) -> Manifest:
+    """Return the manifest of one of `NAMES`."""
+    found: Manifest = import_module(f".{name}", __package__).MANIFEST
     return found
 
 
-def missing(chosen: Door) -> list[str]:
+def missing(chosen: Manifest) -> list[str]:
     """Return the modules that a toolset needs and that are not installed."""
     return [module for module in chosen.needs if find_spec(module) is None]
 
@@ -32,7 +32,7 @@ def embedder() -> Embedder | None:
 
     None where no toolset has one, or it is not on this machine; nothing is fetched.
     """
-    for each in map(door, NAMES):
+    for each in map(manifest, NAMES):
         if each.embedder and not missing(each):
             found: Embedder | None = at(each.embedder)()
             return found
@@ -65,8 +65,8 @@ def known(said_by: str, value: str) -> tuple[str, ...]:
 VARIABLE = Variable("AIAML_TOOLSETS", DEFAULT, known, "the toolsets to serve, separated by commas")
 
 
-def chosen(words: Sequence[str], environ: Mapping[str, str]) -> list[Door]:
-    """Return the doors of the toolsets to serve.
+def chosen(words: Sequence[str], environ: Mapping[str, str]) -> list[Manifest]:
+    """Return the manifests of the toolsets to serve.
 
     Args:
         words: what `--toolset` names; where it does, the variable counts for nothing.
@@ -77,7 +77,7 @@ def chosen(words: Sequence[str], environ: Mapping[str, str]) -> list[Door]:
     """
     said_by = OPTION if words else VARIABLE.name
     names = known(OPTION, ",".join(words)) if words else VARIABLE.value(environ)
-    found = [door(name) for name in names]
+    found = [manifest(name) for name in names]
     for each in found:
         if missing(each):
             remedy = f"install it: pip install 'aiaml-server[{each.extra}]'"

@@ -8,7 +8,7 @@ memories.save("Prices are in cents", "**Fact**: …", [Citation("shop/prices.py"
 
 from typing import TYPE_CHECKING
 
-from aiaml_server.toolset import Door, Variable, as_given, lazily
+from aiaml_server.toolset import Manifest, Variable, as_given, lazily
 
 if TYPE_CHECKING:
     from .failures import Refused
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .verify import Checked
 
 __all__ = [
-    "DOOR",
+    "MANIFEST",
     "Checked",
     "Citation",
     "Link",
@@ -32,7 +32,7 @@ __all__ = [
 REPOSITORY = "AIAML_CITATIONS_REPO"
 
 
-DOOR = Door(
+MANIFEST = Manifest(
     name="citations",
     summary="memories of a code base that cite its lines, and know when they are stale",
     tools=(

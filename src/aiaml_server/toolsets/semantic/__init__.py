@@ -8,7 +8,7 @@ memories.store("Prices are in cents until they are shown", tags=["billing"])
 
 from typing import TYPE_CHECKING
 
-from aiaml_server.toolset import Door, Hook, Variable, as_given, lazily
+from aiaml_server.toolset import Hook, Manifest, Variable, as_given, lazily
 
 if TYPE_CHECKING:
     from .config import Config
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from .memory import Memory
     from .model import Embedder, Provider, State
 
-__all__ = ["DOOR", "Config", "Embedder", "Memories", "Memory", "Provider", "Refused", "State"]
+__all__ = ["MANIFEST", "Config", "Embedder", "Memories", "Memory", "Provider", "Refused", "State"]
 
 PROJECT = "AIAML_SEMANTIC_PROJECT"
 
 
-DOOR = Door(
+MANIFEST = Manifest(
     name="semantic",
     summary="memories of a project and of a person, found by meaning and by words",
     tools=(

@@ -12,7 +12,7 @@ from pathlib import Path
 from aiaml_server.terminal import plural
 from aiaml_server.toolset import Finding, Fix, Level
 
-from . import DOOR, PROJECT, config, place
+from . import MANIFEST, PROJECT, config, place
 from .database import Database, rows
 from .failures import DiskError, Refused, Unavailable
 from .memory import COLUMNS, of_row
@@ -23,7 +23,7 @@ CHECK = "semantic"
 
 def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
     """Say whether the settings can be used, and each database is in order."""
-    given = {each.name: each.value(environ) for each in DOOR.variables}[PROJECT]
+    given = {each.name: each.value(environ) for each in MANIFEST.variables}[PROJECT]
     try:
         home = place.home()
         settings = config.load(home)
