@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -242,6 +243,27 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules["aiaml_server.toolsets.toy"], "MANIFEST", manifest)
     with pytest.raises(InvalidSetting, match=r"pip install 'aiaml-server\[toy\]'"):
         toolsets.chosen(["toy"], {})
+
+
+OF_THE_DEFAULT = {
+    "bank", "database", "index", "inbox", "labels", "memory", "postings", "scorer", "selection",
+    "sqlite", "store", "sync", "tokens", "tools", "uses",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [name for name in toolsets.NAMES if name != "toy"])
+def test_a_toolset_served_alone_loads_nothing_of_the_default(name: str, tmp_path: Path) -> None:
+    """Neither its bank, store, index and sync nor a module beneath them."""
+    script = (
+        "import sys; from aiaml_server.cli import main; main(sys.argv[1:]); "
+        "print(*sys.modules, sep='\\n', file=sys.stderr)"
+    )
+    command = (sys.executable, "-c", script, "--toolset", name)
+    with Client(tmp_path / "base", command=command, environ={"HOME": str(tmp_path)}) as client:
+        assert names(client) == list(toolsets.manifest(name).tools)
+    ours = re.findall(r"^aiaml_server\.(\w+)$", client.log(), re.MULTILINE)
+    assert "server" in ours
+    assert bool(OF_THE_DEFAULT.intersection(ours)) == (name == toolsets.DEFAULT)
 
 
 @pytest.mark.parametrize("kind", ["tool note", "resource toy://notes", "prompt about"])
