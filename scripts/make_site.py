@@ -130,7 +130,7 @@ def settings_page() -> str:
     """Return the page that lists every setting."""
     lines = ["# Settings", "", "Environment variables; all of them may be left out.", ""]
     lines += _table([*settings.VARIABLES, toolsets.VARIABLE, settings.PAGER])
-    for name in toolsets.NAMES:
+    for name in toolsets.OWN:
         if name != toolsets.DEFAULT and (variables := toolsets.manifest(name).variables):
             lines += ["", f"## Of the toolset `{name}`", "", *_table(variables)]
     return "\n".join(lines) + "\n"

@@ -56,7 +56,7 @@ ASKED = {
 
 def variables() -> list[Variable]:
     """Return every setting of the program and of all toolsets, each once."""
-    manifests = [each for name in toolsets.NAMES for each in toolsets.manifest(name).variables]
+    manifests = [each for name in toolsets.OWN for each in toolsets.manifest(name).variables]
     found = {each.name: each for each in (*settings.VARIABLES, toolsets.VARIABLE, *manifests)}
     return list(found.values())
 

@@ -117,7 +117,7 @@ def test_the_registry_is_told_what_is_so() -> None:
     (package,) = told["packages"]
     assert (package["identifier"], package["version"]) == ("aiaml-server", __version__)
     assert told["version"] == __version__
-    manifests = [each for name in toolsets.NAMES for each in toolsets.manifest(name).variables]
+    manifests = [each for name in toolsets.OWN for each in toolsets.manifest(name).variables]
     real = {each.name: each for each in (*settings.VARIABLES, toolsets.VARIABLE, *manifests)}
     inputs = {each["name"]: each for each in package["environmentVariables"]}
     assert set(inputs) == set(real)

@@ -6,7 +6,7 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import anyio
@@ -27,12 +27,9 @@ TOY = (sys.executable, str(Path(__file__).with_name("toy_toolset.py")))
 
 
 @pytest.fixture(autouse=True)
-def toy() -> Iterator[None]:
+def toy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the toy among the toolsets."""
-    before = toolsets.NAMES
-    toy_toolset.hang()
-    yield
-    toolsets.NAMES = before
+    monkeypatch.setitem(toolsets.OWN, "toy", "toy_toolset:MANIFEST")
 
 
 class TestDefault(Contract):
@@ -240,7 +237,7 @@ def test_what_cannot_be_served_is_one_sentence(
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the line that installs it."""
     manifest = toy_toolset.MANIFEST._replace(extra="toy", needs=("there_is_no_such_module",))
-    monkeypatch.setattr(sys.modules["aiaml_server.toolsets.toy"], "MANIFEST", manifest)
+    monkeypatch.setattr(toy_toolset, "MANIFEST", manifest)
     with pytest.raises(InvalidSetting, match=r"pip install 'aiaml-server\[toy\]'"):
         toolsets.chosen(["toy"], {})
 
@@ -251,7 +248,7 @@ OF_THE_DEFAULT = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", [name for name in toolsets.NAMES if name != "toy"])
+@pytest.mark.parametrize("name", [name for name in toolsets.OWN if name != "toy"])
 def test_a_toolset_served_alone_loads_nothing_of_the_default(name: str, tmp_path: Path) -> None:
     """Neither its bank, store, index and sync nor a module beneath them."""
     script = (
@@ -295,7 +292,7 @@ def test_all_short_forms_together_fit_where_hosts_cut_them(
     """Whoever serves every toolset has all of their instructions."""
     monkeypatch.chdir(tmp_path)
     values = {"AIAML_MEMORY_DIR": str(tmp_path / "base"), "AIAML_ENABLE_SYNC": "false"}
-    manifests = [toolsets.manifest(name) for name in toolsets.NAMES]
+    manifests = [toolsets.manifest(name) for name in toolsets.OWN]
     briefs = [at(each.build)(each.values(values)).brief for each in manifests]
     assert len("\n\n".join(briefs)) < INSTRUCTIONS_LIMIT
 
@@ -327,15 +324,16 @@ async def test_a_prompt_that_is_not_there_is_an_answer_and_nothing_in_the_log(
     assert not [each for each in caplog.records if each.levelname != "DEBUG"]
 
 
-def test_the_default_imports_nothing_of_the_others() -> None:
-    """A person who asked for nothing pays for nothing."""
+@pytest.mark.parametrize("name", [name for name in toolsets.OWN if name != "toy"])
+def test_one_of_ours_is_chosen_without_a_look_at_the_others(name: str) -> None:
+    """Neither are their manifests imported, nor is any package's metadata read."""
     script = (
-        "import sys; from aiaml_server import toolsets, toolset\n"
-        "for manifest in toolsets.chosen([], {}): toolset.at(manifest.build)\n"
-        "print([each for each in sys.modules if each.startswith('aiaml_server.toolsets.')])"
+        f"import sys; from aiaml_server import toolsets; toolsets.chosen([{name!r}], {{}})\n"
+        "print([each for each in sys.modules if each.startswith('aiaml_server.toolsets.')"
+        " and each.count('.') == 2 or each == 'importlib.metadata'])"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
-    assert done.stdout.strip() == b"['aiaml_server.toolsets.aiaml']"
+    assert done.stdout.decode().strip() == f"['aiaml_server.toolsets.{name}']"
 
 
 # --- on the command line --------------------------------------------------------------------------
@@ -367,7 +365,7 @@ def test_install_writes_the_list_of_the_one_entry(tmp_path: Path) -> None:
     assert serve("install", "cursor", "--toolset", "tea", environ=home).returncode == 2
 
 
-@pytest.mark.parametrize("name", [name for name in toolsets.NAMES if name != "toy"])
+@pytest.mark.parametrize("name", [name for name in toolsets.OWN if name != "toy"])
 def test_every_toolset_states_all_that_people_need(name: str) -> None:
     """A demo, and for all but the default verbs and checks of its own, each where it says."""
     manifest: Manifest = toolsets.manifest(name)
@@ -377,7 +375,7 @@ def test_every_toolset_states_all_that_people_need(name: str) -> None:
     assert name == toolsets.DEFAULT or (manifest.verbs and manifest.checks)
 
 
-@pytest.mark.parametrize("name", toolsets.NAMES)
+@pytest.mark.parametrize("name", toolsets.OWN)
 def test_a_manifest_s_module_holds_it_alone(name: str) -> None:
     """How its settings are read stands beside it."""
     source = Path(toolsets.__file__).with_name(name) / "__init__.py"

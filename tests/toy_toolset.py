@@ -9,7 +9,6 @@ import json
 import os
 import sys
 import threading
-import types
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -155,18 +154,9 @@ MANIFEST = Manifest(
 )
 
 
-def hang() -> None:
-    """Put the toy's manifest beside the others."""
-    module = types.ModuleType("aiaml_server.toolsets.toy")
-    module.MANIFEST = MANIFEST  # type: ignore[attr-defined]
-    sys.modules[module.__name__] = module
-    if MANIFEST.name not in toolsets.NAMES:
-        toolsets.NAMES = (*toolsets.NAMES, MANIFEST.name)
-
-
 if __name__ == "__main__":
     sys.modules["toy_toolset"] = sys.modules["__main__"]
-    hang()
+    toolsets.OWN[MANIFEST.name] = "toy_toolset:MANIFEST"
     from aiaml_server.cli import main
 
     sys.argv[0] = os.environ.get("TOY_PROGRAM", "aiaml-server")

@@ -15,7 +15,7 @@ from aiaml_server.errors import AiamlError, InvalidSetting
 from aiaml_server.greeting import Greeting
 from aiaml_server.settings import BASE, LOG_LEVEL
 from aiaml_server.toolset import Manifest, at
-from aiaml_server.toolsets import chosen
+from aiaml_server.toolsets import OWN, chosen
 from aiaml_server.wire import Wire
 
 WAITING = """\
@@ -57,6 +57,8 @@ def serve(toolsets: Sequence[str] = ()) -> int:
         built = server.Server(
             [at(manifest.build)(each) for manifest, each in zip(manifests, values, strict=True)]
         )
+    except ImportError as error:
+        return _fail(f"the toolset cannot be served: {error}")
     except InvalidSetting as error:
         return _fail(str(error))
     gc.freeze()
@@ -65,7 +67,13 @@ def serve(toolsets: Sequence[str] = ()) -> int:
 
 
 def _beside(manifests: Sequence[Manifest], values: Sequence[Mapping[str, Any]]) -> Path | None:
-    """Return the directory in which a greeting may be kept: the index's, or one of a toolset."""
+    """Return the directory in which a greeting may be kept: the index's, or one of a toolset.
+
+    None where another package's toolset is served: what tells our files from later ones, and with
+    them a greeting from a stale one, knows nothing of its files.
+    """
+    if not {manifest.name for manifest in manifests} <= OWN.keys():
+        return None
     for each in values:
         if BASE in each:
             return Path(each[BASE], ".index")

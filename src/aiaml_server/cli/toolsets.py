@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from aiaml_server import toolsets as known
-from aiaml_server.terminal import as_json, bold, dim, out, out_json, wrapped
+from aiaml_server.terminal import as_json, bold, dim, note, out, out_json, wrapped
 from aiaml_server.toolset import Manifest
 
 
@@ -18,7 +18,7 @@ def toolsets(json: bool) -> None:
     """List the toolsets that can be served, each with its tools.
 
     `aiaml-server` serves the first one, unless `--toolset NAME` (several times for several) or
-    AIAML_TOOLSETS names others.
+    AIAML_TOOLSETS names others. Installed packages can offer more.
 
     \b
     Examples:
@@ -27,7 +27,10 @@ def toolsets(json: bool) -> None:
       aiaml toolsets --json
     """
     served = known.VARIABLE.value(os.environ)
-    manifests = [known.manifest(name) for name in known.NAMES]
+    others = known.others()
+    manifests = [*map(known.manifest, known.OWN), *others.manifests]
+    for sentence in others.unusable:
+        note(wrapped(sentence, 2, err=True))
     if json:
         out_json([_fields(manifest, served) for manifest in manifests])
         return
