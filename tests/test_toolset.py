@@ -234,9 +234,11 @@ def test_what_cannot_be_served_is_one_sentence(
     assert sentence in done.stderr and done.stderr.count("\n") == 1
 
 
-def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chosen_names_what_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the line that installs it."""
-    manifest = toy_toolset.MANIFEST._replace(extra="toy", needs=("there_is_no_such_module",))
+    manifest = toy_toolset.MANIFEST._replace(
+        install="aiaml-server[toy]", needs=("there_is_no_such_module",)
+    )
     monkeypatch.setattr(toy_toolset, "MANIFEST", manifest)
     with pytest.raises(InvalidSetting, match=r"pip install 'aiaml-server\[toy\]'"):
         toolsets.chosen(["toy"], {})

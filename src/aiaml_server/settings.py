@@ -217,3 +217,8 @@ _BY_FIELD = {
 }
 VARIABLES = tuple(_BY_FIELD.values())
 """Every setting; `Settings`, `--help`, `where` and doctor are made of this table."""
+
+
+def index_directory(values: Mapping[str, Any]) -> Path:
+    """Return the directory of what is derived from the memories, given the settings by variable."""
+    return Path(values[BASE], ".index")

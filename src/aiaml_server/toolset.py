@@ -224,7 +224,10 @@ class Finding:
 
 
 class Embedder(Protocol):
-    """A model that turns texts into vectors.
+    """A model that turns texts into vectors, which any toolset may use.
+
+    A package offers a person's by an entry point in the group `aiaml.embedders`: a function that
+    returns it, or None where it is not on this machine.
 
     Attributes:
         name: such as "BAAI/bge-small-en-v1.5".
@@ -236,22 +239,6 @@ class Embedder(Protocol):
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return a vector for each text; it may raise anything where the model fails."""
-
-
-class Hook(NamedTuple):
-    """What an AI client starts when something happens: this program, with words behind its name.
-
-    Attributes:
-        event: what happens, as the client calls it.
-        matcher: to which tools or kinds of it that is limited; empty for all.
-        words: what stands behind the program's name.
-        seconds: that it may take.
-    """
-
-    event: str
-    matcher: str
-    words: tuple[str, ...]
-    seconds: int
 
 
 class Manifest(NamedTuple):
@@ -268,13 +255,10 @@ class Manifest(NamedTuple):
             empty for none.
         demo: the place of a function that shows it at work and returns an exit code; empty for
             none.
-        extra: what is installed with `aiaml-server[extra]`; empty where nothing more is needed.
-        needs: the modules that the extra brings.
-        embedder: the place of a function that returns the person's model as an `Embedder`, or None
-            where it is not on this machine; empty for none.
-        hooks: what its verbs `install-hooks` and `uninstall-hooks` put into Claude Code's settings.
-        home: the place of a function that returns a directory of the person's, in which what the
-            SDK answers first may be kept; empty for none.
+        needs: the modules that it needs and that are not installed with its package.
+        install: what pip is given to install them, such as "aiaml-server[semantic]".
+        cache: the place of a function from the settings' values, by variable, to a directory in
+            which what the server answers first may be kept; empty for none.
     """
 
     name: str
@@ -285,11 +269,9 @@ class Manifest(NamedTuple):
     verbs: str = ""
     checks: str = ""
     demo: str = ""
-    extra: str = ""
     needs: tuple[str, ...] = ()
-    embedder: str = ""
-    hooks: tuple[Hook, ...] = ()
-    home: str = ""
+    install: str = ""
+    cache: str = ""
 
     def values(self, environ: Mapping[str, str]) -> dict[str, Any]:
         """Return the settings as an environment has them, by variable.

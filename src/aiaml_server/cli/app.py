@@ -179,10 +179,6 @@ class Verbs(click.Group):
 
             raise click.UsageError(no_verb(cmd_name, self.list_commands(ctx)), ctx)
         group: click.Command = at(manifest.verbs)
-        if manifest.hooks and isinstance(group, click.Group):
-            from .hooks import add  # noqa: PLC0415 (the other toolsets have none)
-
-            add(group, manifest)
         return group
 
     def resolve_command(

@@ -13,7 +13,7 @@ from typing import Any
 from aiaml_server import logs
 from aiaml_server.errors import AiamlError, InvalidSetting
 from aiaml_server.greeting import Greeting
-from aiaml_server.settings import BASE, LOG_LEVEL
+from aiaml_server.settings import LOG_LEVEL
 from aiaml_server.toolset import Manifest, at
 from aiaml_server.toolsets import OWN, chosen
 from aiaml_server.wire import Wire
@@ -74,14 +74,11 @@ def _beside(manifests: Sequence[Manifest], values: Sequence[Mapping[str, Any]]) 
     """
     if not {manifest.name for manifest in manifests} <= OWN.keys():
         return None
-    for each in values:
-        if BASE in each:
-            return Path(each[BASE], ".index")
-    for manifest in manifests:
-        if manifest.home:
+    for manifest, each in zip(manifests, values, strict=True):
+        if manifest.cache:
             with suppress(AiamlError):  # the toolset says so when it is called
-                home: Path = at(manifest.home)()
-                return home
+                directory: Path = at(manifest.cache)(each)
+                return directory
     return None
 
 

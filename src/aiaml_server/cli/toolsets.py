@@ -38,9 +38,9 @@ def toolsets(json: bool) -> None:
         mark = "  (served when nothing else is asked for)" if manifest.name in served else ""
         out(wrapped(f"{bold(manifest.name)}  {manifest.summary}{dim(mark)}", 4))
         out(wrapped(f"    {', '.join(manifest.tools)}"))
-        if manifest.extra:
+        if manifest.install:
             state = "not installed" if known.missing(manifest) else "installed"
-            out(wrapped(f"    needs aiaml-server[{manifest.extra}]: {state}"))
+            out(wrapped(f"    needs {manifest.install}: {state}"))
 
 
 def _fields(manifest: Manifest, served: tuple[str, ...]) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def _fields(manifest: Manifest, served: tuple[str, ...]) -> dict[str, Any]:
         "summary": manifest.summary,
         "tools": list(manifest.tools),
         "variables": [each.name for each in manifest.variables],
-        "extra": manifest.extra,
+        "install": manifest.install,
         "installed": not known.missing(manifest),
         "served": manifest.name in served,
     }

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
 from aiaml_server.errors import AiamlError, InvalidSetting
-from aiaml_server.toolset import Embedder, Manifest, Variable, at
+from aiaml_server.toolset import Manifest, Variable, at
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -79,18 +79,6 @@ def missing(chosen: Manifest) -> list[str]:
     return [module for module in chosen.needs if find_spec(module) is None]
 
 
-def embedder() -> Embedder | None:
-    """Return the model that a person has for search by meaning, which any toolset may use.
-
-    None where no toolset has one, or it is not on this machine; nothing is fetched.
-    """
-    for each in map(manifest, OWN):
-        if each.embedder and not missing(each):
-            found: Embedder | None = at(each.embedder)()
-            return found
-    return None
-
-
 def known(said_by: str, value: str) -> tuple[str, ...]:
     """Read toolsets' names, separated by commas, each once: ours first, in the order of `OWN`.
 
@@ -138,7 +126,7 @@ def chosen(words: Sequence[str], environ: Mapping[str, str]) -> list[Manifest]:
         raise InvalidSetting(said_by, f"names what cannot be served: {error}") from error
     for each in found:
         if missing(each):
-            remedy = f"install it: pip install 'aiaml-server[{each.extra}]'"
+            remedy = f"install it: pip install '{each.install}'"
             raise InvalidSetting(
                 said_by, f"names {each.name}, and what it needs is not installed; {remedy}"
             )

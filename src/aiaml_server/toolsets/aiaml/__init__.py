@@ -10,4 +10,5 @@ MANIFEST = Manifest(
     variables=VARIABLES,
     build="aiaml_server.tools:build",
     demo="aiaml_server.cli.demo:demo",
+    cache="aiaml_server.settings:index_directory",
 )

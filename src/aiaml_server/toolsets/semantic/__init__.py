@@ -8,7 +8,7 @@ memories.store("Prices are in cents until they are shown", tags=["billing"])
 
 from typing import TYPE_CHECKING
 
-from aiaml_server.toolset import Hook, Manifest, Variable, as_given, lazily
+from aiaml_server.toolset import Manifest, Variable, as_given, lazily
 
 if TYPE_CHECKING:
     from .config import Config
@@ -48,17 +48,9 @@ MANIFEST = Manifest(
     verbs="aiaml_server.toolsets.semantic.verbs:semantic",
     checks="aiaml_server.toolsets.semantic.checking:checks",
     demo="aiaml_server.toolsets.semantic.demo:demo",
-    extra="semantic",
     needs=("apsw",),
-    embedder="aiaml_server.toolsets.semantic.model:embedder",
-    home="aiaml_server.toolsets.semantic.place:home",
-    hooks=(
-        Hook("SessionStart", "", ("hook", "SessionStart"), 10),
-        Hook("UserPromptSubmit", "", ("hook", "UserPromptSubmit"), 10),
-        Hook("PostToolUse", "Bash|Write|Edit|MultiEdit", ("hook", "PostToolUse"), 10),
-        Hook("PostToolUseFailure", "Bash", ("hook", "PostToolUseFailure"), 10),
-        Hook("SessionEnd", "", ("hook", "SessionEnd"), 10),
-    ),
+    install="aiaml-server[semantic]",
+    cache="aiaml_server.toolsets.semantic.place:cache",
 )
 
 _PLACES = {

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from aiaml_server.errors import NotOurs
 from aiaml_server.files import check_own, own_directory, write_atomic
@@ -28,6 +30,15 @@ def home() -> Path:
     if os.path.lexists(real) and not real.is_dir():
         raise InvalidProject(f"{path} is no directory; memories are kept in one", _MOVE)
     return real
+
+
+def cache(_values: Mapping[str, Any]) -> Path:
+    """Return where what the server answers first is kept: beside the memories.
+
+    Raises:
+        InvalidProject: see `home`.
+    """
+    return home()
 
 
 def person() -> Path:
