@@ -258,7 +258,8 @@ def test_a_toolset_served_alone_loads_nothing_of_the_default(name: str, tmp_path
         "print(*sys.modules, sep='\\n', file=sys.stderr)"
     )
     command = (sys.executable, "-c", script, "--toolset", name)
-    with Client(tmp_path / "base", command=command, environ={"HOME": str(tmp_path)}) as client:
+    environ = {"HOME": str(tmp_path), "USERPROFILE": str(tmp_path)}
+    with Client(tmp_path / "base", command=command, environ=environ, cwd=tmp_path) as client:
         assert names(client) == list(toolsets.manifest(name).tools)
     ours = re.findall(r"^aiaml_server\.(\w+)$", client.log(), re.MULTILINE)
     assert "server" in ours
