@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import json
 import os
 import re
@@ -48,7 +50,20 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (source / name).write_text(files[name], encoding="utf-8")
     subprocess.run([UV, "build", "--quiet", "--wheel", str(source)], check=True, timeout=300)
     (wheel,) = (source / "dist").glob("*.whl")
-    return environment(tmp_path_factory.mktemp("with") / "env", str(ROOT), str(wheel)).parent
+    return environment(
+        tmp_path_factory.mktemp("with") / "env", str(ROOT), str(wheel), "pytest"
+    ).parent
+
+
+def test_a_toolset_from_another_package_inherits_the_contract(
+    programs: Path, tmp_path: Path
+) -> None:
+    """Its tests run with nothing but pytest installed beside, and pass."""
+    (tmp_path / "test_words.py").write_text(shown()["tests/test_words.py"], encoding="utf-8")
+    command = [str(programs / "python"), "-m", "pytest", "-q", "test_words.py"]
+    done = completed(command, env=inherited(), cwd=tmp_path)
+    assert done.returncode == 0, done.stdout
+    assert re.search(r"^\d\d passed", done.stdout, re.MULTILINE)
 
 
 def said(programs: Path, home: Path, *words: str, **environ: str) -> str:
@@ -202,6 +217,44 @@ def run(*words: str, environ: Mapping[str, str], code: int = 0) -> subprocess.Co
     done = completed(command, env={**inherited(), **environ})
     assert done.returncode == code, done.stderr
     return done
+
+
+# --- what is public -------------------------------------------------------------------------------
+
+
+def public() -> list[str]:
+    """Return the modules that the page declares to be public."""
+    return re.findall(r"^\| `aiaml_server\.(\w+)` \|", PAGE.read_text("utf-8"), re.MULTILINE)
+
+
+def test_the_public_modules_are_those_with_a_list_of_names() -> None:
+    """Each says in its `__all__` what is promised, and no other module of the root does."""
+    listed = {
+        path.stem for path in PACKAGE.glob("[!_]*.py") if "\n__all__ = [" in path.read_text("utf-8")
+    }
+    assert set(public()) == listed
+    assert len(listed) == 7
+
+
+@pytest.mark.parametrize("module", public())
+def test_every_public_name_says_what_it_is(module: str) -> None:
+    """By a docstring, also of its methods; a constant by the words under or behind it."""
+    source = (PACKAGE / f"{module}.py").read_text("utf-8")
+    lines, body = source.splitlines(), ast.parse(source).body
+    described = set()
+    for node, following in zip(body, [*body[1:], None], strict=True):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            methods = [each for each in node.body if isinstance(each, ast.FunctionDef)]
+            told = [node, *(each for each in methods if isinstance(node, ast.ClassDef))]
+            if all(ast.get_docstring(each) or each.name.startswith("_") for each in told):
+                described.add(node.name)
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            text = isinstance(following, ast.Expr) or "  # " in lines[node.lineno - 1]
+            described |= {ast.unparse(each) for each in targets} if text else set()
+    names = importlib.import_module(f"aiaml_server.{module}").__all__
+    assert set(names) <= described, set(names) - described
+    assert len(set(names)) == len(names)
 
 
 # --- the verb -------------------------------------------------------------------------------------

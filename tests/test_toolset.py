@@ -55,6 +55,9 @@ class TestToy(Contract):
     name = "toy"
     command = TOY
 
+    def test_its_manifest_is_light(self) -> None:
+        """It is not: it stands in one module with its tools."""
+
     def environ(self, place: Path) -> dict[str, str]:
         """Keep notes in the test's directory."""
         return {"TOY_FILE": str(place / "notes" / "notes.json")}

@@ -16,6 +16,28 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from .errors import AiamlError
 
+__all__ = [
+    "CRASHED",
+    "INSTRUCTIONS_LIMIT",
+    "Answer",
+    "Argument",
+    "Changed",
+    "Embedder",
+    "Finding",
+    "Fix",
+    "Level",
+    "Manifest",
+    "Prompt",
+    "Resource",
+    "Tool",
+    "Toolset",
+    "Variable",
+    "as_given",
+    "client",
+    "lazily",
+    "repair_surrogates",
+]
+
 INSTRUCTIONS_LIMIT = 2048
 """Characters after which hosts cut a server's instructions, and a tool's description."""
 
@@ -186,6 +208,7 @@ class Toolset(NamedTuple):
 
 
 Level = Literal["ok", "warning", "error"]
+"""How what was examined is."""
 
 
 class Fix(NamedTuple):
