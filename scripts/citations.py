@@ -32,9 +32,10 @@ def make_zip(target: Path) -> None:
     """Put what the command needs into one file that Python runs."""
     with tempfile.TemporaryDirectory() as place:
         package = Path("aiaml_server")
-        parts = [package / each for each in (*PARTS, "toolsets/__init__.py")]
+        parts = [package / each for each in PARTS]
+        shared = (SOURCE / package / "toolsets").glob("*.py")
         whole = (SOURCE / package / "toolsets" / "citations").glob("*.*")
-        for part in [*parts, *(each.relative_to(SOURCE) for each in whole)]:
+        for part in [*parts, *(each.relative_to(SOURCE) for each in (*shared, *whole))]:
             (place / part).parent.mkdir(parents=True, exist_ok=True)
             copyfile(SOURCE / part, place / part)
         (Path(place) / "__main__.py").write_text(MAIN, encoding="utf-8")

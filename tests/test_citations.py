@@ -407,7 +407,8 @@ class Refusing:
             return None
         raise ImportError(f"{name} is refused")
 
-OURS = ("errors", "files", "invisible", "toolset", "toolsets")
+OURS = ("errors", "files", "invisible", "toolset", "toolsets", "toolsets.failures",
+        "toolsets.keyed", "toolsets.writing")
 sys.meta_path.insert(0, Refusing())
 sys.path[:0] = PATHS
 import unittest
