@@ -6,12 +6,14 @@ import os
 import stat
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from aiaml_server.errors import MalformedFile, said_by_system
-from aiaml_server.files import is_temporary, read_regular, replace_atomic, sync_directory
+from aiaml_server.errors import MalformedFile
+from aiaml_server.files import read_regular, sync_directory
+from aiaml_server.toolsets.failures import refused
+from aiaml_server.toolsets.writing import clear_unfinished, replace
 
 from .config import Config
 from .failures import DiskError, InvalidInput, MalformedMemory, NotFound
@@ -77,7 +79,7 @@ class Store:
         except FileNotFoundError:
             return []
         except OSError as error:
-            raise _refused(self._name, error) from error
+            raise refused(self._name, error) from error
         end = self._extension
         return sorted(
             name[: -len(end)] for name in names if name.startswith(PREFIX) and name.endswith(end)
@@ -111,7 +113,7 @@ class Store:
         except MalformedFile as error:
             raise MalformedMemory(f"{self.path(memory_id)}: {error}") from error
         except OSError as error:
-            raise _refused(self.path(memory_id), error) from error
+            raise refused(self.path(memory_id), error) from error
         try:
             return data.decode("utf-8")
         except UnicodeDecodeError as error:
@@ -178,13 +180,10 @@ class Store:
             self.directory.mkdir(parents=True, exist_ok=True)
             self._check_links()
             with alone(self.directory, LOCK_SECONDS):
-                for name in os.listdir(self.directory):  # noqa: PTH208
-                    if is_temporary(name):
-                        with suppress(OSError):
-                            (self.directory / name).unlink()
+                clear_unfinished(self.directory)
                 yield
         except OSError as error:
-            raise _refused(self._name, error) from error
+            raise refused(self._name, error) from error
 
     def add(self, new: Memory) -> None:
         """Write a memory that is not there yet, while `writing`.
@@ -242,7 +241,7 @@ class Store:
         except FileNotFoundError:
             raise NotFound(f"there is no memory {memory_id}") from None
         except OSError as error:
-            raise _refused(self.path(memory_id), error) from error
+            raise refused(self.path(memory_id), error) from error
 
     def put(self, memory_id: str, text: str) -> None:
         """Write a memory's whole file, while `writing`.
@@ -256,10 +255,9 @@ class Store:
         if len(data) > MAX_FILE:
             raise InvalidInput(f"content: the file would have more than {MAX_FILE // 1024} KiB")
         try:
-            mode = path.stat().st_mode if path.exists() else self.directory.stat().st_mode & 0o666
-            replace_atomic(path, data, stat.S_IMODE(mode))
+            replace(path, data)
         except OSError as error:
-            raise _refused(self.path(memory_id), error) from error
+            raise refused(self.path(memory_id), error) from error
 
 
 def _with_body(text: str, content: str) -> str:
@@ -269,7 +267,3 @@ def _with_body(text: str, content: str) -> str:
         return text
     newline = "\r\n" if "\r\n" in text[: document.body] else "\n"
     return f"{text[: document.body]}{newline}{content.replace(chr(10), newline)}{newline}"
-
-
-def _refused(what: str, error: OSError) -> DiskError:
-    return DiskError(f"{what}: {said_by_system(error)}")

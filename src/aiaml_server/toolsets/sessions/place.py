@@ -13,8 +13,10 @@ from contextlib import contextmanager, suppress
 from datetime import date, datetime
 from pathlib import Path
 
-from aiaml_server.errors import MalformedFile, said_by_system
-from aiaml_server.files import Lock, is_temporary, read_regular, replace_atomic, sync_directory
+from aiaml_server.errors import MalformedFile
+from aiaml_server.files import Lock, read_regular, sync_directory
+from aiaml_server.toolsets.failures import refused
+from aiaml_server.toolsets.writing import clear_unfinished, replace
 
 from .failures import (
     Busy,
@@ -150,7 +152,7 @@ class Place:
             except FileNotFoundError:
                 return
             except OSError as error:
-                raise DiskError(f"{each.as_posix()}: {said_by_system(error)}") from error
+                raise refused(each.as_posix(), error) from error
             if _is_link(status):
                 raise OutsideRepository(f"{each.as_posix()} is a link; it could lead outside")
             if not stat.S_ISDIR(status.st_mode):
@@ -177,7 +179,7 @@ class Place:
         except MalformedFile as error:
             raise MalformedLog(name, 1, str(error)) from error
         except OSError as error:
-            raise DiskError(f"{name}: {said_by_system(error)}") from error
+            raise refused(name, error) from error
 
     def log_names(self) -> list[str]:
         """Return the names of what lies where logs do and is markdown, below the directory."""
@@ -186,7 +188,7 @@ class Place:
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
-            raise DiskError(f"{LOGS}: {said_by_system(error)}") from error
+            raise refused(LOGS, error) from error
         return sorted(f"{LOGS}/{each}" for each in names if each.endswith(".md"))
 
     def dates(self) -> list[str]:
@@ -213,10 +215,7 @@ class Place:
                 raise Busy(f"another process writes for {self.agent}; try again")
             self._check_links(self.directory / LOGS)
             for directory in (self.directory, self.directory / LOGS):
-                with suppress(OSError):
-                    for name in os.listdir(directory):  # noqa: PTH208
-                        if is_temporary(name):
-                            (directory / name).unlink()
+                clear_unfinished(directory)
             yield
 
     def _lock(self) -> Path:
@@ -245,10 +244,9 @@ class Place:
             for each in reversed(missing):
                 each.mkdir(exist_ok=True)
                 sync_directory(each.parent)
-            mode = path.stat().st_mode if path.exists() else path.parent.stat().st_mode & 0o666
-            replace_atomic(path, data, stat.S_IMODE(mode))
+            replace(path, data)
         except OSError as error:
-            raise DiskError(f"{name}: {said_by_system(error)}") from error
+            raise refused(name, error) from error
 
     def write_new(self, files: Mapping[str, bytes]) -> None:
         """Put files in place that are not there yet: all of them, or none.
