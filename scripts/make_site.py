@@ -130,8 +130,8 @@ def settings_page() -> str:
     """Return the page that lists every setting."""
     lines = ["# Settings", "", "Environment variables; all of them may be left out.", ""]
     lines += _table([*settings.VARIABLES, *toolsets.VARIABLES, settings.PAGER])
-    for name in toolsets.NAMES:
-        if name != toolsets.DEFAULT and (variables := toolsets.door(name).variables):
+    for name in toolsets.OWN:
+        if name != toolsets.DEFAULT and (variables := toolsets.manifest(name).variables):
             lines += ["", f"## Of the toolset `{name}`", "", *_table(variables)]
     return "\n".join(lines) + "\n"
 

@@ -56,8 +56,8 @@ ASKED = {
 
 def variables() -> list[Variable]:
     """Return every setting of the program and of all toolsets, each once."""
-    doors = [each for name in toolsets.NAMES for each in toolsets.door(name).variables]
-    found = {each.name: each for each in (*settings.VARIABLES, *toolsets.VARIABLES, *doors)}
+    manifests = [each for name in toolsets.OWN for each in toolsets.manifest(name).variables]
+    found = {each.name: each for each in (*settings.VARIABLES, *toolsets.VARIABLES, *manifests)}
     return list(found.values())
 
 
@@ -122,7 +122,7 @@ def registry_input(variable: Variable) -> dict[str, Any]:
 
 def bundle() -> dict[str, Any]:
     """`manifest.json` of the bundle for Claude Desktop, which brings Python by uv itself."""
-    doors = [toolsets.door(toolsets.DEFAULT)]
+    manifests = [toolsets.manifest(toolsets.DEFAULT)]
     config: dict[str, Any] = {}
     environ: dict[str, str] = {}
     for variable, title, kind in asked():
@@ -159,7 +159,7 @@ def bundle() -> dict[str, Any]:
                 "env": environ,
             },
         },
-        "tools": [{"name": name} for door in doors for name in door.tools],
+        "tools": [{"name": name} for manifest in manifests for name in manifest.tools],
         "tools_generated": True,
         "keywords": PROJECT["keywords"],
         "license": PROJECT["license"],

@@ -39,6 +39,7 @@ SIGNS = {
 
 KINDS: dict[str, str] = {
     "test_benchmarks.py": "slow",
+    "test_citations.py": "git",
     "test_citations_core.py": "git",
     "test_citations_times.py": "slow",
     "test_completion.py::test_forgotten_ids_and_revisions": "git",
@@ -46,6 +47,7 @@ KINDS: dict[str, str] = {
     "test_docs.py::test_the_recording_shows_what_the_demonstration_prints": "process",
     "test_hosts.py": "process network slow",
     "test_node_client.py": "network slow",
+    "test_patterns.py::test_the_time_of_an_expression_grows_with_its_text": "slow",
     "test_sessions.py": "git",
 }
 """File, or file and test: what its code does not show, as where the product starts programs."""
@@ -58,7 +60,6 @@ LIGHT: tuple[str, ...] = (
 
 HEAVY: tuple[str, ...] = (
     "test_behind.py",
-    "test_citations.py",
     "test_faults.py",
     "test_index.py::runTest",
     "test_index.py::test_a_process_that_holds_the_index_forever_is_not_waited_for",

@@ -183,11 +183,11 @@ for python in $list; do
         tests quick "$@"
         ;;
     usual)
-        if [ $# -eq 0 ]; then echo '== tests: all that are not slow; 12 minutes on two cores'; fi
+        if [ $# -eq 0 ]; then echo '== tests: all that are not slow; about 12 minutes on two cores'; fi
         tests "$usual" "$@"
         ;;
     full)
-        if [ $# -eq 0 ]; then echo '== tests: all; 25 minutes on two cores'; fi
+        if [ $# -eq 0 ]; then echo '== tests: all; about 20 minutes on two cores'; fi
         tests '' "$@"
         ;;
     esac

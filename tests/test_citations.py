@@ -407,7 +407,9 @@ class Refusing:
             return None
         raise ImportError(f"{name} is refused")
 
-OURS = ("errors", "files", "invisible", "toolset", "toolsets", "toolsets.owners")
+OURS = ("errors", "files", "invisible", "toolset", "toolsets", "toolsets.failures",
+        "toolsets.keyed", "toolsets.owners", "toolsets.warning", "toolsets.writing",
+        "leaks", "leaks.table", "leaks.judging", "leaks.finding")
 sys.meta_path.insert(0, Refusing())
 sys.path[:0] = PATHS
 import unittest
@@ -622,8 +624,8 @@ def test_each_refusal_has_its_code(
     Memories(repo).save("Good", FACT, id="mem-good")
     (repo / "memories" / "mem-bad.md").write_text("bad")
     before = git(repo, "status", "--porcelain", "-uall")
-    door = toolsets.door("citations")
-    built = at(door.build)(door.values({"AIAML_CITATIONS_REPO": str(repo)}))
+    manifest = toolsets.manifest("citations")
+    built = at(manifest.build)(manifest.values({"AIAML_CITATIONS_REPO": str(repo)}))
 
     async def asked() -> Any:
         async with SdkClient(Server([built])) as client:

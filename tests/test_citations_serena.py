@@ -229,7 +229,7 @@ def tools() -> tuple[str, ...]:
     """Return the names of the tools."""
     from aiaml_server import toolsets
 
-    return toolsets.door("citations").tools
+    return toolsets.manifest("citations").tools
 
 
 def test_the_skill_is_installed(repo: Path) -> None:

@@ -24,7 +24,7 @@ from aiaml_server.errors import InvalidInput, InvalidSetting
 from aiaml_server.files import Lock
 from aiaml_server.server import Server
 from aiaml_server.toolset import at
-from aiaml_server.toolsets import door
+from aiaml_server.toolsets import manifest
 from aiaml_server.toolsets.compartments import (
     Busy,
     Compartments,
@@ -338,7 +338,7 @@ def test_the_tools_are_plain_functions(path: Path) -> None:
     """With JSON schemas; a failure is a value, for the model to read."""
     with Compartments(path) as memory:
         save, get, clear = memory.tools()
-        assert [each.name for each in (save, get, clear)] == list(door("compartments").tools)
+        assert [each.name for each in (save, get, clear)] == list(manifest("compartments").tools)
         assert save.parameters["required"] == ["compartment"]
         assert save.parameters["properties"]["compartment"]["enum"] == list(ALL)
         saved = save.call(compartment="session", content="tea", tags=["drink"])
@@ -607,7 +607,7 @@ def test_a_directory_that_is_missing_is_made(tmp_path: Path) -> None:
     """With the first run, and for its user alone; asking where the file is makes nothing."""
     path = tmp_path / "agent" / "notes" / "memory.json"
     environ = {"AIAML_COMPARTMENTS_FILE": str(path)}
-    assert door("compartments").values(environ)["AIAML_COMPARTMENTS_FILE"] == path
+    assert manifest("compartments").values(environ)["AIAML_COMPARTMENTS_FILE"] == path
     Compartments(path)
     assert not path.parent.parent.exists()
     command = (sys.executable, "-m", "aiaml_server", "--toolset", "compartments")
@@ -672,7 +672,7 @@ def damaged(path: Path) -> Path:
 
 def built(path: Path, **environ: str) -> Any:
     """Build the toolset."""
-    entrance = door("compartments")
+    entrance = manifest("compartments")
     return at(entrance.build)(entrance.values({"AIAML_COMPARTMENTS_FILE": str(path), **environ}))
 
 
@@ -813,7 +813,7 @@ async def test_limits_are_settings(path: Path) -> None:
 def test_a_wrong_setting_is_one_sentence(variable: str, value: str) -> None:
     """Before anything is served."""
     with pytest.raises(InvalidSetting, match=variable):
-        door("compartments").values({variable: value})
+        manifest("compartments").values({variable: value})
 
 
 def test_a_file_that_cannot_be_used_does_not_end_the_server(path: Path, tmp_path: Path) -> None:
@@ -836,4 +836,4 @@ def test_a_working_directory_that_is_no_agent_s_is_refused(monkeypatch: pytest.M
     """With what to set."""
     monkeypatch.chdir(Path.cwd().anchor)
     with pytest.raises(InvalidSetting, match=r"AIAML_COMPARTMENTS_FILE .* absolute path"):
-        door("compartments").values({})
+        manifest("compartments").values({})

@@ -126,8 +126,9 @@ def started(base: Path, *lines: str, words: tuple[str, ...] = ()) -> list[bytes]
 
 def default() -> object:
     """Return what the answers of the default toolset depend on."""
-    doors = toolsets.chosen((), {})
-    return served(doors, [door.values({"AIAML_ENABLE_SYNC": "false"}) for door in doors])
+    manifests = toolsets.chosen((), {})
+    environ = {"AIAML_ENABLE_SYNC": "false"}
+    return served(manifests, [manifest.values(environ) for manifest in manifests])
 
 
 def note(

@@ -117,8 +117,8 @@ def test_the_registry_is_told_what_is_so() -> None:
     (package,) = told["packages"]
     assert (package["identifier"], package["version"]) == ("aiaml-server", __version__)
     assert told["version"] == __version__
-    doors = [each for name in toolsets.NAMES for each in toolsets.door(name).variables]
-    real = {each.name: each for each in (*settings.VARIABLES, *toolsets.VARIABLES, *doors)}
+    manifests = [each for name in toolsets.OWN for each in toolsets.manifest(name).variables]
+    real = {each.name: each for each in (*settings.VARIABLES, *toolsets.VARIABLES, *manifests)}
     inputs = {each["name"]: each for each in package["environmentVariables"]}
     assert set(inputs) == set(real)
     for name, each in inputs.items():

@@ -108,7 +108,7 @@ def test_it_keeps_a_session(sdk: Path, tmp_path: Path) -> None:
         ["append_entry", {**who, **entry, "section": "Thoughts", "date": "2025-01-20"}],
     ]
     got = node(sdk / "node_calls.mjs", json.dumps(calls), *SERVER, "--toolset", "sessions")
-    assert got["tools"] == list(toolsets.door("sessions").tools)
+    assert got["tools"] == list(toolsets.manifest("sessions").tools)
     values = [value(each) for each in got["results"]]
     assert values[0]["created"] is True and "🙂" in values[3]["summary"]
     assert values[4] == {"sessions": ["2025-01-20.md"]}
@@ -126,7 +126,7 @@ def test_it_keeps_working_memory(sdk: Path, tmp_path: Path) -> None:
     environ = {"AIAML_COMPARTMENTS_FILE": str(tmp_path / "memory.json")}
     words = (json.dumps(calls), *SERVER, "--toolset", "compartments")
     got = node(sdk / "node_calls.mjs", *words, environ=environ)
-    assert got["tools"] == list(toolsets.door("compartments").tools)
+    assert got["tools"] == list(toolsets.manifest("compartments").tools)
     values = [value(each) for each in got["results"]]
     assert values[0]["created"] is True and values[1]["entries"][0]["tags"] == ["count"]
     assert values[2] == {"cleared": 1} and values[3]["error"] == "NotFound"

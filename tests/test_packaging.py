@@ -204,8 +204,8 @@ def test_an_index_has_the_facts_that_people_filter_by(wheel: Path) -> None:
     marks = facts.get_all("Classifier", [])
     pythons = [each.rpartition(" ")[2] for each in marks if " :: Python :: 3." in each]
     assert pythons == [f"3.{minor}" for minor in range(10, 16)]
-    wanted = {toolsets.door(name).extra for name in toolsets.NAMES} - {""}
-    assert wanted <= set(facts.get_all("Provides-Extra", []))
+    wanted = {toolsets.manifest(name).install for name in toolsets.OWN} - {""}
+    assert wanted <= {f"aiaml-server[{each}]" for each in facts.get_all("Provides-Extra", [])}
 
 
 def test_an_index_takes_what_is_published(twice: tuple[Path, Path]) -> None:

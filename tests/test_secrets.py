@@ -15,10 +15,11 @@ from mcp import Client
 from mcp.types import CallToolResult
 
 from aiaml_server import Settings
-from aiaml_server.server import build
+from aiaml_server.server import Server
 from aiaml_server.sync.guard import keep_local, let_go, release
 from aiaml_server.sync.place import HIDDEN
 from aiaml_server.sync.survey import survey
+from aiaml_server.tools import toolset
 from machine import TOKEN, Machine, commit_by_hand, content_of, git, settle
 
 pytestmark = pytest.mark.usefixtures("nobodys_configuration")
@@ -64,7 +65,7 @@ def test_an_agent_is_told_what_stays_out_of_git(
 
     async def remembered(content: str) -> CallToolResult:
         arguments = {"agent": "a", "user": "u", "topics": ["t"], "content": content}
-        server = build(replace(Settings(tmp_path / "base"), **settings))
+        server = Server([toolset(replace(Settings(tmp_path / "base"), **settings))])
         async with Client(server, mode=mode) as client:
             await client.list_tools()
             return await client.call_tool("remember", arguments)

@@ -200,7 +200,7 @@ def test_without_the_extension_all_else_works(tmp_path: Path) -> None:
 
 
 def test_without_apsw_one_sentence_names_the_extra(tmp_path: Path) -> None:
-    """Here as in the server's start, which `Door.needs` decides."""
+    """Here as in the server's start, which `Manifest.needs` decides."""
     memories = opened(tmp_path)
     with (
         mock.patch.dict(sys.modules, {"apsw": None}),

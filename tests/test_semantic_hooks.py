@@ -16,7 +16,6 @@ import pytest
 
 import strace
 from aiaml_server.clients import jsonc
-from aiaml_server.toolsets import door
 from aiaml_server.toolsets.semantic.memories import Memories
 from client import PYTHON
 from clock import quick
@@ -478,11 +477,11 @@ def test_without_what_it_needs_a_hook_is_silent(hooked: Host, tmp_path: Path) ->
     assert hooked.run(command, told)
 
 
-def test_the_events_are_those_that_the_door_names() -> None:
+def test_install_hooks_installs_the_events_that_are_answered() -> None:
     """No hook is installed that answers nothing."""
-    from aiaml_server.toolsets.semantic import hooks
+    from aiaml_server.toolsets.semantic import hooks, installing
 
-    assert {each.event for each in door("semantic").hooks} == set(hooks._HANDLERS)
+    assert set(installing.HOOKS) == set(hooks._HANDLERS)
 
 
 def test_a_transcript_is_read_in_bounded_time(hooked: Host) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from aiaml_server.toolset import at
-from aiaml_server.toolsets.semantic import DOOR, Memories, config, failures, place
+from aiaml_server.toolsets.semantic import MANIFEST, Memories, config, failures, place
 from aiaml_server.toolsets.semantic.checking import checks
 
 SPECIFIED = {
@@ -218,7 +218,7 @@ def test_doctor_examines_both_databases(person: Path, monkeypatch: pytest.Monkey
     (person / ".memory" / "config.json").write_text("{")
     (only,) = checks(environ)
     assert only.level == "error" and "config.json" in only.found
-    assert at(DOOR.checks) is checks
+    assert at(MANIFEST.checks) is checks
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes are of POSIX")

@@ -82,8 +82,8 @@ def test_nothing_heavy_is_imported_before_the_first_call(tmp_path: Path) -> None
 import sys
 from aiaml_server import server, toolsets
 from aiaml_server.toolset import at
-door = toolsets.door("semantic")
-tools = at(door.build)(door.values({{}}))
+manifest = toolsets.manifest("semantic")
+tools = at(manifest.build)(manifest.values({{}}))
 server.Server([tools])
 print([each for each in {HEAVY!r} if each in sys.modules])
 tools.tools[2].call()
@@ -370,8 +370,7 @@ def test_memory_server_serves_and_makes_the_databases(tmp_path: Path) -> None:
     """The specification's own script: without a word it serves, `init` makes the databases."""
     environ = person(tmp_path)
     del environ["AIAML_SEMANTIC_PROJECT"]
-    script = "import sys; from aiaml_server.cli import memory_server; sys.exit(memory_server())"
-    command = (sys.executable, "-c", script)
+    command = (sys.executable, "-m", "aiaml_server.toolsets.semantic")
     (tmp_path / "shop" / "NOTES.md").write_text("# Notes\n\n- Tea is green\n", encoding="utf-8")
     for state in ("are ready", "are there"):
         done = subprocess.run(

@@ -584,10 +584,10 @@ def test_the_repository_itself_is_reached_through_no_link(repo: Path, tmp_path: 
 
 def test_a_setting_without_a_directory_is_no_permission(tmp_path: Path) -> None:
     """An empty list would allow everything; only a variable that is not set does."""
-    door = toolsets.door("sessions")
+    manifest = toolsets.manifest("sessions")
 
     def values(environ: dict[str, str]) -> dict[str, object]:
-        return {"AIAML_REPOSITORIES": door.values(environ)["AIAML_REPOSITORIES"]}
+        return {"AIAML_REPOSITORIES": manifest.values(environ)["AIAML_REPOSITORIES"]}
 
     for value in (os.pathsep, os.pathsep * 3, " "):
         with pytest.raises(InvalidSetting, match="AIAML_REPOSITORIES"):
@@ -965,8 +965,8 @@ def test_after_any_calls_git_shows_the_contract_s_files_only(
 
 def built() -> Any:
     """Build the toolset for any repository."""
-    door = toolsets.door("sessions")
-    return at(door.build)(door.values({}))
+    manifest = toolsets.manifest("sessions")
+    return at(manifest.build)(manifest.values({}))
 
 
 def test_the_instructions_carry_the_usage_pattern() -> None:

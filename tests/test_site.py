@@ -106,8 +106,8 @@ def test_what_is_made_from_the_program_is_whole(site: Path) -> None:
     for client in CLIENTS:
         assert client.title in clients and f"aiaml install {client.name}" in clients
     shown = text_of(site / "settings.html")
-    for name in toolsets.NAMES:
-        for variable in toolsets.door(name).variables:
+    for name in toolsets.OWN:
+        for variable in toolsets.manifest(name).variables:
             assert variable.name in shown
     assert all(each.name in shown for each in settings.VARIABLES)
 

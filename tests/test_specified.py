@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from aiaml_server import testing
+
 HERE = Path(__file__).parent
 PAGES = HERE.parent / "docs" / "toolsets"
 
@@ -145,7 +147,7 @@ def rows(table: str) -> list[tuple[str, str]]:
 
 def names_in(name: str) -> set[str]:
     """Return the names of the tests in a file."""
-    path = HERE / (f"test_{name}.py" if name != "contract" else "toolset_contract.py")
+    path = HERE / f"test_{name}.py" if name != "contract" else Path(testing.__file__)
     nodes = ast.walk(ast.parse(path.read_text("utf-8")))
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
     return {each.name for each in nodes if isinstance(each, functions)}

@@ -18,7 +18,8 @@ from mcp.types import INVALID_PARAMS, CallToolResult
 
 from aiaml_server import Settings, __version__
 from aiaml_server.memory import Memory, format  # noqa: A004
-from aiaml_server.server import build
+from aiaml_server.server import Server
+from aiaml_server.tools import toolset
 
 pytestmark = pytest.mark.anyio
 
@@ -34,7 +35,7 @@ GIVEN: dict[str, Any] = {
 async def client(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Client]:
     """Connect in memory: "auto" speaks 2026-07-28, "legacy" the handshake protocol before it."""
     async with Client(
-        build(Settings(base=tmp_path / "base", sync=False)), mode=request.param
+        Server([toolset(Settings(base=tmp_path / "base", sync=False))]), mode=request.param
     ) as connected:
         await connected.list_tools()  # from here on results are checked against their schemas
         yield connected
@@ -408,7 +409,7 @@ async def test_an_unknown_tool_is_an_error(client: Client) -> None:
 
 async def test_half_a_surrogate_pair_is_no_crash(tmp_path: Path) -> None:
     """Neither in a keyword, nor in an id, nor in a topic that came as JSON in a string."""
-    async with Client(build(Settings(base=tmp_path / "base", sync=False))) as client:
+    async with Client(Server([toolset(Settings(base=tmp_path / "base", sync=False))])) as client:
         assert await call(client, "think", keywords='["\\ud800"]') == []
         (entry,) = await call(client, "recall", memory_ids='["\\ud800"]')
         assert entry["error"] == "Memory with ID \ufffd not found"

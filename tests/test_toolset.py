@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import anyio
@@ -17,7 +18,7 @@ import toy_toolset
 from aiaml_server import toolsets
 from aiaml_server.errors import InvalidSetting
 from aiaml_server.server import Server
-from aiaml_server.toolset import INSTRUCTIONS_LIMIT, Door, at
+from aiaml_server.toolset import INSTRUCTIONS_LIMIT, Manifest, at
 from client import SECONDS, Client
 from printed import completed, inherited
 from toolset_contract import Call, Contract
@@ -26,16 +27,13 @@ TOY = (sys.executable, str(Path(__file__).with_name("toy_toolset.py")))
 
 
 @pytest.fixture(autouse=True)
-def toy() -> Iterator[None]:
+def toy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the toy among the toolsets."""
-    before = toolsets.NAMES
-    toy_toolset.hang()
-    yield
-    toolsets.NAMES = before
+    monkeypatch.setitem(toolsets.OWN, "toy", "toy_toolset:MANIFEST")
 
 
 class TestDefault(Contract):
-    """The default toolset enters by the same door as any other."""
+    """The default toolset has a manifest as any other."""
 
     name = "aiaml"
 
@@ -56,6 +54,9 @@ class TestToy(Contract):
 
     name = "toy"
     command = TOY
+
+    def test_its_manifest_is_light(self) -> None:
+        """It is not: it stands in one module with its tools."""
 
     def environ(self, place: Path) -> dict[str, str]:
         """Keep notes in the test's directory."""
@@ -236,12 +237,36 @@ def test_what_cannot_be_served_is_one_sentence(
     assert sentence in done.stderr and done.stderr.count("\n") == 1
 
 
-def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chosen_names_what_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the line that installs it."""
-    door = toy_toolset.DOOR._replace(extra="toy", needs=("there_is_no_such_module",))
-    monkeypatch.setattr(sys.modules["aiaml_server.toolsets.toy"], "DOOR", door)
+    manifest = toy_toolset.MANIFEST._replace(
+        install="aiaml-server[toy]", needs=("there_is_no_such_module",)
+    )
+    monkeypatch.setattr(toy_toolset, "MANIFEST", manifest)
     with pytest.raises(InvalidSetting, match=r"pip install 'aiaml-server\[toy\]'"):
         toolsets.chosen(["toy"], {})
+
+
+OF_THE_DEFAULT = {
+    "bank", "database", "index", "inbox", "labels", "memory", "postings", "scorer", "selection",
+    "sqlite", "store", "sync", "tokens", "tools", "uses",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [name for name in toolsets.OWN if name != "toy"])
+def test_a_toolset_served_alone_loads_nothing_of_the_default(name: str, tmp_path: Path) -> None:
+    """Neither its bank, store, index and sync nor a module beneath them."""
+    script = (
+        "import sys; from aiaml_server.cli import main; main(sys.argv[1:]); "
+        "print(*sys.modules, sep='\\n', file=sys.stderr)"
+    )
+    command = (sys.executable, "-c", script, "--toolset", name)
+    environ = {"HOME": str(tmp_path), "USERPROFILE": str(tmp_path)}
+    with Client(tmp_path / "base", command=command, environ=environ, cwd=tmp_path) as client:
+        assert names(client) == list(toolsets.manifest(name).tools)
+    ours = re.findall(r"^aiaml_server\.(\w+)$", client.log(), re.MULTILINE)
+    assert "server" in ours
+    assert bool(OF_THE_DEFAULT.intersection(ours)) == (name == toolsets.DEFAULT)
 
 
 @pytest.mark.parametrize("kind", ["tool note", "resource toy://notes", "prompt about"])
@@ -260,8 +285,8 @@ async def test_served_together_each_is_brief(tmp_path: Path) -> None:
     """The short forms of all toolsets stay below what hosts show."""
     built = toy_toolset.build({"TOY_FILE": tmp_path / "notes.json"})
     values = {"AIAML_MEMORY_DIR": str(tmp_path / "base"), "AIAML_ENABLE_SYNC": "false"}
-    door = toolsets.door("aiaml")
-    default = at(door.build)(door.values(values))
+    manifest = toolsets.manifest("aiaml")
+    default = at(manifest.build)(manifest.values(values))
     async with SdkClient(Server([default, built])) as client:
         assert client.instructions == f"{default.brief}\n\n{built.brief}"
         assert len(client.instructions) < INSTRUCTIONS_LIMIT
@@ -273,17 +298,17 @@ def test_all_short_forms_together_fit_where_hosts_cut_them(
     """Whoever serves every toolset has all of their instructions."""
     monkeypatch.chdir(tmp_path)
     values = {"AIAML_MEMORY_DIR": str(tmp_path / "base"), "AIAML_ENABLE_SYNC": "false"}
-    doors = [toolsets.door(name) for name in toolsets.NAMES]
-    briefs = [at(each.build)(each.values(values)).brief for each in doors]
+    manifests = [toolsets.manifest(name) for name in toolsets.OWN]
+    briefs = [at(each.build)(each.values(values)).brief for each in manifests]
     assert len("\n\n".join(briefs)) < INSTRUCTIONS_LIMIT
 
 
 @pytest.fixture(params=["auto", "legacy"])
 async def plain(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[SdkClient]:
     """Connect to the default toolset."""
-    door = toolsets.door("aiaml")
+    manifest = toolsets.manifest("aiaml")
     values = {"AIAML_MEMORY_DIR": str(tmp_path / "base"), "AIAML_ENABLE_SYNC": "false"}
-    served = Server([at(door.build)(door.values(values))])
+    served = Server([at(manifest.build)(manifest.values(values))])
     async with SdkClient(served, mode=request.param) as client:
         yield client
 
@@ -305,15 +330,16 @@ async def test_a_prompt_that_is_not_there_is_an_answer_and_nothing_in_the_log(
     assert not [each for each in caplog.records if each.levelname != "DEBUG"]
 
 
-def test_the_default_imports_nothing_of_the_others() -> None:
-    """A person who asked for nothing pays for nothing."""
+@pytest.mark.parametrize("name", [name for name in toolsets.OWN if name != "toy"])
+def test_one_of_ours_is_chosen_without_a_look_at_the_others(name: str) -> None:
+    """Neither are their manifests imported, nor is any package's metadata read."""
     script = (
-        "import sys; from aiaml_server import toolsets, toolset\n"
-        "for door in toolsets.chosen([], {}): toolset.at(door.build)\n"
-        "print([each for each in sys.modules if each.startswith('aiaml_server.toolsets.')])"
+        f"import sys; from aiaml_server import toolsets; toolsets.chosen([{name!r}], {{}})\n"
+        "print([each for each in sys.modules if each.startswith('aiaml_server.toolsets.')"
+        " and each.count('.') == 2 or each == 'importlib.metadata'])"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
-    assert done.stdout.strip() == b"['aiaml_server.toolsets.aiaml']"
+    assert done.stdout.decode().strip() == f"['aiaml_server.toolsets.{name}']"
 
 
 # --- on the command line --------------------------------------------------------------------------
@@ -345,18 +371,18 @@ def test_install_writes_the_list_of_the_one_entry(tmp_path: Path) -> None:
     assert serve("install", "cursor", "--toolset", "tea", environ=home).returncode == 2
 
 
-@pytest.mark.parametrize("name", [name for name in toolsets.NAMES if name != "toy"])
+@pytest.mark.parametrize("name", [name for name in toolsets.OWN if name != "toy"])
 def test_every_toolset_states_all_that_people_need(name: str) -> None:
     """A demo, and for all but the default verbs and checks of its own, each where it says."""
-    door: Door = toolsets.door(name)
-    for place in (door.build, door.demo, door.verbs, door.checks):
+    manifest: Manifest = toolsets.manifest(name)
+    for place in (manifest.build, manifest.demo, manifest.verbs, manifest.checks):
         assert not place or callable(at(place)), place
-    assert door.demo
-    assert name == toolsets.DEFAULT or (door.verbs and door.checks)
+    assert manifest.demo
+    assert name == toolsets.DEFAULT or (manifest.verbs and manifest.checks)
 
 
-@pytest.mark.parametrize("name", toolsets.NAMES)
-def test_a_door_s_module_holds_the_door_alone(name: str) -> None:
+@pytest.mark.parametrize("name", toolsets.OWN)
+def test_a_manifest_s_module_holds_it_alone(name: str) -> None:
     """How its settings are read stands beside it."""
     source = Path(toolsets.__file__).with_name(name) / "__init__.py"
     for each in ast.walk(ast.parse(source.read_text("utf-8"))):

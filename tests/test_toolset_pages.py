@@ -33,7 +33,7 @@ def test_the_story_is_what_the_demo_prints(
     """Word for word; of a person who has fetched no model."""
     for variable in ("HOME", "USERPROFILE"):
         monkeypatch.setenv(variable, str(tmp_path))
-    assert at(toolsets.door(name).demo)() == 0
+    assert at(toolsets.manifest(name).demo)() == 0
     printed = capsys.readouterr().out
     assert printed.count("\n") > 10
     assert f"\n```\n{printed}```\n" in page(name)
@@ -42,15 +42,15 @@ def test_the_story_is_what_the_demo_prints(
 @pytest.mark.parametrize("name", PAGES)
 def test_every_tool_verb_and_setting_is_on_the_page(name: str) -> None:
     """And no other setting."""
-    door = toolsets.door(name)
+    manifest = toolsets.manifest(name)
     text = page(name)
-    for tool in door.tools:
+    for tool in manifest.tools:
         assert f"`{tool}(" in text, tool
-    group: click.Group = at(door.verbs)
+    group: click.Group = at(manifest.verbs)
     for verb in group.commands:
         assert re.search(rf"`(aiaml {name} )?{verb}\b", text), verb
-    assert set(re.findall(r"AIAML_\w+", text)) == {each.name for each in door.variables}
-    for each in door.variables:
+    assert set(re.findall(r"AIAML_\w+", text)) == {each.name for each in manifest.variables}
+    for each in manifest.variables:
         assert not each.default or f"`{each.default}`" in text
 
 

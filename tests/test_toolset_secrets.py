@@ -41,8 +41,8 @@ def repo(tmp_path: Path) -> Path:
 
 def built(name: str, **values: str) -> dict[str, Any]:
     """Return a toolset's tools by their names, as an environment sets it up."""
-    door = toolsets.door(name)
-    return {each.name: each for each in at(door.build)(door.values(values)).tools}
+    manifest = toolsets.manifest(name)
+    return {each.name: each for each in at(manifest.build)(manifest.values(values)).tools}
 
 
 @pytest.fixture
@@ -64,13 +64,13 @@ def stores(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
             return dict(getattr(answer, "value", answer))
         if toolset == "compartments":
             file = str(tmp_path / "compartments.json")
-            door = toolsets.door(toolset)
-            made = at(door.build)(door.values({"AIAML_COMPARTMENTS_FILE": file, **values}))
+            manifest = toolsets.manifest(toolset)
+            made = at(manifest.build)(manifest.values({"AIAML_COMPARTMENTS_FILE": file, **values}))
             with made.opened(lambda _: None):
                 (tool,) = (each.call for each in made.tools if each.name == "save_memory")
                 return dict(tool(compartment="session", content=text).value)
-        door = toolsets.door(toolset)
-        made = at(door.build)(door.values({"AIAML_SEMANTIC_PROJECT": str(repo), **values}))
+        manifest = toolsets.manifest(toolset)
+        made = at(manifest.build)(manifest.values({"AIAML_SEMANTIC_PROJECT": str(repo), **values}))
         with made.opened(lambda _: None):
             (tool,) = (each.call for each in made.tools if each.name == "store_memory")
             return dict(tool(content=text))
@@ -159,7 +159,7 @@ def test_toolset_doctor_reports_a_secret(
         "AIAML_COMPARTMENTS_FILE": str(tmp_path / "compartments.json"),
         "AIAML_SEMANTIC_PROJECT": str(repo),
     }
-    checks = at(toolsets.door(toolset).checks)
+    checks = at(toolsets.manifest(toolset).checks)
 
     def said(**more: str) -> str:
         return "\n".join(each.found for each in checks({**environ, **more}))

@@ -1,258 +1,30 @@
-"""What every toolset promises. A toolset's tests inherit `Contract` and say how it is used."""
+"""The contract that is shipped, with what only the tests of this repository have to ask."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-import subprocess
-import sys
-from collections.abc import AsyncIterator, Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-from unittest import mock
 
-import anyio.from_thread
-import anyio.to_thread
-import pytest
-from mcp import Client as SdkClient
-from mcp import StdioServerParameters
-from mcp.types import CallToolResult, TextContent
-from pydantic import TypeAdapter
-
-from aiaml_server import server, toolsets
-from aiaml_server.toolset import INSTRUCTIONS_LIMIT, Door, Toolset, at
+from aiaml_server import testing
+from aiaml_server.testing import HOSTILE, Call
 from client import SERVER, Client
 
-Call = Callable[..., Any]
-HOSTILE: list[Any] = [
-    None, True, 5, -1, 1.5, "", " ", "\x00", "a\x1b[0m", "\ud800", "../../x", "x" * 100_000,
-    [], [5], [None], [[]], {}, {"a": 1},
-]  # fmt: skip
+__all__ = ["HOSTILE", "Call", "Contract"]
 
 
-def tree(path: Path) -> dict[str, str]:
-    """Return every file below a directory with a digest of what it holds."""
-    return {
-        str(each.relative_to(path)): hashlib.sha256(each.read_bytes()).hexdigest()
-        for each in sorted(path.rglob("*"))
-        if each.is_file()
-    }
+class Contract(testing.Contract):
+    """The promises, of the installation that is tested."""
 
-
-class Contract:
-    """The promises; a subclass fills in the first three.
-
-    Attributes:
-        name: the toolset's name.
-        command: what starts a server, but for the options.
-    """
-
-    name: str
     command: tuple[str, ...] = SERVER
 
-    def environ(self, place: Path) -> dict[str, str]:
-        """Return the variables that lead the toolset to a directory of the test's own."""
-        raise NotImplementedError
-
-    def story(self, call: Call) -> None:
-        """Use each tool at least once, well: `call(tool, **arguments)` returns its value."""
-        raise NotImplementedError
-
-    @property
-    def door(self) -> Door:
-        """The door under test."""
-        return toolsets.door(self.name)
-
-    @contextmanager
-    def toolset(self, place: Path) -> Iterator[Toolset]:
-        """Build the toolset on a directory."""
-        environ = {**os.environ, **self.environ(place)}
-        with mock.patch.dict(os.environ, environ):
-            yield at(self.door.build)(self.door.values(environ))
-
-    @pytest.fixture(params=["auto", "legacy"])
-    async def client(
-        self, request: pytest.FixtureRequest, tmp_path: Path
-    ) -> AsyncIterator[SdkClient]:
-        """Connect in memory, in both eras of the protocol."""
-        with self.toolset(tmp_path) as toolset:
-            async with SdkClient(server.Server([toolset]), mode=request.param) as client:
-                await client.list_tools()  # from here on answers are checked against their schemas
-                yield client
-
-    @pytest.fixture
-    def anyio_backend(self) -> str:
-        """Run on asyncio, as the server does."""
-        return "asyncio"
-
-    def shapes(self, place: Path) -> dict[str, TypeAdapter[Any]]:
-        """Return what judges each tool's answers."""
-        with self.toolset(place) as toolset:
-            return {each.name: TypeAdapter(each.shape) for each in toolset.tools}
-
-    # --- the promises -----------------------------------------------------------------------------
-
-    def test_its_door_is_light(self) -> None:
-        """Looking at it imports neither the SDK nor what its tools need."""
-        heavy = ("mcp", "pydantic", "click", "git", "sqlite3", *self.door.needs)
-        script = (
-            f"import sys; from aiaml_server import toolsets; toolsets.door({self.name!r}); "
-            f"print([each for each in {heavy!r} if each in sys.modules])"
-        )
-        if self.command != SERVER:
-            pytest.skip("a toolset of the tests' own has its door in the same module as its tools")
-        done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
-        assert done.stdout.strip() == b"[]"
-
-    def test_its_door_says_what_is_behind_it(self, tmp_path: Path) -> None:
-        """The names of the tools, a line, and settings that are its own or the program's."""
-        with self.toolset(tmp_path) as toolset:
-            assert tuple(each.name for each in toolset.tools) == self.door.tools
-        assert self.door.summary and "\n" not in self.door.summary
-        for variable in self.door.variables:
-            assert variable.help and variable.name.isupper()
-
-    def test_its_words_fit_where_hosts_cut_them(self, tmp_path: Path) -> None:
-        """Instructions and descriptions stay below 2,048 characters, alone and with all others."""
-        with self.toolset(tmp_path) as toolset:
-            assert 0 < len(toolset.instructions) < INSTRUCTIONS_LIMIT
-            assert 0 < len(toolset.brief) < INSTRUCTIONS_LIMIT // 4
-            for tool in toolset.tools:
-                assert tool.title and 0 < len(tool.description) < INSTRUCTIONS_LIMIT
-
-    @pytest.mark.anyio
-    async def test_every_parameter_is_explained(self, client: SdkClient, tmp_path: Path) -> None:
-        """With a description, an example, and the rule that a wrong type is answered with."""
-        with self.toolset(tmp_path) as toolset:
-            rules = {each.name: each.rules for each in toolset.tools}
-        for tool in (await client.list_tools()).tools:
-            parameters = tool.input_schema.get("properties", {})
-            assert set(parameters) == set(rules[tool.name])
-            for parameter in parameters.values():
-                assert parameter["description"] and parameter["examples"]
-
-    @pytest.mark.anyio
-    async def test_an_argument_that_a_tool_has_not_is_refused(
-        self, client: SdkClient, tmp_path: Path
-    ) -> None:
-        """In the tool's shape, and its schema says so; a lenient tool does neither."""
-        with self.toolset(tmp_path) as toolset:
-            lenient = {each.name for each in toolset.tools if each.lenient}
-        shapes = self.shapes(tmp_path)
-        for tool in (await client.list_tools()).tools:
-            closed = tool.input_schema.get("additionalProperties") is False
-            assert closed == (tool.name not in lenient)
-            if closed:
-                result = await client.call_tool(tool.name, {"no_such_argument": 1})
-                assert result.is_error
-                assert isinstance(result.content[0], TextContent)
-                assert "no_such_argument" in result.content[0].text
-                shapes[tool.name].validate_python(json.loads(result.content[0].text))
-
-    @pytest.mark.anyio
-    async def test_annotations_are_true(self, client: SdkClient) -> None:
-        """Every tool says whether it reads, and whether it can take something away."""
-        for tool in (await client.list_tools()).tools:
-            assert tool.annotations
-            hints = tool.annotations.model_dump(exclude={"title"})
-            assert all(isinstance(hint, bool) for hint in hints.values()), hints
-            if hints["read_only_hint"]:
-                assert not hints["destructive_hint"]
-
-    def test_what_only_reads_writes_nothing(self, tmp_path: Path) -> None:
-        """A tool that says that it only reads leaves every file but derived ones as it was."""
-        place = tmp_path / "place"
-        with self.toolset(tmp_path) as toolset:
-            reads = {each.name for each in toolset.tools if each.reads}
-        place.mkdir()
-        with self.process(place) as client:
-
-            def call(tool: str, **arguments: Any) -> Any:
-                before = self.lasting(place)
-                value = client.call(tool, **arguments)
-                if tool in reads:
-                    assert self.lasting(place) == before, tool
-                return value
-
-            self.story(call)
-
-    def lasting(self, place: Path) -> dict[str, str]:
-        """Return the files that are no derived ones."""
-        return {name: digest for name, digest in tree(place).items() if ".index" not in name}
-
-    @pytest.mark.anyio
-    async def test_every_failure_has_its_shape(self, client: SdkClient, tmp_path: Path) -> None:
-        """Whatever is given for a parameter: a value of the tool's shape, and no traceback."""
-        shapes = self.shapes(tmp_path)
-        for tool in (await client.list_tools()).tools:
-            for parameter in tool.input_schema.get("properties", {}):
-                for value in HOSTILE:
-                    if isinstance(value, str):
-                        value = value.encode("utf-8", "replace").decode()  # noqa: PLW2901
-                    result = await client.call_tool(tool.name, {parameter: value})
-                    self.judge(result, shapes[tool.name])
-            result = await client.call_tool(tool.name, {})
-            self.judge(result, shapes[tool.name])
-
-    def judge(self, result: CallToolResult, shape: TypeAdapter[Any]) -> None:
-        """See that an answer has the tool's shape, twice the same, and tells nothing private."""
-        first = result.content[0]
-        assert first.type == "text"
-        value = json.loads(first.text)
-        assert first.text == json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-        structured = result.structured_content
-        assert structured == (value if isinstance(value, dict) else {"result": value})
-        shape.validate_python(structured, strict=True)
-        assert "Traceback" not in first.text and "pydantic" not in first.text
-
-    def test_a_crash_is_answered_in_shape(self, tmp_path: Path) -> None:
-        """Without a word of what the exception said."""
-        with self.toolset(tmp_path) as toolset:
-            for tool in toolset.tools:
-                value = tool.failure(None)
-                TypeAdapter(tool.shape).validate_python(
-                    value if isinstance(value, dict) else {"result": value}, strict=True
-                )
-                assert "internal error" in json.dumps(value)
-
-    def test_two_processes_serve_it_at_once(self, tmp_path: Path) -> None:
-        """Both live through the story, in the same place, without an error."""
-        tmp_path = tmp_path / "place"
-        tmp_path.mkdir()
-
-        def play(_: int) -> None:
-            with self.process(tmp_path) as client:
-                for _ in range(2):
-                    self.story(client.call)
-                assert client.close() == 0
-                assert "Traceback" not in client.log()
-
-        with ThreadPoolExecutor(2) as pool:
-            list(pool.map(play, range(2)))
-
-    @pytest.mark.anyio
-    @pytest.mark.parametrize("mode", ["auto", "legacy"])
-    async def test_the_sdk_s_client_plays_the_story(self, mode: str, tmp_path: Path) -> None:
-        """With a real process, in both eras; what it gets is judged by the schemas it was told."""
-        words = [*self.command, "--toolset", self.name]
-        environ = {**os.environ, **self.environ(tmp_path)}
-        started = StdioServerParameters(command=words[0], args=words[1:], env=environ)
-        async with SdkClient(started, mode=mode) as client:
-            listed = (await client.list_tools()).tools
-            assert tuple(each.name for each in listed) == self.door.tools
-
-            def call(tool: str, **arguments: Any) -> Any:
-                result = anyio.from_thread.run(client.call_tool, tool, arguments)
-                value = result.structured_content
-                return value["result"] if set(value or ()) == {"result"} else value
-
-            await anyio.to_thread.run_sync(self.story, call)
+    def test_it_ends_when_its_client_leaves(self, tmp_path: Path) -> None:
+        """At once, with exit code 0 and no traceback in the log."""
+        with self.process(tmp_path) as client:
+            self.story(client.call)
+            assert client.close() == 0
+            assert "Traceback" not in client.log()
 
     def process(self, place: Path) -> Client:
-        """Start a server with this toolset alone."""
+        """Start a server with this toolset alone, behind a client that speaks in raw lines."""
         return Client(
             place, command=(*self.command, "--toolset", self.name), environ=self.environ(place)
         )

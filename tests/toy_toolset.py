@@ -9,7 +9,6 @@ import json
 import os
 import sys
 import threading
-import types
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,8 +26,8 @@ from aiaml_server.toolset import (
     Answer,
     Argument,
     Changed,
-    Door,
     Finding,
+    Manifest,
     Prompt,
     Resource,
     Tool,
@@ -143,7 +142,7 @@ def path(_variable: str, value: str) -> Path:
     return Path(value)
 
 
-DOOR = Door(
+MANIFEST = Manifest(
     name="toy",
     summary="short notes",
     tools=("note", "notes"),
@@ -155,18 +154,9 @@ DOOR = Door(
 )
 
 
-def hang() -> None:
-    """Hang the toy's door beside the others."""
-    module = types.ModuleType("aiaml_server.toolsets.toy")
-    module.DOOR = DOOR  # type: ignore[attr-defined]
-    sys.modules[module.__name__] = module
-    if DOOR.name not in toolsets.NAMES:
-        toolsets.NAMES = (*toolsets.NAMES, DOOR.name)
-
-
 if __name__ == "__main__":
     sys.modules["toy_toolset"] = sys.modules["__main__"]
-    hang()
+    toolsets.OWN[MANIFEST.name] = "toy_toolset:MANIFEST"
     from aiaml_server.cli import main
 
     sys.argv[0] = os.environ.get("TOY_PROGRAM", "aiaml-server")

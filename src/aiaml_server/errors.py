@@ -22,6 +22,19 @@ import errno
 import os
 from collections.abc import Mapping, Sequence
 
+__all__ = [
+    "AiamlError",
+    "InvalidArguments",
+    "InvalidInput",
+    "InvalidSetting",
+    "MalformedFile",
+    "NotOurs",
+    "Refused",
+    "StoreError",
+    "TooLarge",
+    "said_by_system",
+]
+
 
 class AiamlError(Exception):
     """Root of everything this package raises on purpose."""

@@ -24,6 +24,21 @@ from typing import NamedTuple
 
 from .errors import MalformedFile, NotOurs, TooLarge
 
+__all__ = [
+    "Lock",
+    "check_own",
+    "is_temporary",
+    "make_directory",
+    "open_own",
+    "own_directory",
+    "read_own",
+    "read_regular",
+    "remove_own",
+    "replace_atomic",
+    "sync_directory",
+    "write_atomic",
+]
+
 log = logging.getLogger(__name__)
 
 TEMPORARY = ".tmp"  # ends the name of a file that is still being written

@@ -11,6 +11,18 @@ from typing import NamedTuple
 
 from .errors import MalformedFile
 
+__all__ = [
+    "MAX_HEAD",
+    "Parts",
+    "divide",
+    "entries",
+    "list_in",
+    "load_yaml",
+    "scalar",
+    "text_in",
+    "with_entries",
+]
+
 MAX_HEAD = 64 * 1024  # characters of a frontmatter; a YAML parser takes half a second for so many
 
 _OPENING = re.compile("\ufeff?---[ \t]*(\r?\n)")

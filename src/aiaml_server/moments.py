@@ -9,6 +9,19 @@ import re
 from calendar import monthrange
 from datetime import date, datetime, timedelta, timezone
 
+__all__ = [
+    "age",
+    "ago",
+    "in_local",
+    "in_utc",
+    "instant",
+    "is_iso",
+    "now",
+    "present",
+    "span",
+    "timestamp",
+]
+
 _ISO = re.compile(
     r"(\d{4}-\d\d-\d\d)"
     r"(?:[T ](\d\d:\d\d)(:\d\d)?(?:[.,](\d{1,9}))?[ ]?(Z|z|[+-]\d\d(?::?\d\d)?)?)?"

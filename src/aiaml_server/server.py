@@ -23,10 +23,9 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, Res
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
-from . import __version__, stdio, tools
+from . import __version__, stdio
 from .errors import AiamlError, InvalidArguments, InvalidSetting
 from .greeting import Greeting
-from .settings import Settings
 from .toolset import CRASHED, Answer, Resource, Tool, Toolset, client, repair_surrogates
 from .wire import Wire
 
@@ -431,11 +430,6 @@ def _refused(what: str, error: Exception) -> MCPError:
 
 
 # --- running --------------------------------------------------------------------------------------
-
-
-def build(settings: Settings) -> Server:
-    """Return a server with the three tools on the memories of `settings.base`."""
-    return Server([tools.toolset(settings)])
 
 
 def run(server: Server, wire: Wire, greeting: Greeting | None = None) -> int:

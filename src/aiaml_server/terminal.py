@@ -27,11 +27,33 @@ from .errors import AiamlError
 from .invisible import INVISIBLE, marked
 from .logs import LogFormatter
 
+__all__ = [
+    "DONE",
+    "NOTHING",
+    "REFUSED",
+    "USAGE",
+    "Ended",
+    "as_json",
+    "bold",
+    "confirm",
+    "dim",
+    "note",
+    "one_line",
+    "out",
+    "out_json",
+    "plural",
+    "progress",
+    "styled",
+    "width",
+    "wrapped",
+    "yes",
+]
+
 log = logging.getLogger(__name__)
 
-DONE = 0
+DONE = 0  # exit codes, this and those below
 NOTHING = 1  # not found, no match, not wanted; or a warning of `doctor`
-USAGE = 2
+USAGE = 2  # the words, or a setting, cannot be used
 REFUSED = 3  # the disk, git or a file refused; or an error of `doctor`
 INTERRUPTED = 130
 PIPE_CLOSED = 141
@@ -55,7 +77,9 @@ class Ended(AiamlError):  # noqa: N818 (it need not be an error)
 
 
 as_json = click.option("--json", "json", is_flag=True, help="Print JSON, for programs.")
+"""The option `--json` of a verb."""
 yes = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+"""The option `--yes` of a verb."""
 
 
 # --- the one way out ------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """What a toolset states: a memory system's contribution to the server and to the command line.
 
-A `Door` is what is known of a toolset without building it: cheap to import, with no SDK and nothing
-that its tools need. `Toolset` is what the server serves of it. A toolset is never given the server.
+A `Manifest` is what is known of a toolset without building it: cheap to import, with no SDK and
+nothing that its tools need. `Toolset` is what the server serves of it. A toolset is never given the
+server.
 """
 
 from __future__ import annotations
@@ -14,6 +15,28 @@ from importlib import import_module
 from typing import Any, Literal, NamedTuple, Protocol
 
 from .errors import AiamlError
+
+__all__ = [
+    "CRASHED",
+    "INSTRUCTIONS_LIMIT",
+    "Answer",
+    "Argument",
+    "Changed",
+    "Embedder",
+    "Finding",
+    "Fix",
+    "Level",
+    "Manifest",
+    "Prompt",
+    "Resource",
+    "Tool",
+    "Toolset",
+    "Variable",
+    "as_given",
+    "client",
+    "lazily",
+    "repair_surrogates",
+]
 
 INSTRUCTIONS_LIMIT = 2048
 """Characters after which hosts cut a server's instructions, and a tool's description."""
@@ -185,6 +208,7 @@ class Toolset(NamedTuple):
 
 
 Level = Literal["ok", "warning", "error"]
+"""How what was examined is."""
 
 
 class Fix(NamedTuple):
@@ -223,7 +247,10 @@ class Finding:
 
 
 class Embedder(Protocol):
-    """A model that turns texts into vectors.
+    """A model that turns texts into vectors, which any toolset may use.
+
+    A package offers a person's by an entry point in the group `aiaml.embedders`: a function that
+    returns it, or None where it is not on this machine.
 
     Attributes:
         name: such as "BAAI/bge-small-en-v1.5".
@@ -237,23 +264,7 @@ class Embedder(Protocol):
         """Return a vector for each text; it may raise anything where the model fails."""
 
 
-class Hook(NamedTuple):
-    """What an AI client starts when something happens: this program, with words behind its name.
-
-    Attributes:
-        event: what happens, as the client calls it.
-        matcher: to which tools or kinds of it that is limited; empty for all.
-        words: what stands behind the program's name.
-        seconds: that it may take.
-    """
-
-    event: str
-    matcher: str
-    words: tuple[str, ...]
-    seconds: int
-
-
-class Door(NamedTuple):
+class Manifest(NamedTuple):
     """What is known of a toolset without importing it. Places are `module:name`.
 
     Attributes:
@@ -267,11 +278,8 @@ class Door(NamedTuple):
             empty for none.
         demo: the place of a function that shows it at work and returns an exit code; empty for
             none.
-        extra: what is installed with `aiaml-server[extra]`; empty where nothing more is needed.
-        needs: the modules that the extra brings.
-        embedder: the place of a function that returns the person's model as an `Embedder`, or None
-            where it is not on this machine; empty for none.
-        hooks: what its verbs `install-hooks` and `uninstall-hooks` put into Claude Code's settings.
+        needs: the modules that it needs and that are not installed with its package.
+        install: what pip is given to install them, such as "aiaml-server[semantic]".
     """
 
     name: str
@@ -282,10 +290,8 @@ class Door(NamedTuple):
     verbs: str = ""
     checks: str = ""
     demo: str = ""
-    extra: str = ""
     needs: tuple[str, ...] = ()
-    embedder: str = ""
-    hooks: tuple[Hook, ...] = ()
+    install: str = ""
 
     def values(self, environ: Mapping[str, str]) -> dict[str, Any]:
         """Return the settings as an environment has them, by variable.

@@ -30,13 +30,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
 
 
-def memory_server() -> int:
-    """Run `memory-server`: serve `semantic`, or with words use its verbs; return the exit code."""
+def alone(name: str, toolset: str) -> int:
+    """Run a program that is one toolset alone; return the exit code.
+
+    Args:
+        name: the program's name.
+        toolset: the toolset, which is served where no word is given; words are its verbs.
+    """
     words = sys.argv[1:]
     if not words or words in (["--version"], ["-V"]):
-        return main(words or ["--toolset", "semantic", "serve"])
+        return main(words or ["--toolset", toolset, "serve"])
     os.environ.update(programs.variables())
-    return _verbs(words, "memory-server", "semantic")
+    return _verbs(words, name, toolset)
 
 
 def _verbs(words: Sequence[str], name: str = "", group: str = "") -> int:

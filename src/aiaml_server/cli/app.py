@@ -35,7 +35,7 @@ from aiaml_server.terminal import (
     width,
     wrapped,
 )
-from aiaml_server.toolset import at
+from aiaml_server.toolset import Manifest, at
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -119,16 +119,6 @@ WRITING = frozenset(
 )
 """The verbs that say which directory they act on, where a person has several."""
 
-_OF_TOOLSETS = {
-    "sessions": "Read and check the session logs that repositories keep.",
-    "compartments": "Read and clear what agents keep of runs, sessions and plans.",
-    "citations": "Search, save and verify the memories of a code base.",
-    "semantic": "Look after memories found by meaning, and their model.",
-}
-SUMMARIES = {**{name: said for name, (_, said) in VERBS.items()}, **_OF_TOOLSETS}
-"""What `--help` says of each verb, without importing it; the verb itself says the same."""
-
-
 _WORDS = "aiaml.words"
 _TWO_COLUMNS = 56  # what names and meanings need side by side
 
@@ -165,8 +155,8 @@ class Verbs(click.Group):
     """The command line with all its verbs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """Return the names of the verbs, and of the toolsets that have some of their own."""
-        return [*VERBS, *_groups()]
+        """Return the names of the verbs, and of our toolsets that have some of their own."""
+        return [*VERBS, *(each.name for each in _with_verbs())]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
         """Return a verb; a wrong name is answered with the one that was meant."""
@@ -178,18 +168,17 @@ class Verbs(click.Group):
 
                 return teach(verb)
             return verb
-        groups = _groups()
-        if cmd_name not in groups and ctx.resilient_parsing:
+        if cmd_name not in toolsets.OWN and ctx.resilient_parsing:
             return click.Command(cmd_name)  # the Tab key: nothing is known to follow it
-        if cmd_name not in groups:
+        try:
+            manifest = toolsets.manifest(cmd_name)
+        except LookupError:
+            manifest = None
+        if not (manifest and manifest.verbs):
             from .misuse import no_verb  # noqa: PLC0415 (hardly ever needed)
 
-            raise click.UsageError(no_verb(cmd_name, [*VERBS, *groups]), ctx)
-        group: click.Command = at(groups[cmd_name])
-        if (door := toolsets.door(cmd_name)).hooks and isinstance(group, click.Group):
-            from .hooks import add  # noqa: PLC0415 (the other toolsets have none)
-
-            add(group, door)
+            raise click.UsageError(no_verb(cmd_name, self.list_commands(ctx)), ctx)
+        group: click.Command = at(manifest.verbs)
         return group
 
     def resolve_command(
@@ -203,21 +192,17 @@ class Verbs(click.Group):
         """Offer the verbs, without importing any, and the options."""
         from .completion import offered  # noqa: PLC0415 (only the Tab key needs it)
 
-        verbs = ((name, SUMMARIES.get(name, "")) for name in self.list_commands(ctx))
+        verbs = [(name, summary) for name, (_, summary) in VERBS.items()]
+        verbs += [(each.name, each.summary) for each in _with_verbs()]
         return [*offered(verbs, incomplete), *click.Command.shell_complete(self, ctx, incomplete)]
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of verbs, each with its sentence."""
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the list of verbs, each with its sentence, and the toolsets that have some."""
         with formatter.section("Verbs"):
-            formatter.write_dl(
-                [
-                    (
-                        name,
-                        SUMMARIES.get(name) or self.get_command(ctx, name).get_short_help_str(200),
-                    )
-                    for name in self.list_commands(ctx)
-                ]
-            )
+            formatter.write_dl([(name, summary) for name, (_, summary) in VERBS.items()])
+        toolsets_ = [*_with_verbs(), *(each for each in toolsets.others().manifests if each.verbs)]
+        with formatter.section("Toolsets, each with verbs of its own"):
+            formatter.write_dl([(each.name, each.summary) for each in toolsets_])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write every setting and every exit code."""
@@ -235,9 +220,9 @@ class Verbs(click.Group):
             formatter.write_dl(list(EXIT_CODES.items()))
 
 
-def _groups() -> dict[str, str]:
-    """Return the place of each toolset's verbs, by its name."""
-    return {name: place for name in toolsets.NAMES if (place := toolsets.door(name).verbs)}
+def _with_verbs() -> list[Manifest]:
+    """Return the manifests of our toolsets that have verbs of their own."""
+    return [each for each in map(toolsets.manifest, toolsets.OWN) if each.verbs]
 
 
 def _offered(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

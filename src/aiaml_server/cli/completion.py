@@ -300,7 +300,7 @@ _VALUES: dict[str, Offer] = {
 _OPTIONS: dict[str, Offer] = {
     **{f"--{field}": _names(field) for field in ("agent", "user", "topic")},
     toolsets.OPTION: lambda _, beginning: offered(
-        ((name, toolsets.door(name).summary) for name in toolsets.NAMES), beginning
+        ((name, toolsets.manifest(name).summary) for name in toolsets.OWN), beginning
     ),
     "--dir": _directories,
 }

@@ -328,18 +328,20 @@ def _variables(environ: Mapping[str, str], served: Sequence[str]) -> dict[str, s
     settings = Settings.from_environ(environ)
     if settings.remote_error:
         raise settings.remote_error
-    doors = toolsets.chosen(served, environ)
-    for variable in (each for door in doors for each in door.variables if environ.get(each.name)):
-        variable.value(environ)
+    manifests = toolsets.chosen(served, environ)
+    theirs = {each.name: each for manifest in manifests for each in manifest.variables}
+    for name, variable in theirs.items():
+        if environ.get(name):
+            variable.value(environ)
     found = {
         name: value
         for name, value in sorted(environ.items())
-        if name.startswith("AIAML_") and value and name != "AIAML_LAUNCHER"
+        if (name.startswith("AIAML_") or name in theirs) and value and name != "AIAML_LAUNCHER"
     }
     if "AIAML_MEMORY_DIR" in found:
         found["AIAML_MEMORY_DIR"] = str(settings.base)
     if served:
-        found[toolsets.VARIABLE.name] = ",".join(door.name for door in doors)
+        found[toolsets.VARIABLE.name] = ",".join(manifest.name for manifest in manifests)
     return found
 
 

@@ -27,7 +27,7 @@ def serve_verb(toolsets: Sequence[str]) -> int:
 def demo_verb(toolsets: Sequence[str]) -> int:
     """Watch the tools at work, in a throw-away place."""
     code = 0
-    for door in chosen(toolsets, {}):
-        play: Callable[[], int] = at(door.demo)
+    for manifest in chosen(toolsets, {}):
+        play: Callable[[], int] = at(manifest.demo)
         code = max(code, play())
     return code

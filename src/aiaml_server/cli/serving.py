@@ -14,8 +14,8 @@ from aiaml_server.derived import cache_directory, key
 from aiaml_server.errors import InvalidSetting, Nowhere
 from aiaml_server.greeting import Greeting
 from aiaml_server.settings import BASE, LOG_LEVEL
-from aiaml_server.toolset import Door, at
-from aiaml_server.toolsets import chosen
+from aiaml_server.toolset import Manifest, at
+from aiaml_server.toolsets import OWN, chosen
 from aiaml_server.wire import Wire
 
 WAITING = """\
@@ -31,9 +31,9 @@ def serve(toolsets: Sequence[str] = ()) -> int:
         toolsets: the names of the toolsets to serve; else those of `AIAML_TOOLSETS`.
     """
     try:
-        doors = chosen(toolsets, os.environ)
+        manifests = chosen(toolsets, os.environ)
         level = LOG_LEVEL.value(os.environ)
-        values = [door.values(os.environ) for door in doors]
+        values = [manifest.values(os.environ) for manifest in manifests]
     except InvalidSetting as error:
         return _fail(str(error))
     if sys.stdin is not None and sys.stdin.isatty():
@@ -45,9 +45,9 @@ def serve(toolsets: Sequence[str] = ()) -> int:
     logs.begin(level, logs.LogFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     greeting = None
     with suppress(Nowhere):
-        greeting = Greeting(cache_directory(), key(), served(doors, values))
-        if greeting.known:
-            wire.greet(greeting.answer)
+        greeting = _greeting(manifests, values)
+    if greeting and greeting.known:
+        wire.greet(greeting.answer)
     # What is allocated while importing is not garbage: without the collector start and exit are
     # faster, and later collections skip it.
     gc.disable()
@@ -55,8 +55,10 @@ def serve(toolsets: Sequence[str] = ()) -> int:
 
     try:
         built = server.Server(
-            [at(door.build)(each) for door, each in zip(doors, values, strict=True)]
+            [at(manifest.build)(each) for manifest, each in zip(manifests, values, strict=True)]
         )
+    except ImportError as error:
+        return _fail(f"the toolset cannot be served: {error}")
     except InvalidSetting as error:
         return _fail(str(error))
     gc.freeze()
@@ -64,9 +66,25 @@ def serve(toolsets: Sequence[str] = ()) -> int:
     return server.run(built, wire, greeting)
 
 
-def served(doors: Sequence[Door], values: Sequence[Mapping[str, Any]]) -> object:
+def _greeting(
+    manifests: Sequence[Manifest], values: Sequence[Mapping[str, Any]]
+) -> Greeting | None:
+    """Return the copy of what is answered first.
+
+    None where another package's toolset is served: what tells our files from later ones, and with
+    them a greeting from a stale one, knows nothing of its files.
+
+    Raises:
+        Nowhere: there is no place for it.
+    """
+    if not {manifest.name for manifest in manifests} <= OWN.keys():
+        return None
+    return Greeting(cache_directory(), key(), served(manifests, values))
+
+
+def served(manifests: Sequence[Manifest], values: Sequence[Mapping[str, Any]]) -> object:
     """Return what answers to a greeting may depend on: not which directory is served."""
-    names = [door.name for door in doors]
+    names = [manifest.name for manifest in manifests]
     return names, [{**each, BASE: None} for each in values]
 
 

@@ -476,7 +476,7 @@ def _sources(setting: Settings) -> list[dict[str, str]]:
     }
     served = toolsets.VARIABLE.value(os.environ)
     values[toolsets.VARIABLE.name] = ", ".join(served)
-    for each in (each for name in served for each in toolsets.door(name).variables):
+    for each in (each for name in served for each in toolsets.manifest(name).variables):
         given = os.environ.get(each.name) or each.default or "none"
         values.setdefault(each.name, "***" if each.secret and given != "none" else given)
     return [

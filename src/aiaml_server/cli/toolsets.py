@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from aiaml_server import toolsets as known
-from aiaml_server.terminal import as_json, bold, dim, out, out_json, wrapped
-from aiaml_server.toolset import Door
+from aiaml_server.terminal import as_json, bold, dim, note, out, out_json, wrapped
+from aiaml_server.toolset import Manifest
 
 
 @click.command("toolsets")
@@ -18,7 +18,7 @@ def toolsets(json: bool) -> None:
     """List the toolsets that can be served, each with its tools.
 
     `aiaml-server` serves the first one, unless `--toolset NAME` (several times for several) or
-    AIAML_TOOLSETS names others.
+    AIAML_TOOLSETS names others. Installed packages can offer more.
 
     \b
     Examples:
@@ -27,26 +27,29 @@ def toolsets(json: bool) -> None:
       aiaml toolsets --json
     """
     served = known.VARIABLE.value(os.environ)
-    doors = [known.door(name) for name in known.NAMES]
+    others = known.others()
+    manifests = [*map(known.manifest, known.OWN), *others.manifests]
+    for sentence in others.unusable:
+        note(wrapped(sentence, 2, err=True))
     if json:
-        out_json([_fields(door, served) for door in doors])
+        out_json([_fields(manifest, served) for manifest in manifests])
         return
-    for door in doors:
-        mark = "  (served when nothing else is asked for)" if door.name in served else ""
-        out(wrapped(f"{bold(door.name)}  {door.summary}{dim(mark)}", 4))
-        out(wrapped(f"    {', '.join(door.tools)}"))
-        if door.extra:
-            state = "not installed" if known.missing(door) else "installed"
-            out(wrapped(f"    needs aiaml-server[{door.extra}]: {state}"))
+    for manifest in manifests:
+        mark = "  (served when nothing else is asked for)" if manifest.name in served else ""
+        out(wrapped(f"{bold(manifest.name)}  {manifest.summary}{dim(mark)}", 4))
+        out(wrapped(f"    {', '.join(manifest.tools)}"))
+        if manifest.install:
+            state = "not installed" if known.missing(manifest) else "installed"
+            out(wrapped(f"    needs {manifest.install}: {state}"))
 
 
-def _fields(door: Door, served: tuple[str, ...]) -> dict[str, Any]:
+def _fields(manifest: Manifest, served: tuple[str, ...]) -> dict[str, Any]:
     return {
-        "name": door.name,
-        "summary": door.summary,
-        "tools": list(door.tools),
-        "variables": [each.name for each in door.variables],
-        "extra": door.extra,
-        "installed": not known.missing(door),
-        "served": door.name in served,
+        "name": manifest.name,
+        "summary": manifest.summary,
+        "tools": list(manifest.tools),
+        "variables": [each.name for each in manifest.variables],
+        "install": manifest.install,
+        "installed": not known.missing(manifest),
+        "served": manifest.name in served,
     }

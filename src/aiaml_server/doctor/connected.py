@@ -27,7 +27,7 @@ def clients(_: Context) -> Iterator[Finding]:
         if not each.connected:
             continue
         try:
-            names = [door.name for door in toolsets.chosen([], each.variables)]
+            names = [manifest.name for manifest in toolsets.chosen([], each.variables)]
         except InvalidSetting as error:
             remedy = f"`aiaml install {each.client.name} --toolset NAME` puts it right"
             what = f"{each.client.title}: {each.path}: the entry does not start, since {error}"

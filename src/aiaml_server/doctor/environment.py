@@ -20,8 +20,12 @@ def settings(context: Context) -> Iterator[Finding]:
         remedy = f"correct {error.variable}, or remove it, where the server's environment is set"
         yield Finding("settings", "error", str(error), remedy)
     given = sorted(name for name in context.environ if name.upper().startswith(PREFIX))
-    theirs = (each for name in toolsets.NAMES for each in toolsets.door(name).variables)
-    variables = (*VARIABLES, *toolsets.VARIABLES, PAGER, *theirs)
+    variables = [*VARIABLES, *toolsets.VARIABLES, PAGER]
+    for toolset in map(toolsets.manifest, toolsets.OWN):
+        variables += toolset.variables
+    if not {each.name for each in variables}.issuperset(given):
+        for toolset in toolsets.others().manifests:
+            variables += toolset.variables
     known = list(dict.fromkeys(each.name for each in variables))
     unknown = [name for name in given if name not in (*known, *_INTERNAL)]
     for name in unknown:

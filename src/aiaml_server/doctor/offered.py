@@ -15,11 +15,11 @@ from .finding import Finding, guarded
 def served(context: Context) -> Iterator[Finding]:
     """Name the toolsets that a server with this environment serves, and make their checks."""
     try:
-        doors = toolsets.chosen([], context.environ)
+        manifests = toolsets.chosen([], context.environ)
     except InvalidSetting as error:
         yield Finding("toolsets", "error", str(error), f"correct {error.variable}, or remove it")
         return
-    for door in doors:
-        yield Finding("toolsets", "ok", f"{door.name}: {', '.join(door.tools)}")
-        if door.checks:
-            yield from guarded(door.name, at(door.checks), context.environ)
+    for manifest in manifests:
+        yield Finding("toolsets", "ok", f"{manifest.name}: {', '.join(manifest.tools)}")
+        if manifest.checks:
+            yield from guarded(manifest.name, at(manifest.checks), context.environ)

@@ -32,17 +32,17 @@ def server(context: Context) -> Iterator[Finding]:
 def _tried(context: Context, place: Path) -> str:
     """Have the whole conversation; return how long it took."""
     try:
-        doors = toolsets.chosen([], context.environ)
+        manifests = toolsets.chosen([], context.environ)
     except InvalidSetting:  # another check says so
-        doors = toolsets.chosen([], {})
-    named = [word for door in doors for word in (toolsets.OPTION, door.name)]
+        manifests = toolsets.chosen([], {})
+    named = [word for manifest in manifests for word in (toolsets.OPTION, manifest.name)]
     start = time.perf_counter()
     with begun([*launch.command(), *named], context.environ, place) as server:
         answered = time.perf_counter() - start
         tools = server.tools()
-        if set(tools) != {name for door in doors for name in door.tools}:
+        if set(tools) != {name for manifest in manifests for name in manifest.tools}:
             raise NoAnswer(f"it has the tools {sorted(tools)}")
-        if toolsets.DEFAULT not in (door.name for door in doors):
+        if toolsets.DEFAULT not in (manifest.name for manifest in manifests):
             count = plural(len(tools), "tool")
             return f"version {server.version} answered in {answered:.1f} s, with {count}"
         stored = server.call("remember", _NOTE)["memory_id"]

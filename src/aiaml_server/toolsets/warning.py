@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aiaml_server.leaks import Leak, find
-from aiaml_server.settings import CHECK_SECRETS as CHECK_SECRETS  # noqa: PLC0414 (for the doors)
+from aiaml_server.settings import CHECK_SECRETS as CHECK_SECRETS  # noqa: PLC0414 (for the manifests)
 
 _TAKE_OUT = (
     "others can read what is stored here, and git keeps it for good: take it out, and change it if "

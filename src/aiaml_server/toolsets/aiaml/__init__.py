@@ -1,9 +1,9 @@
 """The default toolset: `remember`, `think` and `recall`."""
 
 from aiaml_server.settings import VARIABLES
-from aiaml_server.toolset import Door
+from aiaml_server.toolset import Manifest
 
-DOOR = Door(
+MANIFEST = Manifest(
     name="aiaml",
     summary="one memory for every agent: remember, think, recall",
     tools=("remember", "think", "recall"),

@@ -8,7 +8,7 @@ memories.save("Prices are in cents", "**Fact**: …", [Citation("shop/prices.py"
 
 from typing import TYPE_CHECKING
 
-from aiaml_server.toolset import Door, Variable, as_given, lazily
+from aiaml_server.toolset import Manifest, Variable, as_given, lazily
 from aiaml_server.toolsets.warning import CHECK_SECRETS
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .verify import Checked
 
 __all__ = [
-    "DOOR",
+    "MANIFEST",
     "Checked",
     "Citation",
     "Link",
@@ -34,7 +34,7 @@ REPOSITORY = "AIAML_CITATIONS_REPO"
 FORGETFUL = "AIAML_CITATIONS_FORGETFUL"
 
 
-DOOR = Door(
+MANIFEST = Manifest(
     name="citations",
     summary="memories of a code base that cite its lines, and know when they are stale",
     tools=(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -174,17 +175,21 @@ def _stamp_of(path: Path) -> object:
 
 
 def embedder() -> Embedder | None:
-    """Return the model that another toolset has on this machine.
+    """Return the model that a person has for another toolset on this machine; nothing is fetched.
 
     Raises:
         Unavailable: its settings are not as they must be.
     """
-    from aiaml_server import toolsets  # noqa: PLC0415 (the core stands on the library alone)
-
-    try:
-        return toolsets.embedder()
-    except AiamlError as error:
-        raise Unavailable(f"the model of search by meaning: {error}") from error
+    for offered in entry_points(group="aiaml.embedders"):
+        try:
+            found: Embedder | None = offered.load()()
+        except ImportError:  # what it needs is not installed
+            continue
+        except AiamlError as error:
+            raise Unavailable(f"the model of search by meaning: {error}") from error
+        if found:
+            return found
+    return None
 
 
 def _own_model() -> Embed:

@@ -6,12 +6,12 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import read_regular
+from aiaml_server.toolsets.keyed import Key, Keys, switch, whole
 
 from .failures import InvalidConfig, MalformedMemory
 from .frontmatter import read_map
@@ -62,50 +62,42 @@ def _below(value: Any) -> bool:
     return all(part not in ("", ".", "..") and part.lower() != ".git" for part in parts)
 
 
-def _count(least: int) -> Callable[[Any], bool]:
-    return lambda value: type(value) is int and least <= value <= _MOST
-
-
 def _matches(pattern: re.Pattern[str]) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, str) and pattern.fullmatch(value) is not None
 
 
 _FOLDER = (_below, "a directory below the repository's top, with slashes")
-_KEYS: dict[str, tuple[str, Callable[[Any], bool], str]] = {
-    "storage.directory": ("directory", *_FOLDER),
-    "storage.file_extension": (
-        "extension",
-        _matches(re.compile(r"\.[A-Za-z0-9]{1,15}")),
-        "an ending such as .md",
-    ),
-    "search.default_limit": ("limit", _count(1), "a whole number from 1"),
-    "search.min_keyword_length": ("shortest", _count(1), "a whole number from 1"),
-    "index.type": (
-        "index",
-        lambda value: value in (None, "chroma", "forgetful"),
-        "null, chroma or forgetful",
-    ),
-    "index.chroma.persist_dir": ("chroma_directory", *_FOLDER),
-    "index.chroma.collection": (
-        "chroma_collection",
-        _matches(re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,510}[A-Za-z0-9]")),
-        "a name of 3 letters and more",
-    ),
-    "index.forgetful.endpoint": (
-        "forgetful",
-        _matches(re.compile(r"https?://(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?/?")),
-        "an address on this machine without a path, such as http://localhost:8020",
-    ),
-    "verification.on_retrieval": (
-        "on_retrieval",
-        lambda value: type(value) is bool,
-        "true or false",
-    ),
-    "verification.stale_threshold_days": ("stale_days", _count(1), "a whole number from 1"),
-    "graph.max_traversal_depth": ("depth", _count(0), "a whole number from 0"),
-}
-"""For each key its attribute, what its value must be, and that in words."""
-_MAPS = {key.rpartition(".")[0] for key in _KEYS} | {"index"}
+_KEYS = Keys(
+    {
+        "storage.directory": Key("directory", *_FOLDER),
+        "storage.file_extension": Key(
+            "extension", _matches(re.compile(r"\.[A-Za-z0-9]{1,15}")), "an ending such as .md"
+        ),
+        "search.default_limit": whole("limit", 1, _MOST),
+        "search.min_keyword_length": whole("shortest", 1, _MOST),
+        "index.type": Key(
+            "index",
+            lambda value: value in (None, "chroma", "forgetful"),
+            "null, chroma or forgetful",
+        ),
+        "index.chroma.persist_dir": Key("chroma_directory", *_FOLDER),
+        "index.chroma.collection": Key(
+            "chroma_collection",
+            _matches(re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,510}[A-Za-z0-9]")),
+            "a name of 3 letters and more",
+        ),
+        "index.forgetful.endpoint": Key(
+            "forgetful",
+            _matches(
+                re.compile(r"https?://(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?/?")
+            ),
+            "an address on this machine without a path, such as http://localhost:8020",
+        ),
+        "verification.on_retrieval": switch("on_retrieval"),
+        "verification.stale_threshold_days": whole("stale_days", 1, _MOST),
+        "graph.max_traversal_depth": whole("depth", 0, _MOST),
+    }
+)
 
 
 def load(root: Path) -> Config:
@@ -145,19 +137,12 @@ def _collect(above: str, node: Node, found: dict[str, Any]) -> None:
     for name, part in node.entries.items():
         key = above + name
         value = part.node.value
-        where = f"line {part.node.line}: {key}"
-        if key in _MAPS:
-            if isinstance(value, dict):
-                _collect(f"{key}.", part.node, found)
-            elif value is not None:
-                raise MalformedMemory(f"{where} must be a map")
-        elif key in _KEYS:
-            attribute, fits, rule = _KEYS[key]
-            if not fits(value):
-                raise MalformedMemory(f"{where} is {value!r}; it must be {rule}")
-            found[attribute] = value
-        else:
-            known = [*_KEYS, *_MAPS]
-            near = get_close_matches(key, known, 1) or get_close_matches(name, known, 1, 0.4)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(_KEYS)}"
-            raise MalformedMemory(f"{where} is no known key; {hint}")
+        if not _KEYS.is_map(key):
+            try:
+                found[_KEYS.attribute(key, value)] = value
+            except ValueError as error:
+                raise MalformedMemory(f"line {part.node.line}: {error}") from None
+        elif isinstance(value, dict):
+            _collect(f"{key}.", part.node, found)
+        elif value is not None:
+            raise MalformedMemory(f"line {part.node.line}: {key} must be a map")

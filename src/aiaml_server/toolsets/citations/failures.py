@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from aiaml_server.errors import Refused as Refused  # noqa: PLC0414 (a name of this module too)
+from aiaml_server.toolsets.failures import Busy as Busy  # noqa: PLC0414
+from aiaml_server.toolsets.failures import DiskError as DiskError  # noqa: PLC0414
+from aiaml_server.toolsets.failures import NotFound as NotFound  # noqa: PLC0414
 
 
 class NoRepository(Refused):
@@ -21,21 +24,9 @@ class InvalidCitation(Refused):
     """A citation that points outside of the repository, or says nothing."""
 
 
-class NotFound(Refused):
-    """There is no memory of that id."""
-
-
 class MalformedMemory(Refused):
     """A file that is no memory; it is left as it is."""
 
 
 class Unavailable(Refused):
     """What is configured for the search by meaning does not answer or is not installed."""
-
-
-class Busy(Refused):
-    """Another process is writing and did not end in time."""
-
-
-class DiskError(Refused):
-    """The disk refused; the file is as it was."""

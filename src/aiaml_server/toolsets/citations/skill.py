@@ -6,8 +6,9 @@ import os
 from importlib.resources import files
 from pathlib import Path
 
-from aiaml_server.errors import MalformedFile, said_by_system
+from aiaml_server.errors import MalformedFile
 from aiaml_server.files import read_regular, replace_atomic
+from aiaml_server.toolsets.failures import refused
 
 from .failures import DiskError, InvalidInput
 
@@ -49,5 +50,5 @@ def install(root: Path | None, *, force: bool = False) -> tuple[Path, bool]:
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_atomic(path, text(), 0o644)
     except OSError as error:
-        raise DiskError(f"{path}: {said_by_system(error)}") from error
+        raise refused(path, error) from error
     return path, True

@@ -159,7 +159,7 @@ class Sources:
             ignored = _ignored_by_git(self._root, real)
             names = (path.rpartition("/")[2], real.rpartition("/")[2])
             why = "git ignores it" if ignored else ""
-            if ignored is None and any(map(_PRIVATE.fullmatch, names)):
+            if ignored is None and any(_PRIVATE.fullmatch(each) for each in names):
                 why = "files of this name hold secrets"
             self._private[path] = why
         return self._private[path]

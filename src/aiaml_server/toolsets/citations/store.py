@@ -10,8 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from aiaml_server.errors import MalformedFile, said_by_system
-from aiaml_server.files import read_regular, remove_left, replace_atomic, sync_directory
+from aiaml_server.errors import MalformedFile
+from aiaml_server.files import read_regular, sync_directory
+from aiaml_server.toolsets.failures import refused
+from aiaml_server.toolsets.writing import clear_unfinished, replace
 
 from .config import Config
 from .failures import DiskError, InvalidInput, MalformedMemory, NotFound
@@ -77,7 +79,7 @@ class Store:
         except FileNotFoundError:
             return []
         except OSError as error:
-            raise _refused(self._name, error) from error
+            raise refused(self._name, error) from error
         end = self._extension
         return sorted(
             name[: -len(end)] for name in names if name.startswith(PREFIX) and name.endswith(end)
@@ -111,7 +113,7 @@ class Store:
         except MalformedFile as error:
             raise MalformedMemory(f"{self.path(memory_id)}: {error}") from error
         except OSError as error:
-            raise _refused(self.path(memory_id), error) from error
+            raise refused(self.path(memory_id), error) from error
         try:
             return data.decode("utf-8")
         except UnicodeDecodeError as error:
@@ -178,10 +180,10 @@ class Store:
             self.directory.mkdir(parents=True, exist_ok=True)
             self._check_links()
             with alone(self.directory, LOCK_SECONDS):
-                remove_left(self.directory, os.listdir(self.directory), 0)  # noqa: PTH208
+                clear_unfinished(self.directory)
                 yield
         except OSError as error:
-            raise _refused(self._name, error) from error
+            raise refused(self._name, error) from error
 
     def add(self, new: Memory) -> None:
         """Write a memory that is not there yet, while `writing`.
@@ -239,7 +241,7 @@ class Store:
         except FileNotFoundError:
             raise NotFound(f"there is no memory {memory_id}") from None
         except OSError as error:
-            raise _refused(self.path(memory_id), error) from error
+            raise refused(self.path(memory_id), error) from error
 
     def put(self, memory_id: str, text: str) -> None:
         """Write a memory's whole file, while `writing`.
@@ -253,10 +255,9 @@ class Store:
         if len(data) > MAX_FILE:
             raise InvalidInput(f"content: the file would have more than {MAX_FILE // 1024} KiB")
         try:
-            mode = path.stat().st_mode if path.exists() else self.directory.stat().st_mode & 0o666
-            replace_atomic(path, data, stat.S_IMODE(mode))
+            replace(path, data)
         except OSError as error:
-            raise _refused(self.path(memory_id), error) from error
+            raise refused(self.path(memory_id), error) from error
 
 
 def _with_body(text: str, content: str) -> str:
@@ -266,7 +267,3 @@ def _with_body(text: str, content: str) -> str:
         return text
     newline = "\r\n" if "\r\n" in text[: document.body] else "\n"
     return f"{text[: document.body]}{newline}{content.replace(chr(10), newline)}{newline}"
-
-
-def _refused(what: str, error: OSError) -> DiskError:
-    return DiskError(f"{what}: {said_by_system(error)}")

@@ -11,7 +11,7 @@ from aiaml_server.invisible import marked_line
 from aiaml_server.terminal import confirm, note, out, out_json, plural, wrapped
 from aiaml_server.toolset import Finding
 
-from . import DOOR, REPOSITORY
+from . import MANIFEST, REPOSITORY
 from .command import VERBS, Option, Screen, Verb, run
 from .failures import InvalidConfig, NoRepository, Refused
 from .memories import Memories, find_root
@@ -107,7 +107,7 @@ for _verb in VERBS:
 
 def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
     """Say which repository's memories are served, and whether they are in order."""
-    values = DOOR.values(environ)
+    values = MANIFEST.values(environ)
     given = values[REPOSITORY]
     try:
         memories = Memories(find_root(given), check_secrets=values["AIAML_CHECK_SECRETS"])

@@ -9,7 +9,7 @@ with Compartments("memory.json") as memory:  # a run
 from typing import TYPE_CHECKING
 
 from aiaml_server.errors import InvalidInput
-from aiaml_server.toolset import Door, lazily
+from aiaml_server.toolset import Manifest, lazily
 
 from .settings import VARIABLES
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .memory import Compartments, Found, Saved
 
 __all__ = [
-    "DOOR",
+    "MANIFEST",
     "Busy",
     "Compartments",
     "DiskError",
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 
-DOOR = Door(
+MANIFEST = Manifest(
     name="compartments",
     summary="working memory in three compartments: of the run, the session and the plan",
     tools=("save_memory", "get_memory", "clear_memory"),

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from aiaml_server.errors import Refused as Refused  # noqa: PLC0414 (a name of this module too)
+from aiaml_server.toolsets.failures import Busy as Busy  # noqa: PLC0414
+from aiaml_server.toolsets.failures import DiskError as DiskError  # noqa: PLC0414
+from aiaml_server.toolsets.failures import NotFound as NotFound  # noqa: PLC0414
 
 if TYPE_CHECKING:
     from .entries import Entry
-
-
-class NotFound(Refused):
-    """There is no entry with the id that is to be changed."""
 
 
 class LimitExceeded(Refused):
@@ -40,11 +39,3 @@ class LimitExceeded(Refused):
         self.allowed = allowed
         self.asked = asked
         self.oldest = tuple(oldest)
-
-
-class Busy(Refused):
-    """Another process was writing all the time; trying again is right."""
-
-
-class DiskError(Refused):
-    """The disk refused, or the file is of a later version; it is as it was."""

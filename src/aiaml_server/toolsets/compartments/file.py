@@ -21,8 +21,9 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from aiaml_server.errors import MalformedFile, said_by_system
+from aiaml_server.errors import MalformedFile
 from aiaml_server.files import Lock, make_directory, read_regular, remove_left, replace_atomic
+from aiaml_server.toolsets.failures import refused
 
 from .entries import COMPARTMENTS, Entry
 from .failures import Busy, DiskError
@@ -160,7 +161,7 @@ class File:
                     self._content = self._load()
                     self._stamp = stamp
             except OSError as error:
-                raise _refused(self.path, error) from error
+                raise refused(error.filename or self.path, error) from error
             return self._content
 
     def _stamp_now(self) -> Stamp | None:
@@ -216,7 +217,7 @@ class File:
                         raise
                     self._stamp = self._stamp_now()
             except OSError as error:
-                raise _refused(self.path, error) from error
+                raise refused(error.filename or self.path, error) from error
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -236,7 +237,7 @@ class File:
             make_directory(self.path.parent)
         with self._lock.held(LOCK_SECONDS) as hold:
             if hold.problem:
-                raise _refused(self.path, hold.problem) from hold.problem
+                raise refused(hold.problem.filename or self.path, hold.problem) from hold.problem
             if not hold.had:
                 raise Busy(f"another process is writing {self.path}; try again")
             self._holding = True
@@ -263,7 +264,7 @@ class File:
             except BaseException as error:
                 self._end_run(run)
                 if isinstance(error, OSError):
-                    raise _refused(self.path, error) from error
+                    raise refused(error.filename or self.path, error) from error
                 raise
 
     def _hold_run(self, run: str) -> None:
@@ -309,7 +310,3 @@ class File:
         """Say whether a run's process is provably gone: its lock can be had."""
         with Lock(self._run_file(run)).held(0) as hold:
             return hold.had
-
-
-def _refused(path: Path, error: OSError) -> DiskError:
-    return DiskError(f"{error.filename or path}: {said_by_system(error)}")

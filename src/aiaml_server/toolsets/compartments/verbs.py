@@ -31,7 +31,7 @@ from aiaml_server.terminal import (
     yes,
 )
 from aiaml_server.toolset import Finding
-from aiaml_server.toolsets.compartments import DOOR
+from aiaml_server.toolsets.compartments import MANIFEST
 from aiaml_server.toolsets.warning import leak_in
 
 from .entries import COMPARTMENTS, Entry, fitting
@@ -188,7 +188,7 @@ def clear(
       aiaml compartments clear plan
       aiaml compartments clear session --session invoices --tag euro --yes
     """
-    values = DOOR.values(environ)
+    values = MANIFEST.values(environ)
     file = File(values["AIAML_COMPARTMENTS_FILE"])
     owner = session or values["AIAML_SESSION"]
     of_runs = compartment == "run" or (
@@ -232,7 +232,7 @@ def stats(environ: Mapping[str, str], json: bool) -> None:
       aiaml compartments stats
       aiaml compartments stats --json
     """
-    rows = list(_counted(_opened(environ), DOOR.values(environ)))
+    rows = list(_counted(_opened(environ), MANIFEST.values(environ)))
     if json:
         out_json([{**_owner(place), **figures} for place, figures in rows])
         return
@@ -272,7 +272,7 @@ def _opened(environ: Mapping[str, str]) -> Content:
         Ended: there is no file, or it is damaged.
         DiskError: it cannot be read.
     """
-    path = DOOR.values(environ)["AIAML_COMPARTMENTS_FILE"]
+    path = MANIFEST.values(environ)["AIAML_COMPARTMENTS_FILE"]
     try:
         return load(path)
     except FileNotFoundError as error:
@@ -326,39 +326,41 @@ def _line(entry: Entry) -> str:
 def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
     """Say where the file is, whether it can be read, and what is nearly full."""
     try:
-        values = DOOR.values(environ)
+        values = MANIFEST.values(environ)
     except InvalidSetting as error:
         remedy = f"correct {error.variable}, or remove it, where the server's environment is set"
-        yield Finding(DOOR.name, "error", str(error), remedy)
+        yield Finding(MANIFEST.name, "error", str(error), remedy)
         return
     path: Path = values["AIAML_COMPARTMENTS_FILE"]
     try:
         content = load(path)
     except FileNotFoundError:
-        yield Finding(DOOR.name, "ok", f"{path}, which the first entry makes")
+        yield Finding(MANIFEST.name, "ok", f"{path}, which the first entry makes")
     except Damaged as error:
         remedy = "correct it; else the next run keeps it under another name, and begins anew"
-        yield Finding(DOOR.name, "warning", f"{path} is damaged: {error}", remedy)
+        yield Finding(MANIFEST.name, "warning", f"{path} is damaged: {error}", remedy)
     except DiskError as error:
-        yield Finding(DOOR.name, "error", str(error), "name another file, or move this one away")
+        yield Finding(
+            MANIFEST.name, "error", str(error), "name another file, or move this one away"
+        )
     except OSError as error:
         sentence = str(StoreError("read", path, error))
-        yield Finding(DOOR.name, "error", sentence, "make it readable, or name another file")
+        yield Finding(MANIFEST.name, "error", sentence, "make it readable, or name another file")
     else:
         size = in_bytes(path.stat().st_size)
         version = f"format {content.value['format']}"
-        yield Finding(DOOR.name, "ok", f"{path}, {size}, {version}")
+        yield Finding(MANIFEST.name, "ok", f"{path}, {size}, {version}")
         for place, figures in _counted(content, values):
             characters, limit = figures["characters"], figures["limit"]
             if characters >= FULL * limit:
                 remedy = "clear what is no longer needed, or raise AIAML_COMPARTMENT_LIMIT"
                 found = f"{_name(place)} holds {characters:,} of {limit:,} characters"
-                yield Finding(DOOR.name, "warning", found, remedy)
+                yield Finding(MANIFEST.name, "warning", found, remedy)
         yield from _secrets(path, values["AIAML_CHECK_SECRETS"])
     aside = sorted(each.name for each in path.parent.glob(f"{path.name}.damaged-*"))
     for name in aside:
         remedy = "take out what you need, then delete it"
-        yield Finding(DOOR.name, "warning", f"{name} was damaged, and is kept", remedy)
+        yield Finding(MANIFEST.name, "warning", f"{name} was damaged, and is kept", remedy)
 
 
 def _secrets(path: Path, check: bool) -> Iterator[Finding]:
@@ -366,4 +368,4 @@ def _secrets(path: Path, check: bool) -> Iterator[Finding]:
     if leak := leak_in(path.read_bytes(), check=check):
         found = f"{path}, line {leak.line}, seems to hold {leak.kind}"
         remedy = "`aiaml compartments clear` deletes the entry; change it if it was a real one"
-        yield Finding(DOOR.name, "warning", found, remedy)
+        yield Finding(MANIFEST.name, "warning", found, remedy)

@@ -8,7 +8,7 @@ memories.store("Prices are in cents until they are shown", tags=["billing"])
 
 from typing import TYPE_CHECKING
 
-from aiaml_server.toolset import Door, Hook, Variable, as_given, lazily
+from aiaml_server.toolset import Manifest, Variable, as_given, lazily
 from aiaml_server.toolsets.warning import CHECK_SECRETS
 
 if TYPE_CHECKING:
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from .memory import Memory
     from .model import Embedder, Provider, State
 
-__all__ = ["DOOR", "Config", "Embedder", "Memories", "Memory", "Provider", "Refused", "State"]
+__all__ = ["MANIFEST", "Config", "Embedder", "Memories", "Memory", "Provider", "Refused", "State"]
 
 PROJECT = "AIAML_SEMANTIC_PROJECT"
 
 
-DOOR = Door(
+MANIFEST = Manifest(
     name="semantic",
     summary="memories of a project and of a person, found by meaning and by words",
     tools=(
@@ -50,16 +50,8 @@ DOOR = Door(
     verbs="aiaml_server.toolsets.semantic.verbs:semantic",
     checks="aiaml_server.toolsets.semantic.checking:checks",
     demo="aiaml_server.toolsets.semantic.demo:demo",
-    extra="semantic",
     needs=("apsw",),
-    embedder="aiaml_server.toolsets.semantic.model:embedder",
-    hooks=(
-        Hook("SessionStart", "", ("hook", "SessionStart"), 10),
-        Hook("UserPromptSubmit", "", ("hook", "UserPromptSubmit"), 10),
-        Hook("PostToolUse", "Bash|Write|Edit|MultiEdit", ("hook", "PostToolUse"), 10),
-        Hook("PostToolUseFailure", "Bash", ("hook", "PostToolUseFailure"), 10),
-        Hook("SessionEnd", "", ("hook", "SessionEnd"), 10),
-    ),
+    install="aiaml-server[semantic]",
 )
 
 _PLACES = {

@@ -14,7 +14,7 @@ from aiaml_server.terminal import plural
 from aiaml_server.toolset import Finding, Fix, Level
 from aiaml_server.toolsets.warning import CHECK_SECRETS, leak_in
 
-from . import DOOR, PROJECT, config, place
+from . import MANIFEST, PROJECT, config, place
 from .database import Database, rows
 from .failures import Damaged, DiskError, Refused, Unavailable
 from .memory import COLUMNS, of_row
@@ -28,7 +28,7 @@ CHECK = "semantic"
 
 def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
     """Say whether the settings can be used, and each database is in order."""
-    values = DOOR.values(environ)
+    values = MANIFEST.values(environ)
     given, check_secrets = values[PROJECT], values[CHECK_SECRETS.name]
     try:
         home = place.home()

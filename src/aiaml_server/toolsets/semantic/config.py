@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from aiaml_server.errors import NotOurs
 from aiaml_server.files import own_directory, read_own, replace_atomic
+from aiaml_server.toolsets.keyed import Key, Keys, number, switch, whole
 
 from .failures import DiskError, InvalidConfig
 
@@ -89,12 +88,6 @@ class Config:
         )
 
 
-class _Key(NamedTuple):
-    attribute: str
-    fits: Callable[[Any], bool]
-    rule: str
-
-
 def _is_text(value: Any) -> bool:
     return isinstance(value, str) and 0 < len(value) <= 200 and value.isprintable()
 
@@ -103,51 +96,35 @@ def _is_folder(value: Any) -> bool:
     return value == "" or (isinstance(value, str) and Path(value).is_absolute())
 
 
-def _whole(least: int, most: int) -> Callable[[Any], bool]:
-    return lambda value: type(value) is int and least <= value <= most
-
-
-def _switch(attribute: str) -> _Key:
-    return _Key(attribute, lambda value: type(value) is bool, "true or false")
-
-
-def _number(attribute: str, least: float, most: float, rule: str) -> _Key:
-    def fits(value: Any) -> bool:
-        return type(value) in (int, float) and math.isfinite(value) and least <= value <= most
-
-    return _Key(attribute, fits, rule)
-
-
-def _weight(attribute: str) -> _Key:
-    return _number(attribute, 0, 1, "a number from 0 to 1")
+def _weight(attribute: str) -> Key:
+    return number(attribute, 0, 1, "a number from 0 to 1")
 
 
 KEYS = {
-    "embedding.model": _Key("model", _is_text, "a model that fastembed knows, as text"),
-    "embedding.path": _Key("path", _is_folder, "an absolute path of a folder, or empty"),
-    "embedding.dimension": _Key("dimension", _whole(1, 8192), "a whole number from 1"),
-    "embedding.device": _Key("device", lambda value: value in ("cpu", "cuda"), "cpu or cuda"),
-    "embedding.download": _switch("download"),
-    "retrieval.default_limit": _Key("limit", _whole(1, 50), "a whole number from 1 to 50"),
-    "retrieval.session_start_limit": _Key(
-        "session_start_limit", _whole(1, 20), "a whole number from 1 to 20"
+    "embedding.model": Key("model", _is_text, "a model that fastembed knows, as text"),
+    "embedding.path": Key("path", _is_folder, "an absolute path of a folder, or empty"),
+    "embedding.dimension": whole("dimension", 1, 8192),
+    "embedding.device": Key("device", lambda value: value in ("cpu", "cuda"), "cpu or cuda"),
+    "embedding.download": switch("download"),
+    "retrieval.default_limit": whole("limit", 1, 50, "a whole number from 1 to 50"),
+    "retrieval.session_start_limit": whole(
+        "session_start_limit", 1, 20, "a whole number from 1 to 20"
     ),
     "retrieval.similarity_threshold": _weight("weak"),
     "retrieval.scoring_weights.similarity": _weight("similarity"),
     "retrieval.scoring_weights.recency": _weight("recency"),
     "retrieval.scoring_weights.priority": _weight("priority"),
     "retrieval.scoring_weights.usage": _weight("usage"),
-    "retrieval.half_life_days": _number("half_life", 1, 100_000, "a number of days from 1"),
+    "retrieval.half_life_days": number("half_life", 1, 100_000, "a number of days from 1"),
     "retrieval.project_boost": _weight("project_boost"),
-    "auto_triggers.session_start": _switch("session_start"),
-    "auto_triggers.session_end": _switch("session_end"),
-    "auto_triggers.decision_detection": _switch("decisions"),
-    "auto_triggers.error_resolution": _switch("errors"),
-    "deduplication.auto_check": _switch("check"),
+    "auto_triggers.session_start": switch("session_start"),
+    "auto_triggers.session_end": switch("session_end"),
+    "auto_triggers.decision_detection": switch("decisions"),
+    "auto_triggers.error_resolution": switch("errors"),
+    "deduplication.auto_check": switch("check"),
     "deduplication.similarity_threshold": _weight("same"),
 }
-"""For each key its attribute, what its value must be, and that in words."""
-_MAPS = {key.rpartition(".")[0] for key in KEYS}
+_KEYS = Keys(KEYS)
 
 
 def load(home: Path) -> Config:
@@ -232,16 +209,12 @@ def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 def _collect(above: str, given: Mapping[str, Any], found: dict[str, Any], path: Path | str) -> None:
     for name, value in given.items():
         key = above + name
-        if key in _MAPS:
-            if not isinstance(value, dict):
-                raise InvalidConfig(f"{path}: {key} must be an object")
+        if not _KEYS.is_map(key):
+            try:
+                found[_KEYS.attribute(key, value)] = value
+            except ValueError as error:
+                raise InvalidConfig(f"{path}: {error}") from None
+        elif isinstance(value, dict):
             _collect(f"{key}.", value, found, path)
-        elif key in KEYS:
-            known = KEYS[key]
-            if not known.fits(value):
-                raise InvalidConfig(f"{path}: {key} is {value!r:.200}; it must be {known.rule}")
-            found[known.attribute] = float(value) if type(value) is float else value
         else:
-            near = get_close_matches(key, [*KEYS, *_MAPS], 1, 0.5)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(KEYS)}"
-            raise InvalidConfig(f"{path}: {key[:200]} is no known key; {hint}")
+            raise InvalidConfig(f"{path}: {key} must be an object")

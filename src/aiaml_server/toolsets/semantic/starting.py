@@ -10,7 +10,7 @@ import click
 from aiaml_server.invisible import marked_line
 from aiaml_server.terminal import DONE, as_json, note, out, out_json
 
-from . import DOOR, PROJECT, importing, place
+from . import MANIFEST, PROJECT, importing, place
 from .memories import Memories
 
 
@@ -26,7 +26,7 @@ def init(json: bool) -> int:
     Examples:
       cd ~/shop; memory-server init
     """
-    given = DOOR.values(os.environ)[PROJECT]
+    given = MANIFEST.values(os.environ)[PROJECT]
     here = Path.cwd()
     project = place.find_project(here, given, by=PROJECT)
     if project is None and here.resolve() != place.person().resolve():

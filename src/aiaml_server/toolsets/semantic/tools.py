@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial, wraps
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,7 +17,7 @@ from aiaml_server.toolset import Changed, Resource, Tool, Toolset
 from aiaml_server.toolsets import answering
 
 from . import PROJECT, memory, words
-from .failures import Refused
+from .failures import InvalidProject, Refused
 from .memory import LIMITS, MOST_HITS, MOST_LISTED, SORTS
 
 if TYPE_CHECKING:
@@ -26,18 +25,6 @@ if TYPE_CHECKING:
     from .filters import Filters
     from .memories import Memories, Page
     from .model import Provider
-
-
-class _Later:
-    """The toolset's modules, each imported when it is first used: who only lists goes without."""
-
-    def __getattr__(self, name: str) -> Any:
-        module = import_module(f".{name}", __package__)
-        setattr(self, name, module)
-        return module
-
-
-_later = _Later()
 
 
 class Failure(answering.Failure, total=False):
@@ -375,30 +362,33 @@ class SemanticTools:
 
     def noted(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """Return a call whose failures are noted in the log."""
+        from . import logs, place
 
         @wraps(call)
         def noting(**given: Any) -> Any:
             try:
                 return call(**given)
             except Exception as error:
-                _later.logs.record(_later.place.home(), call.__name__, error)
+                logs.record(place.home(), call.__name__, error)
                 raise
 
         return noting
 
     def _memories(self) -> Memories:
         """Return the memories, as the settings are now."""
-        home = _later.place.home()
-        project = _later.place.find_project(_later.place.here(), self._project, by=PROJECT)
-        if self._found is None or (self._found / _later.place.NAME).is_dir():
+        from . import config, memories, place
+
+        home = place.home()
+        project = place.find_project(place.here(), self._project, by=PROJECT)
+        if self._found is None or (self._found / place.NAME).is_dir():
             self._found = project
-        settings = _later.config.load(home)
+        settings = config.load(home)
         with self._lock:
             held = self._open
             if held is None or (held.home, held.project, held.config) != (home, project, settings):
                 if held is not None:
                     held.close()
-                held = _later.memories.Memories(
+                held = memories.Memories(
                     home,
                     project,
                     self._provider(settings),
@@ -411,12 +401,14 @@ class SemanticTools:
 
     def _provider(self, settings: Config) -> Provider:
         """Return the model that the settings name, the same as long as they do."""
+        from . import logs, model, place
+
         wanted = (settings.model, settings.path, settings.dimension, settings.device,
                   settings.download)  # fmt: skip
         if self._model is None or self._model[0] != wanted:
-            home = _later.place.home()
-            noted = partial(_later.logs.record, home, "model")
-            made = _later.model.Model(settings, home / _later.model.CACHE, noted=noted)
+            home = place.home()
+            noted = partial(logs.record, home, "model")
+            made = model.Model(settings, home / model.CACHE, noted=noted)
             self._model = (wanted, made)
         return self._model[1]
 
@@ -429,12 +421,14 @@ class SemanticTools:
 
     def _offer(self, memories: Memories) -> list[str]:
         """Return sentences about the project: that it is gone; once that it could import."""
+        from . import importing
+
         if gone := self._gone(memories):
             return [gone]
         if memories.project in self._offered:
             return []
         self._offered.add(memories.project)
-        sentence = _later.importing.offer(memories)
+        sentence = importing.offer(memories)
         return [sentence] if sentence else []
 
     def store_memory(
@@ -460,13 +454,15 @@ class SemanticTools:
         ] = None,
     ) -> Any:
         """Store a memory."""
+        from . import answers
+
         memories = self._memories()
         if str(scope).strip().lower() != "global" and (gone := self._gone(memories)):
-            raise _later.failures.InvalidProject(f"scope: {gone}", _AGAIN)
+            raise InvalidProject(f"scope: {gone}", _AGAIN)
         offer = self._offer(memories)
         stored = memories.store(content, tags or (), priority, category, source or "manual", scope)
         stored.warnings += offer
-        return _later.answers.stored(stored)
+        return answers.stored(stored)
 
     def search_memory(
         self,
@@ -490,10 +486,12 @@ class SemanticTools:
         ] = "explicit",
     ) -> Any:
         """Find memories."""
+        from . import answers
+
         memories = self._memories()
         found = memories.search(query, limit, _filters(filters), context)
         found.warnings += self._offer(memories)
-        return _later.answers.found(found)
+        return answers.found(found)
 
     def list_memories(
         self,
@@ -510,10 +508,12 @@ class SemanticTools:
         cursor: Annotated[str | None, _Cursor] = None,
     ) -> Any:
         """List memories."""
+        from . import answers
+
         memories = self._memories()
         page = memories.list(_filters(filters), sort_by, limit, cursor)
         page.warnings += self._offer(memories)
-        return _later.answers.listed(page)
+        return answers.listed(page)
 
     def delete_memory(
         self,
@@ -552,7 +552,9 @@ class SemanticTools:
         ] = None,
     ) -> Any:
         """Change a memory."""
-        return _later.answers.updated(
+        from . import answers
+
+        return answers.updated(
             self._memories().update(
                 memory_id, updated_content, tags, priority, category, source,
                 used=used, context=context,
@@ -585,18 +587,20 @@ class SemanticTools:
         cursor: Annotated[str | None, _Cursor] = None,
     ) -> Any:
         """Find what resembles, and merge what is named."""
-        _later.duplicates.check_threshold(similarity_threshold)  # before anything is merged
-        begun = _later.duplicates.after(cursor, similarity_threshold)
+        from . import answers, duplicates
+
+        duplicates.check_threshold(similarity_threshold)  # before anything is merged
+        begun = duplicates.after(cursor, similarity_threshold)
         memories = self._memories()
         merged = [memories.merge(merge)] if merge is not None else []
         if auto_merge:
             merged += memories.merge_equal()
         groups, warnings = memories.duplicates(similarity_threshold)
-        shown, next_cursor = _later.duplicates.page(groups, begun, similarity_threshold)
+        shown, next_cursor = duplicates.page(groups, begun, similarity_threshold)
         return {
             "success": True,
-            "groups": [_later.answers.group(each) for each in shown],
-            "merged": [_later.answers.whole(each) for each in merged],
+            "groups": [answers.group(each) for each in shown],
+            "merged": [answers.whole(each) for each in merged],
             "next_cursor": next_cursor,
             "warnings": warnings,
         }
@@ -621,12 +625,14 @@ class SemanticTools:
         ] = False,
     ) -> Any:
         """Show or take over what markdown files hold."""
+        from . import answers, importing
+
         memories = self._memories()
         if gone := self._gone(memories):
-            raise _later.failures.InvalidProject(f"file_paths: {gone}", _AGAIN)
+            raise InvalidProject(f"file_paths: {gone}", _AGAIN)
         if confirm_import:
-            return _later.answers.imported(_later.importing.run(memories, file_paths))
-        return _later.answers.previewed(_later.importing.preview(memories, file_paths))
+            return answers.imported(importing.run(memories, file_paths))
+        return answers.previewed(importing.preview(memories, file_paths))
 
     def migrate_embeddings(
         self,
@@ -647,13 +653,17 @@ class SemanticTools:
 
     def core(self) -> str:
         """Return the CORE memories."""
-        page = self._page(_later.filters.Filters(priority="CORE"))
-        return str(_later.answers.resource("CORE memories", page))
+        from . import answers, filters
+
+        page = self._page(filters.Filters(priority="CORE"))
+        return str(answers.resource("CORE memories", page))
 
     def high(self) -> str:
         """Return the HIGH memories."""
-        page = self._page(_later.filters.Filters(priority="HIGH"))
-        return str(_later.answers.resource("HIGH memories", page))
+        from . import answers, filters
+
+        page = self._page(filters.Filters(priority="HIGH"))
+        return str(answers.resource("HIGH memories", page))
 
     def of_project(self, project_id: str) -> str:
         """Return a project's memories.
@@ -661,17 +671,21 @@ class SemanticTools:
         Raises:
             LookupError: there are none, or it is another project.
         """
-        page = self._page(_later.filters.Filters(project_id=project_id))
+        from . import answers, filters
+
+        page = self._page(filters.Filters(project_id=project_id))
         if not page.memories and not page.warnings:
             raise LookupError(project_id)
-        return str(_later.answers.resource(f"Memories of {project_id}", page))
+        return str(answers.resource(f"Memories of {project_id}", page))
 
     def _page(self, filters: Filters) -> Page:
         return self._memories().list(filters, "priority", MOST_LISTED)
 
 
 def _filters(given: Wanted | None) -> Filters:
+    from . import filters
+
     held: dict[str, Any] = {**(given or {})}
     span = held.pop("date_range", {})
-    found: Filters = _later.filters.Filters(**held, since=span.get("from"), until=span.get("to"))
+    found: Filters = filters.Filters(**held, since=span.get("from"), until=span.get("to"))
     return found

@@ -55,6 +55,7 @@ from .failures import (
     Unavailable,
 )
 from .filters import Filters
+from .installing import install_hooks, uninstall_hooks
 from .memories import Memories
 from .memory import PRIORITIES, SCOPES, Memory
 from .model import CACHE, Model, State, described
@@ -655,3 +656,7 @@ def hook(event: str) -> int:
         with suppress(Exception):
             logs.record(place.home(), "hook", error)
     return DONE
+
+
+semantic.add_command(install_hooks)
+semantic.add_command(uninstall_hooks)

@@ -1,10 +1,10 @@
 """`sessions`: the memory that a repository keeps of its agents' sessions."""
 
-from aiaml_server.toolset import Door
+from aiaml_server.toolset import Manifest
 
 from .settings import VARIABLES
 
-DOOR = Door(
+MANIFEST = Manifest(
     name="sessions",
     summary="session logs and a summary for each agent, in the repository that it works on",
     tools=("start_session", "append_entry", "read_summary", "update_summary", "list_sessions"),

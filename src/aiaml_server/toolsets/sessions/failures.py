@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aiaml_server.errors import Refused as Refused  # noqa: PLC0414 (a name of this module too)
+from aiaml_server.toolsets.failures import Busy as Busy  # noqa: PLC0414
+from aiaml_server.toolsets.failures import DiskError as DiskError  # noqa: PLC0414
 
 
 class InvalidSection(Refused):
@@ -67,11 +69,3 @@ class InvalidContent(Refused):
 
 class InvalidMode(Refused):
     """The mode is neither `append` nor `replace`."""
-
-
-class Busy(Refused):
-    """Another process is writing and did not end in time."""
-
-
-class DiskError(Refused):
-    """The disk refused; the file is as it was."""

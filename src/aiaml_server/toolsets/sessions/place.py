@@ -14,16 +14,11 @@ from datetime import date, datetime
 from pathlib import Path
 
 from aiaml_server.derived import state_directory
-from aiaml_server.errors import MalformedFile, Nowhere, said_by_system
-from aiaml_server.files import (
-    Lock,
-    own_directory,
-    read_regular,
-    remove_left,
-    replace_atomic,
-    sync_directory,
-)
+from aiaml_server.errors import MalformedFile, Nowhere
+from aiaml_server.files import Lock, own_directory, read_regular, sync_directory
+from aiaml_server.toolsets.failures import refused
 from aiaml_server.toolsets.owners import foreign
+from aiaml_server.toolsets.writing import clear_unfinished, replace
 
 from .failures import (
     Busy,
@@ -161,7 +156,7 @@ class Place:
             except FileNotFoundError:
                 return
             except OSError as error:
-                raise DiskError(f"{each.as_posix()}: {said_by_system(error)}") from error
+                raise refused(each.as_posix(), error) from error
             if _is_link(status):
                 raise OutsideRepository(f"{each.as_posix()} is a link; it could lead outside")
             if not stat.S_ISDIR(status.st_mode):
@@ -188,7 +183,7 @@ class Place:
         except MalformedFile as error:
             raise MalformedLog(name, 1, str(error)) from error
         except OSError as error:
-            raise DiskError(f"{name}: {said_by_system(error)}") from error
+            raise refused(name, error) from error
 
     def log_names(self) -> list[str]:
         """Return the names of what lies where logs do and is markdown, below the directory."""
@@ -197,7 +192,7 @@ class Place:
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
-            raise DiskError(f"{LOGS}: {said_by_system(error)}") from error
+            raise refused(LOGS, error) from error
         return sorted(f"{LOGS}/{each}" for each in names if each.endswith(".md"))
 
     def dates(self) -> list[str]:
@@ -224,8 +219,7 @@ class Place:
                 raise Busy(f"another process writes for {self.agent}; try again")
             self._check_links(self.directory / LOGS)
             for directory in (self.directory, self.directory / LOGS):
-                with suppress(OSError):
-                    remove_left(directory, os.listdir(directory), 0)  # noqa: PTH208
+                clear_unfinished(directory)
             yield
 
     def _lock(self) -> Path:
@@ -261,10 +255,9 @@ class Place:
             for each in reversed(missing):
                 each.mkdir(exist_ok=True)
                 sync_directory(each.parent)
-            mode = path.stat().st_mode if path.exists() else path.parent.stat().st_mode & 0o666
-            replace_atomic(path, data, stat.S_IMODE(mode))
+            replace(path, data)
         except OSError as error:
-            raise DiskError(f"{name}: {said_by_system(error)}") from error
+            raise refused(name, error) from error
 
     def write_new(self, files: Mapping[str, bytes]) -> None:
         """Put files in place that are not there yet: all of them, or none.

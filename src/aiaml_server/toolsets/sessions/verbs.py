@@ -28,7 +28,7 @@ from aiaml_server.terminal import (
     wrapped,
 )
 from aiaml_server.toolset import Finding
-from aiaml_server.toolsets.sessions import DOOR
+from aiaml_server.toolsets.sessions import MANIFEST
 from aiaml_server.toolsets.warning import CHECK_SECRETS
 
 PATHS = click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path())
@@ -187,7 +187,7 @@ def _shown(path: str | os.PathLike[str]) -> str:
 
 def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
     """Say which repositories agents may touch, and whether those that are named are in order."""
-    variable = DOOR.variables[0]
+    variable = MANIFEST.variables[0]
     try:
         roots = variable.value(environ)
     except InvalidSetting as error:
