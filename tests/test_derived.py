@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import shutil
@@ -145,6 +146,21 @@ def test_key_that_is_something_else_is_left_alone(state: Path, tmp_path: Path, k
     with pytest.raises(Nowhere, match=f"{state} is .*move it away"):
         key()
     assert state.lstat() == before and real.read_bytes() == b"k" * 32
+
+
+def test_key_that_finds_no_room_is_none(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk leaves nothing half behind; the next process with room makes it."""
+
+    def refuse(path: Path, _: bytes) -> Path:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(derived, "write_beside", refuse)
+        with pytest.raises(Nowhere, match="the disk is full"):
+            key()
+        with pytest.raises(Nowhere, match="the disk is full"):
+            key()
+    assert not list(state.parent.iterdir()) and len(again()) == 32
 
 
 @root
