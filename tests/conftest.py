@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.server
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -120,6 +121,22 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 # --- fixtures -------------------------------------------------------------------------------------
 
 
+_STATE = pytest.StashKey[str]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep the key and the cache of whoever runs the tests out of them, of collecting them too."""
+    place = config.stash[_STATE] = tempfile.mkdtemp(prefix="aiaml-tests-")
+    os.environ |= {"XDG_STATE_HOME": place, "XDG_CACHE_HOME": f"{place}{os.sep}cache"}
+    for name in ("LOCALAPPDATA", "WIN_PD_OVERRIDE_LOCAL_APPDATA"):
+        os.environ[name] = f"{place}{os.sep}local"
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Leave nothing of that behind."""
+    shutil.rmtree(config.stash[_STATE], ignore_errors=True)
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _temporary_files_go(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """What a program leaves among the system's temporary files goes with those of the tests."""
@@ -128,18 +145,6 @@ def _temporary_files_go(tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
         for name in ("TMPDIR", "TEMP", "TMP"):
             patch.setenv(name, place)
         patch.setattr(tempfile, "tempdir", None)
-        yield
-
-
-@pytest.fixture(autouse=True, scope="session")
-def _state_is_the_tests_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """No test, and no process that one starts, sees the key or the cache of whoever runs them."""
-    place = tmp_path_factory.mktemp("state")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_STATE_HOME", str(place))
-        patch.setenv("XDG_CACHE_HOME", str(place / "cache"))
-        for name in ("LOCALAPPDATA", "WIN_PD_OVERRIDE_LOCAL_APPDATA"):
-            patch.setenv(name, str(place / "local"))
         yield
 
 

@@ -49,6 +49,8 @@ KINDS: dict[str, str] = {
     "test_node_client.py": "network slow",
     "test_patterns.py::test_the_time_of_an_expression_grows_with_its_text": "slow",
     "test_sessions.py": "git",
+    "test_sync_conversion.py": "git",
+    "test_toolset_pages.py::test_the_story_is_what_the_demo_prints": "git",
 }
 """File, or file and test: what its code does not show, as where the product starts programs."""
 

@@ -415,6 +415,8 @@ DIRECTLY = {
     "exchange/page.py": {"read_text"},
     "exchange/archives.py": {"rename"},  # in a temporary directory
     "launch.py": {"read_text"},
+    "testing.py": {"read_text", "read_bytes"},
+    "web/leading.py": {"touch", "write_text"},  # a new file in a directory that it made
     "web/pages.py": {"read_bytes"},
     "cli/remember.py": {"read_bytes", "write_bytes", "shutil.rmtree"},
     "database.py": {"unlink"},  # see `remove`
@@ -436,6 +438,7 @@ DIRECTLY = {
     "store.py": {"unlink"},
     "sync/asked.py": {"unlink"},
     "toolsets/compartments/file.py": {"rename", "unlink"},  # the damaged file; a run's lock
+    "toolsets/compartments/verbs.py": {"read_bytes"},  # the file that was just read
     "toolsets/citations/store.py": {"unlink"},  # a memory; a temporary file of ours
     "toolsets/sessions/place.py": {"unlink"},  # a temporary file of ours
     "sync/seen.py": {"unlink", "os.open"},  # O_EXCL

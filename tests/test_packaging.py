@@ -67,6 +67,7 @@ def imported() -> set[str]:
             elif isinstance(node, ast.Call) and ast.unparse(node.func) == "find_spec":
                 names |= {str(each.value) for each in node.args if isinstance(each, ast.Constant)}
     other = names - set(sys.stdlib_module_names) - {"aiaml_server", "tomllib"}
+    other -= {"pytest"}  # of `testing`, which only tests import
     return {DISTRIBUTIONS.get(name, name).replace("_", "-") for name in other}
 
 

@@ -370,6 +370,8 @@ def unread(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
         assert server.stdin and server.stdout
         server.stdin.write(line(INITIALIZE).encode())
         assert os.read(server.stdout.fileno(), 1 << 16)
+        server.stdin.write(tool_call(7000, "think", keywords=["nothing"]).encode())
+        assert os.read(server.stdout.fileno(), 1 << 16)  # the greeting alone needs no SDK
         yield server, memory.id
         server.kill()
 

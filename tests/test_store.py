@@ -235,7 +235,7 @@ def test_an_edit_that_was_killed_stands_in_no_way(tmp_path: Path) -> None:
     """What it left does not keep the next one from its work, and is cleared away in time."""
     bank = MemoryBank(Settings(tmp_path))
     name = bank.remember("claude", "marco", ["x"], "one").file_name
-    lefts = [tmp_path / "files" / f".{name}{end}" for end in (".tmp", ".0a1b2c3d.tmp")]
+    lefts = [tmp_path / "files" / f".aiaml-0123456789abcdef{end}.tmp" for end in "01"]
     for left in lefts:
         left.write_text("half")
         os.utime(left, (1, 1))

@@ -44,7 +44,7 @@ Call = Callable[..., Any]
 """Calls a tool by its name with arguments, and returns the value that it answers."""
 
 HOSTILE: list[Any] = [
-    None, True, 5, -1, 1.5, "", " ", "\x00", "a\x1b[0m", "\ud800", "../../x", "x" * 100_000,
+    None, True, 5, -1, 1.5, "", " ", "\x00", f"a{chr(27)}[0m", "\ud800", "../../x", "x" * 100_000,
     [], [5], [None], [[]], {}, {"a": 1},
 ]  # fmt: skip
 """What no parameter may be broken by."""
