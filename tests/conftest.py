@@ -41,14 +41,24 @@ BESIDE_DEV = ("fastembed", "huggingface_hub", "loguru", "playwright", "pypdf", "
 MISSING = [name for name in BESIDE_DEV if not find_spec(name)]
 OF_A_BROWSER = ("test_manifests.py", "test_site.py", "test_web_browser.py")
 """Files that import playwright."""
+_STATE = pytest.StashKey[str]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Leave nothing out in silence: where all packages were asked for, all are there."""
-    del config
+    """Leave nothing out in silence, and keep the key and the cache of whoever runs the tests."""
     missing = [name for name in MISSING if name != "fastembed" or sys.version_info < (3, 15)]
     if os.environ.get("TEST_GROUP") == "all" and missing:
         raise pytest.UsageError(f"the group `all` is not installed: there is no {missing[0]}")
+    place = config.stash[_STATE] = tempfile.mkdtemp(prefix="aiaml-tests-")
+    os.environ |= {"XDG_STATE_HOME": place, "XDG_CACHE_HOME": f"{place}{os.sep}cache"}
+    for name in ("LOCALAPPDATA", "WIN_PD_OVERRIDE_LOCAL_APPDATA"):
+        os.environ[name] = f"{place}{os.sep}local"
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Leave nothing behind."""
+    if _STATE in config.stash:
+        shutil.rmtree(config.stash[_STATE], ignore_errors=True)
 
 
 def pytest_report_header() -> list[str]:
@@ -119,22 +129,6 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 
 
 # --- fixtures -------------------------------------------------------------------------------------
-
-
-_STATE = pytest.StashKey[str]()
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Keep the key and the cache of whoever runs the tests out of them, of collecting them too."""
-    place = config.stash[_STATE] = tempfile.mkdtemp(prefix="aiaml-tests-")
-    os.environ |= {"XDG_STATE_HOME": place, "XDG_CACHE_HOME": f"{place}{os.sep}cache"}
-    for name in ("LOCALAPPDATA", "WIN_PD_OVERRIDE_LOCAL_APPDATA"):
-        os.environ[name] = f"{place}{os.sep}local"
-
-
-def pytest_unconfigure(config: pytest.Config) -> None:
-    """Leave nothing of that behind."""
-    shutil.rmtree(config.stash[_STATE], ignore_errors=True)
 
 
 @pytest.fixture(autouse=True, scope="session")

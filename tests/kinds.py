@@ -48,6 +48,7 @@ KINDS: dict[str, str] = {
     "test_hosts.py": "process network slow",
     "test_node_client.py": "network slow",
     "test_patterns.py::test_the_time_of_an_expression_grows_with_its_text": "slow",
+    "test_import_sources.py::test_memories_of_a_code_base_arrive": "git",
     "test_sessions.py": "git",
     "test_sync_conversion.py": "git",
     "test_toolset_pages.py::test_the_story_is_what_the_demo_prints": "git",
@@ -159,6 +160,8 @@ def _plain(value: Any) -> Any:
 
 
 def _is_of_the_tests(value: type | FunctionType) -> bool:
+    if value.__module__ == "aiaml_server.testing":
+        return True
     file = getattr(sys.modules.get(value.__module__), "__file__", None)
     return file is not None and Path(file).is_relative_to(HERE)
 

@@ -21,7 +21,7 @@ from aiaml_server.cli.app import VERBS, aiaml
 from aiaml_server.invisible import marked, marked_line
 from aiaml_server.toolsets.sessions.memory import AgentMemory
 from client import SERVER
-from machine import bare, git
+from machine import bare, commit_by_hand, git
 from test_cli import at, run
 
 PACKAGE = Path(terminal.__file__).parent
@@ -344,9 +344,7 @@ def test_a_commit_sends_no_escape_sequence(tmp_path: Path) -> None:
     env = at(base, AIAML_ENABLE_SYNC="true")
     assert run("remember", "text", "-t", "x", **env).returncode == 0
     (base / "files").joinpath("new.md").write_text("x")
-    who = ["-c", f"user.name=Mallory{TITLE}x", "-c", "user.email=m@example.org"]
-    git(base, "add", "-f", "files/new.md")
-    git(base, *who, "commit", "--quiet", "-m", f"subject {CLIPBOARD}")
+    commit_by_hand(base, f"subject {CLIPBOARD}", "files/new.md", who=f"Mallory{TITLE}x")
     for words in (["log"], ["log", "--json"], ["history", "new"], ["status"], ["restore", "new"]):
         done = run(*words, **env)
         assert is_visible(done.stdout + done.stderr), (words, done)

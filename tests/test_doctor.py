@@ -29,7 +29,7 @@ from aiaml_server.watch import is_local
 from client import SERVER
 from clock import quick
 from loop_disk import memory_disk
-from machine import CLEAN, TOKEN, as_person, bare, git
+from machine import CLEAN, TOKEN, bare, commit_by_hand, git
 from printed import completed, inherited
 
 posix = pytest.mark.skipif(os.name != "posix", reason="Windows has no such modes and programs")
@@ -763,7 +763,7 @@ def test_a_remote_that_answers_is_well(base: Path, tmp_path: Path) -> None:
     once(Settings(base, remote=str(remote)))
     report = synced(base, remote=remote)
     assert report.all_is_well and report.having("ok", "has memories")
-    as_person(base, "commit", "--allow-empty", "-m", "here only")
+    commit_by_hand(base, "here only")
     before = git(remote, "rev-parse", "main")
     synced(base, remote=remote)
     assert git(remote, "rev-parse", "main") == before

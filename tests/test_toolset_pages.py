@@ -13,6 +13,7 @@ import yaml
 from aiaml_server import toolsets
 from aiaml_server.errors import AiamlError
 from aiaml_server.toolset import at
+from aiaml_server.toolsets.owners import SAFE
 
 ROOT = Path(__file__).parent.parent
 PAGES = ("sessions", "compartments", "citations", "semantic")
@@ -51,8 +52,8 @@ def test_every_tool_verb_and_setting_is_on_the_page(name: str) -> None:
         assert re.search(rf"`(aiaml {name} )?{verb}\b", text), verb
     every = [each for own in toolsets.OWN for each in toolsets.manifest(own).variables]
     named = set(re.findall(r"AIAML_\w+", text))
-    assert named >= {each.name for each in (*manifest.variables, toolsets.SAFE)}
-    assert named <= {each.name for each in (*every, toolsets.SAFE)}
+    assert named >= {each.name for each in (*manifest.variables, SAFE)}
+    assert named <= {each.name for each in (*every, SAFE)}
     for each in manifest.variables:
         assert not each.default or f"`{each.default}`" in text
 

@@ -71,6 +71,7 @@ def convert(git: Git, base: Path) -> bool:
     directory = base / ".git"
     if not place.is_made_by_us(directory):
         return False
+    place.check_files(directory)
     git.variables["GIT_DIR"] = str(directory)
     try:
         if not _is_free(git, directory):
@@ -173,15 +174,15 @@ def create(git: Git, base: Path, directory: Path) -> None:
         GitFailed: git could not.
         OSError: the disk refused.
     """
-    git.variables.pop("GIT_DIR", None)
     new = directory.with_name(f"{directory.name}.new")  # takes its name when it is whole
     remove_own(new)  # a link, too: git would make its repository where that leads
     earlier = place.earlier(base)
     configured = place.config_of(earlier[0]) if earlier else ""
     is_256 = re.search(r"(?mi)^\s*objectformat\s*=\s*sha256", configured)
     words = ["--object-format=sha256"] if is_256 else []
-    git.run("init", "--quiet", "--bare", "--template=", *words, str(new))
-    git.run("config", "--file", str(new / "config"), "include.path", "aiaml/remote")
+    git.variables["GIT_DIR"] = str(new)  # so that it looks into no other
+    git.run("init", "--quiet", "--bare", "--template=", *words)
+    git.run("config", "include.path", "aiaml/remote")
     if directory.name == place.BESIDE:  # so that the person's git sees nothing of it
         replace_atomic(new / ".gitignore", b"*\n", 0o600)
     if earlier:
@@ -191,7 +192,10 @@ def create(git: Git, base: Path, directory: Path) -> None:
 
 def _bring_over(git: Git, base: Path, directory: Path, branch: str, new: Path) -> None:
     """Copy what an earlier version committed and noted; nothing of it is changed."""
-    git.variables["GIT_DIR"] = str(place.git_directories(base / ".git")[0])
+    its, _ = place.git_directories(base / ".git")
+    for each in (its, directory):
+        place.check_files(each)
+    git.variables["GIT_DIR"] = str(its)
     try:
         tip = name_of(git, directory, branch) or _memories(git)
         if not tip:

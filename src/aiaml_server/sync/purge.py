@@ -89,8 +89,10 @@ def holders(repository: Repository, files: Iterable[bytes]) -> list[str]:
     found = [_called(name) for name, _ in refs if wanted & _objects(git, name)]
     theirs = place.persons(repository.base)
     if theirs and wanted:
+        directory, _ = place.git_directories(theirs)
+        place.check_files(directory)
         its = Git(repository.base)
-        its.variables["GIT_DIR"] = str(place.git_directories(theirs)[0])
+        its.variables["GIT_DIR"] = str(directory)
         found += [f"the repository in {theirs}"] if present(its, wanted) else []
     return found
 

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from aiaml_server.files import check_end, check_own
+from aiaml_server.files import check_own
 
 from . import address, place
 from .command import Git
 from .refs import MAIN, name_of
 
 NOBODY = "AIAML"  # whom commits are by where no name is configured
-
-# What git reads unasked, and waits for.
-_READ = (
-    *("HEAD", "commondir", "config", "config.worktree", "index", "packed-refs", "shallow"),
-    *("info/attributes", "info/exclude", "info/grafts", "logs/HEAD"),
-    *("objects/info/alternates", "objects/info/commit-graph", "objects/pack/multi-pack-index"),
-)
 
 
 class Reading:
@@ -61,11 +53,7 @@ class Reading:
         Raises:
             NotOurs: something else is there.
         """
-        for name in _READ:
-            check_end(self.directory / name)
-        for directory, _, refs in os.walk(self.directory / "refs"):
-            for name in refs:
-                check_end(Path(directory, name))
+        place.check_files(self.directory)
         if check_own(self.directory / "aiaml", directory=True):
             for name in ("HEAD", "config"):
                 check_own(self.directory / "aiaml" / name)

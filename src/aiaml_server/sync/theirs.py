@@ -59,6 +59,7 @@ class Theirs:
         index = self._index()
         if not index or not index.exists():
             return False
+        place.check_files(index.parent)
         its = {"GIT_DIR": str(index.parent)}
         return bool(git.run("ls-files", "--unmerged", "-z", variables=its))
 
