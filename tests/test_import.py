@@ -912,6 +912,33 @@ def test_no_frontmatter_hurts(head: str, tmp_path: Path, bring: Run, bank: Store
     assert memory.content.endswith("the text") and memory.user == "marco"
 
 
+ALIASES = "".join(f"k{n}: &k{n} [{', '.join([f'*k{n - 1}'] * 10)}]\n" for n in range(1, 10))
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "head",
+    [
+        f"k0: &k0 {'x' * 9}\n{ALIASES}tags: *k9",
+        f"k0: &k0 {'x' * 9}\n{ALIASES}".replace("[", "{a: [").replace("]", "]}"),
+        f"long: &long {'x' * 9_000}\nagain: [{'*long, ' * 9}]",
+    ],
+)
+def test_import_yaml_aliases_that_mean_too_much_are_named(
+    head: str, tmp_path: Path, bring: Run, bank: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Some hundred bytes can mean a thousand million values; the other notes are imported."""
+    (tmp_path / "bomb.md").write_text(f"---\n{head}\n---\nText.\n")
+    (tmp_path / "fine.md").write_text("---\ntags: &a [tea]\nkeywords: *a\n---\nGreen.\n")
+    assert main(["import", str(tmp_path), "--dry-run"]) == 0
+    why = "its frontmatter has more than 65,536 characters with its aliases written out"
+    assert why in " ".join(capsys.readouterr().out.split())
+    said = bring(tmp_path)
+    assert [each["place"].rpartition("/")[2] for each in said["new"]] == ["fine.md"]
+    assert [*reasons(said).values()] == [why]
+    assert len(bank.names()) == 1
+
+
 def contents(top: Path) -> dict[str, tuple[bytes, int]]:
     """Return each file's bytes and time of change, and those of folders."""
     paths = [top, *top.rglob("*")]

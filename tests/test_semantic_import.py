@@ -251,6 +251,18 @@ def test_what_is_no_file_is_not_read(memories: Memories) -> None:
     }
 
 
+@pytest.mark.timeout(20)
+def test_import_markdown_yaml_aliases_that_mean_too_much_are_named(memories: Memories) -> None:
+    """Topics that some hundred bytes of aliases make of nested lists are never written out."""
+    assert memories.project
+    nested = "".join(f"k{n}: &k{n} [{', '.join([f'*k{n - 1}'] * 10)}]\n" for n in range(1, 10))
+    head = f"id: x\ntimestamp: y\nagent: z\nk0: &k0 x\n{nested}topics: *k9\n"
+    (memories.project / "bomb.md").write_text(f"---\n{head}---\nText.\n")
+    skipped = importing.preview(memories, ["bomb.md"]).skipped
+    why = "its frontmatter has more than 65,536 characters with its aliases written out"
+    assert [(each.path, each.reason) for each in skipped] == [("bomb.md", why)]
+
+
 def test_without_a_project_nothing_is_read(tmp_path: Path) -> None:
     """An agent cannot name files of the whole machine."""
     alone = Memories(tmp_path, None, None, Config())

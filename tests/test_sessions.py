@@ -16,6 +16,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import date
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -23,18 +24,28 @@ from unittest import mock
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 from mcp import Client as SdkClient
 
 from aiaml_server import toolsets
 from aiaml_server.errors import InvalidSetting
 from aiaml_server.server import Server
 from aiaml_server.toolset import at
+from aiaml_server.toolsets.sessions.blocks import headings
 from aiaml_server.toolsets.sessions.checking import check
 from aiaml_server.toolsets.sessions.document import Document, objection
-from aiaml_server.toolsets.sessions.failures import DiskError, Refused
+from aiaml_server.toolsets.sessions.failures import (
+    DiskError,
+    InvalidContent,
+    MalformedLog,
+    Refused,
+)
 from aiaml_server.toolsets.sessions.memory import AgentMemory
+from aiaml_server.toolsets.sessions.place import MAX_FILE
 from aiaml_server.toolsets.sessions.schema import DEFAULT_SCHEMA
 from client import Client
+from clock import quick
+from growth import seconds
 from machine import git
 from steps import killed, steps
 from toolset_contract import HOSTILE, Call, Contract
@@ -290,6 +301,140 @@ def test_content_that_stays_in_its_section_is_taken(content: str, memory: AgentM
     text = (memory.place.read(f"logs/{DAY}.md") or b"").decode()
     assert f"\n\n{content}\n\n- next\n" in text
     assert [each.text for each in Document(text.encode()).sections] == ["Header", *SECTIONS]
+
+
+# --- where sections begin, and how long that takes ------------------------------------------------
+
+MARKS = ["- ", "* ", "1. ", "2) ", "10. ", "> ", ">", "#", "# ", "## ", "###### ", "a", "b c", "é",
+         "```", "~~~", "````", "<div>", "</div>", "<b>", "<!--", "-->", "<script>", "</script>",
+         "===", "---", "-", "***", " ", "  ", "    ", "\t", "\n", "\n\n", "\r\n", "\r", "`", "<?",
+         "?>", "=", "+ a", " ##", "    code", "- - ", "> - "]  # fmt: skip
+SLOWLY = MarkdownIt("commonmark", {"maxNesting": 1000}).disable("reference")
+
+
+def slowly(text: str) -> list[tuple[int, str, int]]:
+    """Find headings with the parser of the specification; level 0 where something stays open."""
+    tokens = SLOWLY.parse(f"{text}\n\n## end of text\n")
+    found = [
+        (int(token.tag[1]), inline.content, (token.map or [0])[0] + 1)
+        for token, inline in pairwise(tokens)
+        if token.type == "heading_open" and not token.level and token.tag in ("h1", "h2")
+    ]
+    return found[:-1] if found and found[-1][1] == "end of text" else [*found, (0, "", 0)]
+
+
+@settings(max_examples=500)
+@given(st.lists(st.tuples(st.sampled_from(MARKS), st.integers(1, 3)), max_size=14))
+def test_headings_are_those_of_markdown(parts: list[tuple[str, int]]) -> None:
+    """Level, text and line are those that markdown-it finds, with lines that come again, too."""
+    text = "".join(part * times for part, times in parts)
+    fast = [
+        (found.level, *((found.text, found.line) if found.level else ("", 0)))
+        for found in headings(text.encode())
+    ]
+    lines = [(level, re.sub(r"\n[ \t]+", "\n", said), line) for level, said, line in slowly(text)]
+    assert fast == lines
+
+
+SHORT = ["- x\n", "x\n", "  - nested\n", "> x\n", "1. x\n", "- A usual entry\n  in two lines.\n",
+         "- **Usual**: words.\n", "\u4e00\n", "a *b [c](d\n", "`<h2`", "- ["]  # fmt: skip
+
+
+@pytest.mark.parametrize("piece", SHORT)
+@pytest.mark.parametrize("before", [0, 820_000])
+def test_append_of_200_kb_takes_half_a_second(
+    piece: str, before: int, memory: AgentMemory, repo: Path
+) -> None:
+    """Of processor time, whatever the lines are, also where the log has a mebibyte then."""
+    size = len(piece.encode())
+    with log_of(repo).open("ab") as log:
+        log.write(f"\n{piece * (before // size)}\n".encode())
+    content = piece * (200_000 // size)
+    quick(seconds(lambda: memory.append("Next Actions", content, DAY)), 0.5)
+    assert log_of(repo).read_text("utf-8").count(content) >= 1
+
+
+HARDEST = ["## a\n", "#", "#\n", "-\n", ">\n", "- - x\n", "```\nx\n```\n", "<b>\n\n", "<!--\n-->\n",
+           "=\n", "a\n===\n", "- ", "> ", "\t", "<a b=", "1) ", "## a #", "- " * 110 + "\n\n",
+           "- " * 99 + "x\n" + "\n 1\n" * 99]  # fmt: skip
+
+
+@pytest.mark.parametrize("piece", HARDEST)
+def test_start_session_beside_any_log_takes_a_second(
+    piece: str, memory: AgentMemory, repo: Path
+) -> None:
+    """Of processor time, for the largest file that is read, whoever put it there."""
+    begins = log_of(repo).read_text("utf-8")
+    room = MAX_FILE - len(begins)
+    log_of(repo).write_text(begins + piece * (room // len(piece)), "utf-8")
+
+    def start() -> None:
+        with suppress(MalformedLog):
+            memory.start(DAY)
+
+    quick(seconds(start), 1.0)
+
+
+@pytest.mark.parametrize("piece", ["## a\n", "#", "- x\n"])
+def test_start_session_beside_too_large_a_log_names_it(
+    piece: str, memory: AgentMemory, repo: Path
+) -> None:
+    """The file, its size and the limit, at once."""
+    log_of(repo).write_text(piece * (3_000_000 // len(piece)), "utf-8")
+    size = log_of(repo).stat().st_size
+    with pytest.raises(
+        MalformedLog, match=rf"{DAY}\.md: .* larger than 1 MiB: {size:,} bytes"
+    ) as refused:
+        quick(seconds(lambda: memory.start(DAY)), 0.1)
+    assert refused.value
+
+
+def test_append_beyond_the_limit_of_a_log_is_refused(memory: AgentMemory, repo: Path) -> None:
+    """By name, size and limit, and the log stays; what a log may hold can be written."""
+    room = MAX_FILE - len(log_of(repo).read_bytes()) - len("\n\n")
+    memory.append("Next Actions", "x" * room, DAY)
+    before = log_of(repo).read_bytes()
+    assert len(before) == MAX_FILE
+    with pytest.raises(
+        InvalidContent, match=rf"{DAY}\.md would have 1,048,579 bytes, .* 1,048,576"
+    ):
+        memory.append("Next Actions", "x", DAY)
+    assert log_of(repo).read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("addition", "why"),
+    [
+        ("".join(f"## {n}\n" for n in range(2000)), "is behind 1,000 headings of level 1 or 2"),
+        ("-\n" * 60_000, "is behind 50,000 lines that begin with a mark"),
+    ],
+)
+def test_too_many_lines_to_look_at_are_named(
+    addition: str, why: str, memory: AgentMemory, repo: Path
+) -> None:
+    """In a log and in a content, each with the line at which there are too many."""
+    assert re.match(r"line \d+ ", objection(addition))
+    if addition[0] == "-":
+        assert why in objection(addition)
+    with log_of(repo).open("a") as log:
+        log.write(addition)
+    [checked] = check(log_of(repo))
+    assert any(why in each.what for each in checked.remarks)
+    with pytest.raises(MalformedLog, match=DAY):
+        memory.append("Context", "x", DAY)
+
+
+def test_a_list_may_be_nested_deeply(memory: AgentMemory) -> None:
+    """Ten levels and more are a list, and no block that is not closed."""
+    memory.append("Context", "\n".join("  " * depth + "- x" for depth in range(30)), DAY)
+
+
+def test_a_heading_in_the_html_of_a_long_content_is_refused() -> None:
+    """Whether it is code would take long to tell; the sentence names the line and the limit."""
+    content = "text\n" * 4000 + "`<h1>` is code"
+    why = "line 4001 holds '<h1>', which only a content of at most 16,384 characters may"
+    assert objection(content) == why
+    assert not objection(content[-100:])
 
 
 # --- the summary ----------------------------------------------------------------------------------

@@ -293,7 +293,8 @@ def _check_regular(status: os.stat_result, most: int) -> None:
     if kind := _other_than(stat.S_ISREG, status):
         raise MalformedFile([f"it is {kind}"])
     if status.st_size > most:
-        raise TooLarge([f"it is larger than {most // 1024 // 1024} MiB"])
+        limit = f"{most // 1024:,} KiB" if most % (1024 * 1024) else f"{most // 1024 // 1024:,} MiB"
+        raise TooLarge([f"it is larger than {limit}: {status.st_size:,} bytes"])
 
 
 _KINDS = {

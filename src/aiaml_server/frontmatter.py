@@ -204,3 +204,26 @@ def load_yaml(text: str, *, fast: bool = False) -> object:
         return yaml.load(text, loader)  # noqa: S506 (it makes only text, lists and mappings)
     except (yaml.YAMLError, RecursionError, ValueError, TypeError):
         return None
+
+
+def check_written_out(value: object) -> None:
+    """See that what YAML says is no longer than a frontmatter may be, with its aliases written out.
+
+    Where aliases are nested, a few bytes mean any number of values.
+
+    Raises:
+        MalformedFile: it is longer.
+    """
+    room, values = MAX_HEAD, [value]
+    while values:
+        each = values.pop()
+        room -= 1
+        if isinstance(each, str):
+            room -= len(each)
+        elif isinstance(each, list):
+            values += each
+        elif isinstance(each, dict):
+            values += [*each, *each.values()]
+        if room < 0:
+            why = f"its frontmatter has more than {MAX_HEAD:,} characters with its aliases written"
+            raise MalformedFile([f"{why} out"])

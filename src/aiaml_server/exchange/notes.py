@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from aiaml_server.frontmatter import load_yaml, scalar
+from aiaml_server.errors import MalformedFile
+from aiaml_server.frontmatter import check_written_out, load_yaml, scalar
 
 from .dates import moment_in
 from .found import PIPED, Note, Skip, printable
@@ -56,7 +57,7 @@ def notes_in(
         fields, body = _fields(text)
         dated = re.match(r"\d{4}-\d\d-\d\d(?!\d)", path.stem)
         made = first_time([*(fields.get(name) for name in _CREATED), dated and dated[0]], path)
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, MalformedFile) as error:
         yield Skip(where, str(error))
         return
     if style.templates and (sign := _placeholder(text)):
@@ -151,11 +152,16 @@ def _placeholder(text: str) -> str:
 
 
 def _fields(text: str) -> tuple[Mapping[str, object], str]:
-    """Split a note into its frontmatter's fields and its body; one that is no YAML is body."""
+    """Split a note into its frontmatter's fields and its body; one that is no YAML is body.
+
+    Raises:
+        MalformedFile: the frontmatter's aliases mean too much.
+    """
     head = _HEAD.match(text) if text.startswith("---") else None
     if not head or head.end() > _MAX_HEAD:
         return {}, text
     loaded = load_yaml(head[1] or "", fast=True)
+    check_written_out(loaded)
     if not isinstance(loaded, dict):
         said = [line for line in (head[1] or "").split("\n") if line.strip() and line[0] != "#"]
         return {}, text if said else text[head.end() :]

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 from aiaml_server.errors import MalformedFile
-from aiaml_server.frontmatter import divide, load_yaml
+from aiaml_server.frontmatter import check_written_out, divide, load_yaml
 
 _MOST_HEAD = 16 * 1024  # characters of a frontmatter; YAML takes long
 _MOST_RECORD = 4000  # characters; a longer ADR is cut into its sections
@@ -76,12 +75,21 @@ def _fields(text: str) -> tuple[dict[str, Any], str, int]:
     """Return a file's frontmatter, what is below it, and how many lines it takes.
 
     What is no YAML of names and values is text.
+
+    Raises:
+        MalformedFile: the frontmatter's aliases mean too much.
     """
-    with suppress(MalformedFile):
+    try:
         head, body, _ = divide(text)
-        if len(head) <= _MOST_HEAD and isinstance(fields := load_yaml(head), dict):
-            return fields, body, text.count("\n") - body.count("\n")
-    return {}, text, 0
+    except MalformedFile:
+        return {}, text, 0
+    if len(head) > _MOST_HEAD:
+        return {}, text, 0
+    fields = load_yaml(head)
+    check_written_out(fields)
+    if not isinstance(fields, dict):
+        return {}, text, 0
+    return fields, body, text.count("\n") - body.count("\n")
 
 
 # --- sections and lists ---------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""A markdown document as headings, as markdown-it finds them, and the bytes between them.
+"""A markdown document as headings and the bytes between them.
 
 Every change is an insertion or replaces one section's body: the bytes around it never change.
 """
@@ -9,45 +9,16 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
-from typing import NamedTuple
 
 from markdown_it import MarkdownIt
 
-_PARSER = MarkdownIt("commonmark")
+from .blocks import Heading, headings
+
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 _TEXT_LINE_END = re.compile(_LINE_END.pattern.decode())
 _RAW_HEADING = re.compile(r"<h[12][\s>/]", re.IGNORECASE)
-_SENTINEL = "aiaml-end-of-content"
+_MOST_WITH_HTML = 16 * 1024  # characters; such a content is parsed, which takes long
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
-
-
-class Heading(NamedTuple):
-    """A heading of level 1 or 2 that stands in no list or quotation.
-
-    Attributes:
-        level: 1 or 2.
-        text: what it says.
-        start: the offset of its first byte.
-        end: the offset behind its last line's end.
-        line: its line's number, from 1.
-    """
-
-    level: int
-    text: str
-    start: int
-    end: int
-    line: int
-
-
-def parse_headings(text: str) -> Iterator[tuple[int, str, int, int]]:
-    """Yield level, text, first line and the line behind of each heading that begins a section."""
-    tokens = _PARSER.parse(text)
-    for token, inline in pairwise(tokens):
-        if token.type == "heading_open" and not token.level and token.tag in ("h1", "h2"):
-            assert token.map  # noqa: S101 (block tokens have one)
-            first, behind = token.map
-            yield int(token.tag[1]), inline.content.strip(), first, behind
 
 
 @dataclass(frozen=True)
@@ -70,27 +41,21 @@ class Document:
         return self.data.decode("utf-8")
 
     @cached_property
-    def _lines(self) -> list[int]:
-        """The offset of each line's first byte, and of the end."""
-        starts = [0, *(match.end() for match in _LINE_END.finditer(self.data))]
-        return starts if starts[-1] == len(self.data) else [*starts, len(self.data)]
-
-    @cached_property
-    def _parsed(self) -> tuple[list[Heading], int]:
-        """The headings of level 1 and 2, and what `open_block` returns: one parse tells both."""
-        text = self.text.removeprefix("\ufeff")
-        found = list(parse_headings(f"{text}\n\n## {_SENTINEL}\n"))
-        closed = bool(found) and found[-1][1] == _SENTINEL
-        headings = [
-            Heading(level, text, self._lines[first], self._lines[behind], first + 1)
-            for level, text, first, behind in (found[:-1] if closed else found)
-        ]
-        return headings, 0 if closed else _open_block(text)
+    def _found(self) -> list[Heading]:
+        return list(headings(self.data))
 
     @property
     def headings(self) -> list[Heading]:
         """Every heading of level 1 or 2, in order."""
-        return self._parsed[0]
+        return [each for each in self._found if each.level]
+
+    @property
+    def problem(self) -> Heading | None:
+        """The line behind which headings cannot be told, where there is one.
+
+        What is appended behind it would not be what it looks like.
+        """
+        return self._found[-1] if self._found and not self._found[-1].level else None
 
     @property
     def sections(self) -> list[Heading]:
@@ -103,7 +68,7 @@ class Document:
 
     def line_at(self, offset: int) -> int:
         """Return the number of the line that begins at an offset."""
-        return self._lines.index(offset) + 1
+        return len(_LINE_END.findall(self.data, 0, offset)) + 1
 
     def body(self, section: Heading) -> tuple[int, int]:
         """Return where a section's body begins and ends."""
@@ -120,14 +85,6 @@ class Document:
         """The line end that the document uses."""
         first = _LINE_END.search(self.data)
         return first[0] if first else b"\n"
-
-    @property
-    def open_block(self) -> int:
-        """The line on which a code fence or HTML begins that is never closed; else 0.
-
-        What is appended behind it would not be what it looks like.
-        """
-        return self._parsed[1]
 
     def appended(self, section: str, content: str) -> Document:
         """Return the document with `content` behind what a section holds; all else stays."""
@@ -176,6 +133,8 @@ class Document:
 
 def controls(text: str) -> Iterator[tuple[int, str]]:
     """Yield the lines that hold a control character that no content may, and its code point."""
+    if not _CONTROL.search(text):
+        return
     for line, part in enumerate(_TEXT_LINE_END.split(text), 1):
         if found := _CONTROL.search(part):
             yield line, f"U+{ord(found[0]):04X}"
@@ -187,18 +146,26 @@ def objection(content: str) -> str:
         return "it is empty"
     for line, name in controls(content):
         return f"line {line} holds the control character {name}"
-    found = list(parse_headings(f"{content}\n\n## {_SENTINEL}\n"))
-    for level, text, first, _ in found:
-        if text != _SENTINEL:
-            return (
-                f"line {first + 1} is a heading of level {level}, which would begin a section of "
-                "its own; use ### or deeper"
-            )
-    if not found:
+    for found in headings(content.encode("utf-8", "replace")):
+        if not found.level:
+            return f"line {found.line} {found.text}"
         return (
-            f"line {_open_block(content)} opens a code fence or HTML that is not closed; close it"
+            f"line {found.line} is a heading of level {found.level}, which would begin a section "
+            "of its own; use ### or deeper"
         )
-    for token in _PARSER.parse(content):
+    return _heading_in_html(content)
+
+
+def _heading_in_html(content: str) -> str:
+    """Return where a content has a heading of level 1 or 2 in HTML that is no code."""
+    found = _RAW_HEADING.search(content)
+    if not found:
+        return ""
+    if len(content) > _MOST_WITH_HTML:
+        line = len(_TEXT_LINE_END.findall(content, 0, found.start())) + 1
+        most = f"{_MOST_WITH_HTML:,} characters"
+        return f"line {line} holds {found[0]!r}, which only a content of at most {most} may"
+    for token in MarkdownIt("commonmark").parse(content):
         raw = token.type == "html_block" or any(
             child.type == "html_inline" for child in token.children or ()
         )
@@ -206,9 +173,3 @@ def objection(content: str) -> str:
             line = (token.map or [0])[0] + 1
             return f"line {line} is a heading in HTML, which would begin a section; use ### instead"
     return ""
-
-
-def _open_block(text: str) -> int:
-    """Return the number of the line on which the block begins that the text ends in."""
-    blocks = [token for token in _PARSER.parse(text) if token.map and not token.level]
-    return (blocks[-1].map or [0])[0] + 1 if blocks else 1

@@ -138,10 +138,9 @@ def _schema_of(data: bytes | None) -> Schema:
 
 
 def _check_content(content: str) -> None:
-    why = objection(content)
     if len(content) > MAX_CONTENT:
-        why = f"it is longer than {MAX_CONTENT:,} characters"
-    if why:
+        raise InvalidContent(f"content: it is longer than {MAX_CONTENT:,} characters")
+    if why := objection(content):
         raise InvalidContent(f"content: {why}")
 
 

@@ -24,13 +24,14 @@ from .failures import (
     Busy,
     DiskError,
     InvalidAgentName,
+    InvalidContent,
     InvalidDate,
     MalformedLog,
     NotARepository,
     OutsideRepository,
 )
 
-MAX_FILE = 16 * 1024 * 1024  # bytes
+MAX_FILE = 1024 * 1024  # bytes
 LOCK_SECONDS = 10.0
 DIRECTORY = (".github", "agent-memory")
 LOGS, SUMMARY, SCHEMA = "logs", "_summary.md", "_schema.md"
@@ -247,8 +248,14 @@ class Place:
         """Put a whole file in place, durably; a reader sees the old or the new one.
 
         Raises:
+            InvalidContent: it is larger than what is read.
             DiskError: the disk refused; the old file is there.
         """
+        if len(data) > MAX_FILE:
+            raise InvalidContent(
+                f"content: with it {name} would have {len(data):,} bytes, and a file has at most "
+                f"{MAX_FILE:,}; shorten it, or begin the log of another date"
+            )
         path = self.directory / name
         try:
             missing = [each for each in (path.parent, *path.parent.parents) if not each.exists()]

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from .document import Document, Heading
+from .blocks import Heading
+from .document import Document
 from .failures import InvalidSchema, MalformedLog
 from .place import SCHEMA
 
@@ -235,8 +236,8 @@ def _heading_problems(document: Document) -> Iterator[Remark]:
         seen.add(each.text)
     for each in [each for each in document.headings if each.level == 1][1:]:
         yield Remark(each.line, "this is a second title")
-    if line := document.open_block:
-        yield Remark(line, "this opens a code fence or HTML that is not closed")
+    if problem := document.problem:
+        yield Remark(problem.line, f"this {problem.text}")
 
 
 def _listed(document: Document, section: Heading) -> list[tuple[int, str]]:
