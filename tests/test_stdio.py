@@ -11,8 +11,9 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any, ClassVar
+from typing import Any, ClassVar
 
 import anyio
 import pytest
@@ -419,58 +420,34 @@ def test_a_client_that_leaves_without_having_read_is_noticed(
 
 
 @linux
-@pytest.mark.parametrize("where", ["first", "last"])
-def test_a_line_that_there_is_no_memory_for_is_answered(
-    where: str, unread: tuple[subprocess.Popen[bytes], str]
+def test_wire_a_line_that_there_is_no_memory_for_ends_the_server(
+    unread: tuple[subprocess.Popen[bytes], str],
 ) -> None:
-    """By its id, or by an error without one; what comes behind it is answered as ever."""
+    """Whoever started it sees that, and starts it again; nothing hangs."""
     import resource
 
-    server, memory_id = unread
-    assert server.stdin and server.stdout
+    server, _ = unread
+    assert server.stdin
     mapped = int(Path(f"/proc/{server.pid}/statm").read_text().split()[0]) * resource.getpagesize()
     old = resource.prlimit(server.pid, resource.RLIMIT_AS)
     resource.prlimit(server.pid, resource.RLIMIT_AS, (mapped + 30_000_000, old[1]))
-    long = {"method": "ping", "params": {"_meta": {"id": 8, "x": "y" * 40_000_000}}}
-    message = {"id": 7, **long} if where == "first" else {**long, "id": 7}
-    server.stdin.write(line(message).encode())
-    answer = json.loads(_line_of(server.stdout))
-    resource.prlimit(server.pid, resource.RLIMIT_AS, old)
-    assert answer["id"] == (7 if where == "first" else None)
-    assert answer["error"]["code"] == -32603
-    assert "not enough memory" in answer["error"]["message"]
-    server.stdin.write(tool_call(9, "recall", memory_ids=[memory_id]).encode())
-    assert json.loads(_line_of(server.stdout))["id"] == 9
-
-
-def _line_of(stream: IO[bytes]) -> bytes:
-    pieces: list[bytes] = []
-    while not (pieces and pieces[-1].endswith(b"\n")):
-        pieces.append(os.read(stream.fileno(), 1 << 20))
-    return b"".join(pieces)
+    long = {"id": 7, "method": "ping", "params": {"_meta": {"x": "y" * 60_000_000}}}
+    with suppress(BrokenPipeError):
+        server.stdin.write(line(long).encode())
+    assert server.wait(60) == 1
 
 
 class Panic(BaseException):  # what Rust's panics derive from
     """A library gives up."""
 
 
-@pytest.mark.parametrize(
-    ("text", "request_id"),
-    [
-        ('{"jsonrpc": "2.0", "id": 7, "method": "ping"}', 7),
-        ('{"method":"ping","params":{"id":8},"jsonrpc":"2.0","id":"a-7"}', "a-7"),
-        ('{"params":{"id":8},"method":"ping"}', None),
-        ('{"params":"\\"id\\":8}', None),
-    ],
-)
 @pytest.mark.parametrize("error", [MemoryError, Panic])
 def test_a_request_that_cannot_be_read_for_want_of_memory_is_answered(
-    text: str,
-    request_id: object,
     error: type[BaseException],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Under its own id or none, never that of something inside it; the next line is read."""
+    """Without its id, which could not be read either; the next line is."""
+    text = '{"jsonrpc": "2.0", "id": 7, "method": "ping"}'
 
     class Sent:
         lines: ClassVar[list[bytes]] = []
@@ -494,7 +471,7 @@ def test_a_request_that_cannot_be_read_for_want_of_memory_is_answered(
     monkeypatch.setattr(stdio, "_message", fail)
     anyio.run(feed)
     first, second = map(json.loads, sent.lines)
-    assert (first["id"], first["error"]["code"]) == (request_id, -32603)
+    assert (first["id"], first["error"]["code"]) == (None, -32603)
     assert second["error"]["code"] == -32700
 
 

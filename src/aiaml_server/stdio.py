@@ -12,7 +12,6 @@ import asyncio
 import json
 import logging
 import math
-import re
 import signal
 import socket
 import sys
@@ -40,19 +39,13 @@ from mcp.types import jsonrpc_message_adapter as messages
 
 from .greeting import Greeting
 from .toolset import repair_surrogates
-from .wire import CUT, Wire, abandon
+from .wire import Wire, abandon
 
 DRAIN_SECONDS = 10.0  # how long answers are made and written for after the end of input
 FLUSH_SECONDS = 1.0  # and how long a client has at least to read what was written
 HUNG_SECONDS = 20.0  # after which a call that does not return is left to itself
 NO_MEMORY = "Internal error: there is not enough memory on this computer now"
 _DISCOVER = "server/discover"
-_NEAR = 200  # bytes
-_VALUE = rb'"id"[ \t]?:[ \t]?(-?[0-9]{1,18}|"[^"\\]{0,100}")[ \t]?'
-_ID_FIRST = re.compile(
-    rb'[ \t]?\{[ \t]?(?:"jsonrpc"[ \t]?:[ \t]?"2\.0"[ \t]?,[ \t]?)?' + _VALUE + b"[,}]"
-)
-_ID_LAST = re.compile(rb"[,{][ \t]?" + _VALUE + rb"\}[ \t\r]?$")
 
 log = logging.getLogger(__name__)
 
@@ -129,15 +122,13 @@ class Incoming(_Stream):
             self._send.close()
         for line in lines or ():
             try:
-                if line.endswith(CUT):
-                    self._wire.send(_failed(line))
-                elif line.strip():
+                if line.strip():
                     self._take(line)
             except (KeyboardInterrupt, SystemExit):
                 raise
             except BaseException as error:  # noqa: BLE001 (MemoryError, and pydantic's panic)
                 log.warning("A request could not be read: %s", type(error).__name__)
-                self._wire.send(_failed(line))
+                self._wire.send(_error(None, -32603, "Internal error: it could not be read"))
 
     def answered(self, request_id: object) -> None:
         """Note that a request needs no answer any more."""
@@ -243,16 +234,6 @@ def _refusal(text: str) -> bytes:
     known = isinstance(candidate, (int, str)) and not isinstance(candidate, bool)
     wrong = "Invalid request: the line is not a JSON-RPC message"
     return _error(candidate if known else None, -32600, wrong)
-
-
-def _failed(line: bytes) -> bytes:
-    """Answer a line that there was no memory to read; its id may stand at either end."""
-    found = _ID_FIRST.match(line[:_NEAR]) or _ID_LAST.search(line[-_NEAR:])
-    request_id = None
-    if found:
-        with suppress(ValueError):
-            request_id = json.loads(found[1])
-    return _error(request_id, -32603, NO_MEMORY)
 
 
 def _error(request_id: int | str | None, code: int, message: str) -> bytes:

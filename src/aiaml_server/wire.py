@@ -24,7 +24,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     import asyncio
@@ -35,10 +35,8 @@ _CHUNK = 1 << 16
 _AT_ONCE = 1 << 18  # bytes; the loop has other things to do
 MUCH = 8 << 20  # bytes that wait to be written, above which nothing more is read or begun
 _HALF = MUCH // 2  # and below which all goes on
-CUT = b"\0"  # ends a line of which the rest is lost; no message of the protocol ends so
 _LOOK_SECONDS = 0.5  # between two looks whether the client has left meanwhile
 
-Result = TypeVar("Result")
 Received = Callable[["list[bytes] | None"], None]
 Answer = Callable[[bytes], "bytes | None"]
 
@@ -50,7 +48,6 @@ class Wire:
         self._incoming = incoming
         self._outgoing = outgoing
         self._begun: list[bytes] = []  # of a line whose end has not come
-        self._cut = False  # whether there was no memory for the rest of it
         self._queue: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._queued = 0  # bytes, counted by the loop
         self._written = 0  # bytes, counted by the writing thread
@@ -194,37 +191,24 @@ class Wire:
     def _take(self) -> tuple[list[bytes], bool]:
         """Read one chunk; return its lines, and whether the input or the client has ended."""
         try:
-            chunk = self._spared(partial(os.read, self._incoming, _CHUNK))
+            chunk = os.read(self._incoming, _CHUNK)
         except BlockingIOError:
             raise
         except OSError:
             chunk = b""
         if not chunk:
             return [self._line()], True
-        first, *lines = self._spared(partial(chunk.split, b"\n"))
-        if not self._cut:
-            self._begun.append(first)
+        first, *lines = chunk.split(b"\n")
+        self._begun.append(first)
         for number, line in enumerate(lines):
             lines[number] = self._line()
             self._begun.append(line)
         return lines, False
 
     def _line(self) -> bytes:
-        """Return the line that was begun; where there is no memory for it, its beginning, `CUT`."""
-        line = self._spared(lambda: b"".join(self._begun))
-        if self._cut:
-            line += CUT
-        self._begun, self._cut = [], False
+        """Return the line that was begun, which now has its end."""
+        line, self._begun = b"".join(self._begun), []
         return line
-
-    def _spared(self, function: Callable[[], Result]) -> Result:
-        """Return what a function does; where memory lacks, at the cost of the line begun."""
-        try:
-            return function()
-        except MemoryError:
-            self._cut = True
-            del self._begun[2:]  # the first may be empty
-            return function()
 
     # --- out --------------------------------------------------------------------------------------
 
