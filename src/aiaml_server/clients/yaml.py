@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from .text import BOM, Refused, end_of_block, end_of_line, end_of_words, newline
@@ -16,6 +17,7 @@ from .text import BOM, Refused, end_of_block, end_of_line, end_of_words, newline
 if TYPE_CHECKING:
     import yaml
 
+MOST = 24 * 1024  # bytes of a file; it is parsed several times, in some 40 ms a KiB
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
 _EMPTY = re.compile(r"[ \t]*(?![ \t])(?:\{[ \t]*\}|null|~)?(?=[ \t]*(?:#[^\r\n]*)?(?:[\r\n]|\Z))")
 
@@ -178,6 +180,7 @@ def _proven(edited: str, expected: Any, keys: Sequence[str]) -> str:
     return edited
 
 
+@lru_cache(maxsize=2)  # what is there, and what it becomes; nobody changes a value in it
 def _load(text: str) -> Any:
     import yaml  # noqa: PLC0415 (see `_root`)
 
