@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from aiaml_server.errors import MalformedFile, said_by_system
 from aiaml_server.files import is_temporary, read_regular, replace_atomic, sync_directory
+from aiaml_server.frontmatter import MAX_HEAD
 
 from .config import Config
 from .failures import DiskError, InvalidInput, MalformedMemory, NotFound
@@ -112,6 +113,8 @@ class Store:
             raise MalformedMemory(f"{self.path(memory_id)}: {error}") from error
         except OSError as error:
             raise _refused(self.path(memory_id), error) from error
+        if _head(data) > MAX_HEAD:
+            raise MalformedMemory(f"{self.path(memory_id)}: {_LONG_HEAD}")
         try:
             return data.decode("utf-8")
         except UnicodeDecodeError as error:
@@ -255,11 +258,22 @@ class Store:
         data = text.encode("utf-8", "surrogatepass")
         if len(data) > MAX_FILE:
             raise InvalidInput(f"content: the file would have more than {MAX_FILE // 1024} KiB")
+        if _head(data) > MAX_HEAD:
+            raise InvalidInput(f"citations, links, tags: {_LONG_HEAD}")
         try:
             mode = path.stat().st_mode if path.exists() else self.directory.stat().st_mode & 0o666
             replace_atomic(path, data, stat.S_IMODE(mode))
         except OSError as error:
             raise _refused(self.path(memory_id), error) from error
+
+
+_LONG_HEAD = f"the frontmatter is longer than {MAX_HEAD // 1024} KiB"
+
+
+def _head(data: bytes) -> int:
+    """Return how many bytes of a file its frontmatter has; all of them where it does not end."""
+    end = data.find(b"\n---", 3)
+    return len(data) if end < 0 else end
 
 
 def _with_body(text: str, content: str) -> str:
