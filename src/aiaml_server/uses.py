@@ -159,7 +159,7 @@ class Uses:
     def _bytes(self, path: Path) -> bytes:
         with suppress(FileNotFoundError):
             if check_own(self._place, directory=True):
-                return read_own(path, 4 * MOST)
+                return read_own(path, 2 * MOST)
         return b""
 
     def forget(self, ids: Collection[str]) -> None:
