@@ -831,7 +831,7 @@ def test_what_cannot_be_read_is_skipped_and_the_rest_goes_on(tmp_path: Path, bri
         "n/c.md": "it holds NUL bytes, so it is no text",
         "n/d.md": "it is empty",
         "n/e.md": "it is larger than 1 MiB; `--split heading` makes a memory of each section",
-        "n/f.md": "it is larger than 16 MiB",
+        "n/f.md": "it is larger than 16 MiB: 17,825,792 bytes",
     }
     assert [each["content"] for each in said["new"]] == ["# g\n\ngood"]
 

@@ -19,6 +19,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aiaml_server.cli import main
+from aiaml_server.exchange import archives
 from aiaml_server.exchange.chats import chatgpt, claude_ai
 from aiaml_server.exchange.found import Note, Skip
 from aiaml_server.exchange.plan import Planner
@@ -123,6 +124,49 @@ def test_a_zip_writes_nowhere_else(tmp_path: Path, bring: Run) -> None:
     assert len(said["new"]) == 2
     assert reasons(said) == ["another file there has its name"]
     assert not list(tmp_path.rglob("evil.md")) and not Path("/evil.md").exists()
+
+
+@pytest.mark.parametrize(
+    ("limit", "most", "why"),
+    [
+        ("MAX_TOTAL", 3000, "unpacked it is larger than"),
+        ("MAX_ENTRIES", 3, "it has more than 3 files and folders"),
+    ],
+)
+def test_import_too_large_a_zip_is_refused(
+    limit: str,
+    most: int,
+    why: str,
+    tmp_path: Path,
+    bank: Store,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By what it unpacks to and by how many files it has, before anything becomes a memory."""
+    monkeypatch.setattr(archives, limit, most)
+    archive = zipped(tmp_path / "m.zip", {f"{n}.md": "x" * 1000 for n in range(4)})
+    assert main(["import", str(archive), "--yes"]) == 3
+    assert why in " ".join(capsys.readouterr().err.split())
+    assert bank.names() == []
+
+
+def test_import_a_zip_gives_no_more_than_it_says(tmp_path: Path, bank: Store) -> None:
+    """An entry that unpacks to more than its head says is cut there, and the zip is refused."""
+    archive = zipped(tmp_path / "m.zip", {"a.md": "x" * 100_000})
+    data = archive.read_bytes()
+    size = (100_000).to_bytes(4, "little")
+    archive.write_bytes(data.replace(size, (10).to_bytes(4, "little")))
+    assert main(["import", str(archive), "--yes"]) == 3
+    assert bank.names() == []
+
+
+def test_import_too_much_of_a_pipe_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No more than a zip may hold is kept on the disk."""
+    monkeypatch.setattr(archives, "MAX_TOTAL", 1000)
+    with pytest.raises(ValueError, match="came through the pipe"):
+        archives.piped(io.BytesIO(b"x" * 1001), tmp_path)
 
 
 @pytest.mark.parametrize("data", [b"", b"PK", b"PK\x03\x04" + b"x" * 100])

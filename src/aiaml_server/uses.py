@@ -216,7 +216,7 @@ class Uses:
 
 def _bytes(path: Path) -> bytes:
     with suppress(FileNotFoundError):
-        return read_own(path, 4 * MOST)
+        return read_own(path, 2 * MOST)
     return b""
 
 

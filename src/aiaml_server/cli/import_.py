@@ -151,13 +151,13 @@ def _reachable(sources: Sequence[Path], scratch: Path) -> tuple[list[Path], list
     for number, given in enumerate(sources):
         below = scratch / str(number)
         below.mkdir()
-        source = piped(sys.stdin.buffer, below) if given == Path("-") else given.resolve()
-        if source.suffix.lower() == ".zip" and source.is_file():
-            try:
+        try:
+            source = piped(sys.stdin.buffer, below) if given == Path("-") else given.resolve()
+            if source.suffix.lower() == ".zip" and source.is_file():
                 source, left_out = unpacked(source, below)
-            except ValueError as error:
-                raise Ended(f"{given}: {error}", REFUSED) from error
-            skips += left_out
+                skips += left_out
+        except ValueError as error:
+            raise Ended(f"{given}: {error}", REFUSED) from error
         found.append(source)
     return found, skips
 

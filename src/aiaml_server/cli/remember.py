@@ -18,7 +18,15 @@ import click
 
 from aiaml_server.cli.context import opened
 from aiaml_server.errors import InvalidInput
-from aiaml_server.memory import ENDS, Memory, format, must_be, parse, with_until  # noqa: A004
+from aiaml_server.memory import (
+    ENDS,
+    MAX_CONTENT,
+    Memory,
+    format,  # noqa: A004
+    must_be,
+    parse,
+    with_until,
+)
 from aiaml_server.programs import find
 from aiaml_server.terminal import (
     INTERRUPTED,
@@ -83,7 +91,7 @@ def remember(
         user = user or usual_user(memory for _, memory in islice(bank.newest(), 25))
         if content == "-" or (content is None and not sys.stdin.isatty()):
             try:
-                content = sys.stdin.buffer.read().decode("utf-8").removesuffix("\n")
+                content = sys.stdin.buffer.read(MAX_CONTENT + 2).decode("utf-8").removesuffix("\n")
             except UnicodeDecodeError as error:
                 raise must_be("content") from error
         if content is not None and not topics:

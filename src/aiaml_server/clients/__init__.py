@@ -41,6 +41,7 @@ __all__ = [
 ]
 
 _FORMS = {"json": jsonc, "toml": toml, "yaml": yaml}
+_MOST = {".toml": toml.MOST, ".yaml": yaml.MOST}  # bytes; of JSON, what `file` reads
 CLAUDE_CODE = next(client for client in CLIENTS if client.name == "claude-code")
 
 
@@ -307,7 +308,7 @@ def _files(client: Client, machine: Machine) -> list[Path]:
 
 def _read(path: Path) -> tuple[bytes | None, str]:
     """Return what a file holds, and the text that this is."""
-    data = file.read(path)
+    data = file.read(path, _MOST.get(path.suffix, file.MOST))
     return data, _decoded(path, data)
 
 

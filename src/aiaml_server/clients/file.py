@@ -11,7 +11,7 @@ from typing import NamedTuple
 from aiaml_server.files import make_directory, replace_atomic
 
 _SAFELY = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # waits for no pipe
-_MOST = 64 * 1024 * 1024
+MOST = 16 * 1024 * 1024
 
 
 class ConfigError(Exception):
@@ -43,8 +43,12 @@ class Backups(NamedTuple):
         return cls(first, first.with_name(f"{first.name}-last"))
 
 
-def read(path: Path) -> bytes | None:
+def read(path: Path, most: int = MOST) -> bytes | None:
     """Return what a file holds, through links; None where there is none.
+
+    Args:
+        path: the file.
+        most: how many bytes it may have.
 
     Raises:
         ConfigError: it is not a file, or cannot be read.
@@ -55,13 +59,14 @@ def read(path: Path) -> bytes | None:
         with open(os.open(path, os.O_RDONLY | _SAFELY), "rb") as stream:  # noqa: PTH123
             if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
                 raise ConfigError(path, "it is no file")
-            data = stream.read(_MOST + 1)
+            data = stream.read(most + 1)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise _failed(path, "read", error) from error
-    if len(data) > _MOST:
-        raise ConfigError(path, f"it is larger than {_MOST // 1024 // 1024} MiB")
+    if len(data) > most:
+        limit = f"{most // 1024:,} KiB" if most % (1 << 20) else f"{most >> 20} MiB"
+        raise ConfigError(path, f"it is larger than {limit}, which takes too long to edit in place")
     return data
 
 

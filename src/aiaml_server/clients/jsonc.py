@@ -21,6 +21,7 @@ _REST_OF_LINE = re.compile(
 _LINE_COMMENT = re.compile(r"[ \t]*(?://[^\r\n]*)?[\r\n]")
 _COMMENT = re.compile(r"//[^\r\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _DEEPEST = 200
+_MOST = 100_000  # values, and comments; each takes some microseconds
 
 
 class Node(NamedTuple):
@@ -131,6 +132,8 @@ def parse(text: str) -> Node | None:
     Raises:
         Refused: it is not JSON, even with comments.
     """
+    if text.count("/*") > _MOST:
+        raise Refused(0, f"there are more than {_MOST:,} comments")
     scanner = _Scanner(text)
     start = scanner.blank(len(BOM) if text.startswith(BOM) else 0)
     if start == len(text):
@@ -149,6 +152,7 @@ _Missing = Mapping[str, Any] | Sequence[Any]
 class _Scanner:
     def __init__(self, text: str) -> None:
         self._text = text
+        self._values = 0
         self._scalar = json.JSONDecoder(parse_constant=_no_constant).raw_decode
 
     def blank(self, at: int) -> int:
@@ -161,6 +165,9 @@ class _Scanner:
     def value(self, at: int, depth: int) -> Node:
         if depth > _DEEPEST:
             raise Refused(at, f"values are nested more than {_DEEPEST} deep")
+        self._values += 1
+        if self._values > _MOST:
+            raise Refused(at, f"there are more than {_MOST:,} names and values")
         if self._text.startswith("{", at):
             return self._object(at, depth)
         if self._text.startswith("[", at):

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from .text import BOM, Edit, Refused, end_of_block, end_of_line, end_of_words, newline, splice
 
+MOST = 256 * 1024  # bytes of a file; it is parsed several times, a MiB in some 2 s
 _HEADER = re.compile(rf"^{BOM}?[ \t]*(\[[^\r\n]*)", re.MULTILINE)
 
 

@@ -11,6 +11,8 @@ from typing import Any
 
 from .text import BOM, Refused
 
+MOST = 64 * 1024  # bytes of a file; PyYAML takes some 10 ms a KiB
+
 
 def entry(text: str, keys: Sequence[str]) -> Any:
     """Return the value under nested keys, None where there is none.

@@ -11,7 +11,8 @@ from typing import BinaryIO
 
 from .found import PIPED, Skip, printable
 
-MAX_TOTAL = 4 * 1024 * 1024 * 1024  # bytes of a zip, unpacked
+MAX_TOTAL = 1024 * 1024 * 1024  # bytes of a zip, unpacked, or of what comes through a pipe
+MAX_ENTRIES = 100_000  # files and folders of a zip
 _READ = (".md", ".markdown", ".json", ".jsonl", ".ndjson")
 _BLOCK = 1024 * 1024
 
@@ -37,7 +38,7 @@ def unpacked(archive: Path, below: Path) -> tuple[Path, list[Skip]]:
     try:
         with zipfile.ZipFile(archive) as source:
             room = MAX_TOTAL
-            for entry in source.infolist():
+            for entry in _entries(source):
                 path = PurePosixPath(entry.filename)
                 if entry.is_dir():
                     source.extract(entry, top)
@@ -45,7 +46,7 @@ def unpacked(archive: Path, below: Path) -> tuple[Path, list[Skip]]:
                     continue
                 elif path.suffix.lower() not in _READ:
                     others[path.suffix.lower() or "no ending"] += 1
-                elif (room := room - entry.file_size) < 0:
+                elif (room := room - entry.file_size) < 0:  # of which no more is unpacked
                     raise ValueError(f"unpacked it is larger than {MAX_TOTAL >> 30} GiB")
                 elif problem := _extract(source, entry, top):
                     skips.append(Skip(f"{name}/{printable(entry.filename)}", problem))
@@ -58,6 +59,17 @@ def unpacked(archive: Path, below: Path) -> tuple[Path, list[Skip]]:
         skips.append(Skip(name, f"other files, which are not read: {endings}"))
     inside = list(top.iterdir())
     return (inside[0] if len(inside) == 1 else top), skips
+
+
+def _entries(source: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
+    """Return what a zip lists.
+
+    Raises:
+        ValueError: it is too much.
+    """
+    if len(source.infolist()) > MAX_ENTRIES:
+        raise ValueError(f"it has more than {MAX_ENTRIES:,} files and folders")
+    return source.infolist()
 
 
 def _extract(source: zipfile.ZipFile, entry: zipfile.ZipInfo, top: Path) -> str:
@@ -78,13 +90,20 @@ def _extract(source: zipfile.ZipFile, entry: zipfile.ZipInfo, top: Path) -> str:
 
 
 def piped(stream: BinaryIO, below: Path) -> Path:
-    """Keep what comes through a pipe in a file whose ending says what it seems to be."""
+    """Keep what comes through a pipe in a file whose ending says what it seems to be.
+
+    Raises:
+        ValueError: it is too much.
+    """
     kept = below / PurePosixPath(PIPED).with_suffix("")
     kept.parent.mkdir()
-    first = b""
+    first, room = b"", MAX_TOTAL
     with kept.open("wb") as target:
         for block in iter(lambda: stream.read(_BLOCK), b""):
             first = first or block
+            room -= len(block)
+            if room < 0:
+                raise ValueError(f"more than {MAX_TOTAL >> 30} GiB came through the pipe")
             target.write(block)
     return kept.rename(kept.with_suffix(_ending(first)))
 

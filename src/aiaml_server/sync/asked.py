@@ -14,7 +14,7 @@ from aiaml_server.errors import MalformedFile
 from aiaml_server.files import open_own, read_regular
 
 _NAME = ".sync-forget"
-_MOST = 64 * 1024 * 1024
+_MOST = 16 * 1024 * 1024
 
 
 def forget(base: Path, name: str) -> None:

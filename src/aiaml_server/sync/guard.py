@@ -45,7 +45,7 @@ _LET_GO = "nothing, if you still want it so; `aiaml keep-local --undo ID` lets i
 _TAKE_AWAY = "nothing, if you still want it so; without the line it travels."
 _HEAD = "# Memories that stay on this machine, as .gitignore has them (see `aiaml keep-local`).\n"
 _REMEMBERED = 200_000
-_MOST = 16 * 1024 * 1024
+_MOST = 4 * 1024 * 1024
 
 
 class Untold(AiamlError, OSError):  # noqa: N818

@@ -16,6 +16,7 @@ from . import FORGETFUL, REPOSITORY, answers, graph
 from .failures import InvalidInput, MalformedMemory, NotFound, Refused
 from .memories import Memories, Verified, find_root
 from .model import LINK_TYPES, Citation, Link
+from .store import MAX_FILE
 
 VALID, STALE, COULD_NOT = 0, 1, 2
 """Exit codes: all well, or done; something is stale or was not found; it could not be done."""
@@ -47,7 +48,7 @@ class Screen(Protocol):
 
     def read(self) -> str:
         """Return what is typed or piped in."""
-        return sys.stdin.read()
+        return sys.stdin.read(MAX_FILE + 1)
 
     def confirm(self, question: str) -> None:
         """Ask; whoever says no, or is not there, ends the verb."""

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import read_regular, sync_directory
+from aiaml_server.frontmatter import MAX_HEAD
 from aiaml_server.toolsets.failures import refused
 from aiaml_server.toolsets.writing import clear_unfinished, replace
 
@@ -114,6 +115,8 @@ class Store:
             raise MalformedMemory(f"{self.path(memory_id)}: {error}") from error
         except OSError as error:
             raise refused(self.path(memory_id), error) from error
+        if _head(data) > MAX_HEAD:
+            raise MalformedMemory(f"{self.path(memory_id)}: {_LONG_HEAD}")
         try:
             return data.decode("utf-8")
         except UnicodeDecodeError as error:
@@ -254,10 +257,21 @@ class Store:
         data = text.encode("utf-8", "surrogatepass")
         if len(data) > MAX_FILE:
             raise InvalidInput(f"content: the file would have more than {MAX_FILE // 1024} KiB")
+        if _head(data) > MAX_HEAD:
+            raise InvalidInput(f"citations, links, tags: {_LONG_HEAD}")
         try:
             replace(path, data)
         except OSError as error:
             raise refused(self.path(memory_id), error) from error
+
+
+_LONG_HEAD = f"the frontmatter is longer than {MAX_HEAD // 1024} KiB"
+
+
+def _head(data: bytes) -> int:
+    """Return how many bytes of a file its frontmatter has; all of them where it does not end."""
+    end = data.find(b"\n---", 3)
+    return len(data) if end < 0 else end
 
 
 def _with_body(text: str, content: str) -> str:

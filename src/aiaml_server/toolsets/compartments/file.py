@@ -31,7 +31,7 @@ from .failures import Busy, DiskError
 log = logging.getLogger(__name__)
 
 FORMAT = 1
-MAX_FILE = 256 * 1024 * 1024  # bytes
+MAX_FILE = 8 * 1024 * 1024  # bytes; it is read whole, and written whole by each change
 LOCK_SECONDS = 10.0
 LEFT_SECONDS = 600.0  # after which a temporary file was left by a process that was killed
 _RUN = re.compile(r"[0-9a-f]{16}")
@@ -211,13 +211,27 @@ class File:
                     content = self.read()
                     try:
                         yield content
-                        replace_atomic(self.path, content.data(), 0o600)
+                        replace_atomic(self.path, self._fitting(content), 0o600)
                     except BaseException:
                         self._stamp = None  # what is in memory is not what is on disk
                         raise
                     self._stamp = self._stamp_now()
             except OSError as error:
                 raise refused(error.filename or self.path, error) from error
+
+    def _fitting(self, content: Content) -> bytes:
+        """Return the file's bytes.
+
+        Raises:
+            DiskError: they are more than are read.
+        """
+        data = content.data()
+        if len(data) > MAX_FILE:
+            raise DiskError(
+                f"{self.path} would have {len(data):,} bytes, and at most {MAX_FILE:,} are read; "
+                "clear what is no longer needed first"
+            )
+        return data
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

@@ -198,11 +198,11 @@ def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     Raises:
         InvalidConfig: it says a key twice, of which one would be dropped in silence.
     """
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InvalidConfig(f"{twice[:200]} is there twice")
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise InvalidConfig(f"{name[:200]} is there twice")
+        found[name] = value
     return found
 
 

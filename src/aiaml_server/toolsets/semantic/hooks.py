@@ -23,7 +23,7 @@ from .detection import confirmed, decision, decisions, error
 from .memories import Memories
 from .memory import Memory
 
-_MOST_TRANSCRIPT = 2 * 1024 * 1024  # bytes, its end
+_MOST_TRANSCRIPT = 1024 * 1024  # bytes, its end
 _MOST_ANSWER = 9000  # characters; Claude Code takes 10,000
 _MOST_SHOWN = 600  # characters of a memory
 _MOST_SOLUTION = 800

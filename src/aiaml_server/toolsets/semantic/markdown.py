@@ -7,6 +7,7 @@ and so is a file that is a memory already: one of this product's own, or one tha
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -116,7 +117,14 @@ class _Block(NamedTuple):
 def _blocks(text: str) -> Iterator[_Block]:
     from markdown_it import MarkdownIt  # noqa: PLC0415 (only who imports pays for it)
 
-    tokens = MarkdownIt("commonmark").parse(text)
+    parser = MarkdownIt("commonmark")
+    parser.core.ruler.disable("inline")  # what a line says is taken as it stands
+    tokens = parser.parse(text)
+    begun = [
+        each.map[0]
+        for each in tokens
+        if each.type == "list_item_open" and each.level == 1 and each.map
+    ]
     for number, token in enumerate(tokens):
         if token.level or not token.map or token.nesting < 0:
             continue
@@ -124,14 +132,7 @@ def _blocks(text: str) -> Iterator[_Block]:
         if token.type == "heading_open":
             yield _Block("heading", start, end, int(token.tag[1]), tokens[number + 1].content)
         elif token.type in ("bullet_list_open", "ordered_list_open"):
-            items = tuple(
-                each.map[0]
-                for each in tokens[number:]
-                if each.type == "list_item_open"
-                and each.level == 1
-                and each.map
-                and start <= each.map[0] < end
-            )
+            items = tuple(begun[bisect_left(begun, start) : bisect_left(begun, end)])
             yield _Block("list", start, end, items=items)
         else:
             yield _Block("text", start, end)
