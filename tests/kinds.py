@@ -39,6 +39,8 @@ SIGNS = {
 
 KINDS: dict[str, str] = {
     "test_benchmarks.py": "slow",
+    "test_bounds.py::test_what_is_larger_is_refused_at_once": "git",
+    "test_bounds.py::test_time_grows_with_the_size_and_ends_within_a_second": "git",
     "test_citations.py": "git",
     "test_citations_core.py": "git",
     "test_citations_times.py": "slow",
