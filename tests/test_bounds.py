@@ -339,6 +339,19 @@ def of_sync(name: str, read: Callable[[Path], object]) -> Callable[[Path, bytes]
     return put
 
 
+def of_derived(name: str, read: Callable[[Path], object]) -> Callable[[Path, bytes], Call]:
+    """A file in the folder of what is derived from the memories."""
+    from aiaml_server.derived import folder
+
+    def put(place: Path, data: bytes) -> Call:
+        base = place / "bank"
+        base.mkdir(parents=True, exist_ok=True)
+        (folder(base, make=True) / name).write_bytes(data)
+        return told(lambda: read(base))
+
+    return put
+
+
 def a_status(base: Path) -> object:
     """Read how sync stands."""
     from aiaml_server.sync.status import Status
@@ -595,7 +608,7 @@ ROWS = (
             "items": again("- x\n", "a:\n"),
         },
         of_citations(".memory-config.yaml"),
-        "larger than 64 KiB",
+        "larger than 24 KiB",
         ("toolsets.citations.config.load", "toolsets.citations.foreign._Foreign.root"),
     ),
     Row(
@@ -641,10 +654,10 @@ ROWS = (
     ),
     Row(
         "the configuration of a client in YAML",
-        64 * KIB,
+        24 * KIB,
         {"keys": numbered("a{}: 1\n"), "array": again("1,", "a: [", "]"), "comments": again("#\n")},
         of_client("goose", ".config/goose/config.yaml"),
-        "larger than 64 KiB",
+        "larger than 24 KiB",
         ("clients.yaml._load",),
     ),
     Row(
@@ -670,7 +683,7 @@ ROWS = (
         "what the person has seen",
         64 * MIB,
         {"names": again(f"{'0' * 32}\n")},
-        of_sync(".index/inbox", the_inbox),
+        of_derived("inbox", the_inbox),
         "",
         ("inbox.Inbox._seen",),
     ),
@@ -678,7 +691,7 @@ ROWS = (
         "what agents asked for",
         8 * MIB,
         {"lines": again(USED)},
-        of_sync(".index/uses.jsonl", the_uses),
+        of_derived("uses.jsonl", the_uses),
         "",
         ("uses._bytes", "uses.Use.parsed"),
     ),

@@ -156,7 +156,6 @@ def making(directory: Path) -> Iterator[None]:
 
     Each would make one of its own otherwise, and index all memories into it. Where there is no
     lock, or its holder was stopped, that is what happens.
-
     """
     with Lock(directory / "lock").held(tuning.PATIENCE * tuning.TRY):
         yield

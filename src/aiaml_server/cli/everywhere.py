@@ -72,7 +72,8 @@ def everywhere(ids: Sequence[str], *, yes: bool, dry_run: bool, json: bool) -> i
 
     repository = Repository(setting.base)
     ours = still_held(repository) if repository.find() else []
-    held = [*meant.plan.holders, *ours, *(f"files/{name}, which cannot be read" for name in left)]
+    unread = (f"files/{name}, which cannot be read" for name in left)
+    held = list(dict.fromkeys((*meant.plan.holders, *ours, *unread)))  # a tag is in both
     _answer(meant, after, held, setting, json=json)
     return REFUSED if after.problem else DONE
 

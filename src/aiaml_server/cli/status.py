@@ -16,7 +16,7 @@ import click
 from aiaml_server import toolsets
 from aiaml_server.cli.context import settings
 from aiaml_server.derived import cache_directory, key_file
-from aiaml_server.errors import AiamlError, Nowhere
+from aiaml_server.errors import AiamlError, NotOurs, Nowhere
 from aiaml_server.moments import ago, instant, now
 from aiaml_server.settings import Settings, without_password
 from aiaml_server.sync import Occupied, Problem, Progress, Status, in_use, once
@@ -437,8 +437,9 @@ def _places(setting: Settings) -> Iterator[_Place]:
     names = [each for each in files.glob("*.md") if not each.name.startswith(".")]
     yield _Place(files, "the memories", len(names), _size(files))
     history = f"their history in git{address}"
-    directory = directory_of(base)
-    yield _Place(directory, history, size=_size(directory))
+    with suppress(NotOurs):  # `doctor` names what is in the way
+        directory = directory_of(base)
+        yield _Place(directory, history, size=_size(directory))
     for name, what in {
         ".gitignore": "what git leaves alone",
         ".gitattributes": "that git keeps memories byte for byte",

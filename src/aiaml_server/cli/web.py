@@ -35,7 +35,7 @@ def web(port: int | None, no_browser: bool, idle: float) -> int:
     is led there by a file that you alone can read; one that may not read it either (some in a
     flatpak, or on Windows beside WSL) is given the address by you.
 
-    Where you have several memory directories (`aiaml dirs`), the page can show another one, or all.
+    Where you have several memory directories (`aiaml dirs`), the page can show another one.
 
     Ctrl-C ends it. So does a closed or forgotten page: see `--idle`.
 

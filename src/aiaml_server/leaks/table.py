@@ -21,7 +21,7 @@ class Form(NamedTuple):
             and "noun" say what may stand between them, and the form is the value alone; "whole"
             is a form that begins at the name. Empty where the secret is known by itself.
         left: whether the character before must not be a letter or digit.
-        judge: how examples are told from secrets: a key of `finding.JUDGES`.
+        judge: how examples are told from secrets: a key of `judging.JUDGES`.
     """
 
     name: str

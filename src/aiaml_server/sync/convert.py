@@ -137,7 +137,7 @@ def finish(git: Git, directory: Path) -> None:
 def _take_up(git: Git, directory: Path, old: str) -> bool:
     """Have our branch go on from the earlier one, and that one gone; say whether it could be."""
     ours = name_of(git, directory, MAIN)
-    if ours != old and quiet(git, "rev-list", "--max-count=1", ours, f"^{old}"):
+    if ours and ours != old and quiet(git, "rev-list", "--max-count=1", ours, f"^{old}"):
         if quiet(git, "rev-list", "--max-count=1", old, f"^{ours}"):
             return False  # both went on; the earlier version takes up ours at its next round
     elif ours != old:

@@ -1,9 +1,9 @@
 """What is forgotten everywhere: kept in mind on this machine, and kept out of its history.
 
-The marks stand in `.git/aiaml/erased`, and in a file of every tree of ours, by which other machines
-learn of them. From the moment when they are written, all else follows at any round, whatever comes
-between: a history that has something of it, ours or another machine's, is rewritten before the two
-are joined.
+The marks stand in `aiaml/erased` of git's directory, and in a file of every tree of ours, by which
+other machines learn of them. From the moment when they are written, all else follows at any round,
+whatever comes between: a history that has something of it, ours or another machine's, is rewritten
+before the two are joined.
 """
 
 from __future__ import annotations

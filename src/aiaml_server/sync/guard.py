@@ -1,6 +1,6 @@
 """What stays on this machine: memories with a secret, and those that a person keeps here.
 
-A person can release one whose secret is none; that is noted in `.git/aiaml`, where nothing comes
+A person can release one whose secret is none; that is noted in git's directory, where nothing comes
 from a remote. And a person can keep one here for good, by a line in `.keep-local` (the verb writes
 it) or in git's own `.gitignore` or `info/exclude`; git itself is asked what these lines say.
 """

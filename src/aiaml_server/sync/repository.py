@@ -176,6 +176,9 @@ class Repository(Reading):
             self.find()
             self._adopted = found
         self._clear_leftovers()
+        with suppress(OSError):  # where none can be, what was seen is in memory
+            if not folder(self.base).is_dir():
+                folder(self.base, make=True)
         convert.finish(self.git, self.directory)
         self.erasure.load()
 
@@ -439,10 +442,10 @@ class Repository(Reading):
 
     def _remove_earlier_record(self) -> None:
         """Remove the record of an earlier version, unopened: anybody can have put it there."""
-        place = self.directory / "aiaml"
+        notes = self.directory / "aiaml"
         with suppress(OSError):
-            if check_own(place, directory=True):
-                for path in files_of(place / "seen"):
+            if check_own(notes, directory=True):
+                for path in files_of(notes / "seen"):
                     if check_own(path, alone=True):
                         path.unlink()
 
@@ -512,7 +515,8 @@ class Repository(Reading):
 
     def _malformed(self) -> list[str]:
         path = self.directory / MALFORMED
-        return read_own(path, MAX_FILE).decode().split() if check_own(path) else []
+        noted = read_own(path, MAX_FILE) if check_own(path) else b""
+        return noted.decode("utf-8", "replace").split()
 
     def _sound(self, commit: str) -> tuple[str, str]:
         """Return a commit that has what can be taken of malformed listings, and what it lacks.

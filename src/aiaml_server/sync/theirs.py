@@ -14,7 +14,7 @@ from aiaml_server.files import check_own, own_directory, read_own, replace_atomi
 from aiaml_server.store import Stamp
 
 from . import place
-from .command import Git
+from .command import Git, GitFailed
 
 _LOCK_SECONDS = 60.0  # git does not change files for longer
 _MOST = 1024  # bytes of the note
@@ -55,13 +55,16 @@ class Theirs:
         return self.state() != since
 
     def has_conflicts(self, git: Git) -> bool:
-        """Whether a merge of theirs has left files with both sides in them."""
+        """Whether a merge of theirs has left files with both sides in them, or that is not known."""
         index = self._index()
         if not index or not index.exists():
             return False
         place.check_files(index.parent)
         its = {"GIT_DIR": str(index.parent)}
-        return bool(git.run("ls-files", "--unmerged", "-z", variables=its))
+        try:
+            return bool(git.run("ls-files", "--unmerged", "-z", variables=its))
+        except GitFailed:  # their repository is damaged, which is no fault of ours
+            return True
 
     def note(self, state: str) -> None:
         """Note that all up to a state is dealt with."""
@@ -70,7 +73,8 @@ class Theirs:
             replace_atomic(self._note, state.encode(), 0o600)
 
     def _noted(self) -> str:
-        return read_own(self._note, _MOST).decode() if check_own(self._note) else ""
+        noted = read_own(self._note, _MOST) if check_own(self._note) else b""
+        return noted.decode("utf-8", "replace")
 
     def _index(self) -> Path | None:
         found = place.persons(self._base)

@@ -78,7 +78,14 @@ def others() -> Others:
 
 def missing(chosen: Manifest) -> list[str]:
     """Return the modules that a toolset needs and that are not installed."""
-    return [module for module in chosen.needs if find_spec(module) is None]
+    return [module for module in chosen.needs if not _is_installed(module)]
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ImportError:  # the package that it is in is not there
+        return False
 
 
 def known(said_by: str, value: str) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -39,7 +38,7 @@ def number(attribute: str, least: float, most: float, rule: str) -> Key:
     """Return a key that is a number."""
 
     def fits(value: Any) -> bool:
-        return type(value) in (int, float) and math.isfinite(value) and least <= value <= most
+        return type(value) in (int, float) and least <= value <= most
 
     return Key(attribute, fits, rule)
 
