@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from aiaml_server.errors import MalformedFile, said_by_system
 from aiaml_server.files import is_temporary, read_regular, replace_atomic, sync_directory
-from aiaml_server.frontmatter import MAX_HEAD
 
 from .config import Config
 from .failures import DiskError, InvalidInput, MalformedMemory, NotFound
@@ -23,6 +22,7 @@ from .usual import read_usual
 from .writing import block, updated
 
 MAX_FILE = 1024 * 1024  # bytes
+MAX_HEAD = 64 * 1024  # bytes of the frontmatter
 LOCK_SECONDS = 10.0
 NO_ID = "the name can be no memory's id; ids look like mem-topic-1a2b3c4d"
 _FRESH = 50_000_000  # nanoseconds in which a file may change twice with the same stamp
