@@ -608,7 +608,7 @@ ROWS = (
             "items": again("- x\n", "a:\n"),
         },
         of_citations(".memory-config.yaml"),
-        "larger than 24 KiB",
+        "larger than 64 KiB",
         ("toolsets.citations.config.load", "toolsets.citations.foreign._Foreign.root"),
     ),
     Row(

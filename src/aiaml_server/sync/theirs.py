@@ -55,7 +55,7 @@ class Theirs:
         return self.state() != since
 
     def has_conflicts(self, git: Git) -> bool:
-        """Whether a merge of theirs has left files with both sides in them, or that is not known."""
+        """Whether a merge of theirs has left files with both sides in them; yes if git fails."""
         index = self._index()
         if not index or not index.exists():
             return False

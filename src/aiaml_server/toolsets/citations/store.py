@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import read_regular, sync_directory
-from aiaml_server.frontmatter import MAX_HEAD
 from aiaml_server.toolsets.failures import refused
 from aiaml_server.toolsets.writing import clear_unfinished, replace
 
@@ -25,6 +24,7 @@ from .usual import read_usual
 from .writing import block, updated
 
 MAX_FILE = 1024 * 1024  # bytes
+MAX_HEAD = 64 * 1024  # bytes of the frontmatter
 LOCK_SECONDS = 10.0
 NO_ID = "the name can be no memory's id; ids look like mem-topic-1a2b3c4d"
 _FRESH = 50_000_000  # nanoseconds in which a file may change twice with the same stamp
