@@ -42,7 +42,7 @@ from .tuning import SEGMENT
 SCHEMA = 9
 _NO_INSTANT = -(1 << 63)
 _SUFFIX = ".sqlite"
-_NAME = re.compile(r"[0-9]+-[0-9a-f]{8}(?:-[0-9a-f]{8})?\.sqlite")
+_NAME = re.compile(r"[0-9]{1,6}-[0-9a-f]{8}(?:-[0-9a-f]{8})?\.sqlite")
 
 _TABLES = f"""
 CREATE TABLE directory (modified, changed, inode, size);

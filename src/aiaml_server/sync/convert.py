@@ -178,7 +178,7 @@ def create(git: Git, base: Path, directory: Path) -> None:
     remove_own(new)  # a link, too: git would make its repository where that leads
     earlier = place.earlier(base)
     configured = place.config_of(earlier[0]) if earlier else ""
-    is_256 = re.search(r"(?mi)^\s*objectformat\s*=\s*sha256", configured)
+    is_256 = re.search(r"(?mi)^[ \t]*objectformat[ \t]*=[ \t]*sha256", configured)
     words = ["--object-format=sha256"] if is_256 else []
     git.variables["GIT_DIR"] = str(new)  # so that it looks into no other
     git.run("init", "--quiet", "--bare", "--template=", *words)

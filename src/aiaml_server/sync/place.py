@@ -61,7 +61,7 @@ def persons(base: Path) -> Path | None:
 
 def is_ours(directory: Path) -> bool:
     """Whether a `.git` is a bare repository that we made."""
-    bare = re.search(r"(?mi)^\s*bare\s*=\s*true\s*$", config_of(directory))
+    bare = re.search(r"(?mi)^[ \t]*bare[ \t]*=[ \t]*true[ \t]*\r?$", config_of(directory))
     return bool(bare) and is_made_by_us(directory)
 
 
