@@ -21,7 +21,7 @@ from aiaml_server import Memory
 from aiaml_server.database import _kind
 from aiaml_server.memory import format as format_of
 from client import Client
-from machine import CLEAN, git
+from machine import CLEAN, bare, git
 from printed import completed, inherited
 
 _MAGIC = bytes.fromhex("d9d505f920a163d7")
@@ -80,9 +80,10 @@ def base(request: pytest.FixtureRequest, tmp_path: Path, victim: Path) -> Path:
     return tmp_path / "base"
 
 
-def run(base: Path, *words: str) -> str:
+def run(base: Path, *words: str, **more: str) -> str:
     """Run a verb in the directory that a relative name is meant in; return what it prints."""
     environ = {**inherited(), **CLEAN, "AIAML_MEMORY_DIR": str(base), "COLUMNS": "200"}
+    environ |= more
     done = completed([sys.executable, "-m", "aiaml_server", *words], env=environ, cwd=base.parent)
     assert "Traceback" not in done.stderr, done.stderr
     return done.stdout + done.stderr
@@ -116,7 +117,7 @@ def test_planted_ledger_of_sync_is_not_opened(base: Path, victim: Path, verb: st
     with Client(base, environ={"AIAML_ENABLE_SYNC": "true", **CLEAN}, cwd=base.parent) as client:
         client.remember("noted")
     run(base, "sync")
-    assert not list((base / ".git" / "aiaml").glob("seen*"))
+    assert (base / ".git" / "aiaml" / "seen-journal").exists()  # in a repository that is not ours
 
 
 def test_what_an_earlier_version_left_goes_unopened(base: Path) -> None:
@@ -131,3 +132,45 @@ def test_what_an_earlier_version_left_goes_unopened(base: Path) -> None:
     told = run(base, "doctor", "--offline", "index")
     assert "1 name in" in told and "notes.txt" in told
     assert "2 folders in" in told and "0" * 32 in told
+
+
+@pytest.mark.parametrize("name", ["index", "seen"])
+def test_journal_that_was_put_into_the_users_own_folder_deletes_nothing(
+    tmp_path: Path, victim: Path, name: str
+) -> None:
+    """By what synchronises directories, or with a copy that got the number of the one before it."""
+    base = tmp_path / "own"
+    run(base, "remember", "a needle", "-t", "x")
+    run(base, "search", "needle")
+    databases = [*(base / ".index").glob("*/*.sqlite"), *(base / ".index").glob("*/seen")]
+    (database,) = (path for path in databases if (path.name == "seen") == (name == "seen"))
+    pages = database.stat().st_size // 1024
+    database.with_name(f"{database.name}-journal").write_bytes(journal_naming(str(victim), pages))
+    assert "needle" in run(base, "search", "needle")
+    run(base, "remember", "another", "-t", "x")
+    run(base, "sync")
+
+
+def test_remote_of_a_directory_from_elsewhere_is_not_used(tmp_path: Path) -> None:
+    """Memories go where this user has said, not where whoever gave the directory away did."""
+    theirs, base = tmp_path / "theirs", tmp_path / "base"
+    evil = bare(tmp_path / "evil")
+    with_remote = {"AIAML_GITHUB_REMOTE": str(evil)}
+    run(theirs, "remember", "a bait", "-t", "x", **with_remote)
+    run(theirs, "sync", **with_remote)
+    assert "evil" in run(theirs, "status")
+    shutil.copytree(theirs, base)
+    shutil.rmtree(base / ".index")
+    run(base, "remember", "my own", "-t", "x")
+    assert "pushed" not in run(base, "sync")
+    assert git(evil, "rev-list", "--count", "main") == git(theirs, "rev-list", "--count", "main")
+
+
+def test_git_file_that_names_no_path_is_named(tmp_path: Path) -> None:
+    """A memory is stored once all the same, and a verb says what is wrong."""
+    base = tmp_path / "base"
+    base.mkdir()
+    (base / ".git").write_bytes(b"gitdir: \0x\n")
+    assert "mistake in the program" not in run(base, "remember", "a needle", "-t", "x")
+    assert "mistake in the program" not in run(base, "sync")
+    assert "needle" in run(base, "list")

@@ -18,8 +18,7 @@ from pathlib import Path
 import pytest
 
 from aiaml_server import Settings
-from aiaml_server.sync import Status, convert, remembered
-from aiaml_server.sync.address import section
+from aiaml_server.sync import Status, convert
 from aiaml_server.sync.command import Git
 from aiaml_server.sync.guard import released
 from aiaml_server.sync.history import History
@@ -74,10 +73,8 @@ def test_conversion_lets_history_be_read_before(tmp_path: Path) -> None:
     """Until its first round, `log` and `status` read the earlier repository, and change nothing."""
     base = tmp_path / "base"
     directory = left(base)
-    (directory / "aiaml" / "remote").write_text(section("/x"))
     before = everything(directory)
     assert len(names(History(base))) == 3
-    assert remembered(base) == "/x"
     assert everything(directory) == before
 
 
@@ -96,6 +93,11 @@ def an_edit(base: Path) -> None:
 def a_branch(base: Path) -> None:
     """A branch of the person's."""
     git(base, "branch", "ideas")
+
+
+def a_branch_of_a_like_name(base: Path) -> None:
+    """A branch of the person's that begins as ours do."""
+    git(base, "branch", "main-wip")
 
 
 def a_tag(base: Path) -> None:
@@ -137,8 +139,8 @@ def a_worktree(base: Path) -> None:
 
 
 PERSONS = [
-    a_commit, an_edit, a_branch, a_tag, a_stash, staged, a_look_back, a_reset, a_sparse_checkout,
-    a_worktree,
+    a_commit, an_edit, a_branch, a_branch_of_a_like_name, a_tag, a_stash, staged, a_look_back,
+    a_reset, a_sparse_checkout, a_worktree,
 ]  # fmt: skip
 
 

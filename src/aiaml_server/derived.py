@@ -97,6 +97,8 @@ def others(base: Path) -> tuple[list[str], list[str]]:
         OSError: that cannot be found out.
     """
     own = name_of(base)
+    if not check_own(base / INDEX, directory=True):
+        return [], []
     names = sorted(path.name for path in (base / INDEX).iterdir() if path.name != own)
     folders = [name for name in names if _NAME.fullmatch(name)]
     return folders, [name for name in names if not _NAME.fullmatch(name)]

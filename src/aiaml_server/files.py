@@ -385,10 +385,11 @@ def read_own(path: Path, most: int) -> bytes:
     """
     descriptor = open_own(path, os.O_RDONLY)
     try:
-        data = _whole(descriptor, os.fstat(descriptor).st_size, most)
+        size = os.fstat(descriptor).st_size
+        data = _whole(descriptor, size, most) if size <= most else b""
     finally:
         os.close(descriptor)
-    if len(data) > most:
+    if max(size, len(data)) > most:
         raise NotOurs(path, f"larger than {most // 1024:,} KiB")
     return data
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from . import tuning
 from .files import private
+from .journal import check_beside
 
 _UNSYNCED = """
 CREATE TABLE unsynced (boot);
@@ -75,6 +76,7 @@ class SharedFile:
 
         Raises:
             sqlite3.Error: it cannot be opened; or it is damaged, or of another version.
+            NotOurs: a file beside it could have SQLite harm another.
             OSError: the file cannot be created.
         """
         self.path = path
@@ -83,6 +85,7 @@ class SharedFile:
         self._wrote = False
         self._beaten = 0.0
         if path:
+            check_beside(path)  # what brings a directory back may bring its own of these
             os.close(private(str(path), os.O_RDWR | os.O_CREAT))  # SQLite would make it 0644
             self._inode = path.stat().st_ino
         self.sql = sqlite3.connect(

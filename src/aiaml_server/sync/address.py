@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 
-from aiaml_server.files import check_own, read_own, remove_own
-
-from .place import notes_of
+from aiaml_server.derived import folder
+from aiaml_server.errors import Nowhere
+from aiaml_server.files import check_own, read_own, remove_own, replace_atomic
 
 _MOST = 1024 * 1024  # bytes of the file that has the address
+_NOTE = "remote"  # in the folder of what is derived
 _URL = r'(?m)^\turl = "([^"\\]*(?:\\.[^"\\]*)*)"$'
 _ESCAPED = r"\\(.)"
 
@@ -20,12 +22,23 @@ def section(url: str, tracked: str = "+refs/heads/*:refs/remotes/origin/*") -> s
     return f'[remote "origin"]\n\turl = "{quoted}"\n\tfetch = {tracked}\n'
 
 
+def remember(base: Path, url: str) -> None:
+    """Note the address that this user exchanges a base directory with.
+
+    It is noted where only this user can: a repository that came with a directory has an address of
+    whoever gave it away.
+    """
+    with suppress(OSError, Nowhere):
+        path = folder(base, make=True) / _NOTE
+        if not check_own(path) or read_own(path, _MOST) != url.encode():
+            replace_atomic(path, url.encode(), 0o600)
+
+
 def remembered(base: Path) -> str:
     """Return the address that was last used for a base directory; empty where there is none."""
-    try:
-        return _address_in(read_own(notes_of(base) / "aiaml" / "remote", _MOST))
-    except OSError:
-        return ""
+    with suppress(OSError, Nowhere):
+        return read_own(folder(base) / _NOTE, _MOST).decode("utf-8", "replace")
+    return ""
 
 
 def clear(path: Path) -> None:

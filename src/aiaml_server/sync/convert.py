@@ -94,8 +94,9 @@ def _is_free(git: Git, directory: Path) -> bool:
     if place.text_of(directory / "HEAD") != f"ref: {MAIN}":
         return False
     names = git.run("for-each-ref", "--format=%(refname)").decode().split()
-    ours = (EARLIER, MAIN, "refs/aiaml/", "refs/remotes/")
-    if EARLIER not in names or not all(name.startswith(ours) for name in names):
+    theirs = {*names} - {EARLIER, MAIN}
+    ours = ("refs/aiaml/", "refs/remotes/")
+    if EARLIER not in names or not all(name.startswith(ours) for name in theirs):
         return False
     logs = b"".join(_log(directory, name) for name in ("HEAD", MAIN, EARLIER))
     if not all(line.partition(b"\t")[2].startswith(_BY_US) for line in logs.splitlines()):

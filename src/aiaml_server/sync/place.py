@@ -103,7 +103,8 @@ def git_directories(path: Path) -> tuple[Path, Path]:
     """
     directory = path.resolve() if path.is_symlink() else path
     if directory.is_file():
-        directory = path.parent / text_of(directory).removeprefix("gitdir: ")
+        named = text_of(directory).removeprefix("gitdir: ").replace("\0", "\ufffd")
+        directory = path.parent / named
     common = text_of(directory / "commondir")
     return directory, directory / common if common else directory
 

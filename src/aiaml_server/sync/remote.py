@@ -20,7 +20,7 @@ from urllib.parse import unquote
 
 from aiaml_server.files import check_own, own_directory, read_own, replace_atomic
 
-from .address import section
+from .address import remember, section
 from .command import Git, GitFailed, dying_with_us, ssh_command
 from .pace import CALL_SECONDS, Pace
 from .problem import problem_of
@@ -79,6 +79,8 @@ class Remote:
             config += _HELPER
         _have(directory / "config", config)
         _have(directory / "remote", section(self._url))
+        if self._seen == REMOTE:  # and not one that is used for once
+            remember(self._repository.base, self._url)
         _have(directory / "HEAD", f"ref: {MAIN}\n")
         variables = self.git.variables
         if variables.get("GIT_DIR") == str(directory):

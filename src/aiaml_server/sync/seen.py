@@ -19,6 +19,8 @@ from typing import NamedTuple
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import own_directory, private, read_regular
+from aiaml_server.journal import check_beside
+from aiaml_server.sqlite import files_of
 from aiaml_server.store import NEVER, Stamp
 
 log = logging.getLogger(__name__)
@@ -144,8 +146,8 @@ class Seen:
         except (OSError, sqlite3.Error) as error:
             log.debug("What was seen on disk is made known anew: %s", error)
             with suppress(OSError):
-                if self.file:
-                    self.file.unlink()
+                for path in files_of(self.file) if self.file else ():
+                    path.unlink(missing_ok=True)
 
     def _note(self, sightings: Mapping[bytes, Sighting | None]) -> None:
         place = _place(self._directory) or _mark(self._directory)
@@ -173,6 +175,7 @@ class Seen:
         if not self.file:
             yield _in_memory(self._directory)
             return
+        check_beside(self.file)
         if write:
             own_directory(self.file.parent)
             os.close(private(str(self.file), os.O_CREAT | os.O_WRONLY))
