@@ -9,6 +9,7 @@ but for the fonts of the machine.
 from __future__ import annotations
 
 import json
+import os
 import random
 import sys
 import tempfile
@@ -259,7 +260,8 @@ def _directories(page: Page) -> Iterator[str]:
 
 def main(directory: Path | None = None) -> None:
     """Write the pictures of the documents; into another directory, those of all views."""
-    with chromium() as browser:
+    with tempfile.TemporaryDirectory() as state, chromium() as browser:
+        os.environ["XDG_STATE_HOME"] = state  # of the samples and of who serves them
         for name, page in every_view(browser):
             if directory:
                 page.screenshot(path=directory / f"{name}.png")

@@ -545,7 +545,7 @@ def _is_ours(name: str, text: str) -> bool:
 def _plain(statement: str) -> str:
     """Return a statement in lower case, without its comments and the blanks that mean nothing."""
     bare = re.sub(r"--[^\n]*", "", statement)
-    return re.sub(r"\s*([(),])\s*", r"\1", " ".join(bare.split())).lower()
+    return re.sub(r" ?([(),]) ?", r"\1", " ".join(bare.split())).lower()
 
 
 def _texts(sql: apsw.Connection, *names: str) -> Iterator[tuple[int, list[str]]]:
