@@ -421,8 +421,9 @@ def test_it_is_private_and_keeps_what_it_does_not_know(path: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [
-    b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"format": "1"}', b'{"format": 1, "runs": []}',
-    b'{"format": 1, "sessions": {"default": {"session": [{"id": 5}]}}}', b"[" * 100_000,
+    b"", b'{"format": 1', b'\xef\xbb\xbf{"format": 1,', b'{ "format":1, "runs": []}',
+    b'{"format": 1, "sessions": {"default": {"session": [{"id": 5}]}}}',
+    b'{"format": 1, "x": ' + b"[" * 100_000, b'{"format": 1, "x": ' + b"9" * 5_000 + b"}",
     b'{"format": 1, "runs": {"../../other": {"run": []}}}',
 ])  # fmt: skip
 def test_a_damaged_file_is_set_aside(data: bytes, path: Path) -> None:
@@ -431,10 +432,28 @@ def test_a_damaged_file_is_set_aside(data: bytes, path: Path) -> None:
     with Compartments(path) as memory:
         memory.save("session", "x")
         (notice,) = memory.notices()
-        assert "damaged" in notice and memory.notices() == []
+        assert "damaged" in notice and "sys." not in notice and memory.notices() == []
     assert path.with_name("memory.json.damaged-1").read_bytes() == data
     with Compartments(path) as memory:
         assert memory.get("session").total == 1
+
+
+@pytest.mark.parametrize("data", [
+    b"{", b"[]", b"null", b"\xff\xfe", b"alias ls='ls -l'\n", b'{"format": "1"}', b'{"name": "x"}',
+    b"[" * 100_000,
+])  # fmt: skip
+def test_a_file_that_was_never_ours_is_left_alone(data: bytes, path: Path) -> None:
+    """It is refused by name, and nothing is renamed, and nothing made beside it."""
+    path.write_bytes(data)
+    memory = Compartments(path)
+    with pytest.raises(DiskError, match=r"memory\.json .*name another"):
+        memory.open()
+    with pytest.raises(DiskError, match=r"memory\.json .*name another"):
+        memory.save("session", "x")
+    with pytest.raises(DiskError, match=r"memory\.json .*name another"):
+        memory.close()
+    assert [each.name for each in path.parent.iterdir()] == ["memory.json"]
+    assert path.read_bytes() == data
 
 
 def test_a_later_format_is_left_alone(path: Path) -> None:
@@ -556,7 +575,7 @@ def test_no_network_and_no_program(path: Path) -> None:
 
 def test_two_processes_set_a_damaged_file_aside_once(path: Path) -> None:
     """Whoever comes second finds the new file, and leaves it where it is."""
-    path.write_text("{", "utf-8")
+    path.write_text('{"format": 1', "utf-8")
 
     def run(name: int) -> None:
         words = [sys.executable, "-c", WRITER, str(path), f"p{name}", "3"]
@@ -665,8 +684,8 @@ async def test_a_disk_that_refuses_is_told_to_the_agent() -> None:
 
 @pytest.fixture
 def damaged(path: Path) -> Path:
-    """A file that is no JSON."""
-    path.write_text("{", "utf-8")
+    """A file of ours that is no JSON."""
+    path.write_text('{"format": 1', "utf-8")
     return path
 
 
@@ -837,3 +856,81 @@ def test_a_working_directory_that_is_no_agent_s_is_refused(monkeypatch: pytest.M
     monkeypatch.chdir(Path.cwd().anchor)
     with pytest.raises(InvalidSetting, match=r"AIAML_COMPARTMENTS_FILE .* absolute path"):
         manifest("compartments").values({})
+
+
+LINKS = pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege there")
+NAME = ".aiaml-compartments.json"
+OURS = b'{"format": 1, "runs": {}, "sessions": {"default": {"session": []}}}'
+
+
+@pytest.fixture
+def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What a link in the working directory leads to, under the name that the file has there."""
+    target = tmp_path / "home" / ".bashrc"
+    target.parent.mkdir()
+    clone = tmp_path / "clone"
+    clone.mkdir()
+    (clone / NAME).symlink_to("../home/.bashrc")
+    monkeypatch.chdir(clone)
+    return target
+
+
+@LINKS
+@pytest.mark.parametrize("data", [None, b"alias ls='ls -l'\n", OURS])
+def test_a_planted_link_is_not_followed(data: bytes | None, planted: Path) -> None:
+    """The server, the verbs and the API refuse it by its name, and nothing is changed or made."""
+    if data is not None:
+        planted.write_bytes(data)
+    command = (sys.executable, "-m", "aiaml_server", "--toolset", "compartments")
+    served = subprocess.run(
+        command, check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60
+    )
+    assert served.returncode and f"{NAME} leads to" in served.stderr
+    assert "remove the link" in served.stderr
+    for named in ([], ["--file", NAME]):
+        words = [sys.executable, "-m", "aiaml_server", "compartments", *named, "clear", "session"]
+        asked = subprocess.run(
+            [*words, "--yes"], check=False, capture_output=True, text=True, timeout=60
+        )
+        assert asked.returncode and "remove the link" in asked.stderr
+    with pytest.raises(InvalidInput, match="remove the link"):
+        Compartments()
+    assert [each.name for each in Path().iterdir()] == [NAME]
+    assert [each.read_bytes() for each in planted.parent.iterdir()] == ([data] if data else [])
+
+
+@LINKS
+@pytest.mark.parametrize("name", ["notes/memory.json", "round"])
+def test_no_relative_path_leads_elsewhere(name: str, planted: Path) -> None:
+    """Also not through a directory that is a link, or a link that leads to itself."""
+    Path("notes").symlink_to(planted.parent)
+    Path("round").symlink_to("round")
+    with pytest.raises(InvalidSetting, match="remove the link"):
+        manifest("compartments").values({"AIAML_COMPARTMENTS_FILE": name})
+    with pytest.raises(InvalidInput, match="remove the link"):
+        Compartments(name)
+
+
+@LINKS
+def test_an_absolute_path_may_be_a_link(planted: Path) -> None:
+    """It was named, so the server, the verbs and the API follow it alike."""
+    planted.write_bytes(OURS)
+    named = str(Path.cwd() / NAME)
+    with Compartments(named) as memory:
+        memory.save("session", "tea")
+    assert b"tea" in planted.read_bytes() and Path(NAME).is_symlink()
+    words = [sys.executable, "-m", "aiaml_server", "compartments", "--file", named, "show"]
+    assert "tea" in subprocess.run(words, capture_output=True, text=True, check=True).stdout
+
+
+@LINKS
+def test_a_working_directory_behind_a_link_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What lies above the working directory is the person's own affair."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    monkeypatch.chdir(tmp_path / "link")
+    with Compartments() as memory:
+        memory.save("session", "tea")
+    assert (tmp_path / "real" / NAME).exists()

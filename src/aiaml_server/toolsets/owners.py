@@ -73,6 +73,21 @@ def foreign(
     return ""
 
 
+def leads_elsewhere(name: str) -> str:
+    """Say that a path below the working directory leads elsewhere; empty where it does not.
+
+    Whoever gives a person a directory, such as a repository to clone, can put a link into it.
+    """
+    plain = os.path.normpath(os.path.join(os.path.realpath(os.curdir), name))  # noqa: PTH118
+    real = os.path.realpath(plain)
+    if os.path.normcase(real) == os.path.normcase(plain) and not os.path.islink(plain):  # noqa: PTH114
+        return ""
+    return (
+        f"{plain} leads to {real}, and what a link in the working directory leads to is not taken;"
+        " remove the link, or name the file by an absolute path"
+    )
+
+
 def _is_ours(uid: int, environ: Mapping[str, str]) -> bool:
     """Say whether a user is this one, root (who can do anything), or who became root by sudo."""
     by_sudo = os.geteuid() == 0 and environ.get("SUDO_UID") == str(uid)

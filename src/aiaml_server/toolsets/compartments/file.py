@@ -34,6 +34,7 @@ FORMAT = 1
 MAX_FILE = 8 * 1024 * 1024  # bytes; it is read whole, and written whole by each change
 LOCK_SECONDS = 10.0
 LEFT_SECONDS = 600.0  # after which a temporary file was left by a process that was killed
+_BEGINS = re.compile(rb'(?:\xef\xbb\xbf)?\{\s*"format"\s*:\s*[0-9]')  # as `Content.data` does
 _RUN = re.compile(r"[0-9a-f]{16}")
 Stamp = tuple[int, int, int, int]
 Place = tuple[str, str, str]
@@ -102,15 +103,15 @@ _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class Damaged(ValueError):  # noqa: N818 (it is the file's state)
-    """A file that holds something else than we have written."""
+    """A file of ours that holds something else than we have written."""
 
 
 def load(path: Path) -> Content:
     """Read a file, and change nothing.
 
     Raises:
-        Damaged: it is not what we have written.
-        DiskError: it is of a later version, or no file that may be read.
+        Damaged: it is empty, or begins as ours do and is not what we have written.
+        DiskError: it is another program's, of a later version, or no file that may be read.
         OSError: it is not there, or cannot be read.
     """
     try:
@@ -128,14 +129,19 @@ def load(path: Path) -> Content:
             )
         return Content(value)
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise Damaged(str(error)) from error
+        why = str(error).partition("; use sys.")[0]  # what Python tells its programmers
+        if data and not _BEGINS.match(data):
+            raise DiskError(
+                f"{path} is no file of compartments ({why}); move it away, or name another"
+            ) from error
+        raise Damaged(why) from error
 
 
 class File:
     """The file at `path`, for one run. Every method is safe to call from any thread."""
 
     def __init__(self, path: Path) -> None:
-        self.path = Path(os.path.realpath(path))
+        self.path = path
         self.notices: list[str] = []  # what a person should be told, once
         self._lock = Lock(self.path.with_name(f"{self.path.name}.lock"))
         self._thread = threading.RLock()
@@ -150,7 +156,7 @@ class File:
         """Return what the file holds; it is read only where its stamp has changed.
 
         Raises:
-            DiskError: it cannot be read, or is of a later version.
+            DiskError: it cannot be read, or is no file of ours, or of a later version.
         """
         with self._thread:
             try:
@@ -203,10 +209,11 @@ class File:
 
         Raises:
             Busy: another process writes for too long.
-            DiskError: the disk refused; the file is as it was.
+            DiskError: the disk refused, or the file is none of ours; it is as it was.
         """
         with self._thread:
             try:
+                self.read()  # what is refused is refused before a lock is made beside it
                 with self._alone():
                     content = self.read()
                     try:
@@ -266,10 +273,11 @@ class File:
         """Begin a run, and clear what those have left whose process is gone.
 
         Raises:
-            DiskError: the disk refused, or the file is of a later version.
+            DiskError: the disk refused, or the file is none of ours, or of a later version.
         """
         with self._thread:
             try:
+                self.read()  # what is refused is refused before a lock is made beside it
                 with self._alone():  # so that nobody takes the new run for one that has ended
                     self._hold_run(run)
                     self._clear_ended(run)

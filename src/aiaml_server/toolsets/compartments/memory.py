@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from aiaml_server.errors import InvalidInput
 from aiaml_server.moments import present, timestamp
+from aiaml_server.toolsets.owners import leads_elsewhere
 
 from .entries import (
     ARGUMENTS,
@@ -69,7 +70,8 @@ class Compartments:
         """Name the file; nothing is read or made before the `with`.
 
         Args:
-            path: the JSON file that holds all compartments.
+            path: the JSON file that holds all compartments; a relative one must not lead
+                elsewhere by a link.
             session: whose session memory it is; everyone who names it shares it.
             plan_scope: "session" or "run": whose the plan is.
             limit: characters that each compartment may hold, or a number for some of them.
@@ -92,8 +94,10 @@ class Compartments:
         }
         for name in (name for name, fits in fit.items() if not fits):
             raise InvalidInput(name, f"must be {ARGUMENTS[name]}")
+        if not os.path.isabs(path) and (found := leads_elsewhere(os.fspath(path))):  # noqa: PTH117
+            raise InvalidInput("path", f"is {os.fspath(path)!r}: {found}")
         self._limits = {each: limits.get(each, LIMIT) for each in COMPARTMENTS}
-        self._file = File(Path(path))
+        self._file = File(Path(os.path.realpath(path)))
         self._begun = False
         self._run = secrets.token_hex(8)
         self._changed = changed

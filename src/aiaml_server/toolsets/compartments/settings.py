@@ -7,7 +7,7 @@ from pathlib import Path
 
 from aiaml_server.errors import InvalidSetting
 from aiaml_server.toolset import Variable
-from aiaml_server.toolsets.owners import foreign
+from aiaml_server.toolsets.owners import foreign, leads_elsewhere
 from aiaml_server.toolsets.warning import CHECK_SECRETS
 
 from .entries import ARGUMENTS, FILE, LIMIT, is_limit, is_scope, is_session
@@ -27,9 +27,9 @@ def _file(variable: str, value: str) -> Path:
         )
     if not path.is_absolute():  # it is found there; one that is absolute was named
         whose = foreign((here / path).parent, (path.name, f"{path.name}.lock"))
-        if whose:
-            raise InvalidSetting(variable, f"is {value!r}: {whose}")
-    path = here / path
+        if found := whose or leads_elsewhere(str(path)):
+            raise InvalidSetting(variable, f"is {value!r}: {found}")
+    path = Path(os.path.realpath(here / path))
     there = path.parent  # or what is above it, where it will be made
     while not os.path.lexists(there) and there != there.parent:
         there = there.parent

@@ -32,6 +32,7 @@ from aiaml_server.terminal import (
 )
 from aiaml_server.toolset import Finding
 from aiaml_server.toolsets.compartments import MANIFEST
+from aiaml_server.toolsets.owners import leads_elsewhere
 from aiaml_server.toolsets.warning import leak_in
 
 from .entries import COMPARTMENTS, Entry, fitting
@@ -84,7 +85,10 @@ def compartments(context: click.Context, file: str | None) -> None:
       aiaml compartments stats
       aiaml compartments --file ~/agent/memory.json clear plan
     """
-    given = {"AIAML_COMPARTMENTS_FILE": os.path.abspath(os.path.expanduser(file))} if file else {}  # noqa: PTH100, PTH111 (both never raise)
+    file = os.path.expanduser(file) if file else ""  # noqa: PTH111 (a missing home is no traceback)
+    if file and not os.path.isabs(file) and (found := leads_elsewhere(file)):  # noqa: PTH117
+        raise Ended(f"`--file {file}`: {found}", USAGE)
+    given = {"AIAML_COMPARTMENTS_FILE": os.path.abspath(file)} if file else {}  # noqa: PTH100
     context.obj = {**os.environ, **given}
 
 
