@@ -170,13 +170,7 @@ def state_directory() -> Path:
     Raises:
         Nowhere: there is none.
     """
-    import platformdirs  # noqa: PLC0415 (3 to 10 ms)
-
-    try:
-        path = platformdirs.user_state_path(_PROGRAM, appauthor=False)
-    except RuntimeError as error:  # since 4.9
-        raise Nowhere("there is no home directory") from error
-    return _absolute(path)
+    return _of_user("user_state_path")
 
 
 def cache_directory() -> Path:
@@ -185,16 +179,16 @@ def cache_directory() -> Path:
     Raises:
         Nowhere: there is none.
     """
-    import platformdirs  # noqa: PLC0415 (as above)
+    return _of_user("user_cache_path")
+
+
+def _of_user(kind: str) -> Path:
+    import platformdirs  # noqa: PLC0415 (3 to 10 ms)
 
     try:
-        path = platformdirs.user_cache_path(_PROGRAM, appauthor=False)
-    except RuntimeError as error:
+        path: Path = getattr(platformdirs, kind)(_PROGRAM, appauthor=False)
+    except RuntimeError as error:  # since 4.9
         raise Nowhere("there is no home directory") from error
-    return _absolute(path)
-
-
-def _absolute(path: Path) -> Path:
     if not path.is_absolute():  # of a user that nobody knows, before 4.9
         raise Nowhere("there is no home directory")
     return path
