@@ -407,8 +407,9 @@ class Refusing:
             return None
         raise ImportError(f"{name} is refused")
 
-OURS = ("errors", "files", "invisible", "toolset", "toolsets", "toolsets.failures",
-        "toolsets.keyed", "toolsets.owners", "toolsets.warning", "toolsets.writing",
+OURS = ("errors", "files", "invisible", "programs", "settings", "toolset", "toolsets",
+        "toolsets.failures", "toolsets.keyed", "toolsets.owners", "toolsets.warning",
+        "toolsets.writing",
         "leaks", "leaks.table", "leaks.judging", "leaks.finding")
 sys.meta_path.insert(0, Refusing())
 sys.path[:0] = PATHS
@@ -605,6 +606,11 @@ def test_stale_ones_are_named_in_a_second_text(repo: Path) -> None:
         ),
         (
             "memory_save",
+            {"subject": "x", "content": "x", "citations": [{"path": "gone", "line": 10**9}]},
+            "InvalidCitation",
+        ),
+        (
+            "memory_save",
             {"subject": "x", "content": "x", "citations": [{"line": 1}]},
             "InvalidInput",
         ),
@@ -716,6 +722,8 @@ def test_the_command_does_what_the_tools_do(command: Callable[..., Any], repo: P
     first = saved["id"]
     linked = ("--link", f"supersedes:{first}", "--link", "related:mem-gone")
     second = answered("save", "Prices are in euros", "--content", "x", *linked)["id"]
+    long = f"prices.py:{'9' * 5_000}"
+    assert "from 1 to 999,999,999" in said("save", "s", "--content", "x", "--cite", long, code=2)
     assert "--link: 'x'" in said("save", "s", "--content", "x", "--link", "x", code=2)
     assert first in said("list") and second not in said("list", "--tag", "billing")
     assert [each["id"] for each in answered("list")] == [first, second]

@@ -255,6 +255,17 @@ class TestReading(unittest.TestCase):
                 refused(MalformedMemory, partial(read, f"---\nid: {nested}\n---\n"))
             refused(MalformedMemory, partial(read, f"---\nid: {nested}\n---\n"))
 
+    def test_a_number_that_is_too_long_is_named(self) -> None:
+        """With its line: no number that Python refuses to read or to write gets any further."""
+        long = "9" * 5_000
+        for written in (long, f"-{long}", f"[1, {long}]", f"{{b: {long}}}", "0x" + "f" * 5_000):
+            sentence = refused(MalformedMemory, partial(read_map, f"a: 1\nb: {written}\n"))
+            assert "line 2 has" in sentence and "sys." not in sentence and len(sentence) < 300
+        sentence = refused(MalformedMemory, partial(read_map, f"a: 1\n{long}: 1\n"))
+        assert "line 2 has" in sentence
+        mixed = "9:" * 2_000
+        refused(MalformedMemory, partial(read_map, f"a: 1\nb: {mixed}9.5\n"))
+
     def test_frontmatter_is_found(self) -> None:
         """Between its lines; behind a byte order mark, with any line ends, or empty."""
         assert read("\ufeff---\r\na: 1\r\n---\r\n\r\ntext\r\n").root.value == {"a": 1}
@@ -284,6 +295,7 @@ class TestReading(unittest.TestCase):
             "citations:\n  - line: 3": "line 5: there is no path",
             "citations:\n  - path: a.py\n    line: 0": "line 6: line",
             "citations:\n  - path: a.py\n    line: x": "line 6: line",
+            "citations:\n  - path: a.py\n    line: 9999999999": "line 6: line",
             "links:\n  - type: likes\n    target: mem-b": "line 5: type is 'likes'",
             "links:\n  - type: related": "line 5: there is no target",
         }.items():
@@ -351,6 +363,7 @@ class TestSettings(Repository):
             "search:\n  default_limit: 0": ("line 2", "search.default_limit", "from 1"),
             "search: {default_limit: true}": ("search.default_limit",),
             "search: {limit: 3}": ("search.limit", "search.default_limit"),
+            f"search:\n  default_limit: {'9' * 5_000}": ("line 2", "5,000 digits"),
             "search: [1]": ("search must be a map",),
             "index: {type: redis}": ("index.type", "chroma or forgetful"),
             "index: {forgetful: {endpoint: 'ftp://x'}}": ("index.forgetful.endpoint",),
@@ -522,6 +535,18 @@ class TestFiles(Repository):
         refused(MalformedMemory, lambda: self.save(id="mem-bad"))
         refused(MalformedMemory, lambda: self.memories.get("mem-binary"))
         assert bad.read_text() == "---\nid: mem-bad\n---\n"
+
+    def test_a_number_that_is_too_long_hides_no_other_memory(self) -> None:
+        """Under a key that is not known, or as a line: the file is named, the others are found."""
+        good = self.save()
+        head = "id: mem-bad\nsubject: Bad\n"
+        for more in (f"x: {'9' * 5_000}", f"citations:\n  - path: a.py\n    line: {'9' * 5_000}"):
+            self.write("memories/mem-bad.md", f"---\n{head}{more}\n---\n")
+            scan = self.memories.list()
+            assert list(scan.memories) == [good.id]
+            assert "5,000 digits" in scan.broken["memories/mem-bad.md"]
+            assert [*self.memories.verify_all()[1]] == ["memories/mem-bad.md"]
+            refused(MalformedMemory, lambda: self.memories.get("mem-bad"))
 
     def test_a_file_that_the_disk_refuses_hides_no_other(self) -> None:
         """It is named, and the others are verified."""

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from .failures import InvalidCitation
-from .model import Citation
+from .model import MOST_COUNT, Citation
 from .sources import Outside, Source, Sources, Unreadable
 from .verify import SHORT, likest, lines_of
 
@@ -26,8 +26,10 @@ def recorded(given: Citation, sources: Sources) -> tuple[Citation, list[str]]:
     cited = replace(given, path=path.removeprefix("./"))
     if not cited.path.strip("/ ") or len(cited.path) > 1000 or "\n" in cited.path:
         raise InvalidCitation("citations: path must be a file's, relative to the repository's top")
-    if cited.line is not None and (type(cited.line) is not int or cited.line < 1):
-        raise InvalidCitation(f"citations: line must be a whole number from 1 in {cited.path}")
+    if cited.line is not None and not (type(cited.line) is int and 1 <= cited.line <= MOST_COUNT):
+        raise InvalidCitation(
+            f"citations: line must be a whole number from 1 to {MOST_COUNT:,} in {cited.path}"
+        )
     if len(cited.snippet or "") > LONGEST_SNIPPET:
         raise InvalidCitation(
             f"citations: a snippet of {cited.path} is longer than 4,000 characters"

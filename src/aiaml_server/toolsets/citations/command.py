@@ -174,7 +174,7 @@ def _cited(text: str) -> Citation:
     path, colon, line = text.rpartition(":")
     if not colon or not line.isascii() or not line.isdigit():
         return Citation(text)
-    return Citation(path, int(line))
+    return Citation(path, int(line[:19]))  # no file has so many lines
 
 
 def _linked(text: str) -> Link:

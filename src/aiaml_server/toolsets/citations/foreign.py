@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .failures import MalformedMemory
-from .nodes import Node, Part
+from .nodes import MOST_DIGITS, Node, Part
 
 _TAGS = {"map", "seq", "str", "null", "bool", "int", "float", "timestamp", "merge", "value"}
 _MOST = 10_000  # values, each counted as often as it is repeated
@@ -32,7 +32,7 @@ def read_foreign(text: str, start: int, end: int, line: int, why: str) -> Node:
         ) from None
     try:
         return _Foreign(yaml, text, start, end, line).root()
-    except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError, TypeError, OverflowError, RecursionError) as error:
         raise MalformedMemory(f"{why}, and PyYAML cannot read it either") from error
 
 
@@ -76,6 +76,8 @@ class _Foreign:
             written = "" if node.style else node.value
             is_text = node.tag.rpartition(":")[2] not in ("null", "bool", "int", "float")
             value = node.value if is_text else self._loader.construct_object(node)
+        if isinstance(value, int) and abs(value) >= 10**MOST_DIGITS:
+            raise ValueError(f"a number has more than {MOST_DIGITS} digits")
         begin = self._start + node.start_mark.index
         end = begin + len(self._text[begin : self._start + node.end_mark.index].rstrip())
         number = node.start_mark.line + self._line

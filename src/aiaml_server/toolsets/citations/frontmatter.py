@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from .failures import MalformedMemory
 from .foreign import read_foreign
-from .nodes import Node, Part
+from .nodes import MOST_DIGITS, Node, Part
 
 
 class Document(NamedTuple):
@@ -358,13 +358,18 @@ def resolved(written: str, line: int) -> Any:
     if written[0].isalpha():
         return written
     if _INT.fullmatch(written):
+        if len(written) > MOST_DIGITS:
+            raise MalformedMemory(
+                f"line {line} has a number of {len(written):,} digits; put it in quotes"
+            )
         return int(written)
     if _FLOAT.fullmatch(written):
         return float(written)
     if _OTHER_NUMBER.fullmatch(written):
         raise Unknown(
             line,
-            f"has the number {written}, which not all readers take for the same; put it in quotes",
+            f"has the number {written[:40]}, which not all readers take for the same;"
+            " put it in quotes",
         )
     if written in ("=", "<<"):
         raise Unknown(line, f"has the value {written}; put it in quotes")

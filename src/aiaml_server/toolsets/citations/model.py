@@ -24,6 +24,7 @@ PREFIX = "mem-"
 LONGEST_SUBJECT = 79  # characters
 _ID = re.compile(r"mem-[A-Za-z0-9](?:[A-Za-z0-9._-]{0,113}[A-Za-z0-9_-])?")
 _SLUG = 48  # characters
+MOST_COUNT = 999_999_999  # of lines, or of a snippet in a file
 
 
 @dataclass(frozen=True)
@@ -254,8 +255,10 @@ def _citation(node: Node) -> Citation:
 
 def _count(node: Node, key: str) -> int | None:
     value = node.value.get(key)
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-        raise MalformedMemory(f"{_where(node, key)} must be a whole number, from 1")
+    if value is not None and not (type(value) is int and 1 <= value <= MOST_COUNT):
+        raise MalformedMemory(
+            f"{_where(node, key)} must be a whole number, from 1 to {MOST_COUNT:,}"
+        )
     return value
 
 

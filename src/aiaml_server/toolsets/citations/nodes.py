@@ -9,6 +9,10 @@ from typing import Any, NamedTuple
 Kind = str
 """`scalar`, `flow` (on one line), `block` (by indentation), or `foreign` (read by PyYAML)."""
 
+MOST_DIGITS = 640
+"""Of a whole number: so many Python reads and writes whatever its limit is
+(https://docs.python.org/3/library/stdtypes.html#int-max-str-digits)."""
+
 _NOTHING: Mapping[str, Part] = MappingProxyType({})
 
 

@@ -482,6 +482,24 @@ class Database:
             (*author, number),
         )
 
+    def check_words(self, sql: apsw.Connection) -> None:
+        """See that the index of words has not been emptied from outside, which finds nothing.
+
+        Its record of segments says that there are none (behind a cookie of four bytes and the
+        number of levels; https://www.sqlite.org/fts5.html#the_structure_record), and its table of
+        their pages says otherwise.
+
+        Raises:
+            Damaged: it has been.
+        """
+        if rows(
+            sql,
+            "SELECT 1 FROM words_data"
+            " WHERE id = 10 AND (length(block) < 6 OR substr(block, 6, 1) = x'00')"
+            " AND EXISTS (SELECT 1 FROM words_idx)",
+        ):
+            raise Damaged(f"{self.path} is damaged: its index of words is empty")
+
     def author_id(self, sql: apsw.Connection, author: Author) -> int | None:
         """Return the number of a model whose vectors can be compared; None where there are none."""
         found = rows(
@@ -643,10 +661,16 @@ def _failure(path: Path, error: Exception) -> Refused | None:
 
     if isinstance(error, apsw.SQLError) and not str(error).startswith("no such "):
         return None
+    if isinstance(error, apsw.ConstraintError) and (
+        getattr(error, "extendedresult", 0) != apsw.SQLITE_CONSTRAINT_PRIMARYKEY
+    ):
+        return None
     meanings: list[tuple[tuple[type[Exception], ...], type[Refused], str]] = [
         ((apsw.BusyError, apsw.LockedError), Busy, f"another process is writing to {path}"),
         ((apsw.CorruptError, apsw.NotADBError, apsw.FormatError), Damaged,
          f"{path} is damaged, or no database: {error}"),
+        ((apsw.ConstraintError,), Damaged,
+         f"{path} is damaged: what is new has a number there already"),
         ((apsw.SQLError,), Damaged, f"{path} lacks a part of what it must have: {error}"),
         ((apsw.TooBigError, apsw.NoMemError, MemoryError), Damaged,
          f"{path} holds a value that is larger than any of ours"),

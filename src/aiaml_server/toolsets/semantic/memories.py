@@ -375,6 +375,7 @@ class Memories(Merging):
         meaning = False
         for database in self._readable(filters, warnings):
             with database.reading() as sql:
+                database.check_words(sql)
                 made_by = author and database.author_id(sql, author)
                 values |= {"words": cutting.match(query)}
                 if made_by:
