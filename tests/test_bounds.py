@@ -621,7 +621,7 @@ ROWS = (
         },
         of_citations("memories/mem-a-12345678.md"),
         "longer than 64 KiB",
-        ("toolsets.citations.store.Store._text", "toolsets.citations.usual._said"),
+        ("toolsets.citations.store.Store.text", "toolsets.citations.usual._said"),
     ),
     Row(
         "the configuration of a client in JSON",

@@ -175,12 +175,11 @@ OUR_OWN = {
     "launch": "what an installer wrote",
     "conversation": "what our own server answers",
     "server": "what was written the line before",
-    "stdio": "an id, which holds nothing; the lines themselves are guarded",
+    "testing": "only tests import it",
     "frontmatter": "one quoted text",
     "toolsets.citations.usual": "one quoted text",
     "sync.remote": "what git writes for us",
     "toolsets.semantic.merging": "lists of our own, written in the same database",
-    "toolsets.semantic.memories": "lists of our own, written in the same database",
 }
 """Modules that read JSON or TOML that nobody else can have written, and why that is so."""
 

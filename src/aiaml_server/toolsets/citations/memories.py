@@ -310,7 +310,7 @@ class Memories:
             else:
                 self._change(before, changes, content)
             after = self.store.get(memory_id)
-        warnings += secret_in(self.store.document(memory_id).text, check=self.check_secrets)
+        warnings += secret_in(self.store.text(memory_id), check=self.check_secrets)
         try:
             self.index.add(after)
         except Unavailable as error:
@@ -380,7 +380,8 @@ class Memories:
         Raises:
             NotFound, MalformedMemory, Busy, DiskError: see there.
         """
-        return self._verify(memory_id, Sources(self.root), update_timestamp, update_lines)
+        result = self._verify(memory_id, Sources(self.root), update_timestamp, update_lines)
+        return self._with_leaks([result])[0]
 
     def verify_all(
         self,
@@ -410,15 +411,31 @@ class Memories:
                 if not is_id(memory_id):
                     path = self.store.path(memory_id)
                     broken[path] = f"{path}: {NO_ID}"
-        return results, broken
+        return self._with_leaks(results), broken
+
+    def _with_leaks(self, results: Sequence[Verified]) -> Sequence[Verified]:
+        """Say which of the memories seem to hold a secret; looked for in all texts at once."""
+        if not self.check_secrets:
+            return results
+        texts: list[bytes] = []
+        for each in results:
+            with suppress(NotFound, DiskError, MalformedMemory):  # gone since
+                text = self.store.text(each.memory.id)
+                texts.append(text.encode("utf-8", "replace"))
+        if not leak_in(b"\n\n".join(texts), check=True):
+            return results
+        return [each._replace(leak=self._leak_of(each.memory.id)) for each in results]
+
+    def _leak_of(self, memory_id: str) -> Leak | None:
+        with suppress(NotFound, DiskError, MalformedMemory):
+            return leak_in(self.store.text(memory_id).encode("utf-8", "replace"), check=True)
+        return None
 
     def _checked(self, memory: Memory, sources: Sources) -> Verified:
         return Verified(memory, self.store.path(memory.id), check_all(memory.citations, sources))
 
     def _verify(self, memory_id: str, sources: Sources, stamp: bool, lines: bool) -> Verified:
         result = self._checked(self.get(memory_id), sources)
-        text = self.store.document(memory_id).text.encode("utf-8", "replace")
-        result = result._replace(leak=leak_in(text, check=self.check_secrets))
         changes: dict[str, Any] = {}
         if stamp and result.checked and result.valid:
             held = check_all((each.today() for each in result.checked), sources)

@@ -94,13 +94,20 @@ class Store:
             MalformedMemory: it is no memory.
             DiskError: it cannot be read.
         """
-        text = self._text(memory_id)
+        text = self.text(memory_id)
         try:
             return read(text)
         except MalformedMemory as error:
             raise MalformedMemory(f"{self.path(memory_id)}: {error}") from error
 
-    def _text(self, memory_id: str) -> str:
+    def text(self, memory_id: str) -> str:
+        """Return what a memory's file says.
+
+        Raises:
+            NotFound: there is none.
+            MalformedMemory: it is no text, or too long.
+            DiskError: it cannot be read.
+        """
         if not is_id(memory_id):
             raise NotFound(
                 f"there is no memory {memory_id[:150]!r}; ids look like mem-topic-1a2b3c4d"
@@ -129,7 +136,7 @@ class Store:
         known = self._seen.get(memory_id)
         if known and stamp and known[0] == stamp:
             return known[1]
-        text = self._text(memory_id)
+        text = self.text(memory_id)
         try:
             found = read_usual(text, memory_id) or memory(read(text), memory_id)
         except MalformedMemory as error:
