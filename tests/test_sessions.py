@@ -611,7 +611,7 @@ def test_worktrees_and_submodules_are_repositories(
     for root in (tmp_path / "tree", repo / "sub"):
         assert AgentMemory(str(root), "aristotle").start(DAY).created
         assert "aiaml" not in git(root, "status", "--porcelain", "--untracked-files=all")
-    assert (tmp_path / "state" / "aiaml-sessions" / "aristotle.lock").is_file()
+    assert (tmp_path / "state" / "aiaml" / "sessions" / "aristotle.lock").is_file()
     assert list((repo / ".git").rglob("aiaml*")) == []
 
 
