@@ -211,7 +211,8 @@ class World:
 
     def lose_record(self, machine: Machine) -> None:
         """What sync noted for itself is deleted, and some files with it."""
-        (machine.repository / "aiaml" / "seen").unlink(missing_ok=True)
+        for seen in machine.base.glob(".index/*/seen"):
+            seen.unlink()
         for path in self.files(machine).glob("*.md"):
             if self.random.random() < 0.3:
                 path.unlink()

@@ -101,6 +101,7 @@ def checkout_broke_off(base: Path) -> None:
 def record_lost(base: Path) -> None:
     """The record of what was seen is gone, and half of the files."""
     shutil.rmtree(base / ".git" / "aiaml")
+    shutil.rmtree(base / ".index")
     for path in sorted((base / "files").glob("*.md"))[:3]:
         path.unlink()
 
