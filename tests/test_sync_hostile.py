@@ -285,8 +285,8 @@ def test_what_arrives_is_data(ada: Machine, remote: Path) -> None:
     ada.synced()
     assert set(ada.files) == {"20240101_000000_aaaaaaaa.md", "script.md", mine.file_name}
     present = {path.name for path in ada.base.iterdir()}
-    assert present == {".git", ".gitattributes", ".gitignore", ".index", ".lock", ".sync-status.json",
-                       ".sync.lock", "files"}  # fmt: skip
+    assert present == {".git", ".gitattributes", ".gitignore", ".index", ".lock",
+                       ".sync-status.json", ".sync.lock", "files"}  # fmt: skip
     kept = git(remote, "ls-tree", "-r", "--name-only", "main").splitlines()
     assert {path for _, path, _ in entries} | {"files/module.md"} <= set(kept)
     assert not any(message.startswith("Forget") for message in ada.messages())
