@@ -87,8 +87,8 @@ TOGETHER = {
     path.name
     for path in HERE.glob("test_*.py")
     if re.search(r'scope="(module|session)"', path.read_text(encoding="utf-8"))
-}
-"""Files with a fixture that is made once for all of their tests."""
+} | {"test_hosts.py", "test_node_client.py"}
+"""Files with a fixture, or a program in `.cache`, that is made once for all of their tests."""
 
 
 def together(nodeid: str) -> str:

@@ -332,6 +332,7 @@ def test_too_few_descriptors_are_refused(tmp_path: Path, exists: bool) -> None:
     if exists:
         (base / "files").mkdir(parents=True)
     with Client(base) as client:
+        assert client.call("think", keywords=["anything"]) == []  # the SDK is there
         for spare in (0, 1):
             with limited(client, "RLIMIT_NOFILE", lowest_free_descriptor(client) + spare):
                 assert_refuses(client, base, "this process has too many files open")
