@@ -83,6 +83,7 @@ OTHERS = {
     "server._result": OURS,
     "sqlite.boot": "what the system tells of itself",
     "sync.address.clear": "1 MiB, of which a line is taken",
+    "sync.address.remember": "1 MiB, compared with what is known",
     "sync.address.remembered": "1 MiB, of which a line is taken",
     "derived._read": "32 bytes",
     "leaks.table._loaded": OURS,
@@ -536,10 +537,10 @@ ROWS = (
     ),
     Row(
         "a note that `semantic` imports",
-        96 * KIB,
+        64 * KIB,
         {**MARKDOWN, **HEADS},
         a_note_for_semantic,
-        "larger than 96 KiB",
+        "larger than 64 KiB",
         (
             "toolsets.semantic.importing._read",
             *_in("toolsets.semantic.markdown", "_fields", "_blocks"),

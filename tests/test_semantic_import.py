@@ -244,7 +244,7 @@ def test_what_is_no_file_is_not_read(memories: Memories) -> None:
     skipped = dict(importing.preview(memories).skipped)
     assert skipped == {
         "MEMORY.md": "it is a pipe",
-        "ADR-1.md": "it is larger than 96 KiB: 1,073,741,824 bytes",
+        "ADR-1.md": "it is larger than 64 KiB: 1,073,741,824 bytes",
         "ADR-2.md": "it is no text in UTF-8",
         "ADR-3.md": "it has nothing that could be a memory",
         "ADR-4.md": "it has nothing that could be a memory",

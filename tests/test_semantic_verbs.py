@@ -285,7 +285,7 @@ def test_one_that_is_damaged_does_not_keep_the_other_from_its_vectors(person: Pe
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no Ctrl-C for a process there")
 def test_an_import_that_is_broken_off_says_what_stays(person: Person) -> None:
     """And the next run imports the rest."""
-    notes = "\n".join(f"- no {number}" for number in range(9_000))
+    notes = "\n".join(f"- no {number}" for number in range(5_500))
     (person.project / "NOTES.md").write_text(notes, encoding="utf-8")
     memories = person.memories()
     with person.start("import", "--yes") as process:
@@ -297,7 +297,7 @@ def test_an_import_that_is_broken_off_says_what_stays(person: Person) -> None:
         process.send_signal(signal.SIGINT)
         _, noted = process.communicate(timeout=60)
     assert process.returncode == 130 and "what was imported stays" in noted
-    assert 0 < memories.list().total < 9_000
+    assert 0 < memories.list().total < 5_500
     (person.project / "NOTES.md").write_text("- no 0\n- one more", encoding="utf-8")
     assert "1 memory imported, 1 were there already" in person.runs("import", "--yes")
     memories.close()
@@ -305,7 +305,7 @@ def test_an_import_that_is_broken_off_says_what_stays(person: Person) -> None:
 
 def test_who_stores_during_an_import_has_a_turn(person: Person) -> None:
     """Between its transactions, of which one follows the other; not after the last."""
-    notes = "\n".join(f"- no {number}" for number in range(9_000))
+    notes = "\n".join(f"- no {number}" for number in range(5_500))
     (person.project / "NOTES.md").write_text(notes, encoding="utf-8")
     memories = person.memories()
     memories.store("A fact of an agent.")
@@ -317,7 +317,7 @@ def test_who_stores_during_an_import_has_a_turn(person: Person) -> None:
             waits.append(time.monotonic() - began)
             time.sleep(0.01)
     assert process.returncode == 0 and len(waits) > 20
-    assert memories.list().total == 9_001 + len(waits)
+    assert memories.list().total == 5_501 + len(waits)
     assert max(waits) < sum(waits) / 2
     memories.close()
 

@@ -26,7 +26,7 @@ from .priority import suggest
 NAMES = ("memory.md", "notes.md", "adr-*.md")
 """Files that are looked for in a project, whatever their case; besides them `.claude/*.md`."""
 _OWN = ".claude"
-_MOST_BYTES = 96 * 1024  # of a file; a parser takes most of a second for it
+_MOST_BYTES = 64 * 1024  # of a file; a parser takes half a second for it
 _MOST_FILES = 500
 _MOST_DIRECTORIES = 5000
 _AT_ONCE = 100  # memories that are written in one transaction
