@@ -708,11 +708,15 @@ def test_nothing_of_sync_shows_a_password(tmp_path: Path) -> None:
 def test_the_address_last_used_is_known(tmp_path: Path, address: str) -> None:
     """A person's shell need not repeat what a client told its servers."""
     assert remembered(tmp_path) == ""
+    directory = tmp_path / ".git" / "aiaml"
+    directory.mkdir(parents=True)
+    (directory / "remote").write_text(section(address), encoding="utf-8")
+    assert remembered(tmp_path) == ""  # it may have come with the directory
     remember(tmp_path, address)
     assert remembered(tmp_path) == address
-    file = tmp_path / "remote"
-    file.write_text(section(address), encoding="utf-8")
-    assert git(tmp_path, "config", "--file", str(file), "remote.origin.url") == address
+    assert (
+        git(tmp_path, "config", "--file", str(directory / "remote"), "remote.origin.url") == address
+    )
 
 
 def test_what_a_git_that_died_has_left_is_removed(alone: Machine) -> None:

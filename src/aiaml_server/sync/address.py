@@ -6,9 +6,11 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-from aiaml_server.derived import folder
+from aiaml_server.derived import folder, key
 from aiaml_server.errors import Nowhere
 from aiaml_server.files import check_own, read_own, remove_own, replace_atomic
+
+from .place import notes_of
 
 _MOST = 1024 * 1024  # bytes of the file that has the address
 _NOTE = "remote"  # in the folder of what is derived
@@ -23,22 +25,30 @@ def section(url: str, tracked: str = "+refs/heads/*:refs/remotes/origin/*") -> s
 
 
 def remember(base: Path, url: str) -> None:
-    """Note the address that this user exchanges a base directory with.
+    """Note that this user exchanges a base directory with an address.
 
-    It is noted where only this user can: a repository that came with a directory has an address of
-    whoever gave it away.
+    A repository that came with a directory has an address of whoever gave it away. So a sum that
+    only this user can make is noted where only this user can put it.
     """
     with suppress(OSError, Nowhere):
-        path = folder(base, make=True) / _NOTE
-        if not check_own(path) or read_own(path, _MOST) != url.encode():
-            replace_atomic(path, url.encode(), 0o600)
+        path, summed = folder(base, make=True) / _NOTE, _sum(url)
+        if not check_own(path) or read_own(path, _MOST) != summed:
+            replace_atomic(path, summed, 0o600)
 
 
 def remembered(base: Path) -> str:
     """Return the address that was last used for a base directory; empty where there is none."""
     with suppress(OSError, Nowhere):
-        return read_own(folder(base) / _NOTE, _MOST).decode("utf-8", "replace")
+        url = _address_in(read_own(notes_of(base) / "aiaml" / "remote", _MOST))
+        if read_own(folder(base) / _NOTE, _MOST) == _sum(url):
+            return url
     return ""
+
+
+def _sum(url: str) -> bytes:
+    from hashlib import blake2b  # noqa: PLC0415 (OpenSSL, which most verbs go without)
+
+    return blake2b(url.encode(), key=key(), digest_size=32).hexdigest().encode()
 
 
 def clear(path: Path) -> None:
