@@ -3,7 +3,7 @@
 #
 #   tests/run.sh [--quick | --full | --lint | --types] [--fresh] [--all] [--lowest] [pytest arguments]
 #
-#   --quick   what is pure and a little of one real server: under a minute on two cores
+#   --quick   what is pure and a little of one real server: one to two minutes on two cores
 #   --full    all tests, also simulators, figures and packaging: what decides whether a change may land
 #   --lint    ruff alone
 #   --types   mypy alone
@@ -178,12 +178,12 @@ for python in $list; do
     fi
     case $tier in
     quick)
-        echo '== tests: what is pure and a little of one real server; under a minute on two cores'
+        echo '== tests: what is pure and a little of one real server; one to two minutes on two cores'
         export HYPOTHESIS_EXAMPLES="${HYPOTHESIS_EXAMPLES:-10}"
         tests quick "$@"
         ;;
     usual)
-        if [ $# -eq 0 ]; then echo '== tests: all that are not slow; about 12 minutes on two cores'; fi
+        if [ $# -eq 0 ]; then echo '== tests: all that are not slow; about 15 minutes on two cores'; fi
         tests "$usual" "$@"
         ;;
     full)
