@@ -527,6 +527,7 @@ def test_several_are_selected_exported_and_forgotten(page: Page, files: Path) ->
     page.keyboard.press("d")
     asked = page.get_by_role("dialog", name="Forget 3 memories?")
     asked.get_by_role("button", name="Forget").click()
+    expect(page.locator("#toast")).to_contain_text("forgotten")
     expect(page.locator("#hits a")).to_have_count(2)
     page.keyboard.press("u")
     expect(page.locator("#hits a")).to_have_count(5)
