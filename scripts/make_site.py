@@ -22,8 +22,8 @@ from typing import Any
 import yaml
 
 from aiaml_server import clients, settings, toolsets
+from aiaml_server.clients.entry import ENTRY
 from aiaml_server.clients.places import CLIENTS, Client, Machine
-from aiaml_server.entry import ENTRY
 from aiaml_server.toolset import Variable
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -20,13 +20,13 @@ from typing import NamedTuple
 import pytest
 
 import aiaml_server
-from aiaml_server import store as files_of_memories
 from aiaml_server.cli import main
 from aiaml_server.errors import AiamlError
 from aiaml_server.exchange import archives, jsonl, records, walk
+from aiaml_server.format.memory import MAX_CONTENT
 from aiaml_server.frontmatter import MAX_HEAD
-from aiaml_server.memory import MAX_CONTENT
-from aiaml_server.store import Store
+from aiaml_server.storage import store as files_of_memories
+from aiaml_server.storage.store import Store
 from clock import TooSlow, quick
 from growth import FLOOR, STEEP, seconds
 
@@ -65,9 +65,9 @@ OTHERS = {
     "cli.demo.demo": OURS,
     "cli.remember.Draft._text": "what the person has just saved in the editor",
     "clients.__init__._read": "the limits are those of the forms, which have a row each",
-    "conversation.Conversation._ask": OURS,
-    "conversation.Conversation.call": OURS,
-    "conversation.begun": OURS,
+    "doctor.conversation.Conversation._ask": OURS,
+    "doctor.conversation.Conversation.call": OURS,
+    "doctor.conversation.begun": OURS,
     "doctor.place._try_writing": OURS_TO_WRITE,
     "doctor.program._editable": OURS,
     "doctor.program._installed": OURS,
@@ -79,14 +79,14 @@ OTHERS = {
     "exchange.shapes.archive": "the person's own memories, each with the limit of its row",
     "exchange.walk.beginning": "256 KiB of a file, to tell what it is",
     "files.Lock._marked": "as many bytes as the mark has",
-    "launch._source": OURS,
-    "server._result": OURS,
-    "sqlite.boot": "what the system tells of itself",
+    "clients.launch._source": OURS,
+    "server.protocol._result": OURS,
+    "storage.sqlite.boot": "what the system tells of itself",
     "sync.address.clear": "1 MiB, of which a line is taken",
     "sync.address.remember": "1 MiB, compared with what is known",
     "sync.address.remembered": "1 MiB, of which a line is taken",
-    "derived._read": "32 bytes",
-    "leaks.table._loaded": OURS,
+    "storage.derived._read": "32 bytes",
+    "format.leaks.table._loaded": OURS,
     "sync.convert._bring_over": "1 MiB each of what earlier versions noted",
     "sync.convert._log": "1 MiB of a log of git's, of which names are taken",
     "sync.convert.finish": GIT,
@@ -109,10 +109,10 @@ OTHERS = {
     "sync.refs._is_absent": GIT,
     "sync.remote._have": OURS_TO_WRITE,
     "sync.remote._helper_waits": "what git notes of the call that goes on",
-    "sync.repository.Repository._malformed": "a memory's file, as `store._text`, which has a row",
+    "sync.repository.Repository._malformed": "a memory's file, as for `storage.store._text`",
     "sync.repository._create": "it writes",
     "sync.seen._place": "1 KiB, of which a name is taken",
-    "sync.worktree.read": "a memory's file, as `store._text`, which has a row",
+    "sync.worktree.read": "a memory's file, as `storage.store._text`, which has a row",
     "toolsets.citations.bare.BareScreen.confirm": "what a person types",
     "toolsets.citations.command.Screen.read": "1 MiB of what is typed or piped",
     "toolsets.citations.demo.demo": OURS,
@@ -138,7 +138,7 @@ OF_THE_PAGE = {
 
 ELSEWHERE = {
     **OF_THE_PAGE,
-    "greeting.Greeting._read": "test_greeting",
+    "server.greeting.Greeting._read": "test_greeting",
     "exchange.toolkits._semantic_rows": "test_semantic_planted",
     "toolsets.semantic.filters.behind": "test_semantic_database",
     "toolsets.semantic.memories.Memories._forget_merges": "test_semantic_database",
@@ -342,7 +342,7 @@ def of_sync(name: str, read: Callable[[Path], object]) -> Callable[[Path, bytes]
 
 def of_derived(name: str, read: Callable[[Path], object]) -> Callable[[Path, bytes], Call]:
     """A file in the folder of what is derived from the memories."""
-    from aiaml_server.derived import folder
+    from aiaml_server.storage.derived import folder
 
     def put(place: Path, data: bytes) -> Call:
         base = place / "bank"
@@ -429,7 +429,7 @@ def shown(place: Path, data: bytes) -> Call:
 
 def a_line(place: Path, data: bytes) -> Call:
     """A message."""
-    from aiaml_server.stdio import _loads
+    from aiaml_server.server.stdio import _loads
 
     del place
     return told(lambda: len(str(_loads(data.decode()))))
@@ -437,14 +437,14 @@ def a_line(place: Path, data: bytes) -> Call:
 
 def the_inbox(base: Path) -> object:
     """Read what a person has seen."""
-    from aiaml_server.inbox import Inbox
+    from aiaml_server.storage.inbox import Inbox
 
     return Inbox(base).has(b"x")
 
 
 def the_uses(base: Path) -> object:
     """Read what agents asked for."""
-    from aiaml_server.uses import Uses
+    from aiaml_server.storage.uses import Uses
 
     return str(Uses(base).summary())
 
@@ -514,7 +514,7 @@ ROWS = (
         {name: again(piece, STATED) for name, piece in LINES.items()},
         a_memory,
         "larger than 4 MiB",
-        ("store._text",),
+        ("storage.store._text",),
     ),
     Row(
         "a memory's frontmatter",
@@ -686,7 +686,7 @@ ROWS = (
         {"names": again(f"{'0' * 32}\n")},
         of_derived("inbox", the_inbox),
         "",
-        ("inbox.Inbox._seen",),
+        ("storage.inbox.Inbox._seen",),
     ),
     Row(
         "what agents asked for",
@@ -694,7 +694,7 @@ ROWS = (
         {"lines": again(USED)},
         of_derived("uses.jsonl", the_uses),
         "",
-        ("uses._bytes", "uses.Use.parsed"),
+        ("storage.uses._bytes", "storage.uses.Use.parsed"),
     ),
     Row(
         "a part of a note that is imported; a note may have 16 MiB",
@@ -777,7 +777,7 @@ ROWS = (
         {name: OBJECTS[name] for name in ("objects", "names", "nested")},
         a_line,
         "",
-        ("stdio._loads",),
+        ("server.stdio._loads",),
     ),
     Row(
         "a memory that is typed or piped",

@@ -625,7 +625,7 @@ def test_each_refusal_has_its_code(
     from mcp import Client as SdkClient
 
     from aiaml_server import toolsets
-    from aiaml_server.server import Server
+    from aiaml_server.server.protocol import Server
 
     Memories(repo).save("Good", FACT, id="mem-good")
     (repo / "memories" / "mem-bad.md").write_text("bad")

@@ -132,6 +132,20 @@ def test_every_package_has_floors() -> None:
     assert set(order()) == {path.as_posix() for path in packages} - {"."}
 
 
+def test_the_root_is_a_table_of_contents() -> None:
+    """A stranger reads the names in it at once, and goes down few floors."""
+    below: dict[str, int] = {}
+
+    def floor(module: str) -> int:
+        """Count the modules on the longest way down."""
+        if module not in below:
+            below[module] = 1 + max(map(floor, allowed()[module]), default=0)
+        return below[module]
+
+    assert len(allowed()) <= 22
+    assert max(map(floor, allowed())) <= 10
+
+
 def test_the_arrows_have_no_cycle() -> None:
     """The table itself can be walked from the leaves up."""
     table = allowed()
@@ -159,7 +173,7 @@ def test_the_light_modules_import_nothing_heavy(module: str) -> None:
 def test_serving_imports_nothing_that_only_a_few_paths_need() -> None:
     """Git, YAML and locks are paid for by those who use them."""
     script = (
-        "import sys, aiaml_server.server; "
+        "import sys, aiaml_server.server.protocol; "
         "print([m for m in ('git', 'yaml', 'portalocker') if m in sys.modules])"
     )
     done = subprocess.run(
@@ -239,8 +253,8 @@ a keyed digest; 5 to 10 ms of a processor together, of 200 (measured in turns)."
 
 
 def test_no_private_name_of_the_sdk_is_used() -> None:
-    """Not of the SDK's objects, which `server.py` and `stdio.py` handle, nor of its modules."""
-    for name in ("server.py", "stdio.py", "tools.py", "toolset.py"):
+    """Not of the objects that `protocol.py` and `stdio.py` handle, nor of its modules."""
+    for name in ("server/protocol.py", "server/stdio.py", "server/tools.py", "toolset.py"):
         for node in ast.walk(ast.parse((PACKAGE / name).read_text(encoding="utf-8"))):
             if isinstance(node, ast.Attribute) and re.match(r"_[^_]", node.attr):
                 own = ast.unparse(node.value) in {"self", "cls"} or node.attr == "_asdict"

@@ -18,8 +18,9 @@ from pathlib import Path
 import click
 import pytest
 
-from aiaml_server import __version__, launch, settings, toolsets
+from aiaml_server import __version__, settings, toolsets
 from aiaml_server.cli.app import VERBS, aiaml
+from aiaml_server.clients import launch
 from client import Client
 from environments import ROOT, UV, environment
 from printed import completed, inherited

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from aiaml_server import programs
+from aiaml_server.storage import programs
 from client import SERVER, Client
 from machine import CLEAN
 from printed import inherited
@@ -81,7 +81,7 @@ def test_a_path_of_nothing_but_relative_entries_becomes_none_of_them(
 STARTED = {
     "sync/command.py: subprocess.Popen": "git, by GIT; before it setpriv, by find",
     "sync/command.py: subprocess.run": "taskkill, by find",
-    "conversation.py: subprocess.Popen": "this installation, by launch or the running Python",
+    "doctor/conversation.py: subprocess.Popen": "this installation, or the running Python",
     "doctor/place.py: subprocess.run": "/sbin/mount",
     "cli/paging.py: subprocess.Popen": "the person's pager, by find",
     "cli/remember.py: subprocess.Popen": "the person's editor, by find",

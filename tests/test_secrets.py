@@ -15,11 +15,11 @@ from mcp import Client
 from mcp.types import CallToolResult
 
 from aiaml_server import Settings
-from aiaml_server.server import Server
+from aiaml_server.server.protocol import Server
+from aiaml_server.server.tools import toolset
 from aiaml_server.sync.guard import keep_local, let_go, release
 from aiaml_server.sync.place import HIDDEN
 from aiaml_server.sync.survey import survey
-from aiaml_server.tools import toolset
 from machine import TOKEN, Machine, commit_by_hand, content_of, git, settle
 
 pytestmark = pytest.mark.usefixtures("nobodys_configuration")

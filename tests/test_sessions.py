@@ -29,7 +29,7 @@ from mcp import Client as SdkClient
 
 from aiaml_server import toolsets
 from aiaml_server.errors import InvalidSetting
-from aiaml_server.server import Server
+from aiaml_server.server.protocol import Server
 from aiaml_server.toolset import at
 from aiaml_server.toolsets.sessions.blocks import headings
 from aiaml_server.toolsets.sessions.checking import check

@@ -25,7 +25,7 @@ from pathlib import Path
 import pytest
 
 from aiaml_server.errors import StoreError
-from aiaml_server.memory import parse
+from aiaml_server.format.memory import parse
 from aiaml_server.sync import repository
 from aiaml_server.sync.erasure import erased
 from machine import Machine, bare, content_of, git, settle

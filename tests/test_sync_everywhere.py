@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from aiaml_server.memory import Memory
+from aiaml_server.format.memory import Memory
 from aiaml_server.sync import Status, once, purge, repository
 from aiaml_server.sync.everywhere import plan
 from aiaml_server.sync.remote import Remote

@@ -17,7 +17,7 @@ from mcp.shared.exceptions import MCPError
 import toy_toolset
 from aiaml_server import toolsets
 from aiaml_server.errors import InvalidSetting
-from aiaml_server.server import Server
+from aiaml_server.server.protocol import Server
 from aiaml_server.toolset import INSTRUCTIONS_LIMIT, Manifest, at
 from client import SECONDS, Client
 from printed import completed, inherited

@@ -20,8 +20,8 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from pypdf import PdfReader
 
 from aiaml_server import MemoryBank, Settings
-from aiaml_server.invisible import marked
-from aiaml_server.uses import Uses
+from aiaml_server.format.invisible import marked
+from aiaml_server.storage.uses import Uses
 from browser import Held, chromium, found_browser
 from machine import wait_until
 from test_cli_output import BELONGING, ELSEWHERE, is_visible

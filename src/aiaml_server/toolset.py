@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Literal, NamedTuple, Protocol
 
-from .errors import AiamlError
+from aiaml_server.errors import AiamlError
 
 __all__ = [
     "CRASHED",

@@ -7,8 +7,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aiaml_server.cli.context import opened, settings
+from aiaml_server.cli.history import Past
+from aiaml_server.cli.status import Told, still
 from aiaml_server.errors import AiamlError, MalformedFile
-from aiaml_server.memory import parse
+from aiaml_server.format.memory import parse
 from aiaml_server.settings import Settings, without_password
 from aiaml_server.sync import Status, once
 from aiaml_server.sync.place import notes_of
@@ -29,9 +31,6 @@ from aiaml_server.terminal import (
     plural,
     width,
 )
-
-from .history import Past
-from .status import Told, still
 
 if TYPE_CHECKING:
     from aiaml_server.bank import MemoryBank

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 import click
 
 from aiaml_server.cli.context import opened, settings
+from aiaml_server.cli.show import found_by
 from aiaml_server.errors import AiamlError, StoreError
 from aiaml_server.settings import Settings
 from aiaml_server.sync import once
 from aiaml_server.sync.place import directory_of
 from aiaml_server.terminal import REFUSED, Ended, as_json, note, out, out_json, plural
-
-from .show import found_by
 
 
 @click.command("keep-local")

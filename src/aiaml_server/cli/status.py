@@ -15,10 +15,10 @@ import click
 
 from aiaml_server import toolsets
 from aiaml_server.cli.context import settings
-from aiaml_server.derived import cache_directory, key_file
 from aiaml_server.errors import AiamlError, NotOurs, Nowhere
 from aiaml_server.moments import ago, instant, now
 from aiaml_server.settings import Settings, without_password
+from aiaml_server.storage.derived import cache_directory, key_file
 from aiaml_server.sync import Occupied, Problem, Progress, Status, in_use, once
 from aiaml_server.sync.place import directory_of
 from aiaml_server.terminal import (
@@ -263,7 +263,7 @@ def sync(forget: bool, bring_back: bool, ids: tuple[str, ...], json: bool) -> in
     if not setting.sync:
         raise Ended(f"{_OFF[0].lower()}{_OFF[1:]}. {_TURN_ON}", USAGE)
     if ids:
-        from .keep_local import release  # noqa: PLC0415 (hardly ever needed)
+        from aiaml_server.cli.keep_local import release  # noqa: PLC0415 (hardly ever needed)
 
         release(setting, ids)
     missing: Missing = "forget" if forget else "bring back" if bring_back else ""

@@ -9,15 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from aiaml_server.doctor.context import Context
+from aiaml_server.doctor.finding import Finding
 from aiaml_server.errors import GitMissing
 from aiaml_server.settings import Settings
 from aiaml_server.sync.place import directory_of
 from aiaml_server.sync.status import Status
 from aiaml_server.sync.survey import Survey, survey, useless, version
 from aiaml_server.terminal import plural
-
-from .context import Context
-from .finding import Finding
 
 if TYPE_CHECKING:
     from aiaml_server.sync.repository import Repository

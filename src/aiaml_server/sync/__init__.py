@@ -50,14 +50,13 @@ from typing import TYPE_CHECKING
 
 from aiaml_server.errors import AiamlError, GitMissing, StoreError
 from aiaml_server.settings import Settings
-
-from . import asked
-from .address import remembered
-from .status import Problem, Progress, Status
+from aiaml_server.sync import asked
+from aiaml_server.sync.address import remembered
+from aiaml_server.sync.status import Problem, Progress, Status
 
 if TYPE_CHECKING:
-    from .repository import Missing
-    from .rounds import Rounds
+    from aiaml_server.sync.repository import Missing
+    from aiaml_server.sync.rounds import Rounds
 
 __all__ = [
     "Occupied",
@@ -117,7 +116,7 @@ def once(
     """
     if not settings.sync:
         return Status.read(settings.base)
-    from .rounds import Rounds  # noqa: PLC0415
+    from aiaml_server.sync.rounds import Rounds  # noqa: PLC0415
 
     check_place(settings.base)
     closing = threading.Event()
@@ -243,7 +242,7 @@ class Sync:
         if self._closing.is_set() and not self._pending:
             return
         try:
-            from .rounds import Rounds  # noqa: PLC0415
+            from aiaml_server.sync.rounds import Rounds  # noqa: PLC0415
 
             self._rounds = Rounds(self._settings, self._closing)
             while self._round(self._rounds):

@@ -6,11 +6,10 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-from aiaml_server.derived import folder, key
 from aiaml_server.errors import Nowhere
 from aiaml_server.files import check_own, read_own, remove_own, replace_atomic
-
-from .place import notes_of
+from aiaml_server.storage.derived import folder, key
+from aiaml_server.sync.place import notes_of
 
 _MOST = 1024 * 1024  # bytes of the file that has the address
 _NOTE = "remote"  # in the folder of what is derived

@@ -14,8 +14,8 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from aiaml_server import programs
 from aiaml_server.errors import AiamlError, GitMissing
+from aiaml_server.storage import programs
 
 LOCAL_SECONDS = 300.0  # no command that stays on this machine takes longer
 _MEANWHILE_SECONDS = 2.0

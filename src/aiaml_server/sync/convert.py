@@ -23,16 +23,15 @@ from aiaml_server.files import (
     remove_own,
     replace_atomic,
 )
-
-from . import place
-from .command import Git, GitFailed
-from .erasure import present
-from .messages import BEGIN, REASON
-from .place import EARLIER, HIDDEN
-from .refs import MAIN, name_of, quiet
-from .rewrite import FILE
-from .trees import tree
-from .union import is_memory
+from aiaml_server.sync import place
+from aiaml_server.sync.command import Git, GitFailed
+from aiaml_server.sync.erasure import present
+from aiaml_server.sync.messages import BEGIN, REASON
+from aiaml_server.sync.place import EARLIER, HIDDEN
+from aiaml_server.sync.refs import MAIN, name_of, quiet
+from aiaml_server.sync.rewrite import FILE
+from aiaml_server.sync.trees import tree
+from aiaml_server.sync.union import is_memory
 
 log = logging.getLogger(__name__)
 

@@ -10,14 +10,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
-from aiaml_server.store import Stamp
-
-from .messages import Verb
-from .seen import Sighting
-from .status import Problem
-from .stream import Step
-from .union import Entry, is_memory
-from .worktree import Unfit, object_name, read
+from aiaml_server.storage.store import Stamp
+from aiaml_server.sync.messages import Verb
+from aiaml_server.sync.seen import Sighting
+from aiaml_server.sync.status import Problem
+from aiaml_server.sync.stream import Step
+from aiaml_server.sync.union import Entry, is_memory
+from aiaml_server.sync.worktree import Unfit, object_name, read
 
 Item = TypeVar("Item")
 Objection = Callable[[bytes, bytes], "Problem | None"]

@@ -16,9 +16,17 @@ from typing import NamedTuple
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import own_directory, read_regular, remove_own, replace_atomic
-
-from .command import Git
-from .rewrite import FILE, Commit, Marks, commits, mark, marks_in, with_copies, without
+from aiaml_server.sync.command import Git
+from aiaml_server.sync.rewrite import (
+    FILE,
+    Commit,
+    Marks,
+    commits,
+    mark,
+    marks_in,
+    with_copies,
+    without,
+)
 
 log = logging.getLogger(__name__)
 

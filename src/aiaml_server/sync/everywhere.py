@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from . import purge
-from .repository import Repository
-from .rewrite import Commit, Marks, mark, with_copies, without
-from .union import Entry, is_memory
-from .worktree import MAX_FILE
+from aiaml_server.sync import purge
+from aiaml_server.sync.repository import Repository
+from aiaml_server.sync.rewrite import Commit, Marks, mark, with_copies, without
+from aiaml_server.sync.union import Entry, is_memory
+from aiaml_server.sync.worktree import MAX_FILE
 
 _AT_ONCE = 2000  # objects that are read in one call
 

@@ -14,14 +14,13 @@ from pathlib import Path
 
 from aiaml_server.errors import AiamlError, MalformedFile
 from aiaml_server.files import make_directory, read_regular, replace_atomic
-from aiaml_server.leaks import objection
-
-from .command import Git, GitFailed
-from .erasure import erased
-from .place import HIDDEN, git_directories
-from .rewrite import is_erased
-from .status import KEPT_LOCAL, Problem
-from .union import is_memory
+from aiaml_server.format.leaks import objection
+from aiaml_server.sync.command import Git, GitFailed
+from aiaml_server.sync.erasure import erased
+from aiaml_server.sync.place import HIDDEN, git_directories
+from aiaml_server.sync.rewrite import is_erased
+from aiaml_server.sync.status import KEPT_LOCAL, Problem
+from aiaml_server.sync.union import is_memory
 
 KEEP_LOCAL = ".keep-local"
 _FORGOTTEN = Problem(

@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from aiaml_server.moments import timestamp
-
-from .command import GitFailed
-from .messages import JOIN, did
-from .reading import NOBODY, Reading
-from .union import Entry, is_memory
-from .worktree import MAX_FILE
+from aiaml_server.sync.command import GitFailed
+from aiaml_server.sync.messages import JOIN, did
+from aiaml_server.sync.reading import NOBODY, Reading
+from aiaml_server.sync.union import Entry, is_memory
+from aiaml_server.sync.worktree import MAX_FILE
 
 Wanted = Callable[[str], bool]
 """Whether a file of this name in `files/` is asked for."""

@@ -15,13 +15,12 @@ from contextlib import suppress
 from pathlib import Path
 
 from aiaml_server.files import replace_atomic
-
-from .command import GitFailed
-from .disk import Objection, in_chunks
-from .messages import MEND
-from .problem import REMOTE_VERBS
-from .repository import REMOTE, Repository
-from .worktree import Unfit, read
+from aiaml_server.sync.command import GitFailed
+from aiaml_server.sync.disk import Objection, in_chunks
+from aiaml_server.sync.messages import MEND
+from aiaml_server.sync.problem import REMOTE_VERBS
+from aiaml_server.sync.repository import REMOTE, Repository
+from aiaml_server.sync.worktree import Unfit, read
 
 log = logging.getLogger(__name__)
 

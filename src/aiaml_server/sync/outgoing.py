@@ -11,11 +11,10 @@ import os
 from collections.abc import Generator, Iterable
 from contextlib import closing
 
-from aiaml_server.leaks import leak
-
-from .disk import Objection, in_chunks
-from .repository import Repository
-from .status import Problem
+from aiaml_server.format.leaks import leak
+from aiaml_server.sync.disk import Objection, in_chunks
+from aiaml_server.sync.repository import Repository
+from aiaml_server.sync.status import Problem
 
 _TOGETHER = 16 * 1024 * 1024  # bytes that are looked into at once
 _OVERLAP = 64 * 1024  # of two pieces of a larger file; no secret that has an end is longer

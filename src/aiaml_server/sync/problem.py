@@ -11,12 +11,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from aiaml_server.errors import GitMissing, InvalidSetting, NotOurs, StoreError
-
-from .command import GitFailed
-from .convert import Unreadable
-from .guard import Untold
-from .repository import Busy
-from .status import TRY_AGAIN, Problem
+from aiaml_server.sync.command import GitFailed
+from aiaml_server.sync.convert import Unreadable
+from aiaml_server.sync.guard import Untold
+from aiaml_server.sync.repository import Busy
+from aiaml_server.sync.status import TRY_AGAIN, Problem
 
 REMOTE_VERBS = ("ls-remote", "fetch", "push")
 _READ = 32 * 1024  # characters at the beginning and the end of what git said

@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aiaml_server.files import Lock, check_own, read_own, replace_atomic
-
-from . import place
-from .command import Git, GitFailed
-from .erasure import present
-from .replay import SCRATCH
+from aiaml_server.sync import place
+from aiaml_server.sync.command import Git, GitFailed
+from aiaml_server.sync.erasure import present
+from aiaml_server.sync.replay import SCRATCH
 
 if TYPE_CHECKING:
-    from .repository import Repository
+    from aiaml_server.sync.repository import Repository
 
 log = logging.getLogger(__name__)
 

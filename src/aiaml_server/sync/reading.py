@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from aiaml_server.files import check_own
-
-from . import address, place
-from .command import Git
-from .refs import MAIN, name_of
+from aiaml_server.sync import address, place
+from aiaml_server.sync.command import Git
+from aiaml_server.sync.refs import MAIN, name_of
 
 NOBODY = "AIAML"  # whom commits are by where no name is configured
 

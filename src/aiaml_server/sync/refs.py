@@ -9,7 +9,7 @@ import os
 import re
 from pathlib import Path
 
-from .command import Git, GitFailed
+from aiaml_server.sync.command import Git, GitFailed
 
 MAIN = "refs/heads/main"  # the branch that memories are committed to, here and at the remote
 

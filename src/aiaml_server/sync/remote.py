@@ -19,13 +19,12 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from aiaml_server.files import check_own, own_directory, read_own, replace_atomic
-
-from .address import remember, section
-from .command import Git, GitFailed, dying_with_us, ssh_command
-from .pace import CALL_SECONDS, Pace
-from .problem import problem_of
-from .refs import name_of
-from .repository import MAIN, MALFORMED, REMOTE, Repository
+from aiaml_server.sync.address import remember, section
+from aiaml_server.sync.command import Git, GitFailed, dying_with_us, ssh_command
+from aiaml_server.sync.pace import CALL_SECONDS, Pace
+from aiaml_server.sync.problem import problem_of
+from aiaml_server.sync.refs import name_of
+from aiaml_server.sync.repository import MAIN, MALFORMED, REMOTE, Repository
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from .messages import did
+from aiaml_server.sync.messages import did
 
 MOST = 20  # commits; more are joined, which costs the same however many they are
 SCRATCH = "refs/aiaml/joined"  # the branch of what is written before anything moves

@@ -14,7 +14,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
-from aiaml_server.derived import folder
 from aiaml_server.errors import AiamlError
 from aiaml_server.files import (
     TEMPORARY,
@@ -24,24 +23,24 @@ from aiaml_server.files import (
     read_own,
     replace_atomic,
 )
-from aiaml_server.sqlite import files_of
-
-from . import asked, convert, place, stream
-from .command import GitFailed
-from .disk import Disk, Objection, in_chunks, listing
-from .erasure import Erasure
-from .messages import GO_ON_FROM_PUSHED, JOIN, written
-from .reading import NOBODY, Reading
-from .refs import MAIN, quiet
-from .replay import MOST, SCRATCH, on_top
-from .rewrite import FILE, Marks, mark, text_of
-from .seen import MARKER, Seen, Sighting
-from .status import CUT, Problem
-from .stream import Step
-from .theirs import Theirs
-from .trees import Difference, changes, changes_since, empty_tree, tree
-from .union import Changes, Copy, Entry, is_memory, is_safe, renamed, union
-from .worktree import MAX_FILE, Change, Changed, Unfit, bring, object_name, read
+from aiaml_server.storage.derived import folder
+from aiaml_server.storage.sqlite import files_of
+from aiaml_server.sync import asked, convert, place, stream
+from aiaml_server.sync.command import GitFailed
+from aiaml_server.sync.disk import Disk, Objection, in_chunks, listing
+from aiaml_server.sync.erasure import Erasure
+from aiaml_server.sync.messages import GO_ON_FROM_PUSHED, JOIN, written
+from aiaml_server.sync.reading import NOBODY, Reading
+from aiaml_server.sync.refs import MAIN, quiet
+from aiaml_server.sync.replay import MOST, SCRATCH, on_top
+from aiaml_server.sync.rewrite import FILE, Marks, mark, text_of
+from aiaml_server.sync.seen import MARKER, Seen, Sighting
+from aiaml_server.sync.status import CUT, Problem
+from aiaml_server.sync.stream import Step
+from aiaml_server.sync.theirs import Theirs
+from aiaml_server.sync.trees import Difference, changes, changes_since, empty_tree, tree
+from aiaml_server.sync.union import Changes, Copy, Entry, is_memory, is_safe, renamed, union
+from aiaml_server.sync.worktree import MAX_FILE, Change, Changed, Unfit, bring, object_name, read
 
 log = logging.getLogger(__name__)
 

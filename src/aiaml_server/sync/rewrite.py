@@ -16,9 +16,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from .replay import SCRATCH
-from .union import Copy, Entry, renamed
-from .worktree import object_name
+from aiaml_server.sync.replay import SCRATCH
+from aiaml_server.sync.union import Copy, Entry, renamed
+from aiaml_server.sync.worktree import object_name
 
 FILE = b".aiaml-forgotten"
 _HEAD = b"""\

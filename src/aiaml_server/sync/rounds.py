@@ -15,18 +15,17 @@ from aiaml_server.errors import AiamlError, InvalidSetting
 from aiaml_server.files import Lock, make_directory
 from aiaml_server.moments import instant
 from aiaml_server.settings import Settings
-
-from .command import GitFailed
-from .guard import Guard
-from .outgoing import Outgoing
-from .pace import Pace
-from .repository import Busy, Joined, Missing, Repository
-from .rewrite import Marks
-from .status import LOCAL, Problem, Progress, Status, now
-from .tidy import Tidy
+from aiaml_server.sync.command import GitFailed
+from aiaml_server.sync.guard import Guard
+from aiaml_server.sync.outgoing import Outgoing
+from aiaml_server.sync.pace import Pace
+from aiaml_server.sync.repository import Busy, Joined, Missing, Repository
+from aiaml_server.sync.rewrite import Marks
+from aiaml_server.sync.status import LOCAL, Problem, Progress, Status, now
+from aiaml_server.sync.tidy import Tidy
 
 if TYPE_CHECKING:
-    from .remote import Remote
+    from aiaml_server.sync.remote import Remote
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +72,7 @@ class Rounds:
         self.pace = Pace(settings.sync_interval)
         self._remote: Remote | None = None
         if settings.remote and not settings.remote_error:
-            from .remote import Remote  # noqa: PLC0415 (many have none)
+            from aiaml_server.sync.remote import Remote  # noqa: PLC0415 (many have none)
 
             self._remote = Remote(
                 self._repository, settings.remote, self._commit, self.pace, aside=aside
@@ -114,7 +113,7 @@ class Rounds:
                 try:
                     self._round(last=last)
                 except GitFailed as error:
-                    from .mend import is_damage, mend  # noqa: PLC0415 (hardly ever needed)
+                    from aiaml_server.sync.mend import is_damage, mend  # noqa: PLC0415 (hardly ever needed)
 
                     if last or not is_damage(error, self._repository):
                         raise
@@ -203,7 +202,7 @@ class Rounds:
         """Have nothing left of it in the repository."""
         try:
             if any(self._repository.erasure.left()):
-                from .purge import purge  # noqa: PLC0415 (hardly ever needed)
+                from aiaml_server.sync.purge import purge  # noqa: PLC0415 (hardly ever needed)
 
                 self.progress.begin("removing what nothing leads to any more")
                 purge(self._repository)
@@ -338,7 +337,7 @@ class Rounds:
     # --- telling --------------------------------------------------------------------------------
 
     def _failed(self, error: Exception) -> None:
-        from .problem import OUTRUN, problem_of  # noqa: PLC0415 (regular expressions by the dozen)
+        from aiaml_server.sync.problem import OUTRUN, problem_of  # noqa: PLC0415 (regular expressions by the dozen)
 
         if isinstance(error, Outrun):
             if self.pace.outrun < _TOLD_AFTER:

@@ -7,9 +7,9 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from .messages import Verb, written
-from .replay import SCRATCH
-from .union import Entry, is_safe
+from aiaml_server.sync.messages import Verb, written
+from aiaml_server.sync.replay import SCRATCH
+from aiaml_server.sync.union import Entry, is_safe
 
 _MANY = 500  # changes that have a commit each
 

@@ -10,9 +10,8 @@ from pathlib import Path
 from aiaml_server.errors import AiamlError, GitMissing
 from aiaml_server.files import Lock
 from aiaml_server.settings import Settings
-
-from . import check_place
-from .status import KEPT_LOCAL, Problem, Status
+from aiaml_server.sync import check_place
+from aiaml_server.sync.status import KEPT_LOCAL, Problem, Status
 
 OLDEST_GIT = (2, 33)
 
@@ -52,7 +51,7 @@ class Survey:
 
 def survey(settings: Settings) -> Survey:
     """Ask; nothing is changed."""
-    from .problem import problem_of  # noqa: PLC0415
+    from aiaml_server.sync.problem import problem_of  # noqa: PLC0415
 
     found = Survey()
     try:
@@ -69,7 +68,7 @@ def survey(settings: Settings) -> Survey:
 
 def useless(version: str) -> Problem | None:
     """Say why sync cannot use this version of git; None where it can."""
-    from .problem import NO_GIT, too_old  # noqa: PLC0415
+    from aiaml_server.sync.problem import NO_GIT, too_old  # noqa: PLC0415
 
     if not version:
         return NO_GIT
@@ -78,7 +77,7 @@ def useless(version: str) -> Problem | None:
 
 def version(base: Path) -> str:
     """Return the version of git; empty where there is none."""
-    from .command import Git  # noqa: PLC0415
+    from aiaml_server.sync.command import Git  # noqa: PLC0415
 
     somewhere = next(each for each in (base, *base.parents) if each.is_dir())
     try:
@@ -90,10 +89,10 @@ def version(base: Path) -> str:
 
 
 def _ask(found: Survey, settings: Settings) -> None:
-    from .everywhere import still_held  # noqa: PLC0415
-    from .guard import Guard  # noqa: PLC0415
-    from .outgoing import Outgoing  # noqa: PLC0415
-    from .repository import REMOTE, Repository  # noqa: PLC0415
+    from aiaml_server.sync.everywhere import still_held  # noqa: PLC0415
+    from aiaml_server.sync.guard import Guard  # noqa: PLC0415
+    from aiaml_server.sync.outgoing import Outgoing  # noqa: PLC0415
+    from aiaml_server.sync.repository import REMOTE, Repository  # noqa: PLC0415
 
     repository = Repository(settings.base)
     found.repository = repository.find()

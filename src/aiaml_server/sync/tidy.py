@@ -13,11 +13,10 @@ import time
 from contextlib import suppress
 from typing import NamedTuple
 
-from aiaml_server import programs
 from aiaml_server.files import Lock
-
-from .command import Git, GitFailed, dying_with_us
-from .repository import Repository
+from aiaml_server.storage import programs
+from aiaml_server.sync.command import Git, GitFailed, dying_with_us
+from aiaml_server.sync.repository import Repository
 
 log = logging.getLogger(__name__)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .graph import Edge, Walk
-from .memories import Found, Memories, Verified
-from .model import Citation, Memory
+from aiaml_server.toolsets.citations.graph import Edge, Walk
+from aiaml_server.toolsets.citations.memories import Found, Memories, Verified
+from aiaml_server.toolsets.citations.model import Citation, Memory
 
 
 def cited(citation: Citation) -> dict[str, Any]:

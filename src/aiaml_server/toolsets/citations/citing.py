@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from .failures import InvalidCitation
-from .model import MOST_COUNT, Citation
-from .sources import Outside, Source, Sources, Unreadable
-from .verify import SHORT, likest, lines_of
+from aiaml_server.toolsets.citations.failures import InvalidCitation
+from aiaml_server.toolsets.citations.model import MOST_COUNT, Citation
+from aiaml_server.toolsets.citations.sources import Outside, Source, Sources, Unreadable
+from aiaml_server.toolsets.citations.verify import SHORT, likest, lines_of
 
 LONGEST_SNIPPET = 4000  # characters
 

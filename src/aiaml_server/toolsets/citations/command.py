@@ -10,13 +10,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from aiaml_server.toolsets.citations import FORGETFUL, REPOSITORY, answers, graph
+from aiaml_server.toolsets.citations.failures import (
+    InvalidInput,
+    MalformedMemory,
+    NotFound,
+    Refused,
+)
+from aiaml_server.toolsets.citations.memories import Memories, Verified, find_root
+from aiaml_server.toolsets.citations.model import LINK_TYPES, Citation, Link
+from aiaml_server.toolsets.citations.store import MAX_FILE
 from aiaml_server.toolsets.warning import CHECK_SECRETS
-
-from . import FORGETFUL, REPOSITORY, answers, graph
-from .failures import InvalidInput, MalformedMemory, NotFound, Refused
-from .memories import Memories, Verified, find_root
-from .model import LINK_TYPES, Citation, Link
-from .store import MAX_FILE
 
 VALID, STALE, COULD_NOT = 0, 1, 2
 """Exit codes: all well, or done; something is stale or was not found; it could not be done."""
@@ -361,7 +365,7 @@ def _sync_index(screen: Screen, given: Mapping[str, Any]) -> int:
 
 
 def _import_serena(screen: Screen, given: Mapping[str, Any]) -> int:
-    from . import serena  # noqa: PLC0415 (few need it)
+    from aiaml_server.toolsets.citations import serena  # noqa: PLC0415 (few need it)
 
     memories = _memories(given)
     directory = Path(given["directory"]) if given["directory"] else None
@@ -410,7 +414,7 @@ def _import_serena(screen: Screen, given: Mapping[str, Any]) -> int:
 
 
 def _install_skill(screen: Screen, given: Mapping[str, Any]) -> int:
-    from . import skill  # noqa: PLC0415 (few need it)
+    from aiaml_server.toolsets.citations import skill  # noqa: PLC0415 (few need it)
 
     root = None if given["user"] else find_root(given["repo"] or os.environ.get(REPOSITORY))
     path, written = skill.install(root, force=given["force"])

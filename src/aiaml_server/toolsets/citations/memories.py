@@ -11,22 +11,38 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from aiaml_server.leaks import Leak
+from aiaml_server.format.leaks import Leak
 from aiaml_server.toolset import repair_surrogates
+from aiaml_server.toolsets.citations import REPOSITORY, graph
+from aiaml_server.toolsets.citations.citing import recorded
+from aiaml_server.toolsets.citations.config import DIRECTORY, NAME, Config, load
+from aiaml_server.toolsets.citations.failures import (
+    DiskError,
+    InvalidInput,
+    MalformedMemory,
+    NoRepository,
+    NotFound,
+    Unavailable,
+)
+from aiaml_server.toolsets.citations.graph import Edge, Walk
+from aiaml_server.toolsets.citations.indexes import MemoryIndex, NullIndex, Synced
+from aiaml_server.toolsets.citations.model import (
+    LINK_TYPES,
+    LONGEST_SUBJECT,
+    Citation,
+    Link,
+    Memory,
+    instant,
+    is_id,
+    new_id,
+    now,
+)
+from aiaml_server.toolsets.citations.search import Hit, arranged, merged, rank, successors
+from aiaml_server.toolsets.citations.sources import Sources
+from aiaml_server.toolsets.citations.store import NO_ID, Scan, Store
+from aiaml_server.toolsets.citations.verify import Checked, check_all, confidence
 from aiaml_server.toolsets.owners import foreign
 from aiaml_server.toolsets.warning import leak_in, secret_in
-
-from . import REPOSITORY, graph
-from .citing import recorded
-from .config import DIRECTORY, NAME, Config, load
-from .failures import DiskError, InvalidInput, MalformedMemory, NoRepository, NotFound, Unavailable
-from .graph import Edge, Walk
-from .indexes import MemoryIndex, NullIndex, Synced
-from .model import LINK_TYPES, LONGEST_SUBJECT, Citation, Link, Memory, instant, is_id, new_id, now
-from .search import Hit, arranged, merged, rank, successors
-from .sources import Sources
-from .store import NO_ID, Scan, Store
-from .verify import Checked, check_all, confidence
 
 MOST = 1000  # memories in one answer
 _CANDIDATES = 50  # that an index is asked for
@@ -525,11 +541,11 @@ class Memories:
 def _index(root: Path, config: Config, forgetful: str) -> MemoryIndex:
     """Return the index that the settings name; what it needs is imported when it is used."""
     if config.index == "chroma":
-        from .chroma import ChromaIndex  # noqa: PLC0415 (few need it)
+        from aiaml_server.toolsets.citations.chroma import ChromaIndex  # noqa: PLC0415 (few need it)
 
         return ChromaIndex(root.resolve() / config.chroma_directory, config.chroma_collection)
     if config.index == "forgetful":
-        from .forgetful import ForgetfulIndex  # noqa: PLC0415 (imports a client of HTTP)
+        from aiaml_server.toolsets.citations.forgetful import ForgetfulIndex  # noqa: PLC0415 (imports a client of HTTP)
 
         return ForgetfulIndex(config.forgetful, allowed=forgetful)
     return NullIndex()

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import log
 from typing import NamedTuple
 
-from .model import Memory
-from .words import sharing, terms
+from aiaml_server.toolsets.citations.model import Memory
+from aiaml_server.toolsets.citations.words import sharing, terms
 
 
 class Hit(NamedTuple):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import read_regular
-from aiaml_server.programs import find
+from aiaml_server.storage.programs import find
 
 MAX_FILE = 8 * 1024 * 1024  # bytes
 _LIKELIEST = 5

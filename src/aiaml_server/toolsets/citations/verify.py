@@ -8,8 +8,15 @@ from dataclasses import replace
 from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
-from .model import Citation
-from .sources import Outside, Source, Sources, Unreadable, dense, plain
+from aiaml_server.toolsets.citations.model import Citation
+from aiaml_server.toolsets.citations.sources import (
+    Outside,
+    Source,
+    Sources,
+    Unreadable,
+    dense,
+    plain,
+)
 
 OK, MOVED, RENAMED = "ok", "moved", "renamed"
 AMBIGUOUS = "ambiguous"

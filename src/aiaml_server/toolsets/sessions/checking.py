@@ -8,12 +8,24 @@ from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
+from aiaml_server.toolsets.sessions.document import Document, controls
+from aiaml_server.toolsets.sessions.failures import (
+    DiskError,
+    Faulty,
+    InvalidDate,
+    NotARepository,
+    Refused,
+)
+from aiaml_server.toolsets.sessions.place import (
+    DIRECTORY,
+    SCHEMA,
+    SUMMARY,
+    Place,
+    check_date,
+    git_directory,
+)
+from aiaml_server.toolsets.sessions.schema import Remark, Schema, schema_problems, summary_problems
 from aiaml_server.toolsets.warning import leak_in
-
-from .document import Document, controls
-from .failures import DiskError, Faulty, InvalidDate, NotARepository, Refused
-from .place import DIRECTORY, SCHEMA, SUMMARY, Place, check_date, git_directory
-from .schema import Remark, Schema, schema_problems, summary_problems
 
 
 class Checked(NamedTuple):

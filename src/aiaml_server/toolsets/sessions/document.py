@@ -12,7 +12,7 @@ from functools import cached_property
 
 from markdown_it import MarkdownIt
 
-from .blocks import Heading, headings
+from aiaml_server.toolsets.sessions.blocks import Heading, headings
 
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 _TEXT_LINE_END = re.compile(_LINE_END.pattern.decode())

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from aiaml_server.toolsets.warning import secret_in
-
-from .document import Document, objection
-from .failures import (
+from aiaml_server.toolsets.sessions.document import Document, objection
+from aiaml_server.toolsets.sessions.failures import (
     InvalidContent,
     InvalidMode,
     InvalidSection,
@@ -16,8 +14,9 @@ from .failures import (
     MissingLog,
     MissingSchema,
 )
-from .place import SCHEMA, SUMMARY, Place, check_date, check_root
-from .schema import DEFAULT_SCHEMA, Schema, unreadable
+from aiaml_server.toolsets.sessions.place import SCHEMA, SUMMARY, Place, check_date, check_root
+from aiaml_server.toolsets.sessions.schema import DEFAULT_SCHEMA, Schema, unreadable
+from aiaml_server.toolsets.warning import secret_in
 
 MODES = ("append", "replace")
 MAX_CONTENT = 1024 * 1024  # characters

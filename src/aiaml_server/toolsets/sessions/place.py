@@ -13,14 +13,12 @@ from contextlib import contextmanager, suppress
 from datetime import date, datetime
 from pathlib import Path
 
-from aiaml_server.derived import state_directory
 from aiaml_server.errors import MalformedFile, Nowhere
 from aiaml_server.files import Lock, own_directory, read_regular, sync_directory
+from aiaml_server.storage.derived import state_directory
 from aiaml_server.toolsets.failures import refused
 from aiaml_server.toolsets.owners import foreign
-from aiaml_server.toolsets.writing import clear_unfinished, replace
-
-from .failures import (
+from aiaml_server.toolsets.sessions.failures import (
     Busy,
     DiskError,
     InvalidAgentName,
@@ -30,6 +28,7 @@ from .failures import (
     NotARepository,
     OutsideRepository,
 )
+from aiaml_server.toolsets.writing import clear_unfinished, replace
 
 MAX_FILE = 1024 * 1024  # bytes
 LOCK_SECONDS = 10.0

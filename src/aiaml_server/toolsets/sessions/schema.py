@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from .blocks import Heading
-from .document import Document
-from .failures import InvalidSchema, MalformedLog
-from .place import SCHEMA
+from aiaml_server.toolsets.sessions.blocks import Heading
+from aiaml_server.toolsets.sessions.document import Document
+from aiaml_server.toolsets.sessions.failures import InvalidSchema, MalformedLog
+from aiaml_server.toolsets.sessions.place import SCHEMA
 
 DEFAULT_SCHEMA = """\
 # Agent Memory Schema v1

@@ -10,9 +10,14 @@ from pydantic import Field
 from aiaml_server.errors import InvalidInput
 from aiaml_server.toolset import Toolset
 from aiaml_server.toolsets.answering import Failure, tool
-
-from .memory import AgentMemory, Written
-from .words import APPEND_ENTRY, LIST_SESSIONS, READ_SUMMARY, START_SESSION, UPDATE_SUMMARY
+from aiaml_server.toolsets.sessions.memory import AgentMemory, Written
+from aiaml_server.toolsets.sessions.words import (
+    APPEND_ENTRY,
+    LIST_SESSIONS,
+    READ_SUMMARY,
+    START_SESSION,
+    UPDATE_SUMMARY,
+)
 
 INSTRUCTIONS = """\
 The memory that a git repository keeps of its agents' sessions: for each agent a log for each \

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from aiaml_server.errors import InvalidSetting, Refused
-from aiaml_server.invisible import marked_line
+from aiaml_server.format.invisible import marked_line
 from aiaml_server.terminal import (
     DONE,
     NOTHING,
@@ -73,8 +73,8 @@ def list_(paths: Sequence[str], json: bool) -> None:
 
 
 def _logs(paths: Sequence[str]) -> Iterator[dict[str, Any]]:
-    from .checking import agents, top_of  # noqa: PLC0415 (imports the markdown parser)
-    from .place import Place  # noqa: PLC0415
+    from aiaml_server.toolsets.sessions.checking import agents, top_of  # noqa: PLC0415 (imports the markdown parser)
+    from aiaml_server.toolsets.sessions.place import Place  # noqa: PLC0415
 
     for root in dict.fromkeys(_located(top_of, each) for each in paths or ["."]):
         for agent in agents(root):
@@ -105,8 +105,8 @@ def show(agent: str, date: str | None, path: str, json: bool) -> None:
       aiaml sessions show aristotle 2025-01-20      the log of that day
       aiaml sessions show aristotle --in ~/shop
     """
-    from .checking import top_of  # noqa: PLC0415
-    from .place import SUMMARY, Place, check_date  # noqa: PLC0415
+    from aiaml_server.toolsets.sessions.checking import top_of  # noqa: PLC0415
+    from aiaml_server.toolsets.sessions.place import SUMMARY, Place, check_date  # noqa: PLC0415
 
     root = _located(top_of, path)
     try:
@@ -141,7 +141,7 @@ def check_(paths: Sequence[str], json: bool) -> int:
       aiaml sessions check
       aiaml sessions check .github/agent-memory/aristotle --json
     """
-    from .checking import check  # noqa: PLC0415
+    from aiaml_server.toolsets.sessions.checking import check  # noqa: PLC0415
 
     checked = partial(check, check_secrets=CHECK_SECRETS.value(os.environ))
     found_in = (_located(lambda p: [*checked(p)], path) for path in paths or ["."])
@@ -200,8 +200,8 @@ def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _root_finding(variable: str, root: Path, check_secrets: bool) -> Finding:
-    from .checking import agents, check  # noqa: PLC0415
-    from .place import git_directory  # noqa: PLC0415
+    from aiaml_server.toolsets.sessions.checking import agents, check  # noqa: PLC0415
+    from aiaml_server.toolsets.sessions.place import git_directory  # noqa: PLC0415
 
     if not root.is_dir():
         remedy = f"correct {variable}: no repository below it can be used"
