@@ -15,10 +15,10 @@ from shutil import copyfile
 
 SOURCE = Path(__file__).resolve().parent.parent / "src"
 PARTS = (
-    *("__init__.py", "errors.py", "files.py", "invisible.py", "programs.py", "settings.py"),
-    "toolset.py",
+    *("__init__.py", "errors.py", "files.py", "settings.py", "toolset.py"),
+    *("format/__init__.py", "format/invisible.py", "storage/__init__.py", "storage/programs.py"),
 )
-ROOMS = ("leaks", "toolsets", "toolsets/citations")
+ROOMS = ("format/leaks", "toolsets", "toolsets/citations")
 MAIN = """\
 import sys
 

@@ -774,7 +774,7 @@ def test_what_a_long_question_compared_need_not_be_compared_again(
         assert bank.think(["w"]) == bank.think(["w"]) == expected
         assert bank.think(["word7"]) == scan(tmp_path, "word7")
         assert compared[0] > 2000
-        monkeypatch.setattr(tuning, "BEAT", -1.0)
+        monkeypatch.setattr("aiaml_server.storage.sqlite.BEAT", -1.0)
         file = file_of(folder(tmp_path))
         before = file.stat().st_mtime_ns
         compared[0] = 0
