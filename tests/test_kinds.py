@@ -183,13 +183,6 @@ def test_the_map_has_every_module_and_every_test() -> None:
     assert tests == FILES
 
 
-def test_the_top_level_is_what_its_table_says() -> None:
-    """A stranger is told of each name who reads it; a new one gets its place in the table."""
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True)
-    there = {line.partition("/")[0] for line in listed.stdout.splitlines()}
-    assert {name for key in table("What lies at the top") for name in quoted(key)} == there
-
-
 def test_what_only_full_runs_is_listed() -> None:
     """File by file, with the reason, so that nothing is left out unseen."""
     words = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
