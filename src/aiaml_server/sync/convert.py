@@ -43,7 +43,7 @@ _UNFINISHED = (
     *("index.lock", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge"),
     *("rebase-apply", "BISECT_LOG", "worktrees", "modules", "info/sparse-checkout"),
 )  # of a git at work, or of a person who uses more of git than we do
-_NOTES = ("erased", "erased-now", "erased-told", "malformed", "released", "remote")
+_NOTES = ("erased", "erased-now", "erased-told", "released", "remote")
 _KEPT = ("refs/aiaml/remote", "refs/aiaml/joining", "refs/aiaml/unpushed")
 _BY_US = (REASON.encode(), b"fast-import")  # in what git's logs say
 

@@ -9,7 +9,6 @@ address with the password that it may hold is in one private file and on no comm
 from __future__ import annotations
 
 import json
-import logging
 import os
 import re
 import time
@@ -25,17 +24,8 @@ from .command import Git, GitFailed, dying_with_us, ssh_command
 from .pace import CALL_SECONDS, Pace
 from .problem import problem_of
 from .refs import name_of
-from .repository import MAIN, MALFORMED, REMOTE, Repository
+from .repository import MAIN, REMOTE, Repository
 
-log = logging.getLogger(__name__)
-
-# What git says of a listing in which names are wrong, or their order is. What else it refuses, it
-# cannot read either.
-_LISTING = re.compile(
-    r"object ([0-9a-f]{40,64}): "
-    r"(hasDot|hasDotdot|hasDotgit|fullPathname|largePathname|nullSha1|treeNotSorted"
-    r"|duplicateEntries): [^\n]{0,200}"
-)
 _FIRST = 10.0  # times as long, for all that there is
 _HELPER_SECONDS = 7.0  # for a credential helper at first; more after each failure, like the call
 
@@ -133,14 +123,7 @@ class Remote:
 
     def _fetch(self, branch: str, seconds: float) -> None:
         words = ("--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head")
-        try:
-            self._call("fetch", *words, "origin", f"+{branch}:{REMOTE}", seconds=seconds)
-        except GitFailed as error:
-            malformed = _LISTING.search(error.output)
-            if not malformed or not self._repository.tolerate(malformed[1]):
-                raise
-            log.warning("The remote has a malformed listing (%s); taking what can be", malformed[0])
-            self._fetch(branch, seconds)
+        self._call("fetch", *words, "origin", f"+{branch}:{REMOTE}", seconds=seconds)
 
     def push(self, commit: str, instead_of: str = "") -> None:
         """Make the remote's main the given commit, if that holds all that is there.
@@ -214,8 +197,6 @@ class Remote:
 
     def _call(self, verb: str, *words: str, seconds: float = 0.0) -> bytes:
         trace = self._repository.directory / self._place / "trace"
-        malformed = self._repository.directory / MALFORMED
-        tolerant = ("-c", f"fetch.fsck.skipList={malformed}") if malformed.exists() else ()
         web = self._url.lower().startswith(("http:", "https:"))
         patience = _HELPER_SECONDS * self._pace.call / CALL_SECONDS
         started = time.monotonic()
@@ -230,7 +211,6 @@ class Remote:
             return self.git.run(
                 verb,
                 *words,
-                options=tolerant,
                 seconds=seconds or self._pace.call,
                 meanwhile=meanwhile,
                 variables={"GIT_TRACE2_EVENT": str(trace)} if web else {},

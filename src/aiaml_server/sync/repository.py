@@ -21,8 +21,6 @@ from aiaml_server.files import (
     check_own,
     make_directory,
     private,
-    read_own,
-    replace_atomic,
 )
 from aiaml_server.sqlite import files_of
 
@@ -48,8 +46,6 @@ log = logging.getLogger(__name__)
 IMPORT_FROM = 500  # more new memories than this, where git has none yet, share a commit
 JOINING = "refs/aiaml/joining"
 REMOTE = "refs/aiaml/remote"  # the remote's branch as last seen
-MALFORMED = "aiaml/malformed"  # names of listings, one a line, as git's `fsck.skipList` has them
-_MOST_MALFORMED = 100
 _CHUNK = 200  # files that are committed at once
 _FILES = 1000  # and brought in
 _BYTES = 16 * 1024 * 1024  # and as many bytes of them, at the most
@@ -499,56 +495,9 @@ class Repository(Reading):
             Busy: a file was changed since it was committed; nothing of it is lost.
             OSError: the disk refused.
         """
-        sound, notice = self._sound(theirs)
-        joined = self._join(sound)
+        joined = self._join(theirs)
         learned, self._learned = self._learned, ""
-        return joined._replace(notice="; ".join(filter(None, (notice, learned))))
-
-    def tolerate(self, listing: str) -> bool:
-        """Have a malformed listing of the remote's taken in; say whether that is new."""
-        known = self._malformed()
-        if listing in known or len(known) == _MOST_MALFORMED:
-            return False
-        text = "".join(f"{each}\n" for each in (*known, listing))
-        replace_atomic(self.directory / MALFORMED, text.encode(), 0o600)
-        return True
-
-    def _malformed(self) -> list[str]:
-        path = self.directory / MALFORMED
-        noted = read_own(path, MAX_FILE) if check_own(path) else b""
-        return noted.decode("utf-8", "replace").split()
-
-    def _sound(self, commit: str) -> tuple[str, str]:
-        """Return a commit that has what can be taken of malformed listings, and what it lacks.
-
-        It stands on the given one, which is returned where it is sound itself.
-        """
-        malformed = set(self._malformed())
-        if not malformed:
-            return commit, ""
-        words = ("-r", "-t", "-z", "--full-tree", commit)
-        lines = [line.partition(b"\t") for line in self.git.run("ls-tree", *words).split(b"\0")]
-        found = [(meta.split(b" "), path) for meta, _, path in lines if meta]
-        top = self.name_of(f"{commit}^{{tree}}")
-        names = {top, *(oid.decode() for (_, kind, oid), _ in found if kind == b"tree")}
-        if not names & malformed:
-            return commit, ""
-        places = {b"", *(path for (_, kind, _), path in found if kind == b"tree")}
-        files = {p: Entry(mode, oid) for (mode, kind, oid), p in found if kind != b"tree"}
-        taken = {
-            path: entry
-            for path, entry in files.items()  # a slash may be in a name
-            if is_safe(path) and path.rpartition(b"/")[0] in places and entry.oid.strip(b"0")
-        }
-        made = self._import(stream.anew(commit, taken, self._who()), "--force")
-        if self.name_of(f"{made}^{{tree}}") == top:
-            return commit, ""
-        aside = sorted(path.decode("utf-8", "replace") for path in files.keys() - taken)
-        return made, (
-            f"a listing at the remote is malformed: {min(names & malformed)}, in the commit "
-            f"{commit[:12]} by {self.author(commit)}. What git takes of it has arrived, and the "
-            f"next commit has only that; set aside: {', '.join(aside) or 'nothing'}"
-        )
+        return joined._replace(notice=learned)
 
     def _join(self, theirs: str) -> Joined:
         ours = self.head()

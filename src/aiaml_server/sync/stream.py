@@ -55,15 +55,6 @@ def join(
     yield b"get-mark :1\ndone\n"
 
 
-def anew(commit: str, files: Mapping[bytes, Entry], who: str) -> Iterator[bytes]:
-    """Yield a stream with a commit that has these files alone, whatever the one before had."""
-    yield from _commit(SCRATCH, who, written("Set aside"))
-    yield b"from %s\ndeleteall\n" % commit.encode()
-    for path, entry in files.items():
-        yield b"M %s %s %s\n" % (*entry, _quoted(path))
-    yield b"get-mark :1\ndone\n"
-
-
 def blobs(texts: Iterable[bytes]) -> Iterator[bytes]:
     """Yield a stream that has git keep the bytes of files."""
     for data in texts:
