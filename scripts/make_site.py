@@ -61,6 +61,8 @@ PAGES: Parts = {
         "How": ".github/CONTRIBUTING.md",
         "Architecture": "docs/architecture.md",
         "A toolset, a verb": "docs/extending.md",
+        "Why GitPython": "docs/decisions/0001-run-git-through-gitpython.md",
+        "Why not merge-tree": "docs/decisions/0002-merge-by-what-each-side-changed.md",
         "citations, line by line": "docs/toolsets/citations-tests.md",
         "semantic, line by line": "docs/toolsets/semantic-tests.md",
     },
