@@ -18,7 +18,7 @@ from aiaml_server.derived import folder
 from aiaml_server.memory import parsed
 from aiaml_server.store import Store
 from aiaml_server.sync import Status
-from aiaml_server.sync.everywhere import plan
+from aiaml_server.sync.forgetting.plan import plan
 from aiaml_server.sync.place import directory_of
 from aiaml_server.sync.rounds import Rounds
 from printed import completed, inherited

@@ -181,7 +181,7 @@ def test_a_password_in_the_address_is_shown_nowhere(
     assert "hunter2" not in caplog.text
     assert machine.rounds._remote
     with pytest.raises(GitFailed) as caught:
-        machine.rounds._remote.look()
+        machine.rounds._remote.fetch()
     assert "hunter2" not in str(caught.value)
     holders = [p for p in machine.base.rglob("*") if p.is_file() and b"hunter2" in p.read_bytes()]
     assert holders == [machine.base / ".git" / "aiaml" / "remote"]

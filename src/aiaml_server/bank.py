@@ -9,13 +9,13 @@ from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from .errors import AiamlError, InvalidInput, MalformedFile, NotInGit, StoreError
+from .errors import AiamlError, InvalidInput, MalformedFile, NotInGit, Occupied, StoreError
 from .inbox import Inbox
 from .memory import SHORTEST_ID, Memory, parse, parsed
 from .scorer import MAX_HITS
 from .settings import Settings
 from .store import MAX_FILE, Stamp, Store
-from .sync import Occupied, Problem, Sync, once
+from .sync import Problem, Sync, once
 
 if TYPE_CHECKING:
     from .filters import Filter

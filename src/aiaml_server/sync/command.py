@@ -16,7 +16,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -156,34 +156,6 @@ class Git:
             said = complaint + output if verb in ("push", "fsck") else complaint or output
             raise GitFailed(verb, self._without_secrets(said))
         return output
-
-    def pieces(self, size: int, verb: str, *words: str) -> Generator[bytes, None, None]:
-        """Run one command that stays on this machine, and yield what it prints as it comes.
-
-        Args:
-            size: the bytes of each piece but the last.
-            verb: the command.
-            words: its arguments.
-
-        Raises:
-            GitMissing: there is no git.
-            GitFailed: it failed, or took too long.
-        """
-        process = self._started(verb, words, {}, (), with_input=False)
-        late = threading.Timer(LOCAL_SECONDS, _kill, (process,))
-        late.start()
-        try:
-            while process.stdout and (piece := process.stdout.read(size)):
-                yield piece
-            _, complaint = process.communicate()
-        finally:
-            late.cancel()
-            _kill(process)
-            with suppress(subprocess.TimeoutExpired):
-                process.communicate(timeout=1)
-            self._running.discard(process)
-        if process.returncode:
-            raise GitFailed(verb, self._without_secrets(complaint))
 
     def _started(
         self,

@@ -26,11 +26,11 @@ from aiaml_server.files import (
 
 from . import place
 from .command import Git, GitFailed
-from .erasure import present
+from .forgetting.erasure import present
+from .forgetting.rewrite import FILE
 from .messages import BEGIN, REASON
 from .place import EARLIER, HIDDEN
-from .refs import MAIN, name_of, quiet
-from .rewrite import FILE
+from .reading import MAIN, name_of, quiet
 from .trees import tree
 from .union import is_memory
 

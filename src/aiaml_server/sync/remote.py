@@ -23,8 +23,8 @@ from .address import remember, section
 from .command import Git, GitFailed, dying_with_us, ssh_command
 from .pace import CALL_SECONDS, Pace
 from .problem import problem_of
-from .refs import name_of
-from .repository import MAIN, REMOTE, Repository
+from .reading import MAIN, name_of
+from .repository import REMOTE, Repository
 
 _FIRST = 10.0  # times as long, for all that there is
 _HELPER_SECONDS = 7.0  # for a credential helper at first; more after each failure, like the call
@@ -83,7 +83,7 @@ class Remote:
             variables["GIT_SSH_COMMAND"] = ssh_command(configured)
         self._receiving = self._receive_pack() if persons.get("core.hookspath") else []
 
-    def look(self) -> tuple[str, bool]:
+    def fetch(self) -> tuple[str, bool]:
         """Return the commit that the remote has, once it is here too, and whether it is on main.
 
         Where there is no main yet, it is that of the remote's own default branch. Empty where there
@@ -105,7 +105,7 @@ class Remote:
             theirs = self._known()
         return theirs, branch == MAIN
 
-    def note(self) -> None:
+    def record(self) -> None:
         """Have the repository know what the remote was last seen to have."""
         theirs = self._known()
         if theirs and theirs != self._repository.name_of(self._seen):

@@ -13,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from aiaml_server.bank import MemoryBank
 from aiaml_server.freshness import touched
 from aiaml_server.store import Stamp
-from aiaml_server.sync.status import NAME
+from aiaml_server.sync import Status
 from aiaml_server.watch import Watch
 
 LOOK_SECONDS = 0.5
@@ -54,7 +54,7 @@ class Changes:
     def _status_changed(self) -> bool:
         before, self._status = self._status, 0
         with suppress(OSError):
-            self._status = (self._bank.base / NAME).lstat().st_mtime_ns
+            self._status = (self._bank.base / Status.FILE).lstat().st_mtime_ns
         return self._status != before
 
     def close(self) -> None:

@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aiaml_server.files import Lock, check_own, read_own, replace_atomic
+from aiaml_server.sync import place
+from aiaml_server.sync.command import Git, GitFailed
+from aiaml_server.sync.stream import SCRATCH, SENT
 
-from . import place
-from .command import Git, GitFailed
 from .erasure import present
-from .replay import SCRATCH
 
 if TYPE_CHECKING:
-    from .repository import Repository
+    from aiaml_server.sync.repository import Repository
 
 log = logging.getLogger(__name__)
 
@@ -114,7 +114,7 @@ def _clean_refs(repository: Repository) -> None:
     git, erasure = repository.git, repository.erasure
     lines = git.run("for-each-ref", "--format=%(refname) %(objectname)", "refs/aiaml").decode()
     for name, oid in (line.split(" ") for line in lines.splitlines()):
-        if name in (SCRATCH, "refs/aiaml/sent"):
+        if name in (SCRATCH, SENT):
             git.run("update-ref", "-d", name)
         elif name != "refs/aiaml/joining" and (new := erasure.cleaned(oid)) != oid:
             git.run("update-ref", name, new) if new else git.run("update-ref", "-d", name)
