@@ -91,7 +91,7 @@ OTHERS = {
     "sync.convert._log": "1 MiB of a log of git's, of which names are taken",
     "sync.convert.finish": GIT,
     "sync.history.History._arrived": GIT,
-    "sync.problem.causes": "a table of this package",
+    "sync.problem.causes": OURS,
     "sync.place.text_of": "1 MiB, of which a line is taken",
     "sync.theirs.Theirs._noted": "a name, which this program has written",
     "testing.Contract.judge": "only tests import it",

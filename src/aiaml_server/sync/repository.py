@@ -81,6 +81,7 @@ class Repository(Reading):
         if not directory.is_dir():  # also deleted under a running server
             self._create(directory)
             directory = place.directory_of(self.base)
+            self._adopted = 0  # the number of one that was deleted is given to the next
         found = directory.stat().st_ino  # or replaced
         if found != self._adopted or directory != self.directory:
             self.find()
