@@ -91,6 +91,7 @@ OTHERS = {
     "sync.convert._log": "1 MiB of a log of git's, of which names are taken",
     "sync.convert.finish": GIT,
     "sync.history.History._arrived": GIT,
+    "sync.problem.causes": OURS,
     "sync.place.text_of": "1 MiB, of which a line is taken",
     "sync.theirs.Theirs._noted": "a name, which this program has written",
     "testing.Contract.judge": "only tests import it",
@@ -98,18 +99,16 @@ OTHERS = {
     "testing.Contract.test_two_processes_serve_it_at_once.play": "only tests import it",
     "testing.tree": "only tests import it",
     "toolsets.compartments.verbs._secrets": "the file that was just read, which has a row",
-    "sync.command.Git.pieces": "what git writes, as it comes",
     "sync.guard._read": OURS_TO_WRITE,
     "sync.mend._is_damaged": GIT,
     "sync.mend._restore": GIT,
     "sync.mend.mend": GIT,
-    "sync.purge._clean_refs": "1 KiB, of which a name is taken",
-    "sync.purge._remove_from_pack": GIT,
-    "sync.refs._text_of": GIT,
-    "sync.refs._is_absent": GIT,
+    "sync.forgetting.purge._clean_refs": "1 KiB, of which a name is taken",
+    "sync.forgetting.purge._remove_from_pack": GIT,
+    "sync.reading._text_of": GIT,
+    "sync.reading._is_absent": GIT,
     "sync.remote._have": OURS_TO_WRITE,
     "sync.remote._helper_waits": "what git notes of the call that goes on",
-    "sync.repository.Repository._malformed": "a memory's file, as for `storage.store._text`",
     "sync.repository._create": "it writes",
     "sync.seen._place": "1 KiB, of which a name is taken",
     "sync.worktree.read": "a memory's file, as `storage.store._text`, which has a row",
@@ -362,9 +361,9 @@ def a_status(base: Path) -> object:
 
 def asked_to_forget(base: Path) -> object:
     """Read what a person asked to forget."""
-    from aiaml_server.sync.asked import to_forget
+    from aiaml_server.sync.asked import recorded
 
-    return len(to_forget(base))
+    return len(recorded(base))
 
 
 def rules(base: Path) -> object:
@@ -379,7 +378,7 @@ def rules(base: Path) -> object:
 
 def marks(base: Path) -> object:
     """Read what is forgotten."""
-    from aiaml_server.sync.erasure import erased
+    from aiaml_server.sync.forgetting.erasure import erased
 
     return len(erased(base / ".git"))
 
@@ -678,7 +677,7 @@ ROWS = (
         {"names": again("a.md\0")},
         of_sync(".sync-forget", asked_to_forget),
         "",
-        ("sync.asked.to_forget",),
+        ("sync.asked.recorded",),
     ),
     Row(
         "what the person has seen",
@@ -734,7 +733,7 @@ ROWS = (
         {"marks": again(f"{'0' * 64}\n"), "short": again("a\n")},
         of_sync(".git/aiaml/erased", marks),
         "",
-        ("sync.erasure._read",),
+        ("sync.forgetting.erasure._read",),
     ),
     Row(
         "a file that a memory of `citations` cites",

@@ -37,7 +37,8 @@ from aiaml_server.files import (
 )
 from aiaml_server.index.database import file_of
 from aiaml_server.storage.derived import folder
-from aiaml_server.sync import Status, remembered
+from aiaml_server.sync import Status
+from aiaml_server.sync.address import remembered
 from client import NOTE, SERVER, Client
 from clock import quick
 from machine import CLEAN, Machine, git
@@ -446,10 +447,10 @@ DIRECTLY = {
     # git's own files in git's own directory, which git itself reads in the same way.
     "sync/convert.py": {"rename"},
     "sync/history.py": {"read_text"},
-    "sync/purge.py": {"read_bytes", "unlink"},
+    "sync/forgetting/purge.py": {"read_bytes", "unlink"},
     "sync/remote.py": {"read_text", "unlink"},
     "sync/mend.py": {"read_bytes", "read_text", "rename", "unlink", "shutil.rmtree"},
-    "sync/refs.py": {"read_text"},
+    "sync/reading.py": {"read_text"},
     "sync/repository.py": {"read_bytes", "rename", "unlink", "open"},  # "x": O_EXCL
     "sync/tidy.py": {"unlink"},
 }

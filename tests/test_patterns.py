@@ -41,7 +41,7 @@ ELSEWHERE = {
         lambda: [r"a://b/(?P<c>[^/]+)/(?P<d>[^/]+)"]
     ),
     "aiaml_server.sync.problem: re.search(cause.words, text)": Given(
-        lambda: [cause.words for cause in problem._CAUSES]
+        lambda: [cause.words for cause in problem.causes()]
     ),
     "aiaml_server.format.leaks.finding: re.compile(left + form.pattern.encode())": Given(
         lambda: [

@@ -79,7 +79,7 @@ def test_a_path_of_nothing_but_relative_entries_becomes_none_of_them(
 # --- what is started ------------------------------------------------------------------------------
 
 STARTED = {
-    "sync/command.py: subprocess.Popen": "git, by GIT; before it setpriv, by find",
+    "sync/command.py: launcher.execute": "git, by find; before it setpriv or nice, by find",
     "sync/command.py: subprocess.run": "taskkill, by find",
     "doctor/conversation.py: subprocess.Popen": "this installation, or the running Python",
     "doctor/place.py: subprocess.run": "/sbin/mount",
@@ -103,6 +103,7 @@ STARTS = {
     "click": {"edit", "launch", "echo_via_pager"},
     "webbrowser": {"open", "open_new", "open_new_tab", "get"},
     "shutil": {"which"},
+    "launcher": {"execute"},  # GitPython's
 }  # fmt: skip
 
 

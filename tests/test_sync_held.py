@@ -60,7 +60,7 @@ def untaint(machine: Machine, memory: Memory) -> None:
 
 def let_travel(machine: Machine, memory: Memory) -> None:
     """Say that the secret is none."""
-    release(machine.base / ".git", [f"files/{memory.file_name}"])
+    release(machine.base, [f"files/{memory.file_name}"])
 
 
 Hold = Callable[[Machine, Memory], None]

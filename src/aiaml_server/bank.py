@@ -9,13 +9,20 @@ from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from aiaml_server.errors import AiamlError, InvalidInput, MalformedFile, NotInGit, StoreError
+from aiaml_server.errors import (
+    AiamlError,
+    InvalidInput,
+    MalformedFile,
+    NotInGit,
+    Occupied,
+    StoreError,
+)
 from aiaml_server.format.memory import SHORTEST_ID, Memory, parse, parsed
 from aiaml_server.format.scorer import MAX_HITS
 from aiaml_server.settings import Settings
 from aiaml_server.storage.inbox import Inbox
 from aiaml_server.storage.store import MAX_FILE, Stamp, Store
-from aiaml_server.sync import Occupied, Problem, Sync, once
+from aiaml_server.sync import Problem, Sync, once
 
 if TYPE_CHECKING:
     from aiaml_server.format.filters import Filter

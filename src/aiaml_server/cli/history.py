@@ -47,8 +47,7 @@ from aiaml_server.terminal import (
 
 if TYPE_CHECKING:
     from aiaml_server.bank import MemoryBank
-    from aiaml_server.sync.history import Change, History
-    from aiaml_server.sync.union import Entry
+    from aiaml_server.sync.history import Change, Entry, History
 
 _TITLED = 3  # of many, that are named
 _MANY = 10  # more changes than this in one commit are told as one

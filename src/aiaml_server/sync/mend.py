@@ -78,7 +78,7 @@ def mend(repository: Repository, objection: Objection) -> None:
     _remove_empty(repository.directory / "refs")
     _set_aside_packs(repository)
     _write_blobs(repository, objection)
-    _restore(repository, repository.branch)
+    _restore(repository)
 
 
 def _remove_transport(directory: Path) -> None:
@@ -108,8 +108,9 @@ def _set_aside_packs(repository: Repository) -> None:
             log.warning("Set aside %s and its pack: %s", index, error.output)
 
 
-def _restore(repository: Repository, name: str) -> None:
+def _restore(repository: Repository) -> None:
     """Go back to the newest commit that is whole; none at all is a beginning as well."""
+    name = repository.branch
     path = repository.directory / "logs" / name
     lines = path.read_text("utf-8", "replace").splitlines() if path.is_file() else []
     before = [line.split(" ")[1] for line in reversed(lines) if line.count(" ") > 1]

@@ -12,11 +12,11 @@ nothing else disappears.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from aiaml_server.sync.replay import SCRATCH
+from aiaml_server.sync.stream import Commit, rewritten
 from aiaml_server.sync.union import Copy, Entry, renamed
 from aiaml_server.sync.worktree import object_name
 
@@ -26,11 +26,6 @@ _HEAD = b"""\
 # machine keeps these in its history. See "Removing something for good" in AIAML's docs/sync.md.
 """
 _MARK = rb"(?m)^[0-9a-f]{64}$"
-# What `git fast-import` takes for a person and a time.
-_WHO = rb"(?:author|committer) (?:[^<>\n]* )?<[^<>\n]*> \d{1,18} [+-]\d{4}|encoding .*"
-_NOBODY = b" Unknown <> 0 +0000"
-_ESCAPED = rb'\\([abfnrtv"\\]|[0-7]{3})'
-_ESCAPES = dict(zip(b'abfnrtv"\\', b'\a\b\f\n\r\t\v"\\', strict=True))
 
 Marks = frozenset[bytes]
 
@@ -56,90 +51,6 @@ def is_erased(path: bytes, data: bytes, marks: Marks) -> bool:
     """Whether a file is marked, by its path or by what it holds."""
     names = (path, object_name(data, b""), object_name(data, b"0" * 64))
     return any(mark(each) in marks for each in names)
-
-
-class Touch(NamedTuple):
-    """What a commit did to a file; `oid` is empty where that is gone, or no plain file."""
-
-    line: bytes
-    path: bytes
-    oid: bytes
-
-
-class Commit(NamedTuple):
-    """A commit as it was exported.
-
-    Attributes:
-        mark: what the stream calls it, such as ":12".
-        oid: its object name.
-        head: the lines about author, committer and encoding.
-        message: its message.
-        parents: the marks or names of those before it.
-        touches: what it did, compared with the first of these.
-    """
-
-    mark: bytes
-    oid: bytes
-    head: Sequence[bytes]
-    message: bytes
-    parents: Sequence[bytes]
-    touches: Sequence[Touch]
-
-
-def commits(exported: bytes) -> Iterator[Commit]:
-    """Read `git fast-export --no-data --show-original-ids`; parents come before children."""
-    fields: dict[bytes, bytes] = {}
-    lists: dict[bytes, list[bytes]] = {}
-    start = 0
-    while start < len(exported):
-        end = exported.index(b"\n", start) + 1
-        line, start = exported[start : end - 1], end
-        word, _, rest = line.partition(b" ")
-        if word in (b"commit", b"reset"):
-            if b"original-oid" in fields:
-                yield _commit(fields, lists)
-            fields, lists = {}, {b"head": [], b"parents": [], b"touches": []}
-        elif word in (b"author", b"committer", b"encoding"):
-            lists[b"head"].append(line)
-        elif word in (b"from", b"merge"):
-            lists[b"parents"].append(rest)
-        elif word in (b"M", b"D"):
-            lists[b"touches"].append(line)
-        elif word == b"data":
-            start = end + int(rest)
-            fields[word] = exported[end:start]
-        else:
-            fields[word] = rest
-    if b"original-oid" in fields:
-        yield _commit(fields, lists)
-
-
-def _commit(fields: Mapping[bytes, bytes], lists: Mapping[bytes, Sequence[bytes]]) -> Commit:
-    return Commit(
-        fields[b"mark"],
-        fields[b"original-oid"],
-        lists[b"head"],
-        fields[b"data"],
-        lists[b"parents"],
-        [_touch(line) for line in lists[b"touches"]],
-    )
-
-
-def _touch(line: bytes) -> Touch:
-    if line.startswith(b"D "):
-        return Touch(line, _unquoted(line[2:]), b"")
-    _, mode, oid, path = line.split(b" ", 3)
-    return Touch(line, _unquoted(path), oid if mode.startswith(b"100") else b"")
-
-
-def _unquoted(path: bytes) -> bytes:
-    if not path.startswith(b'"'):
-        return path
-    return re.sub(_ESCAPED, lambda found: bytes([_character(found[1])]), path[1:-1])
-
-
-def _character(escape: bytes) -> int:
-    return int(escape, 8) if len(escape) == 3 else _ESCAPES[escape[0]]
 
 
 class Rewritten(NamedTuple):
@@ -189,7 +100,7 @@ def without(history: Iterable[Commit], marks: Marks) -> Rewritten:
         parents = [now.get(each, each) for each in commit.parents]
         tip = _in_place_of(commit, parents, kept)
         if tip == commit.mark:
-            made += _made(commit, parents, kept)
+            made += rewritten(commit, parents, kept)
         now[commit.mark] = tip
     if tip.startswith(b":"):
         made.append(b"get-mark %s\ndone\n" % tip)
@@ -219,24 +130,6 @@ def _in_place_of(commit: Commit, parents: Sequence[bytes], kept: Sequence[bytes]
     if kept or len(left) > 1 or not did_something or (left and not parents[0]):
         return commit.mark
     return parents[0] if parents else b""
-
-
-def _made(commit: Commit, parents: Sequence[bytes], kept: Sequence[bytes]) -> Iterator[bytes]:
-    """Yield what makes a commit."""
-    left = list(dict.fromkeys(filter(None, parents)))
-    if not left:
-        yield b"reset %s\n\n" % SCRATCH.encode()
-    yield b"commit %s\nmark %s\n" % (SCRATCH.encode(), commit.mark)
-    for line in commit.head:
-        yield (line if re.fullmatch(_WHO, line) else line.partition(b" ")[0] + _NOBODY) + b"\n"
-    yield b"data %d\n%s\n" % (len(commit.message), commit.message)
-    for word, parent in zip((b"from", *[b"merge"] * len(left)), left, strict=False):
-        yield b"%s %s\n" % (word, parent)
-    if left and not parents[0]:  # it was compared with what is nothing now
-        yield b"deleteall\n"
-    for line in kept:
-        yield line + b"\n"
-    yield b"\n"
 
 
 def with_copies(history: Sequence[Commit], marks: Marks) -> Marks:

@@ -17,16 +17,9 @@ from typing import NamedTuple
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import own_directory, read_regular, remove_own, replace_atomic
 from aiaml_server.sync.command import Git
-from aiaml_server.sync.rewrite import (
-    FILE,
-    Commit,
-    Marks,
-    commits,
-    mark,
-    marks_in,
-    with_copies,
-    without,
-)
+from aiaml_server.sync.forgetting.rewrite import FILE, Marks, mark, marks_in, with_copies, without
+from aiaml_server.sync.place import notes_of
+from aiaml_server.sync.stream import EXPORTED, Commit, exported
 
 log = logging.getLogger(__name__)
 
@@ -35,9 +28,14 @@ _SECONDS = 3600.0  # for one call: many large listings are made anew
 _KNOWN = 32  # commits of which it is kept in mind whether they have something of it
 
 
-def erased(common: Path) -> Marks:
+def erased(directory: Path) -> Marks:
     """Return the marks of what is forgotten everywhere, as this machine knows them."""
-    return marks_in(_read(common / "aiaml" / "erased"))
+    return marks_in(_read(directory / "aiaml" / "erased"))
+
+
+def erased_in(base: Path) -> Marks:
+    """Return the same for a base directory, wherever its repository lies."""
+    return erased(notes_of(base))
 
 
 class Left(NamedTuple):
@@ -55,9 +53,9 @@ class Left(NamedTuple):
 class Erasure:
     """What is forgotten everywhere, for one repository; used by one thread."""
 
-    def __init__(self, git: Git, common: Path) -> None:
+    def __init__(self, git: Git, directory: Path) -> None:
         self._git = git
-        self._place = common / "aiaml"
+        self._place = directory / "aiaml"
         self.marks: Marks = frozenset()
         self._now: dict[str, str] = {}  # what was looked at, and what is to take its place
         self._told: dict[str, Marks] = {}
@@ -101,15 +99,9 @@ class Erasure:
 
     def history(self, commit: str, *known: str) -> Sequence[Commit]:
         """Return the commits up to one, but those that lead to known ones; parents come first."""
-        words: tuple[str, ...] = (
-            "--no-data",
-            "--reference-excluded-parents",
-            "--show-original-ids",
-        )
         excluded = [f"^{each}" for each in known]
-        words += ("--reencode=no", "--ignore-missing", commit, *excluded)
-        exported = self._git.run("fast-export", *words, seconds=_SECONDS)
-        return list(commits(exported))
+        words = ("--ignore-missing", commit, *excluded)
+        return list(exported(self._git.run("fast-export", *EXPORTED, *words, seconds=_SECONDS)))
 
     def cleaned(self, commit: str) -> str:
         """Return a commit whose history has nothing of what is forgotten; empty for none.

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from aiaml_server.files import Lock, check_own, read_own, replace_atomic
 from aiaml_server.sync import place
 from aiaml_server.sync.command import Git, GitFailed
-from aiaml_server.sync.erasure import present
-from aiaml_server.sync.replay import SCRATCH
+from aiaml_server.sync.forgetting.erasure import present
+from aiaml_server.sync.stream import SCRATCH, SENT
 
 if TYPE_CHECKING:
     from aiaml_server.sync.repository import Repository
@@ -113,7 +113,7 @@ def _clean_refs(repository: Repository) -> None:
     git, erasure = repository.git, repository.erasure
     lines = git.run("for-each-ref", "--format=%(refname) %(objectname)", "refs/aiaml").decode()
     for name, oid in (line.split(" ") for line in lines.splitlines()):
-        if name in (SCRATCH, "refs/aiaml/sent"):
+        if name in (SCRATCH, SENT):
             git.run("update-ref", "-d", name)
         elif name != "refs/aiaml/joining" and (new := erasure.cleaned(oid)) != oid:
             git.run("update-ref", name, new) if new else git.run("update-ref", "-d", name)

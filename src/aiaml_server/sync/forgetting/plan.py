@@ -6,13 +6,16 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from aiaml_server.sync import purge
-from aiaml_server.sync.repository import Repository
-from aiaml_server.sync.rewrite import Commit, Marks, mark, with_copies, without
+from aiaml_server.sync.forgetting import purge
+from aiaml_server.sync.forgetting.rewrite import Marks, mark, with_copies, without
+from aiaml_server.sync.stream import Commit
 from aiaml_server.sync.union import Entry, is_memory
 from aiaml_server.sync.worktree import MAX_FILE
+
+if TYPE_CHECKING:
+    from aiaml_server.sync.repository import Repository
 
 _AT_ONCE = 2000  # objects that are read in one call
 
@@ -51,6 +54,8 @@ def plan(base: Path, names: Iterable[str], is_one: Callable[[bytes], bool | None
     Raises:
         GitFailed: the repository cannot be read.
     """
+    from aiaml_server.sync.repository import Repository  # noqa: PLC0415 (which stands above)
+
     repository = Repository(base)
     repository.find()
     history = repository.erasure.history(repository.head())
@@ -94,18 +99,17 @@ def _judged(
     judged = dict[bytes, bool | None].fromkeys(oids)
     ahead = sorted(judged)
     for start in range(0, len(ahead), _AT_ONCE):
-        some = ahead[start : start + _AT_ONCE]
-        names = b"".join(oid + b"\n" for oid in some)
-        sizes = repository.git.run("cat-file", "--batch-check=%(objectsize)", stdin=names)
-        texts = repository.objects(
-            [
-                oid
-                for oid, size in zip(some, sizes.splitlines(), strict=True)
-                if size.isdigit() and int(size) <= MAX_FILE
-            ]
-        )
+        texts = repository.small_objects(ahead[start : start + _AT_ONCE], MAX_FILE)
         judged |= {oid: is_one(data) for oid, data in texts.items()}
     return judged
+
+
+def still_held_in(base: Path) -> list[str]:
+    """Say so of the repository of a base directory, if there is one."""
+    from aiaml_server.sync.repository import Repository  # noqa: PLC0415 (see `plan`)
+
+    repository = Repository(base)
+    return still_held(repository) if repository.find() else []
 
 
 def still_held(repository: Repository) -> list[str]:
