@@ -125,6 +125,7 @@ OTHERS = {
     "toolsets.semantic.verbs._said_in": "a model that the person names",
     "toolsets.sessions.demo.demo": OURS,
     "toolsets.sessions.place.git_directory": "4 KiB, of which a line is taken",
+    "toolsets.sessions.setup._read": "1 MiB, in which some words are looked for",
 }
 """Readers without a row, and why: each reads a few bytes, or what nobody else can have made."""
 

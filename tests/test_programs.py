@@ -88,6 +88,7 @@ STARTED = {
     "testing.py: subprocess.run": "the running Python",
     "toolsets/citations/serena.py: subprocess.run": "git, by find",
     "toolsets/citations/sources.py: subprocess.run": "git, by find",
+    "toolsets/sessions/history.py: subprocess.run": "git, by find",
     "web/leading.py: webbrowser.open": "a browser, on a PATH without relative entries",
 }
 """Every place that starts a program, and how that is found."""

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 from typing import Annotated, Any, TypeVar
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import anyio
 from mcp import types
@@ -197,13 +197,16 @@ class Server(ProtocolServer[None]):
     # --- resources --------------------------------------------------------------------------------
 
     async def _list_resources(self, _ctx: object, _params: object) -> types.ListResourcesResult:
-        return types.ListResourcesResult(
-            resources=[
-                types.Resource(uri=each.uri, **_about(each))
-                for each in self._resources.values()
-                if "{" not in each.uri
-            ]
-        )
+        resources = []
+        for each in self._resources.values():
+            if "{" not in each.uri:
+                resources.append(types.Resource(uri=each.uri, **_about(each)))
+                continue
+            for names in await self._threads.run(each.listed):
+                uri = each.uri.format_map({name: quote(said, "") for name, said in names.items()})
+                about = {**_about(each), "name": " ".join((each.name, *names.values()))}
+                resources.append(types.Resource(uri=uri, **about))
+        return types.ListResourcesResult(resources=resources)
 
     async def _list_templates(
         self, _ctx: object, _params: object
