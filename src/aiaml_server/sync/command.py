@@ -107,7 +107,8 @@ class Git:
 
     def __init__(self, base: Path) -> None:
         self._base = base
-        self.variables = _environment()
+        inherited = {name: each for name, each in os.environ.items() if not _leads_astray(name)}
+        self.variables = {**inherited, **programs.variables(), **_NEVER_ASK}
         self.secrets: list[str] = []
         self.prefix: list[str] = []
         self._lock = threading.Lock()
@@ -207,11 +208,6 @@ def _program() -> str:
     if found := programs.find("git"):
         return found
     raise GitMissing("there is no git on this machine")
-
-
-def _environment() -> dict[str, str]:
-    inherited = {name: value for name, value in os.environ.items() if not _leads_astray(name)}
-    return {**inherited, **programs.variables(), **_NEVER_ASK}
 
 
 def _leads_astray(name: str) -> bool:

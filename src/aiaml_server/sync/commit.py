@@ -265,8 +265,10 @@ def _write(
             old = head
             made = stream.commits(groups, repository.branch, head, repository.who())
             head = repository.write_commits(made)
-            new = {step.path: _entry_of(sighting) for step, sighting in sure}
-            changed = {path: (disk.tree.get(path), entry) for path, entry in new.items()}
+            changed: Difference = {}
+            for step, sighting in sure:
+                entry = Entry(b"100644", sighting.oid) if sighting else None
+                changed[step.path] = disk.tree.get(step.path), entry
             repository.know(old, head, changed)
             repository.seen.note({step.path: sighting for step, sighting in sure})
         number += len(steps)
@@ -325,7 +327,3 @@ def _bring_back(
 def sighting_of(entry: Entry | None) -> Sighting | None:
     """Return what was seen of a file that was brought in so."""
     return Sighting(entry.oid, None) if entry else None
-
-
-def _entry_of(sighting: Sighting | None) -> Entry | None:
-    return Entry(b"100644", sighting.oid) if sighting else None

@@ -170,8 +170,11 @@ def _write(base: Path, text: str) -> None:
 def _kept(repository: Reading) -> dict[bytes, str]:
     """Return which files a line names, with where it stands."""
     base = repository.base
+    _, common = git_directories(base / ".git")
     rules = {
-        "info/exclude": _rules(_exclude(base)).replace(HIDDEN, b"#\n"),  # which is not theirs
+        "info/exclude": _rules(common / "info" / "exclude").replace(
+            HIDDEN, b"#\n"
+        ),  # which is not theirs
         KEEP_LOCAL: _rules(base / KEEP_LOCAL),
         "tree/.gitignore": _rules(base / ".gitignore"),
         "tree/files/.gitignore": _rules(base / "files" / ".gitignore"),
@@ -185,11 +188,6 @@ def _kept(repository: Reading) -> dict[bytes, str]:
     lines = rules[KEEP_LOCAL].splitlines()
     kept = {exact[line]: KEEP_LOCAL for line in lines if line in exact}
     return _ignored(rules, repository, names) | kept
-
-
-def _exclude(base: Path) -> Path:
-    """Return where a person may have put lines that git keeps from every history."""
-    return git_directories(base / ".git")[1] / "info" / "exclude"
 
 
 def _ignored(

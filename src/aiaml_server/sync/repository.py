@@ -142,7 +142,7 @@ class Repository(Reading):
         """Count the commits that the remote, as last seen, has not; and those that we have not."""
         ours, theirs = self.head(), self.name_of(REMOTE)
         if not theirs:
-            return int(_text(self.git.run("rev-list", "--count", ours))), 0
+            return int(self.git.run("rev-list", "--count", ours)), 0
         if ours == theirs:
             return 0, 0
         both = f"{ours}...{theirs}"
@@ -253,9 +253,8 @@ class Repository(Reading):
 
     def write_commits(self, commits: Iterable[bytes], *words: str) -> str:
         """Write commits (see `stream`); return the name of the last one."""
-        return _text(
-            self.git.run("fast-import", "--quiet", "--done", *words, stdin=b"".join(commits))
-        )
+        made = self.git.run("fast-import", "--quiet", "--done", *words, stdin=b"".join(commits))
+        return made.decode().strip()
 
     def file(self, path: bytes) -> Path:
         """Return where a path of a commit is on disk."""
@@ -359,10 +358,6 @@ def _identity(said: Mapping[str, str]) -> str:
         return re.sub(_CRUD, "", given or said.get(f"user.{part}", "")).strip() or default
 
     return f"{configured('name', NOBODY)} <{configured('email', _NOWHERE)}>"
-
-
-def _text(output: bytes) -> str:
-    return os.fsdecode(output).strip()
 
 
 def _create(path: Path, text: str) -> None:

@@ -91,7 +91,7 @@ def ask_remote(settings: Settings, seconds: float) -> dict[str, str]:
 
 def useless(version: str) -> Problem | None:
     """Say why sync cannot use this version of git; None where it can."""
-    if version and _numbers(version) >= OLDEST_GIT:
+    if version and tuple(map(int, version.split("."))) >= OLDEST_GIT:
         return None
     from aiaml_server.sync.problem import NO_GIT, too_old  # noqa: PLC0415 (hardly ever needed)
 
@@ -152,7 +152,3 @@ def _occupied(path: Path) -> bool:
         if hold.problem:
             raise hold.problem
         return not hold.had
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in text.split("."))

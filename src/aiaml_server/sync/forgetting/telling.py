@@ -61,7 +61,10 @@ def tell(repository: Repository, commit: str) -> str:
 
     It is the given one where that does so already, and else one on top of it.
     """
-    marks, told = repository.erasure.marks, repository.erasure.told_by(commit)
+    marks = repository.erasure.marks
+    if not marks:
+        return commit
+    told = repository.erasure.told_by(commit)
     if marks <= told:
         return commit
     step = Step("Forget everywhere", FILE, text_of(marks | told))
