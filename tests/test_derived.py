@@ -496,14 +496,19 @@ def in_base(base: Path, home: Path, *words: str) -> Callable[[], str]:
 
 @root
 def test_two_users_of_a_base_have_a_folder_each(shared: Path) -> None:
-    """Neither can open or rename the other's; what one forgets, the other's drops when asked."""
+    """Each in their own state directory: what one forgets, the other's drops when asked."""
     for user in (STRANGER, NEIGHBOUR):
         said = as_user(user, in_base(shared, shared.parent / str(user), "search", "secret"))
         assert "secret needle" in said and "in memory" not in said, said
-    places = list((shared / ".index").iterdir())
+    assert not (shared / ".index").exists()
+    kept = Path(".local", "state", "aiaml", "indexes")
+    places = [
+        path
+        for user in (STRANGER, NEIGHBOUR)
+        for path in (shared.parent / str(user) / kept).iterdir()
+    ]
     assert {path.stat().st_uid for path in places} == {STRANGER, NEIGHBOUR}
     assert {path.stat().st_mode & 0o777 for path in places} == {0o700}
-    assert (shared / ".index").stat().st_mode & 0o1777 == 0o1777  # sticky
     (name,) = [path.name for path in (shared / "files").iterdir() if "secret" in path.read_text()]
     memory_id = name[16:24]
     forget = ("forget", memory_id, "--yes")
@@ -514,6 +519,28 @@ def test_two_users_of_a_base_have_a_folder_each(shared: Path) -> None:
         assert "a needle" in said and "secret" not in said, said
     held = b"".join(each.read_bytes() for path in places for each in path.iterdir())
     assert b"a needle" in held and b"secret needle" not in held
+
+
+@root
+@pytest.mark.parametrize("which", ["base", "parent", "owner"])
+def test_folder_lies_where_nobody_else_can_swap_it(shared: Path, which: str) -> None:
+    """Who may rename what is in a base, or the base, can put another `.index` in its place."""
+    base, home = shared.parent / "own" / "base", shared.parent / str(STRANGER)
+    base.parent.mkdir()
+    shutil.copytree(shared, base)
+    for path in (base.parent, base, base / "files", *(base / "files").iterdir()):
+        os.chown(path, STRANGER, STRANGER)
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    as_user(STRANGER, in_base(base, home, "search", "secret"))
+    assert [path.stat().st_uid for path in (base / ".index").iterdir()] == [STRANGER]
+    shutil.rmtree(base / ".index")
+    if which == "owner":
+        os.chown(base.parent, NEIGHBOUR, NEIGHBOUR)
+    else:
+        (base if which == "base" else base.parent).chmod(0o775)
+    said = as_user(STRANGER, in_base(base, home, "search", "secret"))
+    assert "secret needle" in said and "in memory" not in said, said
+    assert not (base / ".index").exists()
 
 
 def test_cache_lies_apart_from_the_key(state: Path) -> None:

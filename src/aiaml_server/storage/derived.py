@@ -6,6 +6,9 @@ SQLite obeys what lies beside a database: a journal may name any file, which is 
 `<base>/.index/<name>/`. The name is a digest of the base's device and number in the file system (on
 Windows, Python has both of a directory since 3.8), under a key that only this user has. A copy of
 the base has another number, so what came with it is never opened.
+
+Where another user may rename the base or what is in it, they could swap `.index` between a look and
+the opening, by path, in SQLite. Then the folder is in this user's state directory instead.
 """
 
 from __future__ import annotations
@@ -55,25 +58,45 @@ def folder(base: Path, *, make: bool = False) -> Path:
         NotOurs: something else stands there.
         OSError: there is no base, or the disk refuses.
     """
-    place = base / INDEX
+    base = base.resolve()
+    place = base / INDEX if is_only_ours(base) else state_directory() / "indexes"
     path = place / name_of(base)
     if make:
-        _make(base, place, path)
+        _make(place, path)
     elif check_own(place, directory=True):
         check_own(path, directory=True, alone=True)
     return path
 
 
-def _make(base: Path, place: Path, path: Path) -> None:
+def _make(place: Path, path: Path) -> None:
     if not check_own(place, directory=True):
         own_directory(place)
-        _share(place, base)
     if not check_own(path, directory=True, alone=True):
         make_directory(path)
     check_own(path, directory=True, alone=True)
     if sys.platform != "win32" and path.stat().st_mode & 0o077:
         path.chmod(0o700)
     _clear(place, path.name)
+
+
+def is_only_ours(base: Path) -> bool:
+    """Say whether nobody but this user and root can rename a directory, or what is in it.
+
+    Args:
+        base: its path, without links.
+
+    Raises:
+        OSError: there is none.
+    """
+    if sys.platform == "win32":  # modes tell nothing there
+        return True
+    for path in (base, *base.parents):
+        status = path.lstat()
+        open_to_others = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        sticky = status.st_mode & stat.S_ISVTX  # only who owns a name in it can rename it
+        if status.st_uid not in (0, os.geteuid()) or (open_to_others and not sticky):
+            return False
+    return True
 
 
 def name_of(base: Path) -> str:
@@ -102,15 +125,6 @@ def others(base: Path) -> tuple[list[str], list[str]]:
     names = sorted(path.name for path in (base / INDEX).iterdir() if path.name != own)
     folders = [name for name in names if _NAME.fullmatch(name)]
     return folders, [name for name in names if not _NAME.fullmatch(name)]
-
-
-def _share(place: Path, base: Path) -> None:
-    """Let whoever may write in a base have a folder in `place`, and nobody rename another's."""
-    mode = base.stat().st_mode
-    group = mode & stat.S_IRWXG if mode & stat.S_IWGRP else 0
-    all_others = mode & stat.S_IRWXO if mode & stat.S_IWOTH else 0
-    if sys.platform != "win32" and (group or all_others):
-        place.chmod(stat.S_ISVTX | stat.S_IRWXU | group | all_others)
 
 
 def _clear(place: Path, own: str) -> None:
