@@ -97,6 +97,7 @@ OTHERS = {
     "testing.Contract.test_an_argument_that_a_tool_has_not_is_refused": "only tests import it",
     "testing.Contract.test_two_processes_serve_it_at_once.play": "only tests import it",
     "testing.tree": "only tests import it",
+    "toolsets.compartments.verbs._rows_of": "8 MiB of lines, as the file that has a row",
     "toolsets.compartments.verbs._secrets": "the file that was just read, which has a row",
     "sync.command.Git.pieces": "what git writes, as it comes",
     "sync.guard._read": OURS_TO_WRITE,
