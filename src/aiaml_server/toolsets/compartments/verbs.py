@@ -218,7 +218,6 @@ def _rows_of(path: Path) -> tuple[list[tuple[Place, Entry]], int]:
             entry = Entry.from_json(value)
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
             raise Ended(f"{path}, line {number}, is no entry: {error}", USAGE) from error
-        compartment, session, run = place
         if compartment in COMPARTMENTS and is_session(session):
             rows.append((("sessions", session, compartment), entry))
         elif compartment in COMPARTMENTS and run:

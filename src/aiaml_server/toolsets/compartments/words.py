@@ -36,8 +36,8 @@ Saves one entry of working memory, or changes the one whose id is given.
 `compartment` says for whom: `run` (this run alone), `session` (all runs and sub-agents), `plan` \
 (the steps of a larger task). With an `id`, only the fields that are given change. Answers with \
 the id, and whether it is new. When there is no room, the answer says what helps: to shorten it, \
-or without which entries there would be room. `expires` forgets it at a time. The id of an entry that \
-was cleared brings it back, until the server ends."""
+or without which entries there would be room. `expires` forgets it at a time. The id of an entry \
+that was cleared brings it back, until the server ends."""
 
 GET = """\
 Returns entries of one compartment, with how many there are in all.
