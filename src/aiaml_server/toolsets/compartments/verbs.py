@@ -210,11 +210,8 @@ def _rows_of(path: Path) -> tuple[list[tuple[Place, Entry]], int]:
     for number, line in enumerate(lines, 1):
         try:
             value = json_.loads(line)
-            place = (
-                value.pop("compartment", None),
-                value.pop("session", None),
-                value.pop("run", None),
-            )
+            compartment, run = value.pop("compartment", None), value.pop("run", None)
+            session = value.pop("session", None)
             entry = Entry.from_json(value)
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
             raise Ended(f"{path}, line {number}, is no entry: {error}", USAGE) from error
