@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import anyio
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mcp import Client as SdkClient
 
+from aiaml_server import moments
 from aiaml_server.errors import InvalidInput, InvalidSetting
 from aiaml_server.files import Lock
 from aiaml_server.server.protocol import Server
@@ -61,7 +63,8 @@ class TestContract(Contract):
             saved = call("save_memory", compartment=compartment, content="tea", tags=["drink"])
             found = call("get_memory", compartment=compartment, query="TEA")
             assert saved["id"] in [each["id"] for each in found["entries"]]
-            assert call("clear_memory", compartment=compartment, id=saved["id"]) == {"cleared": 1}
+            cleared = call("clear_memory", compartment=compartment, id=saved["id"])
+            assert cleared == {"cleared": 1, "ids": [saved["id"]]}
 
 
 # --- the operations -------------------------------------------------------------------------------
@@ -109,7 +112,10 @@ def test_filters_join_and_pages_have_totals(path: Path) -> None:
         assert memory.get("session", tags=["a", "n3"]).total == 1
         assert memory.get("session", tags=["a", "other"]).total == 0
         assert memory.get("session", category="best", query="kyoto where").total == 1
-        assert memory.get("session", query="tea coffee").total == 0
+        assert memory.get("session", query="coffee").total == 0
+        assert memory.get("session", category="BEST", tags=[], metadata={"Where": "Kyoto"}).total
+        assert memory.get("session", tags=["A", "N3"]).total == 1
+        assert memory.get("session", metadata={"Where": "Osaka"}).total == 0
         assert memory.get("session", id="none").entries == []
         assert memory.clear("session", tags=["a"]) == 5
 
@@ -318,6 +324,272 @@ def test_limits_may_differ(path: Path) -> None:
         memory.save("session", "x" * 9_999)
 
 
+def test_limit_content_alone(path: Path) -> None:
+    """What can never fit says so, and names nothing that should go."""
+    with Compartments(path, limit=100) as memory:
+        kept = memory.save("session", "x" * 30, priority=9)
+        for name in (None, kept.id):
+            with pytest.raises(LimitExceeded, match=r"alone has 200 .* holds 100") as e:
+                memory.save("session", "y" * 200, id=name)
+            assert e.value.oldest == () and kept.id not in str(e.value)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    sizes=st.lists(st.tuples(st.integers(1, 40), st.integers(1, 10)), min_size=1, max_size=6),
+    asked=st.integers(1, 100),
+    changed=st.booleans(),
+)
+def test_limit_names_what_suffices(
+    sizes: list[tuple[int, int]],
+    asked: int,
+    changed: bool,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """Without all that is named the entry fits, without all but one it does not; never itself."""
+    path = tmp_path_factory.mktemp("file") / "memory.json"
+    with Compartments(path, limit=240) as memory:
+        ids = [memory.save("plan", "x" * size, priority=rank).id for size, rank in sizes]
+    target = ids[0] if changed else None
+    with Compartments(path, limit=100) as memory:
+        refused: list[LimitExceeded] = []
+        try:
+            memory.save("plan", "y" * asked, id=target)
+        except LimitExceeded as error:
+            refused.append(error)
+        for told in refused:
+            named = [each.size for each in told.oldest]
+            missing = told.asked - told.allowed
+            assert sum(named) >= missing > sum(named) - min(named)
+            assert target not in [each.id for each in told.oldest]
+            assert f"{missing} are missing" in str(told)
+            for each in told.oldest:
+                assert each.id in str(told)
+                memory.clear("plan", id=each.id)
+            memory.save("plan", "y" * asked, id=target)
+
+
+# --- what a text may hold -------------------------------------------------------------------------
+
+ANY = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.binary(max_size=3)
+    | st.text(st.characters(), max_size=6) | st.sampled_from(["session", "run", "\ud83d", "a\0b"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner)
+    | st.tuples(inner) | st.frozensets(st.text(max_size=3), max_size=2),
+    max_leaves=4,
+)  # fmt: skip
+VERBS: dict[str, tuple[str, ...]] = {
+    "save": ("content", "id", "category", "tags", "metadata", "priority", "expires"),
+    "get": ("id", "category", "tags", "metadata", "query", "limit", "offset"),
+    "clear": ("id", "category", "tags"),
+    "words": (),
+}
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_any_values_are_refused_or_do_no_harm(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Of every verb and function: a failure that names the field, and a run that can go on."""
+    path = tmp_path_factory.mktemp("file") / "memory.json"
+    with Compartments(path) as memory:
+        tools = dict(zip(("save", "get", "clear"), memory.tools(), strict=True))
+        for _ in range(4):
+            verb = data.draw(st.sampled_from([*VERBS]))
+            names = data.draw(st.lists(st.sampled_from([*VERBS[verb], "compartment"]), unique=True))
+            given_ = {"compartment": "run", **{name: data.draw(ANY) for name in names}}
+            if verb == "save":
+                given_.setdefault("content", "tea")
+            fields = []
+            try:
+                getattr(memory, verb)(**given_)
+            except InvalidInput as error:
+                fields.append(error.field)
+            except NotFound:
+                fields.append("id")
+            assert {*fields} <= {*given_}
+            if verb in tools:
+                answer = tools[verb].call(**given_)
+                json.dumps(answer, ensure_ascii=False).encode()
+            memory.run_text().encode()
+    with Compartments(path) as memory:
+        assert memory.notices() == []
+
+
+@pytest.mark.parametrize("bad", ["a\ud83d", "a\0b", "a\x1b[0m", "a\x9fb"])
+def test_what_no_text_may_hold_is_refused_or_replaced(bad: str, path: Path) -> None:
+    """By every verb and function; in a file that has it, it is replaced, and the run goes on."""
+    with Compartments(path) as memory:
+        wrong: list[dict[str, Any]] = [
+            {"content": bad}, {"category": bad}, {"tags": [bad]}, {"metadata": {bad: "x"}},
+            {"metadata": {"x": bad}}, {"id": bad}, {"expires": bad},
+        ]  # fmt: skip
+        for each in wrong:
+            with pytest.raises(InvalidInput) as refused:
+                memory.save("run", **{"content": "x", **each})
+            assert refused.value.field == next(iter(each))
+            assert memory.tools()[0].call(compartment="run", **each)["error"] == "InvalidInput"
+        for filters in ({"id": bad}, {"category": bad}, {"tags": [bad]}, {"query": bad}):
+            with pytest.raises(InvalidInput):
+                memory.get("run", **filters)
+        memory.save("session", "x", tags=["t"], metadata={"a": "b"})
+        value = json.loads(path.read_text("utf-8"))
+        (entry,) = value["sessions"]["default"]["session"]
+        entry |= {"content": bad, "tags": [bad], "metadata": {bad: bad}, "priority": 50}
+        path.write_text(json.dumps(value), "utf-8")
+        (found,) = memory.get("session").entries
+        assert "\ufffd" in found.content and found.priority == 10
+        json.dumps(found.as_json(), ensure_ascii=False).encode()
+
+
+# --- finding, forgetting, bringing back -----------------------------------------------------------
+
+
+def test_query_ranks(path: Path) -> None:
+    """A question finds what has some of its words; the rarest count most, common ones do not."""
+    with Compartments(path) as memory:
+        euros = memory.save("session", "The customer wants invoices in euros.").id
+        memory.save("session", "What does the weather do?")
+        asked = memory.save("session", "A customer asked.", priority=9).id
+        found = memory.get("session", query="What currency does the customer want?")
+        assert [each.id for each in found.entries] == [euros, asked]
+        assert [each.id for each in memory.get("session", query="Customers").entries] == [
+            asked, euros,
+        ]  # fmt: skip
+        assert memory.get("session", query="invoice weather").total == 2
+        assert memory.get("session", query="the").total == 2  # there is no other word
+
+
+def test_nothing_found_says_what_there_is(path: Path) -> None:
+    """Which categories and tags; where there is nothing at all, nothing."""
+    with Compartments(path) as memory:
+        _, get, _ = memory.tools()
+        assert get.call(compartment="plan", query="x") == {"entries": [], "total": 0}
+        memory.save("plan", "x", category="step", tags=["b", "a"])
+        answer = get.call(compartment="plan", category="steps")
+        assert answer["there_are"] == {"categories": ["step"], "tags": ["a", "b"]}
+        assert memory.words("plan") == (["step"], ["a", "b"])
+
+
+def test_what_has_expired_is_gone(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From every answer at its time, and from the file with the next change."""
+    with Compartments(path) as memory:
+        saved = memory.save("run", "soon", expires="2h")
+        memory.save("run", "later", expires="2999-01-31")
+        assert "expires_at" in memory.get("run", id=saved.id).entries[0].as_json()
+        for wrong in ("2000-01-01", "never", "-1h", "0h", "5"):
+            with pytest.raises(InvalidInput, match="expires"):
+                memory.save("run", "x", expires=wrong)
+        now = moments.present()
+        for module in ("memory", "file", "entries"):
+            place = f"aiaml_server.toolsets.compartments.{module}.present"
+            monkeypatch.setattr(place, lambda: now + 7_201_000_000)
+        assert [each.content for each in memory.get("run").entries] == ["later"]
+        assert "soon" not in memory.run_text() and memory.usage()["run"][0] == 1
+        assert "soon" in path.read_text("utf-8")
+        with pytest.raises(NotFound):
+            memory.save("run", id=saved.id, priority=9)
+        memory.save("session", "a change")
+        assert "soon" not in path.read_text("utf-8")
+
+
+def test_what_was_cleared_can_be_brought_back(path: Path) -> None:
+    """By its id, until the process ends; as it was, but for what is given."""
+    with Compartments(path) as memory:
+        saved = memory.save("session", "tea", category="drink", priority=8)
+        memory.save("session", "more")
+        assert memory.clear("session") == 2
+        with pytest.raises(NotFound):
+            memory.save("plan", id=saved.id)
+        assert memory.save("session", id=saved.id, priority=9) == (saved.id, False)
+        (entry,) = memory.get("session").entries
+        assert (entry.content, entry.category, entry.priority) == ("tea", "drink", 9)
+    with Compartments(path) as memory, pytest.raises(NotFound):
+        memory.save("session", id="nope")
+
+
+def test_a_run_can_be_begun_anew(path: Path) -> None:
+    """Without a new process: the run's memory is empty, and the others stay."""
+    with Compartments(path) as memory:
+        for compartment in ALL:
+            memory.save(compartment, "x")
+        memory.begin_run()
+        assert [memory.get(each).total for each in ALL] == [0, 1, 1]
+        memory.save("run", "y")
+    assert json.loads(path.read_text("utf-8"))["runs"] == {}
+    assert {each.name for each in path.parent.iterdir()} == {"memory.json", "memory.json.lock"}
+
+
+@pytest.mark.anyio
+async def test_a_server_begins_a_run_after_a_pause(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`AIAML_RUN_MINUTES`: what was asked for before the pause was another run."""
+    clock = [0.0]
+    monkeypatch.setattr("aiaml_server.toolsets.compartments.tools.time.monotonic", lambda: clock[0])
+    counts = []
+    async with SdkClient(Server([built(path, AIAML_RUN_MINUTES="30")])) as client:
+        await client.call_tool("save_memory", {"compartment": "run", "content": "x"})
+        for pause in (1_799, 1_799, 1_800):
+            clock[0] += pause
+            found = await client.call_tool("get_memory", {"compartment": "run"})
+            counts.append((found.structured_content or {})["total"])
+    assert counts == [1, 1, 0]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_child_does_not_end_the_run(path: Path) -> None:
+    """Leaving the `with` in the child is not the parent's end."""
+    script = (
+        "import os, sys; from aiaml_server.compartments import Compartments\n"
+        "with Compartments(sys.argv[1]) as memory:\n"
+        "    memory.save('run', 'x')\n"
+        "    child = os.fork()\n"
+        "    if child: os.waitpid(child, 0); print(memory.get('run').total)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, path], capture_output=True, check=True)
+    assert done.stdout == b"1\n"
+
+
+@pytest.mark.anyio
+async def test_every_verb_has_a_twin_for_asyncio(path: Path) -> None:
+    """`async with` is a run, and what a twin answers is what its verb does."""
+    async with Compartments(path) as memory:
+        saved = await memory.asave("run", "tea", tags=["drink"])
+        assert (await memory.aget("run", query="tea")).entries[0].id == saved.id
+        assert "tea" in await memory.arun_text()
+        assert await memory.awords("run") == ([], ["drink"])
+        assert (await memory.ausage())["run"][0] == 1
+        assert await memory.aclear("run") == 1
+        assert (await memory.tools()[1].acall(compartment="run"))["total"] == 0
+        with pytest.raises(InvalidInput):
+            await memory.asave("run", 5)  # type: ignore[arg-type]
+    assert json.loads(data_of(path))["runs"] == {}
+
+
+def test_a_file_that_is_gone_is_told(path: Path) -> None:
+    """Whoever deleted it under a run: what it held is gone, and the next answer says so."""
+    with Compartments(path) as memory:
+        memory.save("session", "x")
+        path.unlink()
+        assert memory.get("session").total == 0
+        (notice,) = memory.notices()
+        assert "memory.json is gone" in notice
+
+
+def test_two_entries_of_one_id_both_stay(path: Path) -> None:
+    """As somebody wrote by hand."""
+    with Compartments(path) as memory:
+        memory.save("session", "x")
+        value = json.loads(path.read_text("utf-8"))
+        listed = value["sessions"]["default"]["session"]
+        listed.append({**listed[0], "content": "y"})
+        path.write_text(json.dumps(value), "utf-8")
+        memory.save("session", "z")
+        assert {each.content for each in memory.get("session").entries} == {"x", "y", "z"}
+
+
 # --- into every call ------------------------------------------------------------------------------
 
 
@@ -340,6 +612,9 @@ def test_the_tools_are_plain_functions(path: Path) -> None:
         save, get, clear = memory.tools()
         assert [each.name for each in (save, get, clear)] == list(manifest("compartments").tools)
         assert save.parameters["required"] == ["compartment"]
+        for tool in (save, get, clear):
+            for schema in tool.parameters["properties"].values():
+                assert schema["description"] and isinstance(schema["type"], str)
         assert save.parameters["properties"]["compartment"]["enum"] == list(ALL)
         saved = save.call(compartment="session", content="tea", tags=["drink"])
         assert get.call(compartment="session", query="tea")["entries"][0]["id"] == saved["id"]
@@ -349,7 +624,7 @@ def test_the_tools_are_plain_functions(path: Path) -> None:
             "message": "limit: must be a whole number from 1",
         }
         assert get.call()["error"] == "InvalidInput"
-        assert clear.call(compartment="session") == {"cleared": 1}
+        assert clear.call(compartment="session")["cleared"] == 1
         json.dumps([each.parameters for each in memory.tools()])
 
 
@@ -367,7 +642,8 @@ def test_the_api_needs_no_sdk(tmp_path: Path) -> None:
 
 # --- the file -------------------------------------------------------------------------------------
 
-TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
+FIT = st.characters(exclude_categories=["Cs", "Cc"], include_characters="\t\r\n")
+TEXTS = st.text(FIT, min_size=1, max_size=20)
 
 
 @settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -554,10 +830,6 @@ def test_a_kill_at_any_step_leaves_the_file_before_or_after(path: Path) -> None:
             memory.save("session", "after")
         value = json.loads(path.read_text("utf-8"))
         assert value["runs"] == {}, "what the killed run left is cleared"
-        for each in path.parent.glob(".aiaml-*.tmp"):
-            os.utime(each, (0, 0))  # it could be another program's that is being written
-        with Compartments(path):
-            pass
         left = {each.name for each in path.parent.iterdir()}
         assert left == {"memory.json", "memory.json.lock"}, "nothing of the killed one is left"
         path.unlink()
@@ -570,7 +842,7 @@ def test_no_network_and_no_program(path: Path) -> None:
     assert {"open", "fsync", "os.rename"} <= {event for event, _ in done}
     assert {event for event, _ in done} <= {"open", "os.rename", "os.remove", "fsync"}
     removed = {Path(name).name for event, name in done if event == "os.remove"}
-    assert all(name.startswith("memory.json.run-") for name in removed)
+    assert all(name.startswith("memory.json.") for name in removed)
 
 
 def test_two_processes_set_a_damaged_file_aside_once(path: Path) -> None:
@@ -786,7 +1058,8 @@ def test_answers_are_those_of_the_specification(path: Path, tmp_path: Path) -> N
         assert (first["id"], first["priority"], second["priority"]) == (full["id"], 7, 5)
         changed = client.call("save_memory", compartment="plan", id=plain["id"], priority=9)
         assert changed == {"id": plain["id"], "created": False}
-        assert client.call("clear_memory", compartment="plan") == {"cleared": 2}
+        cleared = client.call("clear_memory", compartment="plan")
+        assert cleared == {"cleared": 2, "ids": [plain["id"], full["id"]]}
         missing = client.call("save_memory", compartment="plan", id="nope", priority=9)
         assert missing["error"] == "NotFound"
 
@@ -797,6 +1070,56 @@ def test_the_file_is_in_the_working_directory_where_none_is_named(tmp_path: Path
     with Client(tmp_path, command=command, cwd=tmp_path) as client:
         client.call("save_memory", compartment="session", content="x")
         assert (tmp_path / ".aiaml-compartments.json").exists()
+
+
+@pytest.mark.anyio
+async def test_arguments_as_clients_send_them(path: Path) -> None:
+    """Plain types in the schemas; numbers as text or 1.0, empty texts and null as left out."""
+    nothing = {"id": "", "category": "", "expires": "", "priority": None}
+    async with SdkClient(Server([built(path)])) as client:
+        for tool in (await client.list_tools()).tools:
+            for name, schema in tool.input_schema["properties"].items():
+                assert isinstance(schema["type"], str), (tool.name, name)
+        saved = await client.call_tool(
+            "save_memory", {"compartment": "plan", "content": "null", **nothing}
+        )
+        assert not saved.is_error
+        for limit, offset in ((1, 0), (1.0, 0.0), ("1", "0"), (None, None), ("", "")):
+            asked = {"compartment": "plan", "limit": limit, "offset": offset, "query": ""}
+            found = (await client.call_tool("get_memory", asked)).structured_content
+            assert found and found["entries"][0]["content"] == "null", (limit, offset)
+        for empty in ("id", "category"):
+            cleared = await client.call_tool("clear_memory", {"compartment": "plan", empty: ""})
+            assert cleared.is_error, empty
+
+
+@settings(max_examples=25, deadline=None)
+@given(text=st.sampled_from(["null", "true", "5", '{"a": 1}', "[1]", '"x"']), changed=st.booleans())
+def test_what_is_sent_is_what_is_stored(
+    text: str, changed: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A text that looks like JSON is a text, in every parameter that is one."""
+    path = tmp_path_factory.mktemp("file") / "memory.json"
+    given_: dict[str, Any] = {"content": text, "category": text, "tags": [text]}
+
+    async def story() -> dict[str, Any]:
+        async with SdkClient(Server([built(path)])) as client:
+            call = {"compartment": "plan", "content": "x"} if changed else {}
+            if changed:
+                made = (await client.call_tool("save_memory", call)).structured_content
+                call = {"id": (made or {})["id"]}
+            asked = {**given_, **call, "metadata": {"a": text}, "compartment": "plan"}
+            assert not (await client.call_tool("save_memory", asked)).is_error
+            asked = {
+                "compartment": "plan",
+                "category": text,
+                "query": text,
+                "metadata": {"a": text},
+            }
+            return (await client.call_tool("get_memory", asked)).structured_content or {}
+
+    (entry,) = anyio.run(story)["entries"]
+    assert {name: entry[name] for name in given_} == given_ and entry["metadata"] == {"a": text}
 
 
 @pytest.mark.anyio
@@ -821,7 +1144,7 @@ async def test_limits_are_settings(path: Path) -> None:
     assert codes["run"] and codes["run"]["created"]
     for compartment in ("session", "plan"):
         found = codes[compartment]
-        assert found and found["error"] == "LimitExceeded" and "of 5 characters" in found["message"]
+        assert found and found["error"] == "LimitExceeded" and "memory holds 5" in found["message"]
 
 
 @pytest.mark.parametrize(("variable", "value"), [

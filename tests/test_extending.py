@@ -230,7 +230,9 @@ def public() -> list[str]:
 def test_the_public_modules_are_those_with_a_list_of_names() -> None:
     """Each says in its `__all__` what is promised, and no other module of the root does."""
     listed = {
-        path.stem for path in PACKAGE.glob("[!_]*.py") if "\n__all__ = [" in path.read_text("utf-8")
+        path.parent.name if path.stem == "__init__" else path.stem
+        for path in (*PACKAGE.glob("[!_]*.py"), PACKAGE / "terminal" / "__init__.py")
+        if "\n__all__ = [" in path.read_text("utf-8")
     }
     assert set(public()) == listed
     assert len(listed) == 7
@@ -239,7 +241,9 @@ def test_the_public_modules_are_those_with_a_list_of_names() -> None:
 @pytest.mark.parametrize("module", public())
 def test_every_public_name_says_what_it_is(module: str) -> None:
     """By a docstring, also of its methods; a constant by the words under or behind it."""
-    source = (PACKAGE / f"{module}.py").read_text("utf-8")
+    source = Path(str(importlib.import_module(f"aiaml_server.{module}").__file__)).read_text(
+        "utf-8"
+    )
     lines, body = source.splitlines(), ast.parse(source).body
     described = set()
     for node, following in zip(body, [*body[1:], None], strict=True):

@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,11 @@ from environments import ROOT, environment
 
 PAGE = ROOT / "docs" / "toolsets" / "compartments.md"
 STORIES = Path(__file__).with_name("frameworks")
-FRAMEWORKS = {"pydantic-ai": "pydantic_ai", "smolagents": "smolagents"}
+FRAMEWORKS = {
+    "pydantic-ai": "pydantic_ai",
+    "smolagents": "smolagents",
+    "the OpenAI Agents SDK": "openai_agents",
+}
 Seen = list[dict[str, str]]
 
 
@@ -36,12 +41,18 @@ def seen(
 ) -> Seen:
     """Play the story in a framework; return what its models saw, call by call."""
     place = tmp_path_factory.mktemp(FRAMEWORKS[request.param])
-    section = PAGE.read_text("utf-8").partition(f"### With {request.param}\n")[2]
+    found: Seen = played(python, request.param, FRAMEWORKS[request.param], place)
+    return found
+
+
+def played(python: Path, framework: str, name: str, place: Path) -> Any:
+    """Play a framework's story with what the page shows as `connect.py`; return what it prints."""
+    section = PAGE.read_text("utf-8").partition(f"### With {framework}\n")[2]
     shown = re.search(r"```python\n(.*?)```", section, re.DOTALL)
     assert shown
     (place / "connect.py").write_text(shown[1], "utf-8")
     done = subprocess.run(
-        [python, STORIES / f"{FRAMEWORKS[request.param]}_story.py", place / "memory.json"],
+        [python, STORIES / f"{name}_story.py", place / "memory.json"],
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(place), str(STORIES.parent)])},
         capture_output=True,
         text=True,
@@ -49,8 +60,7 @@ def seen(
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
-    found: Seen = json.loads(done.stdout)
-    return found
+    return json.loads(done.stdout)
 
 
 def of(seen: Seen, who: str) -> Seen:
@@ -90,3 +100,16 @@ def test_the_next_run_finds_session_and_plan(seen: Seen) -> None:
     first, last = of(seen, "second")
     assert "of 40" not in first["text"] + last["text"] + last["results"]
     assert "euros" in last["results"] and "old orders" in last["results"]
+
+
+@pytest.mark.timeout(600)
+def test_langgraph_store(python: Path, tmp_path: Path) -> None:
+    """Of two runs of a graph: what one has stored the next finds, by key, words and filter."""
+    seen = played(python, "LangGraph", "langgraph", tmp_path)
+    assert seen["asked"] == ["Invoices are in euros."]
+    assert seen["found"] == [{"text": "Invoices are in euros.", "weight": 3}]
+    assert seen["filtered"] == ["b", "c"] and seen["page"] == ["b"]
+    assert seen["namespaces"] == [["customers"], ["notes"], ["plans", "old"]]
+    assert seen["gone"] is None and seen["expires"] is True
+    assert seen["refused"].startswith("this content alone has ")
+    assert "euros" in seen["to the tools"]

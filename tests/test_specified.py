@@ -132,7 +132,7 @@ Seamless integration with agent workflows | frameworks::the_run_memory_is_in_eac
 Test serialization | compartments::what_was_saved_comes_back
 Test persistence across runs using a dummy model | frameworks::the_next_run_finds_session_and_plan
 Tool definitions clear, with good description | contract::its_words_fit_where_hosts_cut_them
-Goals and current design described | "It is a toolset for MCP clients, and a small Python API"
+Goals and current design described | "It is a small Python API for agents of your own"
 Only the run memory in every LLM call | compartments::only_the_run_memory_goes_into_every_call
 Tools that depend on no framework's type | compartments::the_tools_are_plain_functions
 The package does not depend on the framework | compartments::the_api_needs_no_sdk

@@ -203,14 +203,22 @@ def _kernel() -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", os.uname().release)[:2]))
 
 
-def replace_atomic(path: Path, data: bytes, mode: int) -> None:
+def replace_atomic(path: Path, data: bytes, mode: int, beside: Path | None = None) -> None:
     """Put `data` and `mode` under a name that may be taken; a reader sees the old or the new file.
+
+    Args:
+        path: the name.
+        data: the bytes.
+        mode: the file's mode.
+        beside: the temporary file, for who is the only writer: what a killed one left there goes.
 
     Raises:
         OSError: the disk refused; the old file is there, or the new one if only the last step, to
             make its name durable, failed.
     """
-    current = temporary(path.parent)
+    if beside and os.path.lexists(beside):
+        beside.unlink()
+    current = beside or temporary(path.parent)
     _write_new(current, data, mode)
     try:
         take_name(current, path)

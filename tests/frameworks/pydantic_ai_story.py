@@ -14,7 +14,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from aiaml_server.toolsets.compartments import Compartments
+from aiaml_server.compartments import Compartments
 from frameworks.script import FIRST, HELPER, LIMIT, SECOND, Actor, Step, end
 
 

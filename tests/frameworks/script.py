@@ -18,7 +18,7 @@ FIRST: list[Step] = [
         ("save_memory", {"compartment": "plan", "content": "Convert the old orders."}),
         ("save_memory", {"compartment": "run", "content": "12 of 40 are read."}),
     ],
-    [("save_memory", {"compartment": "run", "content": "more than there is room for " * 3})],
+    [("save_memory", {"compartment": "run", "content": "more than there is room for " * 2})],
     [("clear_memory", {"compartment": "run"})],
     [("save_memory", {"compartment": "run", "content": "13 of 40 are read."})],
     [("ask_helper", {"task": "Look around."})],

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from connect import MemoryTool, RunMemory
-from smolagents import ChatMessage, LogLevel, Model, Tool, ToolCallingAgent
+from connect import agent_with as connected
+from smolagents import ChatMessage, LogLevel, Model, ToolCallingAgent
 from smolagents.models import ChatMessageToolCall, ChatMessageToolCallFunction, MessageRole
 
-from aiaml_server.toolsets.compartments import Compartments
+from aiaml_server.compartments import Compartments
 from frameworks.script import FIRST, HELPER, LIMIT, SECOND, Actor, Step, end
 
 
@@ -48,9 +48,9 @@ def agent_with(
     memory: Compartments, who: str, steps: list[Step], **options: Any
 ) -> ToolCallingAgent:
     """Return an agent that has the memory."""
-    tools: list[Tool] = [MemoryTool(each) for each in memory.tools()]
-    model = RunMemory(Played(who, steps), memory)
-    return ToolCallingAgent(tools, model, verbosity_level=LogLevel.OFF, **options)
+    options["verbosity_level"] = LogLevel.OFF
+    agent: ToolCallingAgent = connected(memory, Played(who, steps), **options)
+    return agent
 
 
 path = sys.argv[1]

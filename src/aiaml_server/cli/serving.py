@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from aiaml_server import logs
 from aiaml_server.errors import InvalidSetting, Nowhere
 from aiaml_server.server.greeting import Greeting
 from aiaml_server.server.wire import Wire
 from aiaml_server.settings import BASE, LOG_LEVEL
 from aiaml_server.storage.derived import cache_directory, key
+from aiaml_server.terminal import logs
 from aiaml_server.toolset import Manifest, at
 from aiaml_server.toolsets import OWN, chosen
 

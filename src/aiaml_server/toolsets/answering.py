@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import WithJsonSchema
+from pydantic import GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 from typing_extensions import TypedDict
 
@@ -22,12 +22,25 @@ class Failure(TypedDict, total=False):
     message: str
 
 
-TEXT = WithJsonSchema({"type": "string"})
-"""Of a text that may be left out: null is taken, and published is what every client can fill."""
+class Plain:
+    """Has the schema of a parameter that may be left out name its type alone, without null.
+
+    Null is taken all the same; command lines and small models cannot fill a choice of types.
+    """
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        found = handler(schema)
+        kinds = [each for each in found.pop("anyOf", ()) if each != {"type": "null"}]
+        return {**(kinds[0] if kinds else {}), **found}
+
+
+PLAIN = Plain()
 
 
 @dataclass(frozen=True)
-class Whole:
+class Whole(Plain):
     """What makes a parameter a whole number that may be left out.
 
     Null and empty text count as left out, and a number is taken as 5.0 and as "5", too: clients
@@ -42,22 +55,21 @@ class Whole:
     most: int | None = None
 
     def __get_pydantic_core_schema__(self, *_: object) -> CoreSchema:
-        return core_schema.no_info_plain_validator_function(self._read)
+        number = core_schema.int_schema(strict=True, ge=self.least, le=self.most)
+        return core_schema.no_info_before_validator_function(
+            _as_number, core_schema.nullable_schema(number)
+        )
 
-    def __get_pydantic_json_schema__(self, *_: object) -> dict[str, Any]:
-        bounds = {"minimum": self.least, "maximum": self.most}
-        return {"type": "integer", **{name: n for name, n in bounds.items() if n is not None}}
 
-    def _read(self, value: object) -> int | None:
-        if value is None or value == "":
-            return None
-        if isinstance(value, float) and value.is_integer():
-            value = int(value)
-        if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 19:
-            value = int(value)
-        if type(value) is int and self.least <= value and (self.most is None or value <= self.most):
-            return value
-        raise ValueError("no whole number of that range")
+def _as_number(value: object) -> object:
+    """Return a whole number that is written otherwise; None for an empty text."""
+    if value == "":
+        return None
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 19:
+        return int(value)
+    return value
 
 
 def failure(error: AiamlError | None) -> Failure:

@@ -31,9 +31,7 @@ def demo() -> int:
                 for name in ("run", "session", "plan"):
                     out(f"  {name:8} {plural(helper.get(name).total, 'entry', 'entries')}")
             try:
-                memory.save(
-                    "run", "13 of 40 orders are read, and this is longer than there is room."
-                )
+                memory.save("run", "13 of 40 orders are read; the next has no price.")
             except LimitExceeded as error:
                 out("A full compartment says:")
                 out("  " + str(error).replace(error.oldest[0].id, "<id>"))

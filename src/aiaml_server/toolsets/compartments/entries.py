@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
 from aiaml_server.errors import InvalidInput
+from aiaml_server.moments import instant, last_moment, present, timestamp
 
 FILE = ".aiaml-compartments.json"
 """The file's name, where none is given."""
@@ -40,11 +43,26 @@ RULES = {
     "tags": f'a list of at most {MOST_TAGS} words, such as ["invoice", "euro"]',
     "metadata": 'an object of texts, such as {"source": "mail"}',
     "priority": f"a whole number from {LOWEST} to {HIGHEST}",
+    "expires": 'a time to come, such as "2027-01-31" or "2h" (m, h, d or w), as text',
     "query": "words to look for, as text",
     "limit": "a whole number from 1",
     "offset": "a whole number from 0",
 }
 """For each parameter, what it must be."""
+
+
+_SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_SPAN = re.compile(r"([0-9]{1,6}) ?([mhdw])")
+_UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+"""What no text may hold: control characters, and halves of characters, which are no UTF-8."""
+
+_COMMON = """
+    a about all an and any are as at be been but by can did do does for from had has have he her his
+    how i if in is it its me my not of on or our she so that the their there they this to was we
+    were what when where which who why will with would you your
+"""
+COMMON = frozenset(_COMMON.split())
+"""Words of a question that say nothing of what is looked for."""
 
 
 def refuse(name: str) -> InvalidInput:
@@ -81,6 +99,7 @@ class Entry:
         updated_at: the same.
         access_count: how often it was returned.
         priority: 1 to 10; higher is more important.
+        expires_at: when it is forgotten, as `created_at`; empty for never.
         extra: what other programs have put beside these.
     """
 
@@ -93,6 +112,7 @@ class Entry:
     updated_at: str = ""
     access_count: int = 0
     priority: int = USUAL
+    expires_at: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -106,10 +126,14 @@ class Entry:
         texts = (self.content, self.category, *self.tags, *self.metadata, *self.metadata.values())
         return "\n".join(texts).lower()
 
-    def occurrences(self, words: Sequence[str]) -> int:
-        """Count how often lower-case words occur; 0 unless every one does."""
-        counts = [self._searched.count(word) for word in words]
-        return sum(counts) if all(counts) else 0
+    def occurrences(self, words: Sequence[str]) -> list[int]:
+        """Count how often each of some lower-case words occurs, also inside of others."""
+        return [self._searched.count(word) for word in words]
+
+    def has_expired(self, now: int) -> bool:
+        """Say whether its time is over at a moment."""
+        end = instant(self.expires_at) if self.expires_at else None
+        return end is not None and end <= now
 
     def changed(self, **values: Any) -> Entry:
         """Return it with other values; those that are None stay."""
@@ -127,10 +151,11 @@ class Entry:
         Raises:
             ValueError: it is no entry.
         """
-        given = {name: part for name, part in value.items() if name in _NAMES}
+        given = {name: _fit(part) for name, part in value.items() if name in _NAMES}
         extra = {name: part for name, part in value.items() if name not in _NAMES}
         entry = cls(**{**given, "tags": tuple(given.get("tags", ())), "extra": extra})
-        texts = (entry.id, entry.content, entry.category, entry.created_at, entry.updated_at)
+        times = (entry.created_at, entry.updated_at, entry.expires_at)
+        texts = (entry.id, entry.content, entry.category, *times)
         if not all(isinstance(each, str) for each in (*texts, *entry.tags)):
             raise ValueError("an entry's texts must be texts")
         if not isinstance(entry.metadata, dict) or not all(
@@ -139,58 +164,136 @@ class Entry:
             raise ValueError("an entry's metadata must be texts")
         if type(entry.access_count) is not int or type(entry.priority) is not int:
             raise ValueError("an entry's numbers must be numbers")
-        return entry
+        return entry.changed(priority=min(max(entry.priority, LOWEST), HIGHEST))
 
 
 _NAMES = [each.name for each in fields(Entry) if each.name != "extra"]
-_OPTIONAL = ("category", "tags", "metadata")
+_OPTIONAL = ("category", "tags", "metadata", "expires_at")
+
+
+def _fit(part: Any) -> Any:
+    """Return a part of an entry with U+FFFD for what no text may hold, in whatever it is."""
+    if isinstance(part, str):
+        return _UNFIT.sub("\ufffd", part)
+    if isinstance(part, list):
+        return [_fit(each) for each in part]
+    if isinstance(part, dict):
+        return {_fit(name): _fit(each) for name, each in part.items()}
+    return part
+
+
+def check_text(name: str, value: object) -> str | None:
+    """Return a text that may be stored, or asked for; None where none is given.
+
+    Raises:
+        InvalidInput: it is no text, or holds what none may.
+    """
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise refuse(name)
+    if found := _UNFIT.search(value):
+        raise InvalidInput(name, f"holds U+{ord(found[0]):04X}, which no text may; take it out")
+    return value
+
+
+def check_expires(value: object) -> str | None:
+    """Return the moment at which an entry expires, as it is stored; empty for never.
+
+    Raises:
+        InvalidInput: it is no time to come.
+    """
+    text = check_text("expires", value)
+    if not text:
+        return text
+    now = present()
+    span = _SPAN.fullmatch(text)
+    end = now + int(span[1]) * _SECONDS[span[2]] * 1_000_000 if span else last_moment(text)
+    if end is None or end <= now:
+        raise refuse("expires")
+    return timestamp(end)
 
 
 def check_values(
-    category: str | None,
-    tags: Sequence[str] | None,
-    metadata: Mapping[str, str] | None,
-    priority: int | None,
+    category: object = None,
+    tags: object = None,
+    metadata: object = None,
+    priority: object = None,
 ) -> dict[str, Any]:
-    """Return what may be stored.
+    """Return what may be stored, or asked for.
 
     Raises:
         InvalidInput: a value is not what it must be.
     """
-    if category is not None and not isinstance(category, str):
-        raise refuse("category")
+    category = check_text("category", category)
     if tags is not None:
-        if isinstance(tags, str) or not all(isinstance(each, str) for each in tags):
+        if not isinstance(tags, (list, tuple, set, frozenset)):
             raise refuse("tags")
-        tags = tuple(dict.fromkeys(each.strip() for each in tags if each.strip()))
+        words = [check_text("tags", each) for each in tags]
+        if None in words:
+            raise refuse("tags")
+        tags = tuple(dict.fromkeys(each.strip() for each in words if each and each.strip()))
         if len(tags) > MOST_TAGS:
             raise refuse("tags")
-    if metadata is not None and not (
-        isinstance(metadata, Mapping)
-        and all(isinstance(each, str) for pair in metadata.items() for each in pair)
-    ):
-        raise refuse("metadata")
+    if metadata is not None:
+        if not isinstance(metadata, Mapping):
+            raise refuse("metadata")
+        for each in (part for pair in metadata.items() for part in pair):
+            if check_text("metadata", each) is None:
+                raise refuse("metadata")
+        metadata = dict(metadata)
     if priority is not None and not (type(priority) is int and LOWEST <= priority <= HIGHEST):
         raise refuse("priority")
     return {
         "category": None if category is None else category.strip(),
         "tags": tags,
-        "metadata": None if metadata is None else dict(metadata),
+        "metadata": metadata,
         "priority": priority,
     }
 
 
 def fitting(
     entries: Iterable[Entry],
-    id: str | None,  # noqa: A002 (the specification's word)
-    category: str | None,
-    tags: Sequence[str] | None,
+    id: str | None = None,  # noqa: A002 (the specification's word)
+    category: str | None = None,
+    tags: Sequence[str] | None = None,
+    metadata: Mapping[str, str] | None = None,
 ) -> list[Entry]:
-    """Return the entries that have this id, this category and all of these tags, where given."""
+    """Return the entries that have all that is given: id, category, all tags, all metadata.
+
+    The case of category and tags does not count.
+    """
+    kind = (category or "").casefold()
+    words = {each.casefold() for each in tags or ()}
+    pairs = (metadata or {}).items()
     return [
         each
         for each in entries
         if (not id or each.id == id)
-        and (not category or each.category == category)
-        and (not tags or set(tags) <= set(each.tags))
+        and (not kind or each.category.casefold() == kind)
+        and (not words or words <= {tag.casefold() for tag in each.tags})
+        and pairs <= each.metadata.items()
     ]
+
+
+def ranked(entries: Sequence[Entry], query: str) -> list[Entry]:
+    """Return the entries in which a word of a query occurs, the best first.
+
+    A word counts the more, the fewer entries have it; then it counts how often the words occur,
+    the priority, and what is newest. Common words count only where there are no others, and a
+    plural finds its singular.
+    """
+    said = list(dict.fromkeys(re.findall(r"\w+", query.lower()))) or query.lower().split()
+    words = [each for each in said if each not in COMMON] or said
+    stems = [each[:-1] if len(each) > 3 and each[-1] == "s" else each for each in words]
+    counts = [each.occurrences(stems) for each in entries]
+    having = [sum(map(bool, column)) for column in zip(*counts, strict=True)]
+    weights = [math.log(1 + len(entries) / count) if count else 0.0 for count in having]
+
+    def rank(pair: tuple[Entry, list[int]]) -> tuple[float, int, int, str]:
+        entry, found = pair
+        weight = sum(each for each, count in zip(weights, found, strict=True) if count)
+        return weight, sum(found), entry.priority, entry.updated_at
+
+    hits = [pair for pair in zip(entries, counts, strict=True) if any(pair[1])]
+    return [entry for entry, _ in sorted(hits, key=rank, reverse=True)]

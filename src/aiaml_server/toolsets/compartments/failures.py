@@ -21,19 +21,22 @@ class LimitExceeded(Refused):
         used: characters that it holds.
         allowed: characters that it may hold.
         asked: characters that it would hold.
-        oldest: the entries of the lowest priority, the oldest first.
+        oldest: the entries without which there would be room, the least important first, of these
+            the oldest; none where nothing that goes would help.
     """
 
     def __init__(
         self, compartment: str, used: int, allowed: int, asked: int, oldest: Sequence[Entry]
     ) -> None:
         known = "; ".join(
-            f"{each.id} (priority {each.priority}, {each.size} characters)" for each in oldest[:5]
+            f"{each.id} (priority {each.priority}, {each.size} characters)" for each in oldest
         )
-        way = f"clear_memory by id makes room, first for the least important: {known}"
         super().__init__(
-            f"the {compartment} memory holds {used} of {allowed} characters, and would hold {asked}"
-            f"; {way if oldest else 'a shorter content fits'}"
+            f"the {compartment} memory holds {used} of {allowed} characters, and would hold"
+            f" {asked}: {asked - allowed} are missing; shorten it, or clear_memory by id: {known}"
+            if oldest
+            else f"this content alone has {asked} characters, and the {compartment} memory holds"
+            f" {allowed}: shorten or split it"
         )
         self.used = used
         self.allowed = allowed

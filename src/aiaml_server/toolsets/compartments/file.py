@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from aiaml_server.errors import MalformedFile
-from aiaml_server.files import Lock, make_directory, read_regular, remove_left, replace_atomic
+from aiaml_server.files import Lock, make_directory, read_regular, replace_atomic
+from aiaml_server.moments import present
 from aiaml_server.toolsets.compartments.entries import COMPARTMENTS, Entry
 from aiaml_server.toolsets.compartments.failures import Busy, DiskError
 from aiaml_server.toolsets.failures import refused
@@ -32,7 +33,6 @@ log = logging.getLogger(__name__)
 FORMAT = 1
 MAX_FILE = 8 * 1024 * 1024  # bytes; it is read whole, and written whole by each change
 LOCK_SECONDS = 10.0
-LEFT_SECONDS = 600.0  # after which a temporary file was left by a process that was killed
 _BEGINS = re.compile(rb'(?:\xef\xbb\xbf)?\{\s*"format"\s*:\s*[0-9]')  # as `Content.data` does
 _RUN = re.compile(r"[0-9a-f]{16}")
 Stamp = tuple[int, int, int, int]
@@ -53,10 +53,14 @@ class Content:
         self.entries: dict[Place, dict[str, Entry]] = {}
         for kind in ("runs", "sessions"):
             for owner, parts in self._owners(kind).items():
-                for name, listed in parts.items():
-                    if name in COMPARTMENTS:
-                        entries = [Entry.from_json(each) for each in listed]
-                        self.entries[kind, owner, name] = {each.id: each for each in entries}
+                for part, listed in parts.items():
+                    if part in COMPARTMENTS:
+                        entries = self.entries[kind, owner, part] = {}
+                        for entry in map(Entry.from_json, listed):
+                            name = entry.id
+                            while name in entries:  # written by hand
+                                name += "-2"
+                            entries[name] = entry.changed(id=name)
 
     def _owners(self, kind: str) -> dict[str, Any]:
         owners: dict[str, Any] = self.value.setdefault(kind, {})
@@ -76,6 +80,13 @@ class Content:
         self.entries[place] = entries
         parts = self.value[kind].setdefault(owner, {})
         parts[name] = [{**each.extra, **each.as_json()} for each in entries.values()]
+
+    def forget_expired(self, now: int) -> None:
+        """Forget the entries whose time is over."""
+        for place, entries in self.entries.items():
+            left = {name: each for name, each in entries.items() if not each.has_expired(now)}
+            if len(left) < len(entries):
+                self.put(place, left)
 
     def remove_run(self, run: str) -> None:
         """Forget a run that has ended."""
@@ -143,6 +154,7 @@ class File:
         self.path = path
         self.notices: list[str] = []  # what a person should be told, once
         self._lock = Lock(self.path.with_name(f"{self.path.name}.lock"))
+        self._beside = self.path.with_name(f"{self.path.name}.tmp")  # one process writes at a time
         self._thread = threading.RLock()
         self._content = Content({"format": FORMAT})
         self._stamp: Stamp | None = None
@@ -161,10 +173,12 @@ class File:
             try:
                 stamp = self._stamp_now()
                 if stamp is None:
+                    if self._stamp is not None:
+                        self.notices.append(f"{self.path} is gone; it is begun anew")
                     self._content, self._stamp = Content({"format": FORMAT}), None
                 elif stamp != self._stamp:
                     self._content = self._load()
-                    self._stamp = stamp
+                    self._stamp = self._stamp_now() and stamp  # one that is damaged is set aside
             except OSError as error:
                 raise refused(error.filename or self.path, error) from error
             return self._content
@@ -217,7 +231,8 @@ class File:
                     content = self.read()
                     try:
                         yield content
-                        replace_atomic(self.path, self._fitting(content), 0o600)
+                        content.forget_expired(present())
+                        replace_atomic(self.path, self._fitting(content), 0o600, self._beside)
                     except BaseException:
                         self._stamp = None  # what is in memory is not what is on disk
                         raise
@@ -306,7 +321,6 @@ class File:
         for each in ended:
             with suppress(OSError):
                 self._run_file(each).unlink()
-        remove_left(self.path.parent, names, LEFT_SECONDS)
 
     def close_run(self, run: str) -> None:
         """End a run: nothing of it is left."""

@@ -55,6 +55,12 @@ def _limit(variable: str, value: str) -> int | None:
     return int(value)
 
 
+def _minutes(variable: str, value: str) -> int | None:
+    if value and not (value.isascii() and value.isdigit() and 0 < int(value[:7]) < 10**6):
+        raise InvalidSetting(variable, f"is {value!r}; it must be a number of minutes, from 1")
+    return int(value) if value else None
+
+
 def _session(variable: str, value: str) -> str:
     if not is_session(value):
         raise InvalidSetting(variable, f"must be {ARGUMENTS['session']}")
@@ -82,5 +88,8 @@ VARIABLES = (
     Variable("AIAML_COMPARTMENT_LIMIT_RUN", "", _limit, "the same, for the run alone"),
     Variable("AIAML_COMPARTMENT_LIMIT_SESSION", "", _limit, "the same, for the session alone"),
     Variable("AIAML_COMPARTMENT_LIMIT_PLAN", "", _limit, "the same, for the plan alone"),
+    Variable(
+        "AIAML_RUN_MINUTES", "", _minutes, "minutes without a call after which another run begins"
+    ),
     CHECK_SECRETS,
 )

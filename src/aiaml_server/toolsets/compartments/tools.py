@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
@@ -14,9 +16,9 @@ from typing_extensions import TypedDict
 
 from aiaml_server.errors import AiamlError, InvalidArguments, Refused
 from aiaml_server.toolset import Answer, Changed, Prompt, Resource, Toolset
-from aiaml_server.toolsets.answering import Failure, failure, tool
-from aiaml_server.toolsets.compartments.entries import COMPARTMENTS, RULES
-from aiaml_server.toolsets.compartments.memory import Compartments
+from aiaml_server.toolsets.answering import PLAIN, Failure, Whole, failure, tool
+from aiaml_server.toolsets.compartments.entries import COMPARTMENTS, HIGHEST, LOWEST, RULES
+from aiaml_server.toolsets.compartments.memory import Compartments, twin
 from aiaml_server.toolsets.compartments.words import BRIEF, CLEAR, GET, INSTRUCTIONS, SAVE
 from aiaml_server.toolsets.warning import secret_in
 
@@ -33,13 +35,22 @@ Compartment = Annotated[
         json_schema_extra={"enum": list(COMPARTMENTS)},
     ),
 ]
-Id = Annotated[str | None, Field(description="An entry's id.", examples=["0a1b2c3d"])]
+Id = Annotated[str | None, PLAIN, Field(description="An entry's id.", examples=["0a1b2c3d"])]
 Category = Annotated[
-    str | None, Field(description="What kind of thing it is.", examples=["decision"])
+    str | None, PLAIN, Field(description="What kind of thing it is.", examples=["decision"])
 ]
 Tags = Annotated[
     list[str] | None,
+    PLAIN,
     Field(description="Words to find it by; to find, all of them.", examples=[["invoice", "euro"]]),
+]
+Metadata = Annotated[
+    dict[str, str] | None,
+    PLAIN,
+    Field(
+        description="Anything else, as texts; to find, all that is given.",
+        examples=[{"source": "mail"}],
+    ),
 ]
 
 
@@ -63,6 +74,14 @@ class Stored(TypedDict, total=False):
     updated_at: str
     access_count: int
     priority: int
+    expires_at: str
+
+
+class Words(TypedDict):
+    """What there is to look for."""
+
+    categories: list[str]
+    tags: list[str]
 
 
 class Found(Failure, total=False):
@@ -70,12 +89,14 @@ class Found(Failure, total=False):
 
     entries: list[Stored]
     total: int
+    there_are: Words
 
 
 class Cleared(Failure, total=False):
     """What `clear_memory` answers."""
 
     cleared: int
+    ids: list[str]
 
 
 class Calls:
@@ -89,6 +110,7 @@ class Calls:
         compartment: Compartment,
         content: Annotated[
             str | None,
+            PLAIN,
             Field(
                 description="What to remember, in words that stand by themselves.",
                 examples=["The customer wants invoices in euros."],
@@ -96,35 +118,40 @@ class Calls:
         ] = None,
         id: Annotated[  # noqa: A002 (the specification's word)
             str | None,
+            PLAIN,
             Field(
-                description="To change an entry: its id. Only what is given is changed.",
+                description="To change an entry, or bring back a cleared one: its id. Only what is "
+                "given is changed.",
                 examples=["0a1b2c3d"],
             ),
         ] = None,
         category: Category = None,
         tags: Tags = None,
-        metadata: Annotated[
-            dict[str, str] | None,
-            Field(description="Anything else, as texts.", examples=[{"source": "mail"}]),
-        ] = None,
+        metadata: Metadata = None,
         priority: Annotated[
             int | None,
+            Whole(LOWEST, HIGHEST),
+            Field(description="Higher is more important; 5 where none is given.", examples=[8]),
+        ] = None,
+        expires: Annotated[
+            str | None,
+            PLAIN,
             Field(
-                strict=True,
-                description="1 to 10; higher is more important; 5 where none is given.",
-                examples=[8],
+                description="When it is forgotten: a date or time, or from now on (m, h, d, w).",
+                examples=["2h", "2027-01-31"],
             ),
         ] = None,
     ) -> Saved:
         """Save or change an entry."""
         saved = self._memory.save(
             compartment,
-            content,
-            id=id,
-            category=category,
+            content or None,
+            id=id or None,
+            category=category or None,
             tags=tags,
             metadata=metadata,
             priority=priority,
+            expires=expires or None,
         )
         answer: Saved = {"id": saved.id, "created": saved.created}
         more = [f"{name}: {value}" for name, value in (metadata or {}).items()]
@@ -138,32 +165,39 @@ class Calls:
         id: Id = None,  # noqa: A002
         category: Category = None,
         tags: Tags = None,
+        metadata: Metadata = None,
         query: Annotated[
             str | None,
+            PLAIN,
             Field(
-                description="Words that must all occur, in any case, also inside other words.",
-                examples=["invoice euro"],
+                description="Words or a question; what has the rarest of its words comes first.",
+                examples=["Which currency are invoices in?"],
             ),
         ] = None,
         limit: Annotated[
-            int | None, Field(strict=True, description="At most so many entries.", examples=[10])
+            int | None, Whole(1), Field(description="At most so many entries.", examples=[10])
         ] = None,
         offset: Annotated[
-            int, Field(strict=True, description="Entries to pass over first.", examples=[0])
-        ] = 0,
+            int | None, Whole(0), Field(description="Entries to pass over first.", examples=[0])
+        ] = None,
     ) -> Found:
         """Return entries."""
         found = self._memory.get(
             compartment,
-            id=id,
-            category=category,
+            id=id or None,
+            category=category or None,
             tags=tags,
-            query=query,
+            metadata=metadata,
+            query=query or None,
             limit=limit,
-            offset=offset,
+            offset=offset or 0,
         )
         entries: Any = [each.as_json() for each in found.entries]
-        return {"entries": entries, "total": found.total}
+        answer: Found = {"entries": entries, "total": found.total}
+        categories, words = ([], []) if found.total else self._memory.words(compartment)
+        if categories or words:
+            answer["there_are"] = {"categories": categories, "tags": words}
+        return answer
 
     def clear_memory(
         self,
@@ -173,7 +207,8 @@ class Calls:
         tags: Tags = None,
     ) -> Cleared:
         """Delete entries."""
-        return {"cleared": self._memory.clear(compartment, id=id, category=category, tags=tags)}
+        ids = self._memory.clear_ids(compartment, id=id, category=category, tags=tags)
+        return {"cleared": len(ids), "ids": ids}
 
 
 # --- for any framework ----------------------------------------------------------------------------
@@ -189,12 +224,14 @@ class Function:
         parameters: the JSON schema of its arguments.
         call: takes the arguments by name; returns a JSON value, also where it fails:
             `{"error", "message"}`.
+        acall: the same for asyncio.
     """
 
     name: str
     description: str
     parameters: dict[str, Any]
     call: Callable[..., dict[str, Any]]
+    acall: Callable[..., Awaitable[dict[str, Any]]]
 
 
 def functions(memory: Compartments) -> list[Function]:
@@ -220,7 +257,7 @@ def _function(call: Callable[..., Any], words: str) -> Function:
     checked_call.__name__ = call.__name__
     checked_call.__doc__ = words
     schema = {**TypeAdapter(cast(Any, call)).json_schema(), "title": call.__name__}
-    return Function(call.__name__, words, schema, checked_call)
+    return Function(call.__name__, words, schema, checked_call, twin(checked_call))
 
 
 # --- over MCP -------------------------------------------------------------------------------------
@@ -242,13 +279,30 @@ def build(values: Mapping[str, Any]) -> Toolset:
         check_secrets=values["AIAML_CHECK_SECRETS"],
     )
     calls = Calls(memory)
+    idle = 60.0 * (values["AIAML_RUN_MINUTES"] or 0)
+    last = time.monotonic()
+    turn = threading.Lock()
+
+    def begin_where_idle() -> None:
+        """Begin another run where nothing was asked for so long that the last one has ended."""
+        nonlocal last
+        with turn:
+            now = time.monotonic()
+            if idle and now - last >= idle:
+                memory.begin_run()
+            last = now
 
     def noting(call: Callable[..., Any]) -> Callable[..., Answer]:
         @wraps(call)
         def called(**arguments: Any) -> Answer:
+            begin_where_idle()
             return Answer(call(**arguments), memory.notices())
 
         return called
+
+    def run_text() -> str:
+        begin_where_idle()
+        return memory.run_text()
 
     @contextmanager
     def opened(changed: Changed) -> Iterator[None]:
@@ -274,7 +328,7 @@ def build(values: Mapping[str, Any]) -> Toolset:
                 RUN,
                 "run memory",
                 "What belongs into each call of this run.",
-                memory.run_text,
+                run_text,
                 watched=True,
             ),
         ),
@@ -283,7 +337,7 @@ def build(values: Mapping[str, Any]) -> Toolset:
                 "run_memory",
                 "Run memory",
                 "What belongs into each call of this run.",
-                lambda: memory.run_text() or "The run memory is empty.",
+                lambda: run_text() or "The run memory is empty.",
             ),
         ),
         opened=opened,

@@ -10,9 +10,10 @@ from typing import Any
 
 import click
 
-from aiaml_server.errors import InvalidSetting, StoreError
-from aiaml_server.files import write_atomic
+from aiaml_server.errors import InvalidSetting, MalformedFile, StoreError
+from aiaml_server.files import read_regular, write_atomic
 from aiaml_server.format.invisible import marked_line
+from aiaml_server.moments import present
 from aiaml_server.terminal import (
     DONE,
     NOTHING,
@@ -32,9 +33,9 @@ from aiaml_server.terminal import (
 )
 from aiaml_server.toolset import Finding
 from aiaml_server.toolsets.compartments import MANIFEST
-from aiaml_server.toolsets.compartments.entries import COMPARTMENTS, Entry, fitting
+from aiaml_server.toolsets.compartments.entries import COMPARTMENTS, Entry, fitting, is_session
 from aiaml_server.toolsets.compartments.failures import DiskError
-from aiaml_server.toolsets.compartments.file import Content, Damaged, File, Place, load
+from aiaml_server.toolsets.compartments.file import MAX_FILE, Content, Damaged, File, Place, load
 from aiaml_server.toolsets.owners import leads_elsewhere
 from aiaml_server.toolsets.warning import leak_in
 
@@ -162,6 +163,64 @@ def export(environ: Mapping[str, str], session: str | None, to: str | None) -> N
     except OSError as error:
         raise StoreError("write", target, error) from error
     note(f"{plural(len(rows), 'entry', 'entries')} in {target}.")
+
+
+@compartments.command("import")
+@click.argument("path", type=click.Path())
+@click.pass_obj
+def import_(environ: Mapping[str, str], path: str) -> None:
+    """Bring back what `export` has written: entries of sessions and plans, with their ids.
+
+    An entry whose id is there already is left as it is, and what a run had is passed over: it has
+    ended. Nothing is changed where a line cannot be read.
+
+    \b
+    Examples:
+      aiaml compartments import archive.jsonl
+    """
+    rows, of_runs = _rows_of(Path(path))
+    added = 0
+    with File(MANIFEST.values(environ)["AIAML_COMPARTMENTS_FILE"]).changing() as content:
+        known = content.ids()
+        for place in dict.fromkeys(place for place, _ in rows):
+            new = {each.id: each for at, each in rows if at == place and each.id not in known}
+            content.put(place, {**content.entries.get(place, {}), **new})
+            known |= new.keys()
+            added += len(new)
+    out(f"{plural(added, 'entry', 'entries')} brought back.")
+    if there := len(rows) - added:
+        note(f"{plural(there, 'entry', 'entries')} there already, by id.")
+    if of_runs:
+        note(f"{plural(of_runs, 'entry', 'entries')} of runs passed over: these have ended.")
+
+
+def _rows_of(path: Path) -> tuple[list[tuple[Place, Entry]], int]:
+    """Return what a file of `export` holds, and how many entries in it were of runs.
+
+    Raises:
+        Ended: the file, or a line of it, cannot be read.
+    """
+    try:
+        lines = read_regular(str(path), MAX_FILE).splitlines()
+    except (OSError, MalformedFile) as error:
+        raise Ended(f"{path}: {error}", USAGE) from error
+    rows: list[tuple[Place, Entry]] = []
+    of_runs = 0
+    for number, line in enumerate(lines, 1):
+        try:
+            value = json_.loads(line)
+            compartment, run = value.pop("compartment", None), value.pop("run", None)
+            session = value.pop("session", None)
+            entry = Entry.from_json(value)
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
+            raise Ended(f"{path}, line {number}, is no entry: {error}", USAGE) from error
+        if compartment in COMPARTMENTS and is_session(session):
+            rows.append((("sessions", session, compartment), entry))
+        elif compartment in COMPARTMENTS and run:
+            of_runs += 1
+        else:
+            raise Ended(f"{path}, line {number}, names no compartment, or no session", USAGE)
+    return rows, of_runs
 
 
 @compartments.command("clear")
@@ -292,6 +351,7 @@ def _places(
     content: Content, compartment: str | None, session: str | None
 ) -> Iterator[tuple[Place, list[Entry]]]:
     """Return the compartments that hold something: the runs' first, then each session's."""
+    content.forget_expired(present())
     for place in sorted(content.entries, key=lambda each: (*each[:2], COMPARTMENTS.index(each[2]))):
         kind, owner, name = place
         wanted = session is None or (kind, owner) == ("sessions", session)

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from aiaml_server.errors import Refused
 from aiaml_server.toolset import Resource, Tool, Toolset
-from aiaml_server.toolsets.answering import TEXT, Failure, Whole, tool
+from aiaml_server.toolsets.answering import PLAIN, Failure, Whole, tool
 from aiaml_server.toolsets.sessions.memory import AgentMemory
 from aiaml_server.toolsets.sessions.place import LOGS, SUMMARY, Place, agents, check_date, top_of
 from aiaml_server.toolsets.sessions.words import (
@@ -119,8 +119,8 @@ Root = Annotated[
 ]
 Day = Annotated[
     str | None,
+    PLAIN,
     Field(description="The log's date, YYYY-MM-DD; today where none is given.", examples=[DAY]),
-    TEXT,
 ]
 Content = Annotated[
     str,

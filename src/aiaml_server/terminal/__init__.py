@@ -25,7 +25,7 @@ import click
 
 from aiaml_server.errors import AiamlError
 from aiaml_server.format.invisible import INVISIBLE, marked
-from aiaml_server.logs import LogFormatter
+from aiaml_server.terminal.logs import LogFormatter
 
 __all__ = [
     "DONE",
