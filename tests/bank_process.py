@@ -21,7 +21,7 @@ from pathlib import Path
 
 import portalocker  # noqa: F401 (imported here, so that no fault can hit its import)
 
-import aiaml_server.index.index  # noqa: F401 (as well)
+import aiaml_server.index  # noqa: F401 (as well)
 from aiaml_server import MemoryBank, Settings, StoreError
 from aiaml_server.format import memory
 

@@ -23,11 +23,11 @@ from aiaml_server import Memory, MemoryBank, Settings
 from aiaml_server.files import Lock
 from aiaml_server.format.memory import format  # noqa: A004
 from aiaml_server.format.scorer import rank
-from aiaml_server.index import selection, tuning
+from aiaml_server.index import Index, selection, tuning
 from aiaml_server.index.database import Database, file_of
-from aiaml_server.index.index import Index
 from aiaml_server.index.postings import Postings
 from aiaml_server.index.tokens import Batch
+from aiaml_server.index.view import View, unindexed
 from aiaml_server.storage.derived import folder
 from aiaml_server.storage.store import Store
 from client import Client
@@ -96,6 +96,12 @@ def leave(base: Path) -> None:
     with tokenizing(base), closing(MemoryBank(Settings(base, sync=False))) as bank:
         bank._index.kept = True
         assert_right(bank, base)
+
+
+def due(base: Path) -> bool:
+    """Say whether enough memories wait to be tokenized."""
+    with closing(Database(file_of(folder(base)))) as database, database.view() as view:
+        return view.due
 
 
 def steps(index: Index) -> Iterator[None]:
@@ -188,8 +194,7 @@ class Tokenizing(RuleBasedStateMachine):
         index = Index(Store(self.base), lasting=False)
         assert index.think(ASKED) == rank(Store(self.base).scan(), ASKED)
         index.close()
-        with closing(Database(file_of(folder(self.base)))) as database:
-            assert not database.due
+        assert not due(self.base)
 
     @invariant()
     def right(self) -> None:
@@ -207,8 +212,7 @@ class Tokenizing(RuleBasedStateMachine):
             for each in (*self.under_way, steps(self.indexes[0])):
                 list(each)
                 self.right()
-            with closing(Database(file_of(folder(self.base)))) as database:
-                assert not database.due
+            assert not due(self.base)
         self.stack.close()
 
 
@@ -262,11 +266,11 @@ def test_the_best_of_many_texts_are_those_of_the_scan(
     scored, in_texts = list[int](), selection._in_texts
 
     def noting(
-        database: Database, numbers: Iterable[int], keywords: Sequence[str]
+        view: View, numbers: Iterable[int], keywords: Sequence[str]
     ) -> Iterator[tuple[int, int]]:
         some = list(numbers)
         scored.append(len(some))
-        return in_texts(database, some, keywords)
+        return in_texts(view, some, keywords)
 
     monkeypatch.setattr(selection, "_in_texts", noting)
     with recorded(base), tokenizing(base):
@@ -489,7 +493,7 @@ def test_without_locks_and_in_memory_all_is_tokenized_too(
         index.kept = True
         assert_right(bank, base)
         assert index.unusable
-        wait_until(lambda: not index._database or not index._database.waiting())
+        wait_until(lambda: not index._database or not unindexed(index._database))
         assert_right(bank, base)
 
 

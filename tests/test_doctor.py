@@ -639,7 +639,7 @@ def tampered(base: Path, statement: str) -> None:
 
 def test_an_index_that_answers_wrongly_is_an_error_that_is_mended(base: Path) -> None:
     """Also when its checksums agree: files are compared; made anew, it is right."""
-    tampered(base, "DELETE FROM unindexed; UPDATE unindexed_sum SET sum = 0")
+    tampered(base, "DELETE FROM unindexed; UPDATE sums SET sum = 0 WHERE kind = 'unindexed'")
     report = checked(base, "index")
     assert report.code == 3
     assert report.having("error", "the index ")

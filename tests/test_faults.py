@@ -25,8 +25,9 @@ from aiaml_server.errors import StoreError
 from aiaml_server.files import is_local
 from aiaml_server.format.memory import format  # noqa: A004
 from aiaml_server.format.scorer import Hit, rank
-from aiaml_server.index import database, postings, tuning
-from aiaml_server.index.database import Database, Entry, file_of, remove
+from aiaml_server.index import postings, records, tuning, view
+from aiaml_server.index.database import Database, file_of, remove
+from aiaml_server.index.records import Entry
 from aiaml_server.storage import sqlite, watch
 from aiaml_server.storage.derived import folder
 from aiaml_server.storage.store import UNREADABLE, Store
@@ -508,8 +509,8 @@ QUESTIONS = (
     ["late3"],
 )
 TABLES = (
-    *("files", "texts", "texts_sum", "order_sum", "unindexed", "unindexed_sum"),
-    *("vocabulary", "vocabulary_sum", "postings", "term_sums"),
+    *("files", "texts", "unindexed", "sums"),
+    *("vocabulary", "postings", "term_sums"),
 )
 
 
@@ -767,8 +768,8 @@ def test_what_a_long_question_compared_need_not_be_compared_again(
         compared[0] += 1
         return zlib.crc32(data, start)
 
-    monkeypatch.setattr(database, "crc32", counted)
-    monkeypatch.setattr(postings, "crc32", counted)
+    for module in (postings, records, view):
+        monkeypatch.setattr(module, "crc32", counted)
     with closing(MemoryBank(Settings(tmp_path))) as bank:
         expected = scan(tmp_path, "w")
         assert bank.think(["w"]) == bank.think(["w"]) == expected

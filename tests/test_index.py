@@ -32,13 +32,13 @@ from aiaml_server.format import scorer
 from aiaml_server.format.filters import Filter
 from aiaml_server.format.memory import format  # noqa: A004
 from aiaml_server.format.scorer import MAX_KEYWORD, Found, Hit, clean, every_hit, rank
-from aiaml_server.index import selection, tuning
+from aiaml_server.index import Index, Mismatch, selection, tuning
 from aiaml_server.index.database import Database, file_of
 from aiaml_server.index.freshness import Closed
-from aiaml_server.index.index import Index, Mismatch
 from aiaml_server.index.postings import Posting, Postings
 from aiaml_server.index.tokens import Accumulator, pack, terms_of, tokenize, unpack
 from aiaml_server.index.tuning import MAX_TERM, SEGMENT
+from aiaml_server.index.view import View
 from aiaml_server.storage import watch
 from aiaml_server.storage.derived import folder
 from aiaml_server.storage.sqlite import TRY
@@ -209,16 +209,16 @@ def test_a_part_of_many_hits_does_not_look_up_the_others(
         made = f"20{20 + number % 5}-01-01T00:00:{number % 60:02}+00:00"
         memory = Memory(f"{number:08x}", made, "a", "b", ("t",), content)
         write(tmp_path, f"{number}.md", format(memory))
-    tested, looked_up, ages = Index(Store(tmp_path)), [0], Database.ages
+    tested, looked_up, tie_breaks = Index(Store(tmp_path)), [0], View.tie_breaks
     assert tested.search(["warm"]).total == 0
     memories = list(Store(tmp_path).scan())
 
-    def counted(self: Database, numbers: Iterable[int]) -> list[tuple[int, bytes, int]]:
+    def counted(self: View, numbers: Iterable[int]) -> list[tuple[int, bytes, int]]:
         wanted = list(numbers)
         looked_up[0] += len(wanted)
-        return ages(self, wanted)
+        return tie_breaks(self, wanted)
 
-    monkeypatch.setattr(Database, "ages", counted)
+    monkeypatch.setattr(View, "tie_breaks", counted)
     monkeypatch.setattr(tuning, "TIES", 500)
     for wanted in (Filter(), Filter.of(None, None, (), "2022-01-01"), Filter(agent="x")):
         meant = list(wanted.among(memories))
@@ -245,9 +245,9 @@ def test_what_stands_nearly_everywhere_is_counted_in_the_texts(
     tested, scored, summed = Index(Store(tmp_path)), [0], [0]
     wait_until(lambda: bool((stamp := Store(tmp_path).stamp("899.md")) and stamp.settled))
     assert tested.think(["warm"]) == []
-    texts, find = Database.texts, Postings.find
+    texts, find = View.texts, Postings.find
 
-    def counted(self: Database, numbers: Iterable[int]) -> Iterator[tuple[int, scorer.Fields]]:
+    def counted(self: View, numbers: Iterable[int]) -> Iterator[tuple[int, scorer.Fields]]:
         wanted = list(numbers)
         scored[0] += len(wanted)
         return texts(self, wanted)
@@ -256,14 +256,14 @@ def test_what_stands_nearly_everywhere_is_counted_in_the_texts(
         summed[0] += len(terms)
         return find(self, terms)
 
-    encoded, passes = Database.encoded, [0]
+    encoded, passes = View.encoded, [0]
 
-    def passed(self: Database) -> Iterator[tuple[int, bytes]]:
+    def passed(self: View, first: int = 0) -> Iterator[tuple[int, bytes]]:
         passes[0] += 1
-        return encoded(self)
+        return encoded(self, first)
 
-    monkeypatch.setattr(Database, "texts", counted)
-    monkeypatch.setattr(Database, "encoded", passed)
+    monkeypatch.setattr(View, "texts", counted)
+    monkeypatch.setattr(View, "encoded", passed)
     monkeypatch.setattr(Postings, "find", found)
     monkeypatch.setattr(tuning, "FIRST", 301)
     monkeypatch.setattr(tuning, "SCANNED", 250)
@@ -934,7 +934,7 @@ def test_a_python_without_ctypes_finds_all(base: Path) -> None:
     """It cannot be told what was touched, so it compares all files."""
     code = (
         "import sys; sys.modules['ctypes'] = None\n"
-        "from pathlib import Path; from aiaml_server.index.index import Index\n"
+        "from pathlib import Path; from aiaml_server.index import Index\n"
         "from aiaml_server.storage.store import Store\n"
         "print(len(Index(Store(Path(sys.argv[1]))).think(['needle'])))"
     )
@@ -1000,8 +1000,8 @@ def test_a_reader_does_not_keep_a_deleted_memory_in_the_index(bank: MemoryBank, 
 
 
 DAMAGE = {
-    "a row": "UPDATE labels SET user = agent WHERE id = 1",
-    "a row less": "DELETE FROM labels WHERE id = 1",
+    "a row": "UPDATE facets SET user = agent WHERE id = 1",
+    "a row less": "DELETE FROM facets WHERE id = 1",
     "a name": "UPDATE names SET folded = 'x' WHERE name = 'food'",
     "a name less": "DELETE FROM names WHERE field = 'agent'",
     "its uses": "UPDATE names SET uses = 7 WHERE field = 'agent'",
@@ -1009,7 +1009,7 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_damaged_labels_give_no_wrong_answer(bank: MemoryBank, base: Path, damage: str) -> None:
+def test_damaged_facets_give_no_wrong_answer(bank: MemoryBank, base: Path, damage: str) -> None:
     """They are made anew from the files."""
     for number in range(3):
         bank.remember("claude", "marco", ["food", f"t{number}"], f"note {number}")
@@ -1424,7 +1424,9 @@ def test_a_wrong_answer_is_noticed_when_answers_are_checked(base: Path) -> None:
     time.sleep(0.1)
     assert found(bank, "needle") == found(bank, "needle") == ["first.md"]
     with sqlite3.connect(file_of(folder(base))) as tampered:
-        tampered.executescript("DELETE FROM unindexed; UPDATE unindexed_sum SET sum = 0")
+        tampered.executescript(
+            "DELETE FROM unindexed; UPDATE sums SET sum = 0 WHERE kind = 'unindexed'"
+        )
     tampered.close()
     with pytest.raises(Mismatch):
         bank.think(["needle"])

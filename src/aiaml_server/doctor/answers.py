@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing
+from itertools import chain
 from pathlib import Path
 
 from aiaml_server.doctor.context import Context
 from aiaml_server.doctor.finding import Finding, Fix
 from aiaml_server.format.scorer import rank
-from aiaml_server.index.database import databases, remove
-from aiaml_server.index.index import Index
-from aiaml_server.storage.derived import INDEX, folder, others
-from aiaml_server.storage.sqlite import files_of
+from aiaml_server.index import Index
+from aiaml_server.storage.derived import INDEX, others
 from aiaml_server.storage.store import Store
 from aiaml_server.terminal import in_bytes, plural
 
@@ -60,12 +59,8 @@ def index(context: Context) -> Iterator[Finding]:
     what = f"does not answer {' '.join(wrong[0])!r} as the files do" if wrong else ""
     what = what or f"and the files differ in {min(missing)}"
     remedy = f"delete {base / INDEX} (it is made anew), or `aiaml doctor --fix`"
-
-    def delete() -> None:
-        for path in _databases(base):
-            remove(path)
-
-    fix = Fix(f"delete the index in {base / INDEX}, which is made anew", delete)
+    what_goes = f"delete the index in {base / INDEX}, which is made anew"
+    fix = Fix(what_goes, lambda: Index.delete(base))
     yield Finding("index", "error", f"the index {what}", remedy, fix)
 
 
@@ -91,15 +86,9 @@ def _first(names: list[str]) -> str:
     return ", ".join([*names[:_NAMED], *(["…"] if len(names) > _NAMED else [])])
 
 
-def _databases(base: Path) -> list[Path]:
-    with suppress(OSError):
-        return databases(folder(base))
-    return []
-
-
 def _sizes(base: Path) -> str:
-    kinds = _databases(base)
-    files = [path for each in kinds for path in files_of(each) if path.is_file()]
+    kinds = Index.files_in(base)
+    files = [path for path in chain.from_iterable(kinds) if path.is_file()]
     size = in_bytes(sum(path.stat().st_size for path in files))
     more = f", of these {plural(len(kinds) - 1, 'file')} of other Pythons" if len(kinds) > 1 else ""
     return f"{size}{more}"

@@ -16,58 +16,28 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from typing import Protocol
 
 from aiaml_server.errors import AiamlError
 from aiaml_server.files import is_local
 from aiaml_server.index import tuning
+from aiaml_server.index.database import Database
 from aiaml_server.storage.store import Stamp, Store
-from aiaml_server.storage.watch import Watch
+from aiaml_server.storage.watch import Watch, touched
 
 
 class Closed(AiamlError):  # noqa: N818
     """What was asked for has ended in the middle of an answer."""
 
 
-class Record(Protocol):
-    """What is recorded of a directory of memories."""
-
-    def directory(self) -> Stamp:
-        """Return the directory's stamp as it was recorded."""
-
-    def set_directory(self, stamp: Stamp) -> None:
-        """Record the directory's stamp: that of now, which all files agree with."""
-
-    def known(self, after: str = "", most: int = -1) -> Iterable[tuple[str, Stamp]]:
-        """Return up to `most` files, or all, whose names come after `after`, in their order."""
-
-    def any_name(self, few: int) -> str:
-        """Return the name of a random file; empty while there are at most `few`."""
-
-
-def touched(watch: Watch, before: Stamp | None, directory: Stamp | None) -> set[str] | None:
-    """Return the names of files touched since the directory's stamp was `before`.
-
-    None, and the end of the watch, if that is not known. A directory that changed without any name
-    touched is not the one that is watched.
-    """
-    if before and directory and before.inode == directory.inode:
-        names = watch.touched()
-        if names is not None and (names or directory == before):
-            return set(filter(Store.may_hold, names))
-    watch.end()
-    return None
-
-
 class Freshness:
-    """Finds the files of a store that may differ from a record. Its user holds a lock."""
+    """Finds the files of a store that may differ from a database. Its user holds a lock."""
 
     def __init__(self, store: Store, *, lasting: bool = True) -> None:
         """Make it for a store; `lasting` says whether it pays to watch the directory."""
         self._store = store
         self._lasting = lasting
         self._watch = Watch()
-        self._record: Record | None = None  # that was last brought up to date
+        self._database: Database | None = None  # that was last brought up to date
         self._current: Stamp | None = None  # the directory's at that time
         self._sweep_after: str | None = None  # a name; None for a random one
         self._swept_at: float | None = None
@@ -75,46 +45,46 @@ class Freshness:
         self._suspected: set[str] = set()
         self._ended = False
 
-    def changes(self, record: Record, directory: Stamp) -> Iterator[set[str]]:
+    def changes(self, database: Database, directory: Stamp) -> Iterator[set[str]]:
         """Yield the names of files that may differ from what is recorded, or be new or gone.
 
         They come in batches. Whoever asks for the next one has recorded the files as they are now;
-        after the last, the record is up to date.
+        after the last, the database is up to date.
 
         Args:
-            record: what is recorded; with another one than the last time, all begins anew.
+            database: what is recorded; with another one than the last time, all begins anew.
             directory: the directory's stamp of now.
 
         Raises:
             Closed: `end` was called.
             StoreError: the directory cannot be read.
         """
-        before = self._current if record is self._record else None
-        self._record, self._current = record, None  # unless all goes well
+        before = self._current if database is self._database else None
+        self._database, self._current = database, None  # unless all goes well
         names = touched(self._watch, before, directory)
-        if names is None and self._lasting and not (before and directory == record.directory()):
+        if names is None and self._lasting and not (before and directory == database.directory()):
             self._watch.begin(self._store.directory)
             directory = self._store.stamp() or directory  # nothing falls in between
         settled = directory.settled  # asked before listing: a change from here on gives another one
         if names is None:
             if self._watch.begun:  # just now; nobody knows what happened before
                 self._swept_at = None
-            names = set() if directory == record.directory() else self._compared(record)
+            names = set() if directory == database.directory() else self._compared(database)
         yield names
         if self._suspected:
             suspected, self._suspected = self._suspected, set()
             yield suspected
-        if settled and directory != record.directory():
-            record.set_directory(directory)
+        if settled and directory != database.directory():
+            database.set_directory(directory)
         if slices := self._due():
-            yield self._swept(record, slices * tuning.SWEEP) - names
+            yield self._swept(database, slices * tuning.SWEEP) - names
         self._current = directory
 
-    def _compared(self, record: Record) -> set[str]:
+    def _compared(self, database: Database) -> set[str]:
         """Compare all files."""
         began = time.thread_time()
         new = set(self._store.names(missing_ok=False))  # it was there a moment ago
-        changed = self._differing(record.known(), new)
+        changed = self._differing(database.known(), new)
         self._comparing = time.thread_time() - began
         self._swept_at = time.perf_counter()
         return changed | new
@@ -128,14 +98,14 @@ class Freshness:
         seconds = time.perf_counter() - self._swept_at
         return min(int(seconds / tuning.UNTOLD_SECONDS), tuning.SWEEPS)
 
-    def _swept(self, record: Record, size: int) -> set[str]:
+    def _swept(self, database: Database, size: int) -> set[str]:
         """Compare the next files in the order of names."""
         if self._sweep_after is None:  # else each short life would compare the same first files
-            self._sweep_after = record.any_name(size)
+            self._sweep_after = database.any_name(size)
         began = self._sweep_after
-        known = self.next_known(record, size)
+        known = self.next_known(database, size)
         if began and len(known) < size:  # behind the last one the first again
-            known += self.next_known(record, size - len(known))
+            known += self.next_known(database, size - len(known))
         self._swept_at = time.perf_counter()
         return self.differing(known)
 
@@ -146,9 +116,9 @@ class Freshness:
         """Whether the system lists touched names, so that sweeping need not precede an answer."""
         return self._watch.begun
 
-    def next_known(self, record: Record, most: int) -> list[tuple[str, Stamp]]:
+    def next_known(self, database: Database, most: int) -> list[tuple[str, Stamp]]:
         """Return the next files in the order of names; fewer than `most` are the last ones."""
-        known = list(record.known(self._sweep_after or "", most))
+        known = list(database.known(self._sweep_after or "", most))
         self._sweep_after = known[-1][0] if len(known) == most else ""
         return known
 

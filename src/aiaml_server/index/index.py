@@ -1,9 +1,13 @@
 """The index: answers by keyword and by id, exactly those of a scan of every file, in milliseconds.
 
 It is a cache in one SQLite file (`database`) that all server processes of a directory share and
-anybody may delete. Before each answer it brings it up to date with what changed (`freshness`), then
-selects what is best (`selection`). The stamps of the hits are compared before they are given out,
-whatever the size of the store, so that no answer is made of an old text.
+anybody may delete. Before each answer it brings it up to date with what changed (`freshness`,
+`recording`), then selects what is best (`selection`) in one state of it (`view`). The stamps of the
+hits are compared before they are given out, whatever the size of the store, so that no answer is
+made of an old text.
+
+A question passes four frames: `_then_schedule` has done what follows it, `_with_repair` makes the
+database anew if it is damaged, `_on_current` brings it up to date, `_on_view` asks.
 """
 
 from __future__ import annotations
@@ -12,12 +16,10 @@ import errno
 import logging
 import os
 import sqlite3
-import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
@@ -28,14 +30,23 @@ from aiaml_server.format.memory import Memory
 from aiaml_server.format.scorer import MAX_HITS, Found, Hit, every_hit, newest_first, ordered, rank
 from aiaml_server.index import tuning
 from aiaml_server.index.behind import Behind
-from aiaml_server.index.database import Database, Entry, Row, file_of, making, remove, remove_others
+from aiaml_server.index.database import (
+    Database,
+    databases,
+    file_of,
+    making,
+    remove,
+    remove_others,
+)
+from aiaml_server.index.facets import Counts
 from aiaml_server.index.freshness import Closed, Freshness
-from aiaml_server.index.labels import Counts
+from aiaml_server.index.recording import Recorder, give_back
 from aiaml_server.index.selection import Question, best, can_occur, every
+from aiaml_server.index.view import View
 from aiaml_server.moments import present
 from aiaml_server.storage.derived import INDEX, folder
-from aiaml_server.storage.sqlite import Busy
-from aiaml_server.storage.store import NEVER, UNREADABLE, Stamp, Store
+from aiaml_server.storage.sqlite import Busy, files_of
+from aiaml_server.storage.store import Store
 
 log = logging.getLogger(__name__)
 
@@ -70,17 +81,16 @@ class Index:
         self._check = check
         self._lasting = lasting
         self._lock = threading.Lock()
+        self._ended = threading.Event()
         self._freshness = Freshness(store, lasting=lasting)
+        self._recorder = Recorder(store, self._freshness, self._ended)
         self._database: Database | None = None
         self._on_disk = True
-        self._ended = threading.Event()
         self._sweeper = Behind("sweep", self._sweep_slice, self._ended, tuning.SWEEP_SECONDS)
         self._tokenizer = Behind("tokenize", self._tokenize, self._ended)
         self._late = False  # memories wait to be tokenized
         self._failed: sqlite3.DatabaseError | None = None  # what did, behind an answer
         self._urgent = True  # somebody waits for an answer
-        self._verified: set[str] = set()  # names that this answer has looked at
-        self._gone: set[str] = set()  # names that were not there when they were to be recorded
 
     def think(self, keywords: Iterable[str], *, expired: bool = True) -> list[Hit]:
         """Return the best hits, in the order that `scorer.rank` defines.
@@ -96,7 +106,13 @@ class Index:
         """
         question = Question.of(keywords)
         at = None if expired else present()
-        hits = self._ask(lambda database: self._think(database, question, at)) or []
+
+        def asked(view: View) -> list[Hit]:
+            without = set() if at is None else view.facets.expired(at)
+            rows = view.rows(best(view, question, without))
+            return ordered(filter(None, map(question.hit, rows)))
+
+        hits = self._then_schedule(asked, by_words=True) or []
         if self._check:
             pairs = (each for each in self._store.scan() if at is None or not each[1].expired(at))
             if hits != (expected := rank(pairs, question.keywords)):
@@ -125,8 +141,18 @@ class Index:
         """
         question = Question.of(keywords)
         part = slice(first, last)
-        found = self._ask(lambda database: self._search(database, question, wanted, part))
-        found = found or Found(0, [])
+
+        def asked(view: View) -> Found:
+            marks = view.facets.marks(wanted, view.end) if wanted else None
+            total, docs = every(view, question, marks, last)
+            docs = docs[part]
+            hits: list[Hit] = []
+            for at in range(0, len(docs), tuning.PART):
+                rows = view.rows(docs[at : at + tuning.PART])
+                hits += filter(None, map(question.hit, rows))
+            return Found(total, ordered(hits))
+
+        found = self._then_schedule(asked, by_words=True) or Found(0, [])
         if self._check:
             pairs = wanted.among(self._store.scan()) if wanted else self._store.scan()
             hits = every_hit(pairs, question.keywords)
@@ -141,7 +167,7 @@ class Index:
             StoreError: the directory cannot be read.
         """
         able = list(filter(can_occur, ids))
-        names = self._ask(lambda database: {each: database.names(each) for each in able}) or {}
+        names = self._then_schedule(lambda view: {each: view.names(each) for each in able}) or {}
         found = {each: self._carrying(each, names[each]) for each in names}
         return {each: files for each, files in found.items() if files}
 
@@ -151,7 +177,7 @@ class Index:
         Raises:
             StoreError: the directory cannot be read.
         """
-        return self._ask(lambda database: database.dated(wanted)) or []
+        return self._then_schedule(lambda view: view.dated(wanted)) or []
 
     def extent(self, wanted: Filter) -> tuple[int, int] | None:
         """Return the first and the last moment of what a filter lets through at any time.
@@ -161,12 +187,7 @@ class Index:
         Raises:
             StoreError: the directory cannot be read.
         """
-
-        def found(database: Database) -> tuple[int, int] | None:
-            with database.snapshot():
-                return database.labels.extent(wanted)
-
-        return self._ask(found)
+        return self._then_schedule(lambda view: view.facets.extent(wanted))
 
     def counts(self, wanted: Filter, borders: Sequence[int]) -> Counts | None:
         """Count what a filter lets through, also between `borders` in time.
@@ -176,12 +197,7 @@ class Index:
         Raises:
             StoreError: the directory cannot be read.
         """
-
-        def counted(database: Database) -> Counts:
-            with database.snapshot():
-                return database.labels.counts(wanted, borders)
-
-        return self._ask(counted)
+        return self._then_schedule(lambda view: view.facets.counts(wanted, borders))
 
     def names(self, field: str) -> list[tuple[str, int]]:
         """Return the agents, users or topics (`agent`), and how many memories have each.
@@ -191,7 +207,7 @@ class Index:
         Raises:
             StoreError: the directory cannot be read.
         """
-        return self._ask(lambda database: database.labels.names(field)) or []
+        return self._then_schedule(lambda view: view.facets.names(field)) or []
 
     def ids(self, prefix: str) -> list[str]:
         """Return the ids that begin with `prefix`.
@@ -199,7 +215,9 @@ class Index:
         Raises:
             StoreError: the directory cannot be read.
         """
-        return self._ask(lambda database: database.ids(prefix)) or [] if can_occur(prefix) else []
+        if not can_occur(prefix):
+            return []
+        return self._then_schedule(lambda view: view.ids(prefix)) or []
 
     def refresh(self) -> None:
         """Bring the index up to date, which the next question does otherwise.
@@ -209,7 +227,7 @@ class Index:
         Raises:
             StoreError: the directory cannot be read.
         """
-        self._ask(lambda _: None, urgent=False)
+        self._then_schedule(lambda _: None, urgent=False)
 
     @property
     def comparing(self) -> float:
@@ -232,15 +250,38 @@ class Index:
             self._freshness.close()
         self._tokenizer.join()
 
+    @staticmethod
+    def files_in(base: Path) -> list[list[Path]]:
+        """Return the files of a base's databases, those of each kind of process together."""
+        with suppress(OSError):
+            return [files_of(path) for path in databases(folder(base))]
+        return []
+
+    @staticmethod
+    def delete(base: Path) -> None:
+        """Delete a base's databases, which are made anew from the files."""
+        with suppress(OSError):
+            for path in databases(folder(base)):
+                remove(path)
+
     # --- one question ---------------------------------------------------------------------------
 
-    def _ask(self, question: Callable[[Database], Answer], *, urgent: bool = True) -> Answer | None:
-        """Answer from a database that is up to date; made anew, or in memory, if need be.
+    def _then_schedule(
+        self, question: Callable[[View], Answer], *, by_words: bool = False, urgent: bool = True
+    ) -> Answer | None:
+        """Answer a question, then have done what follows from it.
 
-        None while there is no directory of memories.
+        Args:
+            question: what to ask of a view of the database as the files are now.
+            by_words: whether it is quicker if what waits has been tokenized.
+            urgent: whether somebody waits for the answer; else it is None where the database is
+                busy.
+
+        Returns:
+            The answer; None while there is no directory of memories.
         """
         try:
-            return self._ask_alone(question, urgent=urgent)
+            return self._with_repair(question, by_words=by_words, urgent=urgent)
         finally:
             self._store.tell()  # not while others wait
             if self._late:
@@ -248,12 +289,15 @@ class Index:
             if urgent and self._freshness.listed:
                 self._sweeper.ask()
 
-    def _ask_alone(self, question: Callable[[Database], Answer], *, urgent: bool) -> Answer | None:
+    def _with_repair(
+        self, question: Callable[[View], Answer], *, by_words: bool, urgent: bool
+    ) -> Answer | None:
+        """Answer from a database that is made anew, or in memory, if need be."""
         with self._lock:
             self._urgent = urgent
             for repair in (self._make_anew, self._move_to_memory):
                 try:
-                    return self._answer(question)
+                    return self._on_current(question, by_words=by_words)
                 except (NotOurs, Nowhere) as error:  # nothing that may be deleted
                     self._abandon()
                     self._move_to_memory(error)
@@ -273,9 +317,10 @@ class Index:
                         raise StoreError("open", self._store.base / INDEX, lack) from error
                     if there:  # else another process has made it anew
                         repair(error)
-            return self._answer(question)
+            return self._on_current(question, by_words=by_words)
 
-    def _answer(self, question: Callable[[Database], Answer]) -> Answer | None:
+    def _on_current(self, question: Callable[[View], Answer], *, by_words: bool) -> Answer | None:
+        """Answer from the database of now, brought up to date."""
         self._late = False
         if failed := self._failed:
             self._failed = None
@@ -290,11 +335,26 @@ class Index:
             self._remove()
             return None
         database = self._opened()
-        self._verified.clear()
-        for names in self._freshness.changes(database, stamp):
-            self._record(database, names)
-        self._late = self.kept and database.due
-        return question(database)
+        self._recorder.bring_up_to_date(database, stamp)
+        if by_words and not self.kept:  # nobody does so behind an answer
+            self._catch_up(database)
+        return self._on_view(database, question)
+
+    def _on_view(self, database: Database, question: Callable[[View], Answer]) -> Answer:
+        """Answer from one state of the database, until no file of the answer has changed since."""
+        while True:
+            with database.view() as view:
+                answer = question(view)
+                self._late = self.kept and view.due
+            looked_at = self._recorder.looked_at
+            changed = [
+                name
+                for name, stamp in view.given_out
+                if name not in looked_at and self._store.stamp(name) != stamp
+            ]
+            if not changed:
+                return answer
+            self._recorder.record(database, changed)
 
     def _opened(self) -> Database:
         if self._ended.is_set():
@@ -356,12 +416,11 @@ class Index:
     # --- behind an answer -----------------------------------------------------------------------
 
     def _catch_up(self, database: Database) -> None:
-        """Tokenize what waits for it before an answer, where nobody does so behind one."""
-        if not self.kept and database.due:
-            with self._turn() as ours:
-                for _ in database.tokenize() if ours else ():
-                    if self._ended.is_set():
-                        return
+        """Tokenize what waits for it before an answer."""
+        with self._turn() as ours:
+            for _ in database.tokenize() if ours else ():
+                if self._ended.is_set():
+                    return
 
     def _tokenize(self) -> None:
         """Tokenize what waits, a step at a time, for which a question has to wait.
@@ -389,7 +448,7 @@ class Index:
                         self._failed = error
                         raise
         if done * tuning.PIECE_BYTES > tuning.RECENT_BYTES:
-            _give_back()
+            give_back()
 
     @contextmanager
     def _turn(self) -> Iterator[bool]:
@@ -426,147 +485,6 @@ class Index:
                 self._freshness.suspect(changed)
         return len(known) < tuning.SWEEP_PART
 
-    # --- recording ------------------------------------------------------------------------------
-
-    def _record(self, database: Database, names: Collection[str]) -> None:
-        """Bring what is recorded of some files up to date.
-
-        Each is looked at inside the transaction, so it does not matter what another process does
-        at the same time. What that one has recorded is taken out before the next transaction, in
-        which it would hold up all others. A changed file's old and new state change places in one.
-        """
-        if not names:
-            return
-        self._gone.clear()
-        rest = sorted(names, reverse=True)
-        # No transaction that others have begun before gives numbers of the next segment.
-        next_segment = (database.end() // tuning.SEGMENT + 1) * tuning.SEGMENT
-        later = next_segment if self._freshness.listed else None
-        forgotten, shared, others = False, True, database.changed_by_others()
-        while rest:
-            with database.transaction():
-                disturbed = shared and others != database.changed_by_others()
-                if not disturbed:
-                    stamps = self._next_step(rest, database.room())
-                    forgotten |= self._record_step(database, stamps)
-                    self._verified.update(stamps)
-            if disturbed:
-                others = database.changed_by_others()
-                left = self._unrecorded(database, rest, later)
-                shared, rest = len(left) < len(rest), left
-        if forgotten and database.path:  # it must not linger in files of other processes, either
-            remove_others(database.path, older_than=0)
-        self._look_again()
-        if len(names) > tuning.SEGMENT // 4:
-            _give_back()
-
-    def _look_again(self) -> None:
-        """Have what was gone looked at again where only a directory above was, for a moment.
-
-        That changes no stamp of the directory of memories, with which all would be believed.
-
-        Raises:
-            StoreError: it is not there now.
-        """
-        if self._gone and self._store.stamp() is None:
-            cause = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-            raise StoreError("read", self._store.directory, cause)
-        if back := {name for name in self._gone if self._store.stamp(name)}:
-            self._freshness.suspect(back)
-
-    def _unrecorded(self, database: Database, names: list[str], later: int | None) -> list[str]:
-        """Return those files that are not recorded as they are now, in the same order.
-
-        Args:
-            database: where they may be recorded.
-            names: the files.
-            later: from which number on they were read while this process watched them, so that
-                what changed since is on its own list; None where it does not.
-        """
-        read = set() if later is None else database.read_from(later)
-        rest = [name for name in names if name not in read]
-        known = database.find(rest)
-        changed = self._freshness.differing((each.name, each.stamp) for each in known.values())
-        return [name for name in rest if name not in known or name in changed]
-
-    def _next_step(self, names: list[str], most: int) -> dict[str, Stamp | None]:
-        """Take from the end of `names` what one transaction is to record, with its stamps."""
-        stamps: dict[str, Stamp | None] = {}
-        size = 0
-        while names and len(stamps) < most and size < tuning.STEP_BYTES:
-            name = names.pop()
-            stamp = stamps[name] = self._store.stamp(name)
-            size += stamp.size if stamp else 0
-        return stamps
-
-    def _record_step(self, database: Database, stamps: Mapping[str, Stamp | None]) -> bool:
-        """Record files as they are now; say whether anything recorded before was forgotten."""
-        known = database.find(stamps)
-        differing = {name: each for name, each in known.items() if each.stamp != stamps[name]}
-        changed = []
-        for entry in self._entries({name: stamps[name] for name in differing}):
-            if database.confirm(differing[entry.name], entry):
-                del differing[entry.name]
-            else:
-                changed.append(entry)
-        database.forget([each.id for each in differing.values()])
-        new = {name: stamp for name, stamp in stamps.items() if name not in known}
-        database.add(chain(changed, self._entries(new)))
-        return bool(differing)
-
-    def _entries(self, stamps: Mapping[str, Stamp | None]) -> Iterator[Entry]:
-        """Read files, one at a time; those that are gone are left out."""
-        for name, stamp in stamps.items():
-            if self._ended.is_set():
-                raise Closed("the index is closed")
-            settled = stamp and stamp.settled  # before it is read
-            try:
-                found: Memory | str = self._store.read(name)
-            except FileNotFoundError:
-                self._gone.add(name)
-                continue
-            except MalformedFile as error:
-                self._store.report(name, str(error))
-                found = str(error)
-                if stamp != UNREADABLE and _may_pass(error):
-                    stamp = NEVER  # noqa: PLW2901
-            yield Entry(name, stamp if stamp and settled else NEVER, found)
-
-    # --- answering ------------------------------------------------------------------------------
-
-    def _think(self, database: Database, question: Question, at: int | None) -> list[Hit]:
-        self._catch_up(database)
-        while True:
-            with database.snapshot():
-                without = set() if at is None else database.labels.expired(at)
-                rows = database.rows(best(database, question, without))
-            changed = [row.name for row in rows if self._differs(row)]
-            if not changed:
-                return ordered(filter(None, map(question.hit, rows)))
-            self._record(database, changed)
-
-    def _search(
-        self, database: Database, question: Question, wanted: Filter | None, part: slice
-    ) -> Found:
-        self._catch_up(database)
-        while True:
-            with database.snapshot():
-                marks = database.labels.marks(wanted, database.end()) if wanted else None
-                total, numbers = every(database, question, marks, part.stop)
-                numbers = numbers[part]
-                hits: list[Hit] = []
-                changed: list[str] = []
-                for at in range(0, len(numbers), tuning.PART):
-                    rows = database.rows(numbers[at : at + tuning.PART])
-                    changed += [row.name for row in rows if self._differs(row)]
-                    hits += filter(None, map(question.hit, rows))
-            if not changed:
-                return Found(total, ordered(hits))
-            self._record(database, changed)
-
-    def _differs(self, row: Row) -> bool:
-        return row.name not in self._verified and self._store.stamp(row.name) != row.stamp
-
     def _carrying(self, memory_id: str, names: Iterable[str]) -> list[tuple[str, Memory]]:
         found = []
         for name in sorted(names, reverse=True):
@@ -584,12 +502,6 @@ def _is_still(path: Path) -> bool:
         return True
 
 
-def _may_pass(error: MalformedFile) -> bool:
-    """Say whether a file may be readable soon without any change to it."""
-    cause = error.__cause__
-    return isinstance(cause, OSError) and cause.errno not in (errno.EACCES, errno.EPERM)
-
-
 def _lack_of_descriptors() -> OSError | None:
     """Return the error, if this process cannot open as many files as an index takes."""
     opened: list[int] = []
@@ -602,13 +514,3 @@ def _lack_of_descriptors() -> OSError | None:
         for descriptor in opened:
             os.close(descriptor)
     return None
-
-
-def _give_back() -> None:
-    """Return to the system what was needed for many files; glibc would keep megabytes of it."""
-    if sys.platform == "linux":
-        # Another C library has no such call, and a Python may be without ctypes.
-        with suppress(OSError, AttributeError, ImportError):
-            import ctypes  # noqa: PLC0415 (after seconds of work)
-
-            ctypes.CDLL(None).malloc_trim(0)

@@ -4,14 +4,14 @@ Documents are numbered; `SEGMENT` ids in a row make a segment, in which an id's 
 local id. A segment has a posting for each term in it (see `tokens`), under its own number and the
 term's; the vocabulary, which gives terms their numbers, is common to all.
 
-Checksums (CRC-32) show any damage: each term has the sum of those of all its postings, so that none
-is missing either, and the vocabulary has one of the whole.
+Each term has the sum of the checksums of all its postings, so that none is missing either; the
+vocabulary has one of the whole.
 """
 
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -20,20 +20,17 @@ from typing import TypeAlias
 from zlib import crc32
 
 from aiaml_server.index import tuning
-from aiaml_server.index.tokens import Batch, Block, add_ids, remove_ids, term_numbers
-from aiaml_server.storage.sqlite import Damaged, SharedFile
+from aiaml_server.index.checked import MASK, CheckedFile
+from aiaml_server.index.tokens import Batch, Block, add_ids, pack, remove_ids, term_numbers, unpack
+from aiaml_server.storage.sqlite import Damaged
 
 TABLES = """
 CREATE TABLE vocabulary (id INTEGER PRIMARY KEY, terms BLOB);
 CREATE TABLE postings (id INTEGER PRIMARY KEY, totals, topics);
 CREATE TABLE term_sums (id INTEGER PRIMARY KEY, sums BLOB);
-CREATE TABLE vocabulary_sum (sum);
-INSERT INTO vocabulary_sum VALUES (0);
 """
 
-MASK = (1 << 32) - 1
 _TERM_BITS = 32
-_NONE = (b"", b"")
 _LAST_SEGMENT = f"SELECT ifnull(max(id), -1) >> {_TERM_BITS} FROM postings"
 _FIND = f"""
 WITH RECURSIVE segments (segment) AS
@@ -51,62 +48,37 @@ Posting: TypeAlias = tuple[int, int, bytes, bytes]
 
 
 class Postings:
-    """The vocabulary and the postings in a file; what of them is kept is read anew when need be."""
+    """The vocabulary and the postings in a file; what of them is read is kept until it changes."""
 
-    def __init__(self, file: SharedFile) -> None:
+    def __init__(self, file: CheckedFile) -> None:
         self._file = file
-        self._vocabulary: list[Block] = []
-        self._read_at = -1  # what `changed_by_others` said then; never read
-        self._firsts: list[int] = []  # the numbers of its blocks
-        self._sums: dict[int, array[int]] = {}  # of terms, by block
-        self._agreed: set[int] = set()  # terms whose postings agreed with their checksums
-
-    def rolled_back(self) -> None:
-        """Read anew what may have been read of a transaction that came to nothing."""
-        self._read_at = -1
-        self._agreed.clear()
-
-    def doubt(self) -> None:
-        """Compare all with their checksums again: somebody else has written."""
-        self._agreed.clear()
 
     def vocabulary(self) -> list[Block]:
-        """Return the vocabulary, block by block; it is kept until somebody writes."""
-        now = self._file.changed_by_others()
-        if self._read_at != now:
-            held = {block.first: block for block in self._vocabulary}
+        """Return the vocabulary, block by block."""
+        kept = self._file.verified.kept
+        if "vocabulary" not in kept:
             rows = self._file.sql.execute("SELECT id, terms FROM vocabulary ORDER BY id")
-            self._vocabulary = [
-                _same(held.get(first), Block(first, terms)) for first, terms in rows
-            ]
-            self._firsts = [block.first for block in self._vocabulary]
-            self._sums.clear()
-            ((recorded,),) = self._file.read("SELECT sum FROM vocabulary_sum")
-            if recorded != _vocabulary_sum(self._vocabulary):
-                raise Damaged
-            self._read_at = now
-        return self._vocabulary
+            blocks = [Block(first, lines) for first, lines in rows]
+            self._file.compare_sum("vocabulary", sum([block.sum for block in blocks]))
+            kept["vocabulary"] = blocks
+        vocabulary: list[Block] = kept["vocabulary"]
+        return vocabulary
 
     def find(self, terms: AbstractSet[int] | Mapping[int, int]) -> Iterator[Posting]:
         """Return the postings of some terms, in all segments."""
         if not terms:
             return
-        if self._agreed.issuperset(terms):
+        if self._file.verified.terms.issuperset(terms):
             for rows in self._found(terms):
                 yield from rows
             return
         total = 0
         for rows in self._found(terms):
-            total += sum(
-                [
-                    crc32(topics, crc32(totals, segment << 20 ^ term))
-                    for segment, term, totals, topics in rows
-                ]
-            )
+            total += sum([_sum(*row) for row in rows])
             yield from rows
         if total & MASK != self._sum(terms):
             raise Damaged
-        self._agreed.update(terms)
+        self._file.verified.terms.update(terms)
 
     def _found(self, terms: AbstractSet[int] | Mapping[int, int]) -> Iterator[list[Posting]]:
         if len(terms) < tuning.ALL_TERMS:
@@ -134,23 +106,23 @@ class Postings:
         return total & MASK
 
     def _by_block(self, terms: Iterable[int]) -> dict[int, list[int]]:
-        """Return terms by the first number of their block of the vocabulary, which was read."""
-        firsts = self._firsts
+        """Return terms by the first number of their block of the vocabulary."""
+        firsts = [block.first for block in self.vocabulary()]
         by_block: defaultdict[int, list[int]] = defaultdict(list)
         for term in terms:
             by_block[firsts[bisect_right(firsts, term) - 1]].append(term)
         return by_block
 
     def _sums_of(self, blocks: Iterable[int]) -> dict[int, array[int]]:
-        """Return the checksums of terms by their blocks; they are kept until somebody writes."""
-        missing = [first for first in blocks if first not in self._sums]
+        """Return the checksums of terms by their blocks."""
+        kept: dict[int, array[int]] = self._file.verified.kept.setdefault("term sums", {})
+        missing = [first for first in blocks if first not in kept]
         for first, sums in self._file.read_some(_SUMS, missing):
-            self._sums[first] = array("I", sums)
-        return self._sums
+            kept[first] = array("I", sums)
+        return kept
 
     def _change_sums(self, changes: Mapping[int, int]) -> None:
         """Add to the checksums of terms."""
-        self.vocabulary()
         by_block = self._by_block(changes)
         sums = self._sums_of(by_block)
         for first, numbers in by_block.items():
@@ -169,23 +141,27 @@ class Postings:
         """Add the terms of some documents of a segment."""
         if not batch.totals:
             return
-        before = self._next_number()
+        first_new = self._next_number()
         known = self._numbered(batch.totals)
         begun = self._file.read(_BEGUN, (_key(segment, 0), _key(segment + 1, 0)))
-        wanted = [number for number in known.values() if number < before] if begun else ()
+        wanted = [number for number in known.values() if number < first_new] if begun else ()
         held = {
             number: packed for _, number, *packed in self._in_segments(wanted, segment, segment)
         }
-        changes = {number: -_sum(segment, number, *packed) for number, packed in held.items()}
+        changes: dict[int, int] = {}
 
         def rows() -> Iterator[tuple[int, bytes, bytes]]:
+            first = _key(segment, 0)
             for term, number in known.items():
-                totals, topics = held.get(number, _NONE)
-                totals = add_ids(totals, batch.totals[term])
-                if more := batch.topics.get(term):
-                    topics = add_ids(topics, more)
-                changes[number] = changes.get(number, 0) + _sum(segment, number, totals, topics)
-                yield _key(segment, number), totals, topics
+                totals = pack(batch.totals[term])
+                topics = pack(batch.topics[term]) if term in batch.topics else b""
+                before = 0
+                if number in held:
+                    before = _sum(segment, number, *held[number])
+                    totals = add_ids(held[number][0], unpack(totals))
+                    topics = add_ids(held[number][1], unpack(topics))
+                changes[number] = _sum(segment, number, totals, topics) - before
+                yield first + number, totals, topics
 
         self._file.sql.executemany(_PUT, rows())
         self._change_sums(changes)
@@ -212,12 +188,13 @@ class Postings:
 
     def _put_block(self, block: Block) -> None:
         """Record a block of the vocabulary, new or changed."""
-        others = [each for each in self.vocabulary() if each.first != block.first]
+        blocks = self.vocabulary()
+        at = bisect_left([each.first for each in blocks], block.first)
+        before = sum([each.sum for each in blocks[at : at + 1]])
+        blocks[at : at + 1] = [block]
         values = (block.first, block.lines)
         self._file.sql.execute("INSERT OR REPLACE INTO vocabulary VALUES (?, ?)", values)
-        total = _vocabulary_sum([*others, block])
-        self._file.sql.execute("UPDATE vocabulary_sum SET sum = ?", (total,))
-        self._read_at = -1
+        self._file.change_sum("vocabulary", block.sum - before)
 
     def remove(self, segment: int, gone: set[int], terms: Collection[bytes]) -> None:
         """Remove documents of a segment, by their local ids, from the postings of their terms.
@@ -246,15 +223,11 @@ class Postings:
 
     def _shrink(self, terms: set[bytes]) -> None:
         """Remove terms from the vocabulary."""
-        for block in self.vocabulary() if terms else ():
+        for block in list(self.vocabulary()) if terms else ():
             words = block.lines.split(b"\n")
             if not terms.isdisjoint(words):
                 left = b"\n".join([b"" if word in terms else word for word in words])
                 self._put_block(Block(block.first, left))
-
-
-def _same(held: Block | None, read: Block) -> Block:
-    return held if held and held.lines == read.lines else read
 
 
 def _key(segment: int, term: int) -> int:
@@ -263,7 +236,3 @@ def _key(segment: int, term: int) -> int:
 
 def _sum(segment: int, term: int, totals: bytes, topics: bytes) -> int:
     return crc32(topics, crc32(totals, segment << 20 ^ term))
-
-
-def _vocabulary_sum(blocks: Iterable[Block]) -> int:
-    return sum([block.sum for block in blocks]) & MASK

@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias
 
 from aiaml_server.format.scorer import MAX_HITS, Hit, clean, hit, score
 from aiaml_server.index import tuning
-from aiaml_server.index.database import Database, Row
+from aiaml_server.index.records import Row
 from aiaml_server.index.tokens import (
     Accumulator,
     Scores,
@@ -34,6 +34,7 @@ from aiaml_server.index.tokens import (
     terms_of,
 )
 from aiaml_server.index.tuning import SEGMENT
+from aiaml_server.index.view import View
 
 BySegment: TypeAlias = Mapping[int, Scores]
 
@@ -73,30 +74,28 @@ def can_occur(text: str) -> bool:
     return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def best(
-    database: Database, question: Question, without: AbstractSet[int] = frozenset()
-) -> list[int]:
+def best(view: View, question: Question, without: AbstractSet[int] = frozenset()) -> list[int]:
     """Return the numbers of the memories that belong into the answer, in no order.
 
     Args:
-        database: where to look.
+        view: where to look.
         question: the keywords.
-        without: the numbers of memories that do not belong into any.
+        without: documents that are left out.
     """
-    accumulators = _accumulated(database, question.words)
+    accumulators = _accumulated(view, question.words)
     scores: BySegment = {segment: each.scores() for segment, each in accumulators.items()}
     if question.others:
-        bounds = [_bounds(database, keyword) for keyword in question.others]
-        scores = _counted(database, scores, bounds, question.others, without)
+        bounds = [_bounds(view, keyword) for keyword in question.others]
+        scores = _counted(view, scores, bounds, question.others, without)
     some = _without([*scores.items()], without)
-    waiting = database.unindexed()
-    if len(waiting) > max(tuning.SCANNED, database.end() // tuning.DEARER):
-        most = _most_in_all_texts(database, question.keywords, indexed=False)
-        some += _counted(database, {}, [(most, False)], question.keywords, without).items()
+    waiting = view.unindexed
+    if len(waiting) > max(tuning.SCANNED, view.end // tuning.DEARER):
+        most = _most_in_all_texts(view, question.keywords, indexed=False)
+        some += _counted(view, {}, [(most, False)], question.keywords, without).items()
     else:
         recent = [number for number in waiting if number not in without]
-        some.append((0, +Counter(dict(_in_texts(database, recent, question.keywords)))))
-    return [*_top(database, some, MAX_HITS)]
+        some.append((0, +Counter(dict(_in_texts(view, recent, question.keywords)))))
+    return [*_top(view, some, MAX_HITS)]
 
 
 def _without(
@@ -115,82 +114,82 @@ def _without(
 
 
 def every(
-    database: Database, question: Question, marks: bytes | None = None, most: int | None = None
+    view: View, question: Question, marks: bytes | None = None, most: int | None = None
 ) -> tuple[int, list[int]]:
     """Return in how many memories a keyword occurs, and their numbers, the best first.
 
     Args:
-        database: where to look.
+        view: where to look.
         question: the keywords.
         marks: a byte for each number, 255 where the memory is meant and 0 elsewhere; None for all.
         most: how many numbers are returned at most; None for all.
     """
-    accumulators = _accumulated(database, question.words)
+    accumulators = _accumulated(view, question.words)
     candidates = {
         number
         for keyword in question.others
-        for _, number in _from([*_bounds(database, keyword)[0].items()], 1)
+        for _, number in _from([*_bounds(view, keyword)[0].items()], 1)
         if marks is None or marks[number]
     }
-    for number, value in _in_texts(database, sorted(candidates), question.others):
+    for number, value in _in_texts(view, sorted(candidates), question.others):
         if value:
             segment, local_id = divmod(number, SEGMENT)
             accumulators[segment].add_scores(Counter({local_id: value}))
     scores = [(segment, each.scores()) for segment, each in accumulators.items()]
-    recent = database.unindexed()
+    recent = view.unindexed
     if marks is not None:
         scores = [
             (segment, keep(each, marks[segment * SEGMENT : (segment + 1) * SEGMENT]))
             for segment, each in scores
         ]
         recent = [number for number in recent if marks[number]]
-    scores.append((0, +Counter(dict(_in_texts(database, recent, question.keywords)))))
-    top = _top(database, scores, most)
-    ages = sorted(database.ages(top), key=lambda each: (top[each[2]], *each), reverse=True)
-    return sum(number_of(each) for _, each in scores), [number for *_, number in ages]
+    scores.append((0, +Counter(dict(_in_texts(view, recent, question.keywords)))))
+    top = _top(view, scores, most)
+    newest = sorted(view.tie_breaks(top), key=lambda each: (top[each[2]], *each), reverse=True)
+    return sum(number_of(each) for _, each in scores), [number for *_, number in newest]
 
 
 def _in_texts(
-    database: Database, numbers: Iterable[int], keywords: Sequence[str]
+    view: View, numbers: Iterable[int], keywords: Sequence[str]
 ) -> Iterator[tuple[int, int]]:
     """Return some memories with the scores of keywords in their texts."""
-    for number, searched in database.texts(numbers):
+    for number, searched in view.texts(numbers):
         value = 0
         for keyword in keywords:
             value += score(searched, keyword)
         yield number, value
 
 
-def _accumulated(database: Database, words: Iterable[str]) -> defaultdict[int, Accumulator]:
+def _accumulated(view: View, words: Iterable[str]) -> defaultdict[int, Accumulator]:
     """Return the scores for keywords of word characters, by segment."""
     accumulators: defaultdict[int, Accumulator] = defaultdict(Accumulator)
     wide = []
     for number, keyword in enumerate(words, 1):
-        times, whole = _times(database, keyword)
+        times, whole = _times(view, keyword)
         if len(times) == tuning.WIDE:
             wide.append(keyword)
-            vocabulary = database.postings.vocabulary()
+            vocabulary = view.vocabulary
             times = {term: 0 for term, _ in matching(vocabulary, keyword, begins=True, ends=True)}
             whole = next(iter(times), None)
-        for segment, term, totals, topics in database.postings.find(times):
+        for segment, term, totals, topics in view.postings(times):
             accumulators[segment].add(totals, times[term] + (term == whole))
             if topics:
                 accumulators[segment].add(topics, times[term])
         if number % tuning.KEYWORDS == 0:
             for each in accumulators.values():
                 each.counts()
-    for segment, counted in _in_all_texts(database, wide):
+    for segment, counted in _in_all_texts(view, wide):
         accumulators[segment].add(counted, 1)
     return accumulators
 
 
-def _times(database: Database, keyword: str) -> tuple[dict[int, int], int | None]:
+def _times(view: View, keyword: str) -> tuple[dict[int, int], int | None]:
     """Return how often a word occurs in each term that contains it, and the term that it is.
 
     There are `WIDE` at most, of more than which it makes no difference what they are.
     """
     part, times, whole = keyword.encode(), {}, None
-    for term, text in islice(matching(database.postings.vocabulary(), keyword), tuning.WIDE):
+    for term, text in islice(matching(view.vocabulary, keyword), tuning.WIDE):
         times[term] = text.count(part)
         if text == part:
             whole = term
@@ -198,7 +197,7 @@ def _times(database: Database, keyword: str) -> tuple[dict[int, int], int | None
 
 
 def _in_all_texts(
-    database: Database, keywords: Sequence[str], *, indexed: bool = True
+    view: View, keywords: Sequence[str], *, indexed: bool = True
 ) -> Iterator[tuple[int, bytes]]:
     """Return how often keywords occur in the texts, in the topics twice, packed as postings are.
 
@@ -207,32 +206,30 @@ def _in_all_texts(
     if not keywords:
         return
     parts = [keyword.encode() for keyword in keywords]
-    values = array("I", bytes(4 * SEGMENT * -(-database.end() // SEGMENT)))
-    unindexed = set(database.unindexed())
-    for number, text in database.encoded():
+    values = array("I", bytes(4 * SEGMENT * -(-view.end // SEGMENT)))
+    unindexed = set(view.unindexed)
+    for number, text in view.encoded():
         if (number in unindexed) is not indexed:
             values[number] = sum([text.count(part) for part in parts])
     for first in range(0, len(values), SEGMENT):
         yield first // SEGMENT, planes(values[first : first + SEGMENT])
 
 
-def _most_in_all_texts(
-    database: Database, keywords: Sequence[str], *, indexed: bool = True
-) -> BySegment:
+def _most_in_all_texts(view: View, keywords: Sequence[str], *, indexed: bool = True) -> BySegment:
     """Return the most that keywords can score in the same texts: were each a whole word."""
     found: defaultdict[int, Accumulator] = defaultdict(Accumulator)
-    for segment, counted in _in_all_texts(database, keywords, indexed=indexed):
+    for segment, counted in _in_all_texts(view, keywords, indexed=indexed):
         found[segment].add(counted, 2)
     return {segment: each.scores() for segment, each in found.items()}
 
 
-def _bounds(database: Database, keyword: str) -> tuple[BySegment, bool]:
+def _bounds(view: View, keyword: str) -> tuple[BySegment, bool]:
     """Return the memories in which a keyword of any other kind may occur.
 
     Its score is at most what is returned: it occurs not more often than the rarest of its terms.
     Say also whether counting it in the texts would tell more.
     """
-    vocabulary = database.postings.vocabulary()
+    vocabulary = view.vocabulary
     parts = terms_of(keyword)
     last = len(parts) - 1
     found: BySegment | None = None
@@ -244,19 +241,19 @@ def _bounds(database: Database, keyword: str) -> tuple[BySegment, bool]:
             number: 1 if last else term.count(part.encode()) for number, term in islice(terms, most)
         }
         if len(times) < most:
-            its = _most(database, times)
+            its = _most(view, times)
             found = its if found is None else _both(found, its)
         elif found is None:
-            return _most_in_all_texts(database, [keyword]), False
+            return _most_in_all_texts(view, [keyword]), False
         if sum(map(number_of, found.values())) <= tuning.FEW:
             break
     return found or {}, last > 0
 
 
-def _most(database: Database, times: Mapping[int, int]) -> BySegment:
+def _most(view: View, times: Mapping[int, int]) -> BySegment:
     """Return the most that terms can score, each so many times: were all of it whole words."""
     accumulators: defaultdict[int, Accumulator] = defaultdict(Accumulator)
-    for segment, term, totals, topics in database.postings.find(times):
+    for segment, term, totals, topics in view.postings(times):
         accumulators[segment].add(totals, 2 * times[term])
         if topics:
             accumulators[segment].add(topics, times[term])
@@ -269,7 +266,7 @@ def _both(ones: BySegment, others: BySegment) -> BySegment:
 
 
 def _counted(
-    database: Database,
+    view: View,
     counts: BySegment,
     bounds: Sequence[tuple[BySegment, bool]],
     keywords: Sequence[str],
@@ -278,30 +275,30 @@ def _counted(
     """Return the scores of all that can be among the best, counted in their texts.
 
     Args:
-        database: where the texts are.
+        view: where the texts are.
         counts: the scores for all other keywords.
         bounds: the most that each of the keywords can add, and whether it is less by its count.
         keywords: what is to be counted.
-        without: the numbers of memories that are left out.
+        without: documents that are left out.
     """
     scored: defaultdict[int, Counter[int]] = defaultdict(Counter)
     top: list[int] = []
     sums = _without(_added_up([counts, *(most for most, _ in bounds)]), without)
     ranked, size, done = _falling(sums), tuning.FIRST, set[int]()
-    many = sum(number_of(each) for _, each in sums) * tuning.DEARER > database.end()
+    many = sum(number_of(each) for _, each in sums) * tuning.DEARER > view.end
     most_scored = tuning.SCANNED if many and any(less for _, less in bounds) else math.inf
     while some := list(islice(ranked, size)):
         if len(top) == MAX_HITS and some[0][0] < top[-1]:
             break
         if len(done) + len(some) > most_scored:
-            most = _added_up([counts, _most_in_all_texts(database, keywords)])
+            most = _added_up([counts, _most_in_all_texts(view, keywords)])
             sums = _without(most, without)
             ranked = (each for each in _falling(sums) if each[1] not in done)
             size, most_scored = tuning.FIRST, math.inf
             continue
         done.update([number for _, number in some])
         values = {number: _value(counts, number) for _, number in some}
-        for number, value in _in_texts(database, sorted(values), keywords):
+        for number, value in _in_texts(view, sorted(values), keywords):
             values[number] += value
         for number, value in values.items():
             if value:
@@ -345,9 +342,7 @@ def _from(scores: Iterable[tuple[int, Scores]], lowest: int) -> Iterator[tuple[i
             yield value, segment * SEGMENT + local_id
 
 
-def _top(
-    database: Database, scores: Sequence[tuple[int, Scores]], most: int | None
-) -> dict[int, int]:
+def _top(view: View, scores: Sequence[tuple[int, Scores]], most: int | None) -> dict[int, int]:
     """Return up to `most` numbers, or all, with the highest scores, and these; then the newest."""
     if most is None:
         return {number: value for value, number in _from(scores, 1)}
@@ -360,10 +355,10 @@ def _top(
     found = list(_from(scores, max(lowest, 1)))
     top = {number: value for value, number in found if value > lowest}
     ties = {number for value, number in found if value == lowest}
-    return top | dict.fromkeys(_newest(database, ties, room), lowest)
+    return top | dict.fromkeys(_newest(view, ties, room), lowest)
 
 
-def _newest(database: Database, ties: set[int], most: int) -> list[int]:
+def _newest(view: View, ties: set[int], most: int) -> list[int]:
     if len(ties) > tuning.TIES:
-        return list(islice((each for each in database.newest_first() if each in ties), most))
-    return [number for *_, number in sorted(database.ages(ties), reverse=True)[:most]]
+        return list(islice((each for each in view.newest_first() if each in ties), most))
+    return [number for *_, number in sorted(view.tie_breaks(ties), reverse=True)[:most]]

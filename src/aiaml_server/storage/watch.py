@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from aiaml_server.files import is_local
+from aiaml_server.storage.store import Stamp, Store
 
 _MODIFY, _ATTRIB, _MOVED, _CREATE, _DELETE = 0x2, 0x4, 0xC0, 0x100, 0x200
 _DELETE_SELF, _MOVE_SELF, _ONLY_DIRECTORY = 0x400, 0x800, 0x1000000
@@ -91,3 +92,17 @@ def _noting(directory: Path) -> int | None:
         os.close(descriptor)
         return None
     return descriptor
+
+
+def touched(watch: Watch, before: Stamp | None, directory: Stamp | None) -> set[str] | None:
+    """Return the names of files touched since the directory's stamp was `before`.
+
+    None, and the end of the watch, if that is not known. A directory that changed without any name
+    touched is not the one that is watched.
+    """
+    if before and directory and before.inode == directory.inode:
+        names = watch.touched()
+        if names is not None and (names or directory == before):
+            return set(filter(Store.may_hold, names))
+    watch.end()
+    return None

@@ -11,9 +11,8 @@ from contextlib import suppress
 from starlette.concurrency import run_in_threadpool
 
 from aiaml_server.bank import MemoryBank
-from aiaml_server.index.freshness import touched
 from aiaml_server.storage.store import Stamp
-from aiaml_server.storage.watch import Watch
+from aiaml_server.storage.watch import Watch, touched
 from aiaml_server.sync import Status
 
 LOOK_SECONDS = 0.5

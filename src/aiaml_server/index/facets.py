@@ -1,9 +1,9 @@
-"""The tables of labels: agent, user, topics, moment and end of each memory, for filters and counts.
+"""The tables of facets: agent, user, topics, moment and end of each memory, for filters and counts.
 
-A memory's row holds the numbers of names, a few bytes, so that one pass over all of 100,000 takes
-some ten milliseconds. Names stand as they are written, once each; what is the same in any case has
-the same `folded`. A checksum of all rows and names together is compared once, before anything is
-told that is made of them.
+A memory's row holds the numbers of values, a few bytes, so that one pass over all of 100,000 takes
+some ten milliseconds. Values stand as they are written, once each; what is the same in any case has
+the same `folded`. The sum of all rows and values together is compared once, before anything is told
+that is made of them.
 """
 
 from __future__ import annotations
@@ -17,30 +17,20 @@ from zlib import crc32
 
 from aiaml_server.format.filters import Filter
 from aiaml_server.format.memory import Memory
-from aiaml_server.index.postings import MASK
-from aiaml_server.storage.sqlite import Damaged, SharedFile
+from aiaml_server.index.checked import CheckedFile, sum_of
 
 TABLES = """
 CREATE TABLE names (id INTEGER PRIMARY KEY, field, name, folded, uses, UNIQUE (field, name));
-CREATE TABLE labels (id INTEGER PRIMARY KEY, agent, user, topics, instant);
-CREATE TABLE labels_sum (sum);
-INSERT INTO labels_sum VALUES (0);
+CREATE TABLE facets (id INTEGER PRIMARY KEY, agent, user, topics, instant);
 CREATE TABLE ends (id INTEGER PRIMARY KEY, moment);
-CREATE TABLE ends_sum (sum);
-INSERT INTO ends_sum VALUES (0)
 """
 """`uses`: how many memories have a name. `topics`: the numbers of these, a comma around each.
 `ends`: only of the memories that have one, so that it is read at once and compared by itself."""
 
-_ROWS = "SELECT id, agent, user, topics, instant FROM labels"
+_ROWS = "SELECT id, agent, user, topics, instant FROM facets"
 _NAMES = "SELECT id, field, name, folded FROM names"
 _USES = "SELECT id, uses FROM names"
-_USE = """
-INSERT INTO names (field, name, folded, uses) VALUES (?, ?, ?, ?)
-ON CONFLICT (field, name) DO UPDATE SET uses = uses + excluded.uses
-"""
 _NUMBERS = "SELECT id, name FROM names WHERE field = ? AND name IN ({})"
-_FOLDED = "SELECT id FROM names WHERE field = ? AND folded = ?"
 _FAR = 4_102_444_800_000_000  # the year 2100: what claims to be of then would flatten a picture
 _FEW_PEOPLE = 50
 _LINKED = 18  # topics whose pairs are counted
@@ -50,14 +40,12 @@ MOST_NAMES = 200
 _NEVER = -(1 << 63)  # the moment of a memory that names none
 
 Name: TypeAlias = tuple[str, str]  # the field, and what stands there
-Row: TypeAlias = tuple[int, int, int, str, int]
-
-
+_Row: TypeAlias = tuple[int, int, int, str, int]
 Folded: TypeAlias = tuple[str, str]  # a name as it is written, and in any case
 Pairs: TypeAlias = list[tuple[str, str, int]]
 
 
-class Label(NamedTuple):
+class Described(NamedTuple):
     """What is recorded of a memory: agent, user and topics, each once, its moment and its end."""
 
     names: tuple[Name, ...]
@@ -65,11 +53,26 @@ class Label(NamedTuple):
     ends: int | None
 
     @classmethod
-    def of(cls, memory: Memory, instant: int) -> Label:
-        """Return the label of a memory, of which `instant` is the moment as it is recorded."""
-        topics = (("topic", each) for each in dict.fromkeys(memory.topics))
+    def of(cls, memory: Memory, instant: int) -> Described:
+        """Describe a memory, of which `instant` is the moment as it is recorded."""
+        topics = [("topic", each) for each in dict.fromkeys(memory.topics)]
         names = (("agent", memory.agent), ("user", memory.user), *topics)
         return cls(names, instant, memory.ends)
+
+
+class Step:
+    """The names of memories that one transaction records together.
+
+    Attributes:
+        numbers: of each name, new or known.
+        new: the names that have no row yet.
+        uses: how many of these memories have each.
+    """
+
+    def __init__(self) -> None:
+        self.numbers: dict[Name, int] = {}
+        self.new: list[Name] = []
+        self.uses: Counter[Name] = Counter()
 
 
 class Counts(NamedTuple):
@@ -96,49 +99,43 @@ class Counts(NamedTuple):
     times: list[tuple[int, int]]
 
 
-class Labels:
-    """The labels of all memories, in the file that the index shares."""
+class Facets:
+    """The facets of all memories, in the file that the index shares."""
 
-    def __init__(self, file: SharedFile) -> None:
+    def __init__(self, file: CheckedFile) -> None:
         self._file = file
-        self._agreed = False
-        self._ends: dict[int, int] | None = None
 
-    def doubt(self) -> None:
-        """Compare the checksums anew: somebody else has written."""
-        self._agreed = False
-        self._ends = None
-
-    def marks(self, wanted: Filter, size: int) -> bytes:
-        """Return a byte for each number below `size`: 255 where the filter `matches`, else 0."""
-        marks = bytearray(size)
-        found = self._file.sql.execute(f"SELECT id FROM labels WHERE {self.where(wanted)}")  # noqa: S608 (numbers)
-        for (number,) in found:
-            marks[number] = 255
+    def marks(self, wanted: Filter, end: int) -> bytes:
+        """Return a byte for each document below `end`: 255 where the filter `matches`, else 0."""
+        marks = bytearray(end)
+        found = self._file.sql.execute(f"SELECT id FROM facets WHERE {self.where(wanted)}")
+        for (doc,) in found:
+            marks[doc] = 255
         return bytes(marks)
 
     def where(self, wanted: Filter) -> str:
-        """Return the condition on `labels` for the memories that a filter lets through."""
-        self._check()
+        """Return the condition on `facets` for the memories that a filter lets through."""
+        self._compare()
         return self._where(wanted)
 
     def expired(self, at: int) -> set[int]:
-        """Return the numbers of the memories that no longer hold at a moment."""
-        return {number for number, moment in self._checked_ends().items() if moment < at}
+        """Return the documents that no longer hold at a moment."""
+        return {doc for doc, moment in self._ends().items() if moment < at}
 
-    def _checked_ends(self) -> dict[int, int]:
-        if self._ends is None:
+    def _ends(self) -> dict[int, int]:
+        kept = self._file.verified.kept
+        if "ends" not in kept:
             rows = self._file.read("SELECT id, moment FROM ends")
-            if _sum(rows) & MASK != self._file.read("SELECT sum FROM ends_sum")[0][0]:
-                raise Damaged
-            self._ends = dict(rows)
-        return self._ends
+            self._file.compare_sum("ends", sum_of(rows))
+            kept["ends"] = dict(rows)
+        ends: dict[int, int] = kept["ends"]
+        return ends
 
     def _where(self, wanted: Filter) -> str:
         conditions = ["1"]
         if wanted.expired is not None:
-            self._checked_ends()
-            conditions.append(f"id IN (SELECT id FROM ends WHERE moment < {wanted.expired})")  # noqa: S608 (a number)
+            self._ends()
+            conditions.append(f"id IN (SELECT id FROM ends WHERE moment < {wanted.expired})")
         for field, name in (("agent", wanted.agent), ("user", wanted.user)):
             if name:
                 numbers = ", ".join(map(str, self._folded(field, name)))
@@ -171,21 +168,18 @@ class Labels:
         )
         return [number for (number,) in found]
 
-    def _check(self) -> None:
-        if self._agreed:
-            return
-        execute = self._file.sql.execute
-        total = _sum(execute(_ROWS)) + _sum(execute(_NAMES)) + _sum_of_uses(execute(_USES))
-        if total & MASK != self._file.read("SELECT sum FROM labels_sum")[0][0]:
-            raise Damaged
-        self._agreed = True
+    def _compare(self) -> None:
+        if "facets" not in self._file.verified.kinds:
+            execute = self._file.sql.execute
+            total = sum_of(execute(_ROWS)) + sum_of(execute(_NAMES)) + _sum_of_uses(execute(_USES))
+            self._file.compare_sum("facets", total)
 
     # --- counted ------------------------------------------------------------------------------
 
     def extent(self, wanted: Filter) -> tuple[int, int] | None:
         """Return the first and the last moment of what a filter lets through at any time."""
-        self._check()
-        ends = "SELECT min(instant), max(instant) FROM labels"
+        self._compare()
+        ends = "SELECT min(instant), max(instant) FROM facets"
         ((first, last),) = self._file.read(f"{ends} WHERE {self._in_picture(wanted)}")
         return None if first is None else (first, last)
 
@@ -195,14 +189,14 @@ class Labels:
 
     def counts(self, wanted: Filter, borders: Sequence[int]) -> Counts:
         """Count what a filter lets through, and that of any time between borders."""
-        self._check()
+        self._compare()
         anyone = wanted._replace(agent=""), wanted._replace(user="")
         where = self._where(wanted)
-        count = self._one(f"SELECT count(*) FROM labels WHERE {where}")  # noqa: S608 (numbers)
+        count = self._one(f"SELECT count(*) FROM facets WHERE {where}")
         written = self._written()
         topics = self._topics(where, count)
         return Counts(
-            all=self._one("SELECT count(*) FROM labels"),
+            all=self._one("SELECT count(*) FROM facets"),
             malformed=self._one("SELECT count(*) FROM files WHERE memory_id IS NULL"),
             meant=count,
             agents=_most(self._people("agent", anyone[0]), written),
@@ -234,17 +228,17 @@ class Labels:
 
     def _grouped(self, field: str, wanted: Filter) -> Counter[int]:
         rows = self._file.read(
-            f"SELECT {field}, count(*) FROM labels WHERE {self._where(wanted)} GROUP BY {field}"  # noqa: S608 (numbers)
+            f"SELECT {field}, count(*) FROM facets WHERE {self._where(wanted)} GROUP BY {field}"
         )
         return Counter(dict(rows))
 
     def _text(self, column: str, where: str) -> str:
-        rows = self._file.read(f"SELECT group_concat({column}, '') FROM labels WHERE {where}")  # noqa: S608 (numbers)
+        rows = self._file.read(f"SELECT group_concat({column}, '') FROM facets WHERE {where}")
         return rows[0][0] or ""
 
     def _topics(self, where: str, count: int) -> Counter[int]:
         """Count topics: those that are meant or, where these are most, all but the others."""
-        uses, rest = self._uses("topic"), self._one("SELECT count(*) FROM labels") - count
+        uses, rest = self._uses("topic"), self._one("SELECT count(*) FROM facets") - count
         if count <= rest:
             return _numbered(self._text("topics", where))
         if rest:
@@ -255,7 +249,7 @@ class Labels:
         """Count which of the most frequent topics stand together in the newest memories."""
         most = dict(topics.most_common(_LINKED))
         rows = self._file.sql.execute(
-            f"SELECT topics FROM labels WHERE {where} ORDER BY id DESC LIMIT {_NEWEST}"  # noqa: S608 (numbers)
+            f"SELECT topics FROM facets WHERE {where} ORDER BY id DESC LIMIT {_NEWEST}"
         )
         counts: Counter[tuple[str, str]] = Counter()
         wanted = {str(number): written[number][1] for number in most}
@@ -276,45 +270,56 @@ class Labels:
 
     # --- recording ------------------------------------------------------------------------------
 
-    def agree(self, number: int, label: Label) -> bool:
+    def agree(self, doc: int, described: Described) -> bool:
         """Say whether this is what is recorded of a memory."""
-        row = _row(number, label, self._numbers(label.names))
-        ends = self._file.read("SELECT moment FROM ends WHERE id = ?", (number,))
-        same = self._file.read(f"{_ROWS} WHERE id = ?", (number,)) == [row]
-        return same and ends == ([] if label.ends is None else [(label.ends,)])
+        row = _row(doc, described, self._numbers(described.names))
+        ends = self._file.read("SELECT moment FROM ends WHERE id = ?", (doc,))
+        same = self._file.read(f"{_ROWS} WHERE id = ?", (doc,)) == [row]
+        return same and ends == ([] if described.ends is None else [(described.ends,)])
 
-    def add(self, labels: Mapping[int, Label]) -> None:
-        """Record the labels of memories, by their numbers."""
-        uses = Counter(name for label in labels.values() for name in label.names)
-        known = self._numbers(uses)
-        folded = {name: name[1].casefold() for name in uses}
-        rows = [(*name, folded[name], count) for name, count in uses.items()]
-        self._file.sql.executemany(_USE, rows)
-        numbers = self._numbers(uses)
-        new = [(numbers[name], *name, folded[name]) for name in uses if name not in known]
-        added = [_row(number, label, numbers) for number, label in labels.items()]
-        self._file.sql.executemany("INSERT INTO labels VALUES (?, ?, ?, ?, ?)", added)
-        used = _sum_of_uses((numbers[name], count) for name, count in uses.items())
-        self._change_sum(_sum(new) + _sum(added) + used)
-        ends = [(number, each.ends) for number, each in labels.items() if each.ends is not None]
+    def add(self, memories: Mapping[int, Described], step: Step) -> None:
+        """Record the facets of memories, by their documents; their names with `finish`."""
+        used = [name for described in memories.values() for name in described.names]
+        step.uses.update(used)
+        unknown = [name for name in dict.fromkeys(used) if name not in step.numbers]
+        step.numbers |= self._numbers(unknown)
+        if new := [name for name in unknown if name not in step.numbers]:
+            ((last,),) = self._file.read("SELECT ifnull(max(id), 0) FROM names")
+            first = last + len(step.new) + 1
+            step.numbers |= zip(new, range(first, first + len(new)), strict=True)
+            step.new += new
+        rows = [_row(doc, described, step.numbers) for doc, described in memories.items()]
+        self._file.sql.executemany("INSERT INTO facets VALUES (?, ?, ?, ?, ?)", rows)
+        ends = [(doc, each.ends) for doc, each in memories.items() if each.ends is not None]
         self._file.sql.executemany("INSERT INTO ends VALUES (?, ?)", ends)
-        self._change_ends(_sum(ends))
+        self._file.change_sum("facets", sum_of(rows))
+        self._change_ends(sum_of(ends))
 
-    def remove(self, numbers: Sequence[int]) -> None:
-        """Remove the labels of memories, and the names that no other has."""
-        rows = list(self._file.read_some(f"{_ROWS} WHERE id IN ({{}})", numbers))
+    def finish(self, step: Step) -> None:
+        """Record the names of a step."""
+        numbers = step.numbers
+        new = [(numbers[name], *name, name[1].casefold()) for name in step.new]
+        self._file.sql.executemany("INSERT INTO names VALUES (?, ?, ?, ?, 0)", new)
+        uses = [(numbers[name], count) for name, count in step.uses.items()]
+        self._change_uses(uses)
+        self._file.change_sum("facets", sum_of(new) + _sum_of_uses(uses))
+
+    def _change_uses(self, uses: Iterable[tuple[int, int]]) -> None:
+        changes = [(count, number) for number, count in uses]
+        self._file.sql.executemany("UPDATE names SET uses = uses + ? WHERE id = ?", changes)
+
+    def remove(self, docs: Sequence[int]) -> None:
+        """Remove the facets of memories, and the names that no other has."""
+        rows = list(self._file.read_some(f"{_ROWS} WHERE id IN ({{}})", docs))
         uses = Counter(number for row in rows for number in _numbers_in(row))
-        self._file.sql.executemany(
-            "UPDATE names SET uses = uses - ? WHERE id = ?",
-            [(count, number) for number, count in uses.items()],
-        )
+        self._change_uses((number, -count) for number, count in uses.items())
         gone = list(self._file.read_some(f"{_NAMES} WHERE uses <= 0 AND id IN ({{}})", uses))
-        self._file.sql.executemany("DELETE FROM names WHERE id = ?", [row[:1] for row in gone])
-        self._file.sql.executemany("DELETE FROM labels WHERE id = ?", [row[:1] for row in rows])
-        self._change_sum(-_sum(gone) - _sum(rows) - _sum_of_uses(uses.items()))
-        ends = self._file.read_some("SELECT id, moment FROM ends WHERE id IN ({})", numbers)
-        self._change_ends(-_sum(rows := list(ends)))
-        self._file.sql.executemany("DELETE FROM ends WHERE id = ?", [row[:1] for row in rows])
+        ends = list(self._file.read_some("SELECT id, moment FROM ends WHERE id IN ({})", docs))
+        for table, removed in (("names", gone), ("facets", rows), ("ends", ends)):
+            ids = [row[:1] for row in removed]
+            self._file.sql.executemany(f"DELETE FROM {table} WHERE id = ?", ids)
+        self._file.change_sum("facets", -sum_of(gone) - sum_of(rows) - _sum_of_uses(uses.items()))
+        self._change_ends(-sum_of(ends))
 
     def _numbers(self, names: Iterable[Name]) -> dict[Name, int]:
         by_field: defaultdict[str, list[str]] = defaultdict(list)
@@ -326,28 +331,20 @@ class Labels:
             for number, name in self._file.read_some(_NUMBERS, wanted, before=(field,))
         }
 
-    def _change_sum(self, change: int) -> None:
-        self._file.sql.execute("UPDATE labels_sum SET sum = sum + ? & ?", (change, MASK))
-
     def _change_ends(self, change: int) -> None:
-        if change:
-            self._file.sql.execute("UPDATE ends_sum SET sum = sum + ? & ?", (change, MASK))
-            self._ends = None
+        self._file.change_sum("ends", change)
+        self._file.verified.kept.pop("ends", None)
 
 
-def _row(number: int, label: Label, numbers: Mapping[Name, int]) -> Row:
-    agent, user, *topics = (numbers.get(name, 0) for name in label.names)
-    return number, agent, user, "".join(f",{each}" for each in topics) + ",", label.instant
+def _row(doc: int, described: Described, numbers: Mapping[Name, int]) -> _Row:
+    agent, user, *topics = [numbers.get(name, 0) for name in described.names]
+    return doc, agent, user, "".join([f",{each}" for each in topics]) + ",", described.instant
 
 
-def _numbers_in(row: Row) -> list[int]:
+def _numbers_in(row: _Row) -> list[int]:
     """Return the numbers of the names in a row."""
     _, agent, user, topics, _ = row
     return [agent, user, *map(int, filter(None, topics.split(",")))]
-
-
-def _sum(rows: Iterable[tuple[object, ...]]) -> int:
-    return sum(crc32(repr(row).encode()) for row in rows)
 
 
 def _sum_of_uses(uses: Iterable[tuple[int, int]]) -> int:
