@@ -34,7 +34,7 @@ class Spied(NamedTuple):
         """Return what the function gets; a refusal's sentence as `refused`."""
         self.heard.clear()
         answer = anyio.run(self.served.call, arguments)
-        return self.heard[0] if self.heard else {"refused": answer.content[0].text}  # type: ignore[union-attr]
+        return self.heard[0] if self.heard else dict(answer.structured_content or {})
 
     @property
     def parameters(self) -> dict[str, dict[str, Any]]:
@@ -69,7 +69,10 @@ def spy(tool: Tool) -> Spied:
     async def ready() -> None:
         pass
 
-    return Spied(Served(tool._replace(call=note), ready), heard)
+    def refused(error: AiamlError | None) -> dict[str, str]:
+        return {"refused": str(error)}
+
+    return Spied(Served(tool._replace(call=note, failure=refused), ready), heard)
 
 
 NAMES = [f"{name} {tool}" for name in OWN for tool in toolsets.manifest(name).tools]
@@ -79,7 +82,7 @@ like_json = st.one_of(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(),
         lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-        max_leaves=5,
+        max_leaves=3,
     ).map(json.dumps),
 )
 texts = like_json | st.text(min_size=1)
@@ -105,17 +108,6 @@ def valid(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
     return kinds[schema["type"]]
 
 
-def resolved(schema: Any, known: dict[str, Any]) -> Any:
-    """Put what a schema refers to in its place."""
-    if isinstance(schema, list):
-        return [resolved(each, known) for each in schema]
-    if not isinstance(schema, dict):
-        return schema
-    if "$ref" in schema:
-        return resolved(known[schema["$ref"].rpartition("/")[2]], known)
-    return {name: resolved(each, known) for name, each in schema.items()}
-
-
 @pytest.mark.parametrize("name", NAMES)
 @settings(deadline=None, max_examples=25)
 @given(data=st.data())
@@ -123,6 +115,119 @@ def test_arguments_text_is_given_as_it_was_sent(
     tools: dict[str, Spied], name: str, data: st.DataObject
 ) -> None:
     """What looks like JSON is text where text is asked for, by itself, in lists and in objects."""
-    schema = tools[name].served.listed.input_schema
-    sent = data.draw(valid(resolved(schema, schema.get("$defs", {}))))
+    sent = data.draw(valid(tools[name].served.listed.input_schema))
     assert tools[name].call(**sent) == sent
+
+
+# --- as clients send them -------------------------------------------------------------------------
+
+
+def example(schema: dict[str, Any]) -> Any:
+    """Return a value that a parameter may have."""
+    return schema.get("enum", schema["examples"])[0]
+
+
+def required(tool: Spied) -> dict[str, Any]:
+    """Return an example for each parameter that must be given."""
+    names = tool.served.listed.input_schema.get("required", [])
+    return {name: example(tool.parameters[name]) for name in names}
+
+
+AS_SENT: list[tuple[str, str, Any, Any]] = [
+    # kind, what about it, what is sent, what is meant
+    ("integer", "text", "7", 7),  # modelcontextprotocol/inspector's --tool-arg, proxies
+    ("integer", "text with a point", "7.0", 7),
+    ("integer", "a float", 7.0, 7),  # JSON of languages with one kind of number
+    ("integer", "a whole number", 7, 7),
+    ("number", "text", "0.5", 0.5),
+    ("number", "a whole number", 1, 1),
+    ("boolean", "text", "true", True),
+    ("boolean", "text of Python", "False", False),
+    ("string", "a number in text", "7", "7"),
+    ("string", "null in text", "null", "null"),
+    ("array", "empty", [], []),
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_arguments_are_taken_as_they_can_only_be_meant(tools: dict[str, Spied], name: str) -> None:
+    """Numbers as text, whole ones as floats; null and empty text stand for what is left out."""
+    tool = tools[name]
+    usual = required(tool)
+    empties = tool.served.tool.empties
+    for parameter, schema in tool.parameters.items():
+        for kind, what, sent, meant in AS_SENT:
+            if kind == schema["type"]:
+                got = tool.call(**{**usual, parameter: sent})
+                assert got == {**usual, parameter: meant}, (parameter, what)
+                assert type(got[parameter]) in (type(meant), float), (parameter, what)
+        if parameter in usual:
+            assert "must be" in tool.call(**{**usual, parameter: None})["refused"]
+        else:
+            assert tool.call(**usual, **{parameter: None}) == usual
+            scalar = schema["type"] not in ("array", "object")
+            if scalar and parameter not in empties:
+                assert tool.call(**usual, **{parameter: ""}) == usual
+            elif scalar:
+                assert tool.call(**usual, **{parameter: ""}) == {**usual, parameter: ""}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_arguments_of_another_type_are_refused_with_what_is_right(
+    tools: dict[str, Spied], name: str
+) -> None:
+    """A list as text is answered with the list; truth is no number, a fraction no whole number."""
+    tool = tools[name]
+    usual = required(tool)
+    wrong: dict[str, list[Any]] = {
+        "integer": [True, 1.5, "many", "1e3", "0x10", [1]],
+        "number": ["half", "nan", True, [1]],
+        "boolean": ["yes", 1, "1"],
+        "string": [7, True, ["a"], {"a": 1}],
+        "array": ["a", '["a"]', "[]", {"a": 1}],
+        "object": ['{"a": "b"}', "[]", ["a"]],
+    }
+    for parameter, schema in tool.parameters.items():
+        for sent in wrong[schema["type"]]:
+            said = tool.call(**{**usual, parameter: sent})["refused"]
+            assert f"{parameter}: must be " in said, sent
+            if isinstance(sent, str) and schema["type"] in ("array", "object"):
+                right = json.dumps(example(schema), ensure_ascii=False)
+                assert f"itself, such as {right}" in said
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_schema_says_one_plain_type_of_each_part(tools: dict[str, Spied], name: str) -> None:
+    """No choice between types, no reference, no title, no null: a form can be made of it."""
+    parts = [tools[name].served.listed.input_schema]
+    while parts:
+        part = parts.pop()
+        assert isinstance(part["type"], str)
+        assert not {"anyOf", "$ref", "$defs", "title"} & part.keys()
+        assert None not in [*part.get("enum", []), part.get("default", 0)]
+        inner = (part.get("items"), part.get("additionalProperties"))
+        parts += [*part.get("properties", {}).values(), *(x for x in inner if isinstance(x, dict))]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_number_says_the_least_that_it_may_be(tools: dict[str, Spied], name: str) -> None:
+    """So that a host can refuse it before the call."""
+    for parameter, schema in tools[name].parameters.items():
+        assert schema["type"] != "integer" or "minimum" in schema, parameter
+
+
+MOST = {
+    "aiaml": 7000,
+    "sessions": 6200,
+    "compartments": 5200,
+    "citations": 12400,
+    "semantic": 13600,
+}
+
+
+@pytest.mark.parametrize("toolset", MOST)
+def test_the_list_of_tools_is_short(tools: dict[str, Spied], toolset: str) -> None:
+    """Every conversation pays for it, in characters as they are sent."""
+    listed = [each.served.listed for name, each in tools.items() if name.split()[0] == toolset]
+    size = sum(len(each.model_dump_json(by_alias=True, exclude_unset=True)) for each in listed)
+    assert size <= MOST[toolset]

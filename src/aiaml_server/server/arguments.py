@@ -1,4 +1,7 @@
-"""What a tool takes: its schema, and what clients send as its arguments.
+"""What a tool takes: its schema in plain types, and what clients send as its arguments.
+
+Command lines, proxies and small models fill in what a schema says by its first `type`, send empty
+text for what they leave out, and numbers as text. What can only be meant in one way is taken so.
 
 The SDK's own check reads whatever text comes for a parameter that may also be null as JSON, so that
 `null` and `{"a": 1}` are no texts there (`FuncMetadata.pre_parse_json`, mcp 2.3, 2026-11-25).
@@ -8,8 +11,8 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Mapping
-from contextlib import suppress
+import re
+from collections.abc import Collection, Mapping
 from typing import Any, cast
 
 from pydantic import TypeAdapter, ValidationError
@@ -17,6 +20,12 @@ from typing_extensions import NotRequired, TypedDict
 
 from aiaml_server.errors import InvalidArguments
 from aiaml_server.toolset import Tool
+
+_SCALARS = {"string", "integer", "number", "boolean"}
+_WHOLE = re.compile(r"-?[0-9]{1,15}(\.0+)?")
+_NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
+_TRUTH = {"true": True, "false": False}
+_FORMS = {"array": "list", "object": "object"}
 
 
 class Arguments:
@@ -32,10 +41,11 @@ class Arguments:
         parameters = inspect.signature(tool.call, eval_str=True).parameters.values()
         keys = {each.name: _annotation(each) for each in parameters}
         self._adapter: TypeAdapter[Any] = TypeAdapter(TypedDict("Given", keys))  # type: ignore[operator]
-        self.schema = self._adapter.json_schema()
-        self._parameters: dict[str, dict[str, Any]] = self.schema.setdefault("properties", {})
+        told = self._adapter.json_schema()
+        self.schema = plain(told, told.get("$defs", {}))
+        self._parameters: dict[str, dict[str, Any]] = self.schema["properties"]
         for each in parameters:
-            if each.default is not each.empty:
+            if each.default is not each.empty and each.default is not None:
                 self._parameters[each.name]["default"] = each.default
         if not tool.lenient:
             self.schema["additionalProperties"] = False
@@ -53,23 +63,35 @@ class Arguments:
             raise InvalidArguments(
                 {name[:100]: f"is no argument of this tool; {there}" for name in unknown}
             )
-        taken = {name: self._taken(name, value) for name, value in given.items()}
+        taken = _taken(given, self.schema, self._tool.empties)
         try:
             read: dict[str, Any] = self._adapter.validate_python(taken)
         except ValidationError as error:
-            raise _wrong_types(error, self._tool.rules) from error
+            raise self._wrong_types(error, given) from error
         return read
 
-    def _taken(self, name: str, value: Any) -> Any:
-        """Read a list or an object that came as text."""
-        kind = self._parameters.get(name, {})
-        types = {each.get("type") for each in kind.get("anyOf", [kind])}
-        if isinstance(value, str) and "string" not in types:
-            with suppress(ValueError, RecursionError):
-                found = json.loads(value)
-                if isinstance(found, (list, dict)):
-                    return found
-        return value
+    def _wrong_types(self, error: ValidationError, given: Mapping[str, Any]) -> InvalidArguments:
+        """Say of each parameter what it must be; the given values are private, and not said."""
+        details = error.errors(include_url=False, include_input=False)
+        reasons: dict[str, list[str]] = {}
+        for each in details:
+            field, *inner = each["loc"]
+            is_missing = each["type"] == "missing" and not inner
+            said = reasons.setdefault(str(field), [
+                f"{'is missing, it ' if is_missing else ''}must be {self._tool.rules[str(field)]}"
+            ])  # fmt: skip
+            kind = self._parameters[str(field)].get("type")
+            if not inner and isinstance(given.get(str(field)), str) and kind in _FORMS:
+                said.append(self._sent_as_text(str(field), _FORMS[kind]))
+            elif more := _within(*each["loc"], kind=each["type"]):
+                said.append(more)
+        return InvalidArguments({field: "; ".join(said) for field, said in reasons.items()})
+
+    def _sent_as_text(self, field: str, form: str) -> str:
+        """Say how a list or an object is sent that came as text, be it as JSON in a text."""
+        examples = self._parameters[field].get("examples")
+        such = f", such as {json.dumps(examples[0], ensure_ascii=False)}" if examples else ""
+        return f"it came as text: send the {form} itself{such}"
 
 
 def _annotation(parameter: inspect.Parameter) -> Any:
@@ -79,26 +101,96 @@ def _annotation(parameter: inspect.Parameter) -> Any:
     return cast(Any, NotRequired)[parameter.annotation]
 
 
-def _wrong_types(error: ValidationError, rules: Mapping[str, str]) -> InvalidArguments:
-    """Say for each parameter what it must be; the given values, which are private, are not said."""
-    details = error.errors(include_url=False, include_input=False)
-    missing = {
-        str(each["loc"][0]): each["type"] == "missing" and len(each["loc"]) == 1 for each in details
-    }
-    return InvalidArguments(
-        {
-            field: "; ".join(
-                [
-                    f"{'is missing, it ' if absent else ''}must be {rules[field]}",
-                    *filter(None, (
-                        _within(*each["loc"], kind=each["type"])
-                        for each in details if each["loc"][0] == field
-                    )),
-                ]
-            )
-            for field, absent in missing.items()
+def plain(schema: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a schema whose every part says its one type, without titles, references and null.
+
+    Args:
+        schema: as pydantic derives it.
+        known: what it may refer to, by name.
+    """
+    schema = _resolved(schema, known)
+    if "anyOf" in schema:
+        (only,) = [each for each in schema["anyOf"] if each.get("type") != "null"]
+        return plain({**only, **{name: schema[name] for name in schema if name != "anyOf"}}, known)
+    left_out = ("title", "$defs", "default")
+    found = {name: each for name, each in schema.items() if name not in left_out}
+    if "enum" in found:
+        found["enum"] = [each for each in found["enum"] if each is not None]
+    if "properties" in found:
+        parts = found["properties"]
+        found["properties"] = {name: plain(each, known) for name, each in parts.items()}
+    for name in ("items", "additionalProperties"):
+        if isinstance(found.get(name), dict):
+            found[name] = plain(found[name], known)
+    return found
+
+
+def terse(schema: Mapping[str, Any], known: Mapping[str, Any], levels: int) -> dict[str, Any]:
+    """Return a schema of answers in few words: the types of their fields.
+
+    Args:
+        schema: as pydantic derives it.
+        known: what it may refer to, by name.
+        levels: how many objects, one in another, have their fields told.
+    """
+    schema = _resolved(schema, known)
+    if "anyOf" in schema:
+        options = [terse(each, known, levels) for each in schema["anyOf"]]
+        if all(each.keys() == {"type"} for each in options):
+            return {"type": [each["type"] for each in options]}
+        return {"anyOf": options}
+    found: dict[str, Any] = {"type": schema["type"]}
+    if isinstance(schema.get("items"), dict):
+        found["items"] = terse(schema["items"], known, levels)
+    if levels and "properties" in schema:
+        if "required" in schema:
+            found["required"] = schema["required"]
+        parts = schema["properties"]
+        found["properties"] = {name: terse(each, known, levels - 1) for name, each in parts.items()}
+    return found
+
+
+def _resolved(schema: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a schema, or what it refers to."""
+    named = known[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else {}
+    return {**named, **{name: each for name, each in schema.items() if name != "$ref"}}
+
+
+def _taken(  # noqa: PLR0911 (one for each kind)
+    value: Any, schema: Mapping[str, Any], empties: Collection[str] = ()
+) -> Any:
+    """Take a value for the only thing that it can mean by its schema; leave all else to the check.
+
+    Args:
+        value: what was sent.
+        schema: as `plain` makes it.
+        empties: names of texts that mean something when they are empty.
+    """
+    kind = schema.get("type")
+    if kind == "integer" and isinstance(value, str) and _WHOLE.fullmatch(value):
+        return int(value.partition(".")[0])
+    if kind == "integer" and isinstance(value, float) and value.is_integer():
+        return int(value)
+    if kind == "number" and isinstance(value, str) and _NUMBER.fullmatch(value):
+        return float(value)
+    if kind == "boolean" and isinstance(value, str):
+        return _TRUTH.get(value.lower(), value)
+    if isinstance(value, list) and "items" in schema:
+        return [_taken(each, schema["items"]) for each in value]
+    if isinstance(value, Mapping) and "properties" in schema:
+        parts, required = schema["properties"], schema.get("required", ())
+        optional = {name: parts[name] for name in parts if name not in required}
+        return {
+            name: _taken(each, parts.get(name, {}))
+            for name, each in value.items()
+            if name not in optional or not _is_absent(each, optional[name], name in empties)
         }
-    )  # fmt: skip
+    return value
+
+
+def _is_absent(value: Any, schema: Mapping[str, Any], may_be_empty: bool) -> bool:
+    """Say whether a value stands for none: null, and empty text in the place of one value."""
+    return value is None or (value == "" and not may_be_empty and schema.get("type") in _SCALARS)
 
 
 _WRONG = {

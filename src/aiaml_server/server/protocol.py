@@ -23,7 +23,7 @@ from pydantic import TypeAdapter
 from aiaml_server import __version__
 from aiaml_server.errors import AiamlError, InvalidSetting
 from aiaml_server.server import stdio
-from aiaml_server.server.arguments import Arguments
+from aiaml_server.server.arguments import Arguments, terse
 from aiaml_server.server.greeting import Greeting
 from aiaml_server.server.wire import Wire
 from aiaml_server.toolset import CRASHED, Answer, Resource, Tool, Toolset, client, repair_surrogates
@@ -70,16 +70,18 @@ class Served:
     """
 
     def __init__(self, tool: Tool, ready: Callable[[], Awaitable[None]]) -> None:
-        self._tool = tool
+        self.tool = tool
         self._arguments = Arguments(tool)
         self._answers: TypeAdapter[Any] = TypeAdapter(tool.shape)
+        told = self._answers.json_schema()
+        levels = 2 if told["properties"].keys() == {"result"} else 1  # a list is wrapped in one
         self._threads = Threads(ready)  # of its own: calls that wait for a lock hold no others up
         self.listed = types.Tool(
             name=tool.name,
             title=tool.title,
             description=tool.description,
             input_schema=self._arguments.schema,
-            output_schema=self._answers.json_schema(),
+            output_schema=terse(told, told.get("$defs", {}), levels),
             annotations=types.ToolAnnotations(
                 read_only_hint=tool.reads,
                 destructive_hint=tool.destroys,
@@ -92,14 +94,14 @@ class Served:
         """Call it; the one place where exceptions become answers."""
         try:
             arguments = self._arguments.read(given)
-            answer = await self._threads.run(partial(self._tool.call, **arguments))
+            answer = await self._threads.run(partial(self.tool.call, **arguments))
             result = _result(answer)
             self._answers.validate_python(result.structured_content)
         except AiamlError as error:
-            return _result(self._tool.failure(error), failed=True)
+            return _result(self.tool.failure(error), failed=True)
         except Exception:
-            log.exception("Tool %s crashed", self._tool.name)
-            return _result(self._tool.failure(None), failed=True)
+            log.exception("Tool %s crashed", self.tool.name)
+            return _result(self.tool.failure(None), failed=True)
         return result
 
 

@@ -113,6 +113,7 @@ class Calls:
                 strict=True,
                 description="1 to 10; higher is more important; 5 where none is given.",
                 examples=[8],
+                json_schema_extra={"minimum": 1, "maximum": 10},
             ),
         ] = None,
     ) -> Saved:
@@ -146,10 +147,22 @@ class Calls:
             ),
         ] = None,
         limit: Annotated[
-            int | None, Field(strict=True, description="At most so many entries.", examples=[10])
+            int | None,
+            Field(
+                strict=True,
+                description="At most so many entries.",
+                examples=[10],
+                json_schema_extra={"minimum": 1},
+            ),
         ] = None,
         offset: Annotated[
-            int, Field(strict=True, description="Entries to pass over first.", examples=[0])
+            int,
+            Field(
+                strict=True,
+                description="Entries to pass over first.",
+                examples=[0],
+                json_schema_extra={"minimum": 0},
+            ),
         ] = 0,
     ) -> Found:
         """Return entries."""
@@ -267,7 +280,15 @@ def build(values: Mapping[str, Any]) -> Toolset:
         tools=(
             tool(noting(calls.save_memory), SAVE, Saved, RULES),
             tool(noting(calls.get_memory), GET, Found, RULES, reads=True, repeatable=True),
-            tool(noting(calls.clear_memory), CLEAR, Cleared, RULES, destroys=True, repeatable=True),
+            tool(
+                noting(calls.clear_memory),
+                CLEAR,
+                Cleared,
+                RULES,
+                destroys=True,
+                repeatable=True,
+                empties=("id", "category"),
+            ),
         ),
         resources=(
             Resource(

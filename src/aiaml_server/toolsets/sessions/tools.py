@@ -208,7 +208,10 @@ class SessionTools:
         limit: Annotated[
             int | None,
             Field(
-                strict=True, description="At most so many; all where none is given.", examples=[10]
+                strict=True,
+                description="At most so many; all where none is given.",
+                examples=[10],
+                json_schema_extra={"minimum": 1},
             ),
         ] = None,
     ) -> Sessions:
