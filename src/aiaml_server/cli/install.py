@@ -353,7 +353,7 @@ def _variables(environ: Mapping[str, str], served: Sequence[str]) -> dict[str, s
         found["AIAML_MEMORY_DIR"] = str(settings.base)
     if served:
         found[toolsets.VARIABLE.name] = ",".join(manifest.name for manifest in manifests)
-    return found
+    return found | (launch.COMPILED if Path(launch.command()[0]).stem == "uvx" else {})
 
 
 def _masked(text: str) -> str:
