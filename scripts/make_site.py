@@ -22,6 +22,7 @@ from typing import Any
 import yaml
 
 from aiaml_server import clients, settings, toolsets
+from aiaml_server.clients import launch
 from aiaml_server.clients.entry import ENTRY
 from aiaml_server.clients.places import CLIENTS, Client, Machine
 from aiaml_server.toolset import Variable
@@ -114,7 +115,7 @@ def clients_page() -> str:
     for client in CLIENTS:
         lines += [f"## {client.title}", "", f"    aiaml install {client.name}", ""]
         lines += _where(client)
-        text = clients.snippet(ENTRY, client, ["uvx", "aiaml-server"], {})
+        text = clients.snippet(ENTRY, client, ["uvx", "aiaml-server"], launch.COMPILED)
         lines += ["", f"```{client.form}", text.rstrip("\n"), "```", ""]
         lines += [client.then.format(name="aiaml"), ""]
     return "\n".join(lines)

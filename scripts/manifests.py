@@ -38,8 +38,9 @@ OWNER, _, REPOSITORY = HOME.partition("https://github.com/")[2].partition("/")
 AUTHOR = {"name": PROJECT["authors"][0]["name"], "url": HOME}
 ENTRY, TITLE = "aiaml", "AIAML memory"
 REGISTRY_NAME = f"io.github.{OWNER}/{REPOSITORY}"
-LATEST = {"command": "uvx", "args": [PACKAGE]}
-PINNED = {"command": "uvx", "args": [f"{PACKAGE}@{__version__}"]}
+COMPILED = {"UV_COMPILE_BYTECODE": "1"}  # uv leaves that to the first start, which hosts time
+LATEST: dict[str, Any] = {"command": "uvx", "args": [PACKAGE], "env": COMPILED}
+PINNED = {**LATEST, "args": [f"{PACKAGE}@{__version__}"]}
 
 DRAWING = "src/aiaml_server/web/static/icon.svg"
 PICTURE = "assets/icon.png"  # in `plugin/`; `scripts/icon.py` draws it
@@ -99,7 +100,10 @@ def server() -> dict[str, Any]:
                 "version": __version__,
                 "runtimeHint": "uvx",
                 "transport": {"type": "stdio"},
-                "environmentVariables": [registry_input(each) for each in variables()],
+                "environmentVariables": [
+                    *({"name": name, "value": value} for name, value in COMPILED.items()),
+                    *(registry_input(each) for each in variables()),
+                ],
             }
         ],
     }
@@ -124,7 +128,7 @@ def bundle() -> dict[str, Any]:
     """`manifest.json` of the bundle for Claude Desktop, which brings Python by uv itself."""
     manifests = [toolsets.manifest(toolsets.DEFAULT)]
     config: dict[str, Any] = {}
-    environ: dict[str, str] = {}
+    environ = dict(COMPILED)
     for variable, title, kind in asked():
         key = variable.name.removeprefix("AIAML_").lower()
         default: object = variable.default.replace("~", "${HOME}")

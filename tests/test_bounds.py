@@ -143,6 +143,7 @@ OF_THE_PAGE = {
 ELSEWHERE = {
     **OF_THE_PAGE,
     "server.greeting.Greeting._read": "test_greeting",
+    "server.greeting._message": "test_greeting",
     "exchange.toolkits._semantic_rows": "test_semantic_planted",
     "toolsets.semantic.filters.behind": "test_semantic_database",
     "toolsets.semantic.memories.Memories._forget_merges": "test_semantic_database",

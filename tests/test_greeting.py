@@ -1,4 +1,4 @@
-"""A start answers a greeting from what the SDK answered to the same lines before, or waits."""
+"""A start answers a greeting from a copy of what the SDK answers to it, or waits for the SDK."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +20,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typing_extensions import Self
 
-from aiaml_server import Memory, toolsets
-from aiaml_server.cli.serving import served
+from aiaml_server import Memory
 from aiaml_server.format.memory import format as format_of
 from aiaml_server.server import greeting
-from aiaml_server.server.greeting import Greeting
+from aiaml_server.server.greeting import LISTS, Course, Greeting
+from aiaml_server.server.protocol import Served
 from aiaml_server.storage.derived import cache_directory, key
+from aiaml_server.toolset import Toolset, at
+from aiaml_server.toolsets import OWN, manifest
 from client import PYTHON, SECONDS
 from printed import inherited
 from test_stdio import INITIALIZE, MODERN, line, tool_call
@@ -48,7 +52,10 @@ LIST = line({"id": 1, "method": "tools/list", "params": {}})
 PING = line({"id": 2, "method": "ping"})
 THINK = tool_call(9, "think", keywords=["needle"])
 HANDSHAKE = [line(INITIALIZE), INITIALIZED, LIST]
+EMPTY: Mapping[str, str] = {}
 SECRET = b"only this user knows it"
+HELLO: Any = INITIALIZE["params"]
+VERSION = HELLO["protocolVersion"]
 
 
 def modern(number: int, method: str, **params: Any) -> str:
@@ -59,7 +66,9 @@ def modern(number: int, method: str, **params: Any) -> str:
 class Started:
     """A server that waits for `open_gate` before it imports the SDK."""
 
-    def __init__(self, base: Path, *words: str, gate: bool = False) -> None:
+    def __init__(
+        self, base: Path, *words: str, gate: bool = False, environ: Mapping[str, str] = {}
+    ) -> None:
         self._gate = base / f"gate-{os.urandom(4).hex()}"
         if not gate:
             self.open_gate()
@@ -68,7 +77,12 @@ class Started:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={**inherited(), "AIAML_MEMORY_DIR": str(base), "AIAML_ENABLE_SYNC": "false"},
+            env={
+                **inherited(),
+                "AIAML_MEMORY_DIR": str(base),
+                "AIAML_ENABLE_SYNC": "false",
+                **environ,
+            },
         )
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         threading.Thread(target=self._read, daemon=True).start()
@@ -116,38 +130,32 @@ class Started:
         self._lines.put(b"")
 
 
-def started(base: Path, *lines: str, words: tuple[str, ...] = ()) -> list[bytes]:
+def started(
+    base: Path, *lines: str, words: tuple[str, ...] = (), environ: Mapping[str, str] = {}
+) -> list[bytes]:
     """Start a server, ask all at once, let it end; return the answers, by their ids."""
-    with Started(base, *words) as server:
+    with Started(base, *words, environ=environ) as server:
         server.send(*lines)
         answers, log = server.end()
     assert log == ""
     return sorted(answers, key=lambda each: json.loads(each)["id"])
 
 
-def default() -> object:
-    """Return what the answers of the default toolset depend on."""
-    manifests = toolsets.chosen((), {})
-    environ = {"AIAML_ENABLE_SYNC": "false"}
-    return served(manifests, [manifest.values(environ) for manifest in manifests])
+def cold(place: Path) -> dict[str, str]:
+    """Return the variables of a person who has no copy."""
+    return {"XDG_CACHE_HOME": str(place), "WIN_PD_OVERRIDE_LOCAL_APPDATA": str(place)}
 
 
-def note(
-    place: Path, *pairs: tuple[str, str], of: object = "aiaml", secret: bytes = SECRET
-) -> Greeting:
-    """Play a greeting of requests, each with its answer, to its end; return the finished object."""
-    known = Greeting(place, secret, of)
-    for number, (asked, answer) in enumerate(pairs):
-        known.read(asked.encode(), "ping", number)
-        known.said(number, answer.encode(), lasting=True)
-    known.close(10)
-    return known
+def kept(place: Path, answers: dict[str, str], secret: bytes = SECRET) -> Path:
+    """Keep a copy in a directory; return its path."""
+    copy = Greeting(place, secret, ["aiaml"])
+    copy.keep(answers)
+    return copy.path
 
 
-def answers(place: Path, *asked: str, of: object = "aiaml") -> list[bytes | None]:
-    """Return what a fresh start would answer."""
-    fresh = Greeting(place, SECRET, of)
-    return [fresh.answer(each.encode()) for each in asked]
+def known(place: Path, served: tuple[str, ...] = ("aiaml",)) -> dict[str, str]:
+    """Return the answers that a fresh start would find."""
+    return Greeting(place, SECRET, served).known
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -155,20 +163,25 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Give the path of the copy in a cache that no other tests use."""
     place = str(tmp_path_factory.mktemp("cache"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", place)
-        patch.setenv("WIN_PD_OVERRIDE_LOCAL_APPDATA", place)
-        yield cache_directory() / greeting.NAME
+        for name, value in cold(Path(place)).items():
+            patch.setenv(name, value)
+        made("aiaml")
+        yield Greeting(cache_directory(), key(), ["aiaml"]).path
+
+
+def made(*names: str) -> None:
+    """Make the copy for these toolsets."""
+    words = [sys.executable, "-m", "aiaml_server.cli.copying", *names]
+    subprocess.run(words, check=True, env=inherited(), timeout=SECONDS)
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory, copy: Path) -> Path:
-    """Give a base with one memory, on which a server was greeted once."""
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a base with one memory."""
     base = tmp_path_factory.mktemp("base")
     (base / "files").mkdir()
     memory = Memory.new("claude", "marco", ["x"], "a needle")
     (base / "files" / memory.file_name).write_text(format_of(memory))
-    started(base, *HANDSHAKE, PING, THINK)
-    assert copy.is_file()
     return base
 
 
@@ -184,11 +197,9 @@ def base(store: Path, copy: Path) -> Iterator[Path]:
 # --- a server ----------------------------------------------------------------------------------
 
 
-def test_the_second_start_answers_before_the_sdk_is_there(base: Path, copy: Path) -> None:
+def test_a_start_answers_before_the_sdk_is_there(base: Path, tmp_path: Path) -> None:
     """The very bytes that the SDK then says itself, each once; what follows is the SDK's alone."""
-    copy.rename(base / "aside")
-    expected = started(base, *HANDSHAKE, PING, THINK)
-    (base / "aside").replace(copy)
+    expected = started(base, *HANDSHAKE, PING, THINK, environ=cold(tmp_path))
     with Started(base, gate=True) as server:
         assert server.ask(HANDSHAKE[0]) == expected[0]
         assert server.ask(INITIALIZED, LIST) == expected[1]
@@ -200,12 +211,13 @@ def test_the_second_start_answers_before_the_sdk_is_there(base: Path, copy: Path
     assert b"needle" in rest[0]
 
 
-def test_since_2026_as_well(base: Path) -> None:
+def test_since_2026_as_well(base: Path, tmp_path: Path) -> None:
     """Where no handshake decides the era, and where a client shakes hands after all."""
+    elsewhere = cold(tmp_path)
     greet = [modern(1, "server/discover"), modern(2, "tools/list")]
-    expected = started(base, *greet)
+    expected = started(base, *greet, environ=elsewhere)
     again = [modern(1, "server/discover"), line({**INITIALIZE, "id": 2})]
-    (discovered, shaken) = started(base, *again)
+    (discovered, shaken) = started(base, *again, environ=elsewhere)
     assert discovered == expected[0] and shaken != expected[1]
     for lines, answered in ((greet, expected), (again, [discovered, shaken])):
         with Started(base, gate=True) as server:
@@ -215,19 +227,14 @@ def test_since_2026_as_well(base: Path) -> None:
 
 
 def test_another_line_waits_for_the_sdk_and_all_behind_it(base: Path) -> None:
-    """In the order that they came in; the next start knows them too."""
-    other = line({"id": 7, "method": "ping"})
+    """In the order that they came in."""
+    other = line({"id": 7, "method": "no/such/method"})
     with Started(base, gate=True) as server:
         server.ask(HANDSHAKE[0])
         server.send(INITIALIZED, other, LIST)
         server.open_gate()
         rest, log = server.end()
     assert ({json.loads(each)["id"] for each in rest}, log) == ({1, 7}, "")
-    with Started(base, gate=True) as server:
-        server.ask(HANDSHAKE[0])
-        assert {server.ask(INITIALIZED, other), server.ask(LIST)} == set(rest)
-        server.open_gate()
-        assert server.end() == ([], "")
 
 
 def test_a_request_that_is_cancelled_is_not_answered_twice(base: Path) -> None:
@@ -256,9 +263,8 @@ def test_a_client_that_leaves_at_once_has_its_answers(base: Path) -> None:
 
 def test_an_answer_that_is_no_longer_right_is_logged_and_forgotten(base: Path, copy: Path) -> None:
     """The client has had it; what it asks from then on the SDK answers, and the copy goes."""
-    copy.unlink()
     old = '{"jsonrpc":"2.0","id":0,"result":{}}'
-    note(copy.parent, (HANDSHAKE[0].rstrip("\n"), old), of=default(), secret=key())
+    kept(copy.parent, {f"initialize {VERSION}": ',"result":{}}'}, key())
     with Started(base, gate=True) as server:
         assert server.ask(HANDSHAKE[0]).decode().rstrip() == old
         server.open_gate()
@@ -268,34 +274,44 @@ def test_an_answer_that_is_no_longer_right_is_logged_and_forgotten(base: Path, c
     assert log.count("is deleted") == 1 and len(log.splitlines()) == 1
 
 
-def test_a_damaged_copy_is_as_good_as_none(base: Path, copy: Path) -> None:
-    """The SDK answers, and the copy is mended."""
-    copy.unlink()
-    started(base, *HANDSHAKE, PING, THINK)
-    whole = copy.read_bytes()
-    copy.write_bytes(whole[:-7])
-    assert len(started(base, *HANDSHAKE, PING, THINK)) == 4
-    assert copy.read_bytes() == whole
+def eventually(condition: Any) -> None:
+    """Wait until something is so."""
+    end = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
-def test_each_list_of_toolsets_has_its_own_answers(base: Path) -> None:
-    """In one copy."""
-    both = ("--toolset", "aiaml", "--toolset", "sessions")
-    expected = started(base, *HANDSHAKE, words=both)
-    assert b"start_session" in expected[1]
-    for words, found in ((both, True), ((), False)):
-        with Started(base, *words, gate=True) as server:
-            server.ask(HANDSHAKE[0])
-            assert (b"start_session" in server.ask(INITIALIZED, LIST)) == found
-            server.open_gate()
-            assert server.end() == ([], "")
+def test_copy_is_made_whenever_a_client_leaves(base: Path, tmp_path: Path) -> None:
+    """Also where it kills the server, with all of its group, before the SDK is there."""
+    place = cold(tmp_path)
+    cache = tmp_path / "aiaml"
+    with Started(base, gate=True, environ=place) as server:
+        server.send(*HANDSHAKE)
+        eventually(cache.is_dir)
+        server.process.kill()
+    eventually(lambda: [each.suffix for each in cache.iterdir()] == [""])
+    with Started(base, gate=True, environ=place) as server:
+        assert b"serverInfo" in server.ask(HANDSHAKE[0])
+        server.open_gate()
+        assert server.end() == ([], "")
 
 
-def test_sixteen_at_once_share_a_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever writes it; all are answered, and the next one from the copy, on another base."""
-    for name in ("XDG_CACHE_HOME", "XDG_STATE_HOME", "WIN_PD_OVERRIDE_LOCAL_APPDATA"):
-        monkeypatch.setenv(name, str(tmp_path / name))
-    servers = [Started(tmp_path) for _ in range(16)]
+def test_copy_is_made_by_install(tmp_path: Path) -> None:
+    """So that the first session of all is answered at once."""
+    environ = {**inherited(), **cold(tmp_path), "HOME": str(tmp_path), "USERPROFILE": str(tmp_path)}
+    words = [PYTHON, "-m", "aiaml_server", "install", "cursor"]
+    subprocess.run(words, check=True, env=environ, capture_output=True)
+    eventually(lambda: [each.suffix for each in (tmp_path / "aiaml").iterdir()] == [""])
+    with Started(tmp_path, gate=True, environ=cold(tmp_path)) as server:
+        assert b"serverInfo" in server.ask(HANDSHAKE[0])
+        server.open_gate()
+        assert server.end() == ([], "")
+
+
+def test_copy_is_made_by_one_process(base: Path, tmp_path: Path) -> None:
+    """However many servers are started without one; all are answered."""
+    servers = [Started(base, environ=cold(tmp_path)) for _ in range(6)]
     try:
         for server in servers:
             server.send(*HANDSHAKE, THINK)
@@ -304,11 +320,70 @@ def test_sixteen_at_once_share_a_copy(tmp_path: Path, monkeypatch: pytest.Monkey
         for server in servers:
             server.__exit__()
     assert all(len(lines) == 3 and log == "" for lines, log in ended)
-    started(tmp_path, *HANDSHAKE)  # should the last two have met while writing
-    with Started(tmp_path / "XDG_STATE_HOME", gate=True) as server:
-        assert server.ask(HANDSHAKE[0]) in ended[0][0]
+    eventually(lambda: [each.suffix for each in (tmp_path / "aiaml").iterdir()] == [""])
+
+
+@pytest.mark.parametrize(
+    "hello",
+    [
+        {"clientInfo": {"name": "claude-code", "version": "2.1.331", "title": "Claude"}},
+        {"capabilities": {"roots": {"listChanged": True}, "elicitation": {}, "sampling": {}}},
+        {"id": "a text"},
+        {"protocolVersion": "2024-11-05"},
+    ],
+    ids=lambda each: next(iter(each)),
+)
+def test_copy_serves_every_client(base: Path, tmp_path: Path, hello: dict[str, Any]) -> None:
+    """Whatever it is called, can do and counts by: exactly what the SDK says itself."""
+    request_id = hello.pop("id", 5)
+    params = {**HELLO, **hello}
+    lines = [line({"id": request_id, "method": "initialize", "params": params}), INITIALIZED]
+    lines += [line({"id": f"{number}!", "method": each}) for number, each in enumerate(LISTS)]
+    with Started(base, environ=cold(tmp_path)) as server:
+        server.send(*lines)
+        expected, _ = server.end()
+    with Started(base, gate=True) as server:
+        server.send(*lines)
+        said = {server.ask() for _ in lines[1:]}
         server.open_gate()
         assert server.end() == ([], "")
+    assert said == set(expected)
+
+
+def test_each_list_of_toolsets_has_its_own_copy(base: Path) -> None:
+    """One file a list."""
+    made("aiaml", "sessions")
+    for words, found in ((("--toolset", "aiaml", "--toolset", "sessions"), True), ((), False)):
+        with Started(base, *words, gate=True) as server:
+            server.ask(HANDSHAKE[0])
+            assert (b"start_session" in server.ask(INITIALIZED, LIST)) == found
+            server.open_gate()
+            assert server.end() == ([], "")
+
+
+ODD = {
+    "AIAML_CHECK_SECRETS": "false", "AIAML_HIDE_EXPIRED": "true", "AIAML_INBOX": "true",
+    "AIAML_COMPARTMENT_LIMIT": "77", "AIAML_ENABLE_SYNC": "false",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(OWN))
+def test_settings_change_no_answer(name: str) -> None:
+    """So that one copy serves them all."""
+    one = manifest(name)
+    assert said(at(one.build)(one.values({}))) == said(at(one.build)(one.values(ODD)))
+
+
+def said(toolset: Toolset) -> object:
+    """Return what the answers to a greeting are made of."""
+
+    async def ready() -> None:
+        pass
+
+    tools = [Served(each, ready).listed for each in toolset.tools]
+    resources = [each._replace(read=str) for each in toolset.resources]
+    prompts = [each._replace(text=str) for each in toolset.prompts]
+    return toolset.instructions, toolset.brief, tools, resources, prompts
 
 
 def test_greeting_serves_the_first_session_of_another_base(base: Path, tmp_path: Path) -> None:
@@ -342,48 +417,79 @@ def test_nothing_slow_is_imported_before_the_greeting(module: str) -> None:
     assert done.stdout.strip() == b"False"
 
 
+# --- a client's course ---------------------------------------------------------------------------
+
+
+def places(*lines: str) -> list[str | None]:
+    """Return the place of the answer to each line."""
+    course = Course()
+    found = [course.take(each.encode()) for each in lines]
+    return [each and each[0] for each in found]
+
+
+def test_course_is_decided_by_the_version_alone() -> None:
+    """Behind a handshake, without one, and where a client only asks whether it needs one."""
+    discover = modern(8, "server/discover")
+    assert places(*HANDSHAKE, PING) == [
+        f"initialize {VERSION}", "", f"tools/list {VERSION}", f"ping {VERSION}",
+    ]  # fmt: skip
+    assert places(discover, *HANDSHAKE)[2:] == ["", f"tools/list {VERSION}"]
+    assert places(modern(1, "tools/list")) == ["tools/list 2026-07-28"]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (LIST,),
+        (HANDSHAKE[0], LIST),
+        (*HANDSHAKE[:2], HANDSHAKE[0]),
+        (*HANDSHAKE[:2], modern(3, "tools/list")),
+        (modern(1, "tools/list"), HANDSHAKE[0]),
+        (*HANDSHAKE[:2], line({"id": 1, "method": "tools/list", "params": {"cursor": "x"}})),
+        (*HANDSHAKE[:2], line({"id": 1.5, "method": "tools/list"})),
+        (*HANDSHAKE[:2], line({"id": True, "method": "tools/list"})),
+        (*HANDSHAKE[:2], line({"id": "\ud800", "method": "tools/list"})),
+        (line({"id": 1, "method": "initialize", "params": {"protocolVersion": VERSION}}),),
+        (THINK,),
+        ("[]",),
+        ("null",),
+        ("{",),
+        ("[" * 100_000,),
+    ],
+)
+def test_course_leaves_to_the_sdk_what_it_may_refuse(lines: tuple[str, ...]) -> None:
+    """The last line has no place."""
+    assert places(*lines)[-1] is None
+
+
+@given(st.binary(max_size=200))
+def test_course_takes_any_line(data: bytes) -> None:
+    """It raises nothing."""
+    assert Course().take(data) is None
+
+
 # --- the copy ------------------------------------------------------------------------------------
 
 
-def test_what_was_answered_is_known_in_the_same_order_alone(tmp_path: Path) -> None:
-    """A line is known by all before it."""
-    note(tmp_path, ("a", "1"), ("b", "2"))
-    assert answers(tmp_path, "a", "b") == [b"1", b"2"]
-    assert answers(tmp_path, "b", "a") == [None, None]
-    assert answers(tmp_path, "a", "b", of="other toolsets") == [None, None]
-
-
-def test_what_is_no_greeting_ends_it(tmp_path: Path) -> None:
-    """What comes behind is not kept; nor is an error that may not come again."""
-    first = Greeting(tmp_path, SECRET, "aiaml")
-    for number, (method, lasting) in enumerate(
-        [("initialize", True), ("ping", False), ("tools/call", True), ("ping", True)]
-    ):
-        first.read(b"%d" % number, method, number)
-        first.said(number, b"answer", lasting=lasting)
-    first.close(10)
-    assert answers(tmp_path, "0", "1", "2", "3") == [b"answer", None, None, None]
-
-
-def test_more_than_is_kept_drops_what_was_before(tmp_path: Path) -> None:
-    """A client that never sends the same twice does not fill the disk."""
-    for number in range(12):
-        note(tmp_path, (f"line {number}", "x" * (greeting.MOST // 10)))
-        assert (tmp_path / greeting.NAME).stat().st_size < greeting.MOST
-    assert answers(tmp_path, "line 0") == [None]
-    assert answers(tmp_path, "line 11") != [None]
+def test_copies_are_eight_at_most(tmp_path: Path) -> None:
+    """The oldest goes."""
+    for number in range(10):
+        one = Greeting(tmp_path, SECRET, [str(number)])
+        one.keep({"a": "1"})
+        os.utime(one.path, (number, number))
+    found = [number for number in range(10) if known(tmp_path, (str(number),))]
+    assert found == list(range(2, 10))
 
 
 def test_every_torn_copy_is_as_good_as_none(tmp_path: Path) -> None:
     """Wherever the writing was interrupted."""
-    note(tmp_path, ("a", "1"))
-    copy = tmp_path / greeting.NAME
+    copy = kept(tmp_path, {"a": "1"})
     whole = copy.read_bytes()
     for size in range(len(whole)):
         copy.write_bytes(whole[:size])
-        assert answers(tmp_path, "a") == [None]
+        assert known(tmp_path) == {}
     copy.write_bytes(whole)
-    assert answers(tmp_path, "a") == [b"1"]
+    assert known(tmp_path) == {"a": "1"}
 
 
 @given(st.binary(max_size=300))
@@ -393,44 +499,50 @@ def test_any_bytes_are_as_good_as_none(
     """Also those that look like a copy."""
     place = tmp_path_factory.mktemp("place")
     for each in (data, data.hex().encode(), b"0" * 64 + b"{}", b"0" * 64 + data):
-        (place / greeting.NAME).write_bytes(each)
-        assert Greeting(place, SECRET, "aiaml").known == {}
+        Greeting(place, SECRET, ["aiaml"]).path.write_bytes(each)
+        assert known(place) == {}
 
 
 def test_a_copy_from_elsewhere_is_as_good_as_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of another machine's installation, of another version, of the same one before it changed."""
+    """Of another version, of another place, of the same installation before it changed."""
     installed = tmp_path / "package"
     installed.mkdir()
     module = installed / "module.py"
     module.write_text("one")
-    monkeypatch.setattr(greeting, "__file__", str(module))
+    monkeypatch.setattr(greeting, "PACKAGE", installed)
     place = tmp_path / "place"
     place.mkdir()
-    note(place, ("a", "1"))
-    assert answers(place, "a") == [b"1"]
+    kept(place, {"a": "1"})
+    assert known(place)
     with monkeypatch.context() as patch:
         patch.setattr(greeting, "__version__", "0.0.0")
-        assert answers(place, "a") == [None]
+        assert not known(place)
     with monkeypatch.context() as patch:
         patch.setattr(sys, "version", "4.0.0")
-        assert answers(place, "a") == [None]
-    module.write_text("two")
-    assert answers(place, "a") == [None]
+        assert not known(place)
     shutil.copytree(installed, tmp_path / "copy")  # with the same times of modification
-    monkeypatch.setattr(greeting, "__file__", str(tmp_path / "copy" / "module.py"))
-    note(place, ("a", "2"))
-    monkeypatch.setattr(greeting, "__file__", str(module))
-    assert answers(place, "a") == [None]
+    monkeypatch.setattr(greeting, "PACKAGE", tmp_path / "copy")
+    assert not known(place)
+    kept(place, {"a": "2"})
+    monkeypatch.setattr(greeting, "PACKAGE", installed)
+    assert known(place) == {"a": "1"}  # two installations do not disturb each other
+    module.write_text("two")
+    assert not known(place)
+
+
+def test_every_file_of_the_program_counts() -> None:
+    """What a toolset says is in its own modules."""
+    files = [Path(each.rsplit(None, 4)[0]).as_posix() for each in greeting._installed()]
+    assert any("toolsets/citations/" in each for each in files)
 
 
 @posix
 @pytest.mark.parametrize("kind", ["link", "pipe", "directory"])
 def test_what_is_not_ours_is_neither_read_nor_replaced(kind: str, tmp_path: Path) -> None:
     """It may have been planted under our name."""
-    note(tmp_path, ("a", "1"))
-    copy, aside = tmp_path / greeting.NAME, tmp_path / "aside"
+    copy, aside = kept(tmp_path, {"a": "1"}), tmp_path / "aside"
     copy.rename(aside)
     if kind == "link":
         copy.symlink_to(aside)
@@ -439,8 +551,9 @@ def test_what_is_not_ours_is_neither_read_nor_replaced(kind: str, tmp_path: Path
     else:
         copy.mkdir()
     before = aside.read_bytes()
-    assert answers(tmp_path, "a") == [None]
-    note(tmp_path, ("a", "3"))
+    assert known(tmp_path) == {}
+    with suppress(OSError):
+        kept(tmp_path, {"a": "3"})
     assert aside.read_bytes() == before
     assert not copy.is_file() or copy.is_symlink()
 
@@ -452,16 +565,17 @@ def test_greeting_of_another_user_is_ignored(tmp_path: Path, what: str) -> None:
     """Whoever may write there; also where their sum is right."""
     place = tmp_path / "place"
     place.mkdir()
-    note(place, ("a", "1"))
-    assert answers(place, "a") == [b"1"]
-    os.chown(place if what == "directory" else place / greeting.NAME, 65534, 65534)
-    assert answers(place, "a") == [None]
+    copy = kept(place, {"a": "1"})
+    assert known(place)
+    os.chown(place if what == "directory" else copy, 65534, 65534)
+    assert not known(place)
 
 
 def test_greeting_with_the_sum_of_another_secret_is_ignored(tmp_path: Path) -> None:
     """Whoever can look at the installation can make all of it but that."""
-    note(tmp_path, ("a", "poisoned"), secret=b"of somebody else")
-    assert (tmp_path / greeting.NAME).is_file() and answers(tmp_path, "a") == [None]
+    copy = kept(tmp_path, {"a": "poisoned"}, b"of somebody else")
+    copy.rename(Greeting(tmp_path, SECRET, ["aiaml"]).path)
+    assert known(tmp_path) == {}
 
 
 @pytest.mark.parametrize(
@@ -471,28 +585,13 @@ def test_greeting_with_the_sum_of_another_secret_is_ignored(tmp_path: Path) -> N
 )
 def test_greeting_of_a_wrong_type_or_depth_is_ignored(tmp_path: Path, text: str) -> None:
     """Even with the right sum: whatever a later version writes."""
-    known = Greeting(tmp_path, SECRET, "aiaml")
+    one = Greeting(tmp_path, SECRET, ["aiaml"])
     data = text.encode()
-    (tmp_path / greeting.NAME).write_bytes(known._sum(data).encode() + data)
-    assert Greeting(tmp_path, SECRET, "aiaml").known == {}
+    one.path.write_bytes(one._sum(data).encode() + data)
+    assert known(tmp_path) == {}
 
 
 def test_greeting_larger_than_any_is_ignored(tmp_path: Path) -> None:
     """It is not even read to its end."""
-    known = Greeting(tmp_path, SECRET, "aiaml")
-    data = json.dumps({"a": "x" * greeting.MOST}).encode()
-    (tmp_path / greeting.NAME).write_bytes(known._sum(data).encode() + data)
-    assert Greeting(tmp_path, SECRET, "aiaml").known == {}
-
-
-def test_a_directory_that_cannot_be_written_is_no_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The SDK answers, as at a first start."""
-
-    def refuse(*_: object) -> int:
-        raise PermissionError
-
-    monkeypatch.setattr(greeting, "open_own", refuse)
-    note(tmp_path, ("a", "1"))
-    assert answers(tmp_path, "a") == [None] and not list(tmp_path.iterdir())
+    kept(tmp_path, {"a": "x" * greeting.MOST})
+    assert known(tmp_path) == {}

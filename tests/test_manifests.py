@@ -120,6 +120,7 @@ def test_the_registry_is_told_what_is_so() -> None:
     manifests = [each for name in toolsets.OWN for each in toolsets.manifest(name).variables]
     real = {each.name: each for each in (*settings.VARIABLES, *toolsets.VARIABLES, *manifests)}
     inputs = {each["name"]: each for each in package["environmentVariables"]}
+    assert inputs.pop("UV_COMPILE_BYTECODE")["value"] == "1"
     assert set(inputs) == set(real)
     for name, each in inputs.items():
         assert each["isSecret"] is real[name].secret
@@ -199,7 +200,7 @@ def test_the_picture_is_that_of_the_drawing_which_is_clear_at_any_size() -> None
 
 def test_the_links_install_the_newest_release() -> None:
     """Cursor and VS Code are handed the entry that `aiaml install` would write for anybody."""
-    wanted = {"command": "uvx", "args": ["aiaml-server"]}
+    wanted = {"command": "uvx", "args": ["aiaml-server"], "env": {"UV_COMPILE_BYTECODE": "1"}}
     cursor = parse_qs(urlsplit(SCRIPT.cursor_link()).query)
     assert json.loads(base64.b64decode(cursor["config"][0])) == wanted
     vscode = parse_qs(urlsplit(SCRIPT.vscode_link()).query)

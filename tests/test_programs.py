@@ -83,6 +83,7 @@ STARTED = {
     "sync/command.py: subprocess.run": "taskkill, by find",
     "doctor/conversation.py: subprocess.Popen": "this installation, or the running Python",
     "doctor/place.py: subprocess.run": "/sbin/mount",
+    "cli/copying.py: subprocess.Popen": "the running Python",
     "cli/paging.py: subprocess.Popen": "the person's pager, by find",
     "cli/remember.py: subprocess.Popen": "the person's editor, by find",
     "testing.py: subprocess.run": "the running Python",

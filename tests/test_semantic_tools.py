@@ -318,7 +318,7 @@ def test_merging_by_the_tool(tmp_path: Path) -> None:
 
 
 def test_wrong_arguments_name_the_field(tmp_path: Path) -> None:
-    """In the shape of a failure; no text is taken for a number, and no number for true or false."""
+    """In the shape of a failure; no word is taken for a number, and no number for true or false."""
     cases: list[tuple[str, dict[str, Any], str]] = [
         (
             "list_memories",
@@ -351,14 +351,14 @@ def test_wrong_arguments_name_the_field(tmp_path: Path) -> None:
     cases += [
         (tool, {"query": "a", field: each} if tool == "search_memory" else {field: each}, field)
         for tool, field in numbers.items()
-        for each in ("1", True, 0, -1, [1])
+        for each in ("one", True, 0, -1, [1])
     ]
     flags = {"update_memory": "used", "deduplicate_memories": "auto_merge",
              "import_markdown_memories": "confirm_import"}  # fmt: skip
     cases += [
         (tool, {"memory_id": "global:1", field: each} if field == "used" else {field: each}, field)
         for tool, field in flags.items()
-        for each in ("true", 1, 0, None)
+        for each in ("yes", 1, 0, [True])
     ]
     with serving(tmp_path) as client:
         for tool, arguments, said in cases:

@@ -113,6 +113,8 @@ class Tool(NamedTuple):
         outside: whether it reaches beyond this computer.
         lenient: whether arguments that it does not have are ignored. Otherwise they are refused: a
             filter that is dropped would make a call mean more than was asked for.
+        empties: the parameters for which empty text says something. For others that may be left
+            out, clients send it for what they leave out, and it counts as that.
     """
 
     name: str
@@ -127,6 +129,7 @@ class Tool(NamedTuple):
     repeatable: bool = False
     outside: bool = False
     lenient: bool = False
+    empties: Sequence[str] = ()
 
 
 class Resource(NamedTuple):

@@ -140,6 +140,16 @@ def install(
     return _each(wanted, one)
 
 
+def _get_ready(variables: Mapping[str, str]) -> None:
+    """Have the copy of the first answers made meanwhile: no host waits for a server any more."""
+    from aiaml_server.cli.copying import begin, copy_of  # noqa: PLC0415 (a listing goes without)
+
+    manifests = toolsets.chosen([], variables)
+    greeting = copy_of(manifests)
+    if greeting and not greeting.known:
+        begin(greeting, [each.name for each in manifests])
+
+
 @click.command("uninstall")
 @click.argument("names", metavar="[CLIENT]...", nargs=-1, type=NAMES)
 @click.option("--all", "everything", is_flag=True, help="Every client that is connected.")
@@ -224,6 +234,7 @@ def _connect(change: Change, installed: bool, variables: Mapping[str, str], dry_
     if dry_run:
         return _show(change)
     kept = clients.save(change)
+    _get_ready(variables)
     anew = "" if change.new else " anew"
     out(wrapped(f"{bold(client.title)} is connected{anew}: {change.path}", 2))
     if not installed:
@@ -342,7 +353,7 @@ def _variables(environ: Mapping[str, str], served: Sequence[str]) -> dict[str, s
         found["AIAML_MEMORY_DIR"] = str(settings.base)
     if served:
         found[toolsets.VARIABLE.name] = ",".join(manifest.name for manifest in manifests)
-    return found
+    return found | (launch.COMPILED if Path(launch.command()[0]).stem == "uvx" else {})
 
 
 def _masked(text: str) -> str:

@@ -5,18 +5,15 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from typing import Any
+from collections.abc import Sequence
 
-from aiaml_server.errors import InvalidSetting, Nowhere
-from aiaml_server.server.greeting import Greeting
+from aiaml_server.cli.copying import begin, copy_of
+from aiaml_server.errors import InvalidSetting
 from aiaml_server.server.wire import Wire
-from aiaml_server.settings import BASE, LOG_LEVEL
-from aiaml_server.storage.derived import cache_directory, key
+from aiaml_server.settings import LOG_LEVEL
 from aiaml_server.terminal import logs
-from aiaml_server.toolset import Manifest, at
-from aiaml_server.toolsets import OWN, chosen
+from aiaml_server.toolset import at
+from aiaml_server.toolsets import chosen
 
 WAITING = """\
 aiaml-server is waiting for an MCP client on standard input; a client starts it by itself.
@@ -43,11 +40,11 @@ def serve(toolsets: Sequence[str] = ()) -> int:
     except OSError:
         return _fail("standard input or output is closed; an MCP client must be at the other end")
     logs.begin(level, logs.LogFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    greeting = None
-    with suppress(Nowhere):
-        greeting = _greeting(manifests, values)
+    greeting = copy_of(manifests)
     if greeting and greeting.known:
         wire.greet(greeting.answer)
+    elif greeting:
+        begin(greeting, [manifest.name for manifest in manifests])
     # What is allocated while importing is not garbage: without the collector start and exit are
     # faster, and later collections skip it.
     gc.disable()
@@ -64,28 +61,6 @@ def serve(toolsets: Sequence[str] = ()) -> int:
     gc.freeze()
     gc.enable()
     return server.run(built, wire, greeting)
-
-
-def _greeting(
-    manifests: Sequence[Manifest], values: Sequence[Mapping[str, Any]]
-) -> Greeting | None:
-    """Return the copy of what is answered first.
-
-    None where another package's toolset is served: what tells our files from later ones, and with
-    them a greeting from a stale one, knows nothing of its files.
-
-    Raises:
-        Nowhere: there is no place for it.
-    """
-    if not {manifest.name for manifest in manifests} <= OWN.keys():
-        return None
-    return Greeting(cache_directory(), key(), served(manifests, values))
-
-
-def served(manifests: Sequence[Manifest], values: Sequence[Mapping[str, Any]]) -> object:
-    """Return what answers to a greeting may depend on: not which directory is served."""
-    names = [manifest.name for manifest in manifests]
-    return names, [{**each, BASE: None} for each in values]
 
 
 def _fail(sentence: str) -> int:

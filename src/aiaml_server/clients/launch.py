@@ -13,6 +13,8 @@ from pathlib import Path
 from aiaml_server.storage.programs import find
 
 SERVER = "aiaml-server"
+COMPILED = {"UV_COMPILE_BYTECODE": "1"}
+"""What an entry that starts uvx has in its environment: else the first start compiles, not uv."""
 
 
 def command() -> list[str]:

@@ -1,13 +1,14 @@
-"""What the SDK answered to a client's first lines at an earlier start, for while it is imported.
+"""What the SDK answers to a client's first requests, kept for while it is imported.
 
-The SDK takes ten times as long to import as all the rest of a start, and what it answers to a
-greeting depends on the program alone. Clients send the very same lines each time. So a copy of the
-answers is kept in the user's cache directory, and the wire answers from it; the SDK, once it is
-there, is given the same lines, and its answers are compared and dropped. Nothing here knows the
-protocol.
+The SDK takes ten times as long to import as all the rest of a start, and hosts no longer wait for
+it: Codex gives a server one second (https://github.com/openai/codex/pull/31641). What it answers to
+a greeting depends on the program, on the toolsets that are served, and on the protocol's version
+that a client asks for; neither on the client, nor on its version, nor on what it says that it can.
+So a copy of all these answers is kept in the user's cache directory, and the wire answers from it.
+The SDK, once it is there, is given the same lines, and its answers are compared and dropped.
 
-The copy carries a sum that only this user can make, and only for this program's files as they are;
-without it, it is none. Nor is what a kill or another server has torn.
+A copy carries a sum that only this user can make, and only for this program's files as they are;
+without it, it is none. Nor is what a kill or another process has torn.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from io import FileIO
 from pathlib import Path
+from typing import Any
 
 from aiaml_server import __version__
 from aiaml_server.files import check_own, open_own, own_directory, read_own, remove_own
@@ -30,120 +32,176 @@ from aiaml_server.files import check_own, open_own, own_directory, read_own, rem
 log = logging.getLogger(__name__)
 
 NAME = "greeting"
-MOST = 1 << 18  # bytes of a copy: the greetings of ten clients
+PACKAGE = Path(__file__).parent.parent
+MOST = 1 << 20  # bytes of a copy: the answers of all our toolsets in all versions are 300 kB
+_COPIES = 8  # kept: of installations, and of sets of toolsets
+_LONGEST = 1 << 16  # bytes of a line that is looked at
 _SUM = 64  # hexadecimal digits
-METHODS = {
-    "initialize", "notifications/initialized", "server/discover", "ping",
-    "tools/list", "resources/list", "resources/templates/list", "prompts/list",
-}  # fmt: skip
-"""What a greeting consists of: it changes nothing, and nothing stored changes its answers."""
+LISTS = ("tools/list", "resources/list", "resources/templates/list", "prompts/list", "ping")
+"""What clients ask for behind the handshake, or without one; nothing stored changes an answer."""
+_META = "io.modelcontextprotocol/"
+_KEYS = {"jsonrpc", "id", "method", "params"}
+
+
+class Course:
+    """How far a client is in its greeting: with its version, that decides what it is answered."""
+
+    def __init__(self) -> None:
+        self._era = ""  # not decided; or "asked" and "ready" behind a handshake, or "modern"
+        self._version = ""
+
+    def take(self, line: bytes) -> tuple[str, object] | None:
+        """Return where the answer to the next line is found, and the request's id.
+
+        The place is empty where no answer is due. None is a line that is no greeting.
+        """
+        message = _message(line)
+        if not message:
+            return None
+        method, params = message["method"], message.get("params", {})
+        version = params.get("_meta", {}).get(f"{_META}protocolVersion")
+        if method == "initialize" and not self._era and not version:
+            self._era, self._version = "asked", params["protocolVersion"]
+            return f"{method} {self._version}", message["id"]
+        if method == "notifications/initialized" and self._era == "asked":
+            self._era = "ready"
+            return "", None
+        if version and self._era in ("", "modern"):
+            if method != "server/discover":  # which a client may do before a handshake
+                self._era = "modern"
+            return f"{method} {version}", message["id"]
+        if self._era == "ready" and method in LISTS and not version:
+            return f"{method} {self._version}", message["id"]
+        return None
+
+
+def _message(line: bytes) -> dict[str, Any] | None:
+    """Read a message that may be of a greeting; None for any other."""
+    if len(line) > _LONGEST:
+        return None
+    with suppress(ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        message: dict[str, Any] = json.loads(line)
+        if _is_initialized(message) or _is_request(message):
+            return message
+    return None
+
+
+def _is_request(message: dict[str, Any]) -> bool:
+    """Say whether this is a request that the SDK answers well, with nothing that is not known."""
+    if message.keys() - _KEYS or message["jsonrpc"] != "2.0" or not _is_plain(message["id"]):
+        return False
+    params = message.get("params", {})
+    if message["method"] == "initialize":
+        about = params["clientInfo"]
+        told = (params["protocolVersion"], about["name"], about["version"])
+        return isinstance(params["capabilities"], dict) and all(type(each) is str for each in told)
+    if message["method"] not in ("server/discover", *LISTS) or params.keys() - {"_meta"}:
+        return False
+    meta = params.get("_meta", {})
+    needed = {f"{_META}clientInfo", f"{_META}clientCapabilities"}
+    return f"{_META}protocolVersion" not in meta or needed <= meta.keys()
+
+
+def _is_initialized(message: dict[str, Any]) -> bool:
+    return message.keys() <= _KEYS - {"id"} and message["method"] == "notifications/initialized"
+
+
+def _is_plain(request_id: object) -> bool:
+    """Say whether an id is written by the SDK as it is by `begin_of`."""
+    if isinstance(request_id, str):
+        return request_id.isascii() and request_id.isprintable()
+    return type(request_id) is int and abs(request_id) < 1 << 53
 
 
 class Greeting:
-    """One client's first lines: answered from the copy, if there is one, and compared or noted.
+    """One client's first lines, answered from the copy, if there is one.
 
-    `known` has the answers by the sum of all lines so far; an empty one is none.
+    `known` has the answers by their places, each from behind the request's id on.
     """
 
-    def __init__(self, directory: Path, secret: bytes, served: object) -> None:
+    def __init__(self, directory: Path, secret: bytes, served: Sequence[str]) -> None:
         """Read the copy in a directory of the user's, if there is one.
 
         Args:
             directory: where it is, or will be.
             secret: what only this user knows, at most 64 bytes.
-            served: what is served, and how, as far as the answers depend on it.
+            served: the names of the toolsets that are served.
         """
-        self._path = directory / NAME
-        installed = "\n".join(sorted(_installed())).encode()
+        installed = "\n".join([*sorted(_installed()), *served]).encode()
         self._key = hashlib.blake2b(installed, key=secret).digest()
+        self.path = directory / f"{NAME}-{hashlib.blake2b(self._key, digest_size=8).hexdigest()}"
         self.known = self._read()
-        self._heard = self._asked = self._sum(repr(served).encode())  # of all lines so far
-        self._given: dict[str, str] = {}
-        self._open: dict[object, str] = {}  # by the request's id
-        self._noted: dict[str, str] = {}
-        self._over = self._done = False
+        self._course = Course()
+        self._given: dict[object, bytes] = {}  # by the request's id
         self._thread: threading.Thread | None = None
 
     def answer(self, line: bytes) -> bytes | None:
         """Return the answer to the client's next line, empty for none; None if it is not known."""
-        self._heard = self._sum(self._heard.encode() + line)
-        if (answer := self.known.get(self._heard)) is None:
+        asked = self._course.take(line)
+        if asked is None or asked[1] in self._given:
             return None
-        self._given[self._heard] = answer
-        return answer.encode()
+        place, request_id = asked
+        if not place:
+            return b""
+        if place not in self.known:
+            return None
+        self._given[request_id] = begin_of(request_id) + self.known[place].encode()
+        return self._given[request_id]
 
-    def read(self, line: bytes, method: str, request_id: object = None) -> None:
-        """Note what the SDK reads: every line, in order; an id of None is no request."""
-        self._over = self._over or method not in METHODS or request_id in self._open
-        if self._over:
-            self._keep()
-            return
-        self._asked = self._sum(self._asked.encode() + line)
-        if request_id is None:
-            self._noted[self._asked] = ""
-        else:
-            self._open[request_id] = self._asked
-
-    def said(self, request_id: object, line: bytes, *, lasting: bool) -> bool:
-        """Note what the SDK answers, if that is lasting; say whether the client has an answer."""
-        place = self._open.pop(request_id, None)
-        if place is None:
-            return False
-        answer, given = line.decode(), self._given.get(place)
-        if lasting:
-            self._noted[place] = answer
-        if given is not None and given != answer and not self._done:
-            log.warning("%s is deleted: what the SDK answers is not what is in it", self._path)
-            self._begin(self._delete)
-        elif self._over:
-            self._keep()
+    def said(self, request_id: object, line: bytes) -> bool:
+        """Compare what the SDK answers; say whether the client has an answer."""
+        given = self._given.pop(request_id, None)
+        if given not in (None, line) and not self._thread:
+            log.warning("%s is deleted: what the SDK answers is not what is in it", self.path)
+            self._thread = threading.Thread(target=self._delete, name=NAME, daemon=True)
+            self._thread.start()
         return given is not None
 
     def close(self, seconds: float) -> None:
-        """Keep what was noted, if that has not been done yet; wait for the disk so long at most."""
-        self._open.clear()
-        self._keep()
+        """Wait for the disk, so long at most."""
         if self._thread:
             self._thread.join(seconds)
 
-    def _keep(self) -> None:
-        if not self._done and not self._open and self._noted.keys() - self.known:
-            self._begin(self._write)
+    def keep(self, answers: Mapping[str, str]) -> None:
+        """Write the copy, and remove the oldest where there are too many.
 
-    def _begin(self, what: Callable[[], None]) -> None:
-        """Do something in a thread: nobody waits for a slow disk."""
-        self._done = True
-        self._thread = threading.Thread(target=what, name=NAME, daemon=True)
-        self._thread.start()
+        Raises:
+            OSError: the disk refuses, or something else stands there.
+        """
+        text = json.dumps(answers).encode()
+        own_directory(self.path.parent)
+        check_own(self.path.parent, directory=True, alone=True)
+        self._delete()
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL  # whoever has come first keeps it
+        with FileIO(open_own(self.path, flags), "w") as stream:
+            stream.write(self._sum(text).encode() + text)
+        copies = self.path.parent.glob(f"{NAME}*")
+        by_age = sorted(copies, key=lambda path: path.lstat().st_mtime, reverse=True)
+        for path in by_age[_COPIES:]:
+            if check_own(path):
+                remove_own(path)
 
     def _read(self) -> dict[str, str]:
         with suppress(OSError, ValueError, RecursionError):
-            if check_own(self._path.parent, directory=True, alone=True):
-                check_own(self._path, alone=True)
-                data = read_own(self._path, MOST)
+            if check_own(self.path.parent, directory=True, alone=True):
+                check_own(self.path, alone=True)
+                data = read_own(self.path, MOST)
                 if data[:_SUM].decode() == self._sum(data[_SUM:]):
                     return _answers(json.loads(data[_SUM:]))
         return {}
 
-    def _write(self) -> None:
-        text = json.dumps({**self.known, **self._noted}).encode()
-        if len(text) > MOST // 2:
-            text = json.dumps(self._noted).encode()
-        with suppress(OSError):
-            own_directory(self._path.parent)
-            check_own(self._path.parent, directory=True, alone=True)
-            self._delete()
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL  # whoever has come first keeps it
-            with FileIO(open_own(self._path, flags), "w") as stream:
-                stream.write(self._sum(text).encode() + text)
-
     def _delete(self) -> None:
         with suppress(OSError):
-            if check_own(self._path):
-                remove_own(self._path)
+            if check_own(self.path):
+                remove_own(self.path)
 
     def _sum(self, data: bytes) -> str:
         return hashlib.blake2b(data, key=self._key, digest_size=_SUM // 2).hexdigest()
+
+
+def begin_of(request_id: object) -> bytes:
+    """Return how an answer begins, as the SDK writes it, its id included."""
+    return f'{{"jsonrpc":"2.0","id":{json.dumps(request_id, ensure_ascii=False)}'.encode()
 
 
 def _answers(found: object) -> dict[str, str]:
@@ -154,7 +212,7 @@ def _answers(found: object) -> dict[str, str]:
     """
     pairs = found.items() if isinstance(found, dict) else [(None, None)]
     if not all(isinstance(each, str) for pair in pairs for each in pair):
-        raise ValueError("no answers by their sums")
+        raise ValueError("no answers by their places")
     return dict(pairs)
 
 
@@ -164,6 +222,6 @@ def _installed() -> Iterator[str]:
     sdk = find_spec("mcp")
     for place in (sdk and sdk.submodule_search_locations) or ():
         yield from (each.name for each in Path(place).parent.glob("*-info"))
-    for path in Path(__file__).parent.rglob("*.py"):
+    for path in PACKAGE.rglob("*.py"):
         status = path.stat()
         yield f"{path} {status.st_ino} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_size}"

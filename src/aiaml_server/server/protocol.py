@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import json
 import logging
 import math
@@ -11,22 +10,20 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from functools import partial
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote, unquote
 
 import anyio
 from mcp import types
 from mcp.server import Server as ProtocolServer
-from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
-from mcp.server.mcpserver.tools import Tool as CheckedTool
-from mcp.server.mcpserver.utilities.func_metadata import FuncMetadata
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
 from mcp.shared.exceptions import MCPError
-from pydantic import ValidationError
+from pydantic import TypeAdapter
 
 from aiaml_server import __version__
-from aiaml_server.errors import AiamlError, InvalidArguments, InvalidSetting
+from aiaml_server.errors import AiamlError, InvalidSetting
 from aiaml_server.server import stdio
+from aiaml_server.server.arguments import Arguments, terse
 from aiaml_server.server.greeting import Greeting
 from aiaml_server.server.wire import Wire
 from aiaml_server.toolset import CRASHED, Answer, Resource, Tool, Toolset, client, repair_surrogates
@@ -64,6 +61,50 @@ class Threads:
             return await anyio.to_thread.run_sync(function, limiter=self._unlimited)
 
 
+class Served:
+    """One tool as it is listed and called.
+
+    Args:
+        tool: what a toolset states.
+        ready: returns when a call may begin.
+    """
+
+    def __init__(self, tool: Tool, ready: Callable[[], Awaitable[None]]) -> None:
+        self.tool = tool
+        self._arguments = Arguments(tool)
+        self._answers: TypeAdapter[Any] = TypeAdapter(tool.shape)
+        told = self._answers.json_schema()
+        levels = 2 if told["properties"].keys() == {"result"} else 1  # a list is wrapped in one
+        self._threads = Threads(ready)  # of its own: calls that wait for a lock hold no others up
+        self.listed = types.Tool(
+            name=tool.name,
+            title=tool.title,
+            description=tool.description,
+            input_schema=self._arguments.schema,
+            output_schema=terse(told, told.get("$defs", {}), levels),
+            annotations=types.ToolAnnotations(
+                read_only_hint=tool.reads,
+                destructive_hint=tool.destroys,
+                idempotent_hint=tool.repeatable,
+                open_world_hint=tool.outside,
+            ),
+        )
+
+    async def call(self, given: Mapping[str, Any]) -> types.CallToolResult:
+        """Call it; the one place where exceptions become answers."""
+        try:
+            arguments = self._arguments.read(given)
+            answer = await self._threads.run(partial(self.tool.call, **arguments))
+            result = _result(answer)
+            self._answers.validate_python(result.structured_content)
+        except AiamlError as error:
+            return _result(self.tool.failure(error), failed=True)
+        except Exception:
+            log.exception("Tool %s crashed", self.tool.name)
+            return _result(self.tool.failure(None), failed=True)
+        return result
+
+
 class Server(ProtocolServer[None]):
     """An MCP server that answers every failure of a tool in that tool's own shape.
 
@@ -77,8 +118,8 @@ class Server(ProtocolServer[None]):
             InvalidSetting: two toolsets have a tool, a resource or a prompt of the same name.
         """
         self._toolsets = toolsets
-        self._tools = _unique("tool", ((each.name, each) for one in toolsets for each in one.tools))
-        self._checked = {name: _checked(tool, self._room) for name, tool in self._tools.items()}
+        tools = _unique("tool", ((each.name, each) for one in toolsets for each in one.tools))
+        self._tools = {name: Served(tool, self._room) for name, tool in tools.items()}
         self._resources = _unique(
             "resource", ((each.uri, each) for one in toolsets for each in one.resources)
         )
@@ -156,43 +197,16 @@ class Server(ProtocolServer[None]):
     # --- tools ------------------------------------------------------------------------------------
 
     async def _list_tools(self, _ctx: object, _params: object) -> types.ListToolsResult:
-        return types.ListToolsResult(
-            tools=[
-                types.Tool(
-                    name=each.name,
-                    title=each.title,
-                    description=each.description,
-                    input_schema=each.parameters
-                    | ({} if self._tools[each.name].lenient else {"additionalProperties": False}),
-                    output_schema=each.output_schema,
-                    annotations=each.annotations,
-                )
-                for each in self._checked.values()
-            ]
-        )
+        return types.ListToolsResult(tools=[each.listed for each in self._tools.values()])
 
     async def _call_tool(
         self, ctx: Any, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        """Call a tool; the one place where exceptions become answers."""
         if params.name not in self._tools:
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:100]}")
-        tool = self._tools[params.name]
-        known = self._checked[params.name].parameters["properties"]
-        unknown = [name for name in params.arguments or {} if name not in known]
-        if unknown and not tool.lenient:
-            there = f"there are {', '.join(known)}" if known else "it takes none"
-            wrong = {name[:100]: f"is no argument of this tool; {there}" for name in unknown}
-            return _result(tool.failure(InvalidArguments(wrong)), failed=True)
         if about := ctx.session.client_params:
             client.set(about.client_info.name)
-        try:
-            run = self._checked[params.name].run
-            called = await run(params.arguments or {}, None, convert_result=True)  # type: ignore[arg-type]
-        except ToolError as error:
-            return _result(tool.failure(_reason(error, tool)), failed=True)
-        result: types.CallToolResult = called
-        return result
+        return await self._tools[params.name].call(params.arguments or {})
 
     # --- resources --------------------------------------------------------------------------------
 
@@ -316,51 +330,6 @@ def _unique(kind: str, named: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-class _AsSent(FuncMetadata):
-    """What the SDK knows of a function's arguments, with texts kept as they were sent.
-
-    The SDK parses JSON in every text that is given for a parameter other than `str` (2.3.0,
-    `FuncMetadata.pre_parse_json`), for clients that send lists so. Of a parameter that is text or
-    nothing, "null" would become nothing then, and '{"a": 1}' no text.
-    """
-
-    def pre_parse_json(self, data: dict[str, Any]) -> dict[str, Any]:
-        """Parse JSON in texts, but for parameters that are text or nothing."""
-        fields = self.arg_model.model_fields
-        texts = {
-            name: value
-            for name, value in data.items()
-            if name in fields and fields[name].annotation == (str | None)
-        }
-        return {**super().pre_parse_json(data), **texts}
-
-
-def _checked(tool: Tool, ready: Callable[[], Awaitable[None]]) -> CheckedTool:
-    """Return a tool as the SDK has it, which derives the schemas and checks arguments by them."""
-    threads = Threads(ready)  # of its own: many calls that wait for a lock hold no other tool up
-
-    async def called(**arguments: Any) -> types.CallToolResult:
-        return _result(await threads.run(partial(tool.call, **arguments)))
-
-    signature = inspect.signature(tool.call, eval_str=True)
-    shape = Annotated[types.CallToolResult, tool.shape]
-    called.__signature__ = signature.replace(return_annotation=shape)  # type: ignore[attr-defined]
-    checked = CheckedTool.from_function(
-        called,
-        name=tool.name,
-        title=tool.title,
-        description=tool.description,
-        annotations=types.ToolAnnotations(
-            read_only_hint=tool.reads,
-            destructive_hint=tool.destroys,
-            idempotent_hint=tool.repeatable,
-            open_world_hint=tool.outside,
-        ),
-    )
-    checked.fn_metadata = _AsSent(**dict(checked.fn_metadata))
-    return checked
-
-
 # --- answers --------------------------------------------------------------------------------------
 
 
@@ -386,62 +355,6 @@ def _result(value: Any, *, failed: bool = False) -> types.CallToolResult:
         structured_content=value if isinstance(value, dict) else {"result": value},
         is_error=failed,
     )
-
-
-def _reason(error: ToolError, tool: Tool) -> AiamlError | None:
-    """Return what made a call fail; None for a crash, which is in the log."""
-    cause = error.__cause__
-    if isinstance(cause, AiamlError):
-        return cause
-    if isinstance(cause, ValidationError) and not isinstance(error, UnexpectedToolError):
-        return _wrong_types(cause, tool.rules)
-    log.error("Tool %s crashed", tool.name, exc_info=cause)
-    return None
-
-
-def _wrong_types(error: ValidationError, rules: Mapping[str, str]) -> InvalidArguments:
-    """Say for each parameter what it must be; the given values, which are private, are not said."""
-    details = error.errors(include_url=False, include_input=False)
-    missing = {
-        str(each["loc"][0]): each["type"] == "missing" and len(each["loc"]) == 1 for each in details
-    }
-    return InvalidArguments(
-        {
-            field: "; ".join(
-                [
-                    f"{'is missing, it ' if absent else ''}must be {rules[field]}",
-                    *filter(None, (
-                        _within(*each["loc"], kind=each["type"])
-                        for each in details if each["loc"][0] == field
-                    )),
-                ]
-            )
-            for field, absent in missing.items()
-        }
-    )  # fmt: skip
-
-
-_WRONG = {
-    "missing": "is missing",
-    "extra_forbidden": "is not known",
-    "string_type": "must be text",
-    "list_type": "must be a list",
-    "dict_type": "must be an object",
-}
-"""What is said of a part of a parameter, by the kind of error."""
-
-
-def _within(*where: int | str, kind: str) -> str:
-    """Say what is wrong with a key of an object, or of an item of a list; items count from 1."""
-    said = _WRONG.get(kind, "is not so")
-    match where:
-        case (_, str(), int(item)):
-            return f"item {item + 1} of {'.'.join(str(each) for each in where[:2])} {said}"
-        case (_, int(item), str(key)):
-            return f"{key[:100]!r} of item {item + 1} {said}"
-        case (_, str(), *inner) if not any(isinstance(each, int) for each in inner):
-            return f"{'.'.join(str(each)[:100] for each in where)} {said}"
-    return ""
 
 
 def _missing_resource(uri: str) -> MCPError:

@@ -28,7 +28,6 @@ from mcp.server.lowlevel import Server
 from mcp.server.runner import serve_dual_era_loop
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from mcp.types import (
-    METHOD_NOT_FOUND,
     JSONRPCError,
     JSONRPCMessage,
     JSONRPCNotification,
@@ -90,8 +89,7 @@ class Outgoing(_Stream):
     def _has_been_said(self, message: JSONRPCMessage, line: bytes) -> bool:
         if not self._greeting or not isinstance(message, (JSONRPCResponse, JSONRPCError)):
             return False
-        lasting = isinstance(message, JSONRPCResponse) or message.error.code == METHOD_NOT_FOUND
-        return self._greeting.said(message.id, line, lasting=lasting)
+        return self._greeting.said(message.id, line)
 
 
 class Incoming(_Stream):
@@ -100,9 +98,8 @@ class Incoming(_Stream):
     That is at the end of input, and between `server/discover` and whatever else is asked first.
     """
 
-    def __init__(self, wire: Wire, greeting: Greeting | None = None) -> None:
+    def __init__(self, wire: Wire) -> None:
         self._wire = wire
-        self._greeting = greeting
         self._send, self._receive = anyio.create_memory_object_stream[SessionMessage](math.inf)
         self._waiting: Counter[object] = Counter()
         self._all_answered = anyio.Event()
@@ -186,8 +183,6 @@ class Incoming(_Stream):
         except ValueError:
             self._wire.send(_refusal(text))
             return
-        if self._greeting:
-            self._greeting.read(line, getattr(message, "method", ""), getattr(message, "id", None))
         metadata = None
         if isinstance(message, JSONRPCRequest):
             request_id = message.id
@@ -247,7 +242,7 @@ async def serve(server: Server[Any], wire: Wire, greeting: Greeting | None = Non
     The end of input, SIGTERM, Ctrl-C and a client that stops reading all take the same way out. A
     call that hangs in the system does not hold it up for longer than `HUNG_SECONDS`.
     """
-    incoming = Incoming(wire, greeting)
+    incoming = Incoming(wire)
     outgoing = Outgoing(wire, incoming.answered, greeting)
     loop = asyncio.get_running_loop()
 

@@ -85,7 +85,7 @@ def tool(
     description: str,
     shape: type,
     rules: Mapping[str, str],
-    **hints: bool,
+    **hints: Any,
 ) -> Tool:
     """Return a tool with the name of a function; the other arguments are those of `Tool`.
 
@@ -94,7 +94,7 @@ def tool(
         description: what agents read of it.
         shape: what it answers.
         rules: what each parameter must be; where tools differ, by "tool parameter".
-        hints: what is true of it beside.
+        hints: what is true of it beside, as `Tool` has it.
     """
     name = call.__name__
     parameters = inspect.signature(call).parameters

@@ -290,6 +290,7 @@ class CitationTools:
                 description="At most so many; 10 where none is given, unless the repository's "
                 "settings say otherwise.",
                 examples=[5],
+                json_schema_extra={"minimum": 1},
             ),
         ] = None,
         verify: Annotated[
@@ -397,6 +398,7 @@ class CitationTools:
                 description="How many links to follow one after another; 5 at most, unless the "
                 "repository's settings say otherwise.",
                 examples=[2],
+                json_schema_extra={"minimum": 0},
             ),
         ] = 3,
         link_types: Annotated[

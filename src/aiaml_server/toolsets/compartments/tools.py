@@ -321,7 +321,15 @@ def build(values: Mapping[str, Any]) -> Toolset:
         tools=(
             tool(noting(calls.save_memory), SAVE, Saved, RULES),
             tool(noting(calls.get_memory), GET, Found, RULES, reads=True, repeatable=True),
-            tool(noting(calls.clear_memory), CLEAR, Cleared, RULES, destroys=True, repeatable=True),
+            tool(
+                noting(calls.clear_memory),
+                CLEAR,
+                Cleared,
+                RULES,
+                destroys=True,
+                repeatable=True,
+                empties=("id", "category"),
+            ),
         ),
         resources=(
             Resource(

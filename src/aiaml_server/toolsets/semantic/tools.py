@@ -296,7 +296,7 @@ def build(values: Mapping[str, Any]) -> Toolset:
     calls = SemanticTools(values[PROJECT], check_secrets=values["AIAML_CHECK_SECRETS"])
     reads = {"reads": True, "repeatable": True}
 
-    def made(call: Callable[..., Any], words: str, shape: type, **hints: bool) -> Tool:
+    def made(call: Callable[..., Any], words: str, shape: type, **hints: Any) -> Tool:
         one = answering.tool(calls.noted(call), words, shape, RULES, **hints)
         return one._replace(failure=failure)
 
@@ -308,7 +308,13 @@ def build(values: Mapping[str, Any]) -> Toolset:
             made(calls.search_memory, words.SEARCH, SearchResult, **reads),
             made(calls.list_memories, words.LIST, ListResult, **reads),
             made(calls.delete_memory, words.DELETE, DeleteResult, destroys=True),
-            made(calls.update_memory, words.UPDATE, UpdateResult, destroys=True),
+            made(
+                calls.update_memory,
+                words.UPDATE,
+                UpdateResult,
+                destroys=True,
+                empties=("category",),
+            ),
             made(calls.deduplicate_memories, words.DEDUPLICATE, DeduplicateResult, destroys=True),
             made(calls.import_markdown_memories, words.IMPORT, ImportResult, repeatable=True),
             made(calls.migrate_embeddings, words.MIGRATE, MigrateResult, repeatable=True),
