@@ -179,6 +179,8 @@ def test_merged_keeps_each_entry_in_its_section(
     assert whole is not None
     log = Document(whole)
     assert list(schema.log_problems(log, "aristotle", DAY)) == []
+    if left or right:
+        assert whole.endswith(b"\n") and not whole.endswith(b"\n\n")
     expected = dict.fromkeys(SECTIONS, "")
     for side, entries in (("base", [] if is_new else begun), ("left", left), ("right", right)):
         for number, (section, more) in enumerate(entries):

@@ -120,6 +120,9 @@ def _body(before: bytes | None, mine: bytes | None, other: bytes | None) -> byte
     rests = [each[len(common) :] for each in (kept, other.rstrip()) if each.startswith(common)]
     if len(rests) < 2 or any(each[:1] not in (b"", b"\r", b"\n") for each in rests if common):
         return None
-    end = b"\r\n" if b"\r\n" in mine else b"\n"
-    gap = end * 2 if kept else end
-    return kept + gap + rests[1].strip(b"\r\n") + (mine[len(kept) :] if kept else end * 2)
+    if not rests[0].strip():
+        return other
+    if not rests[1].strip():
+        return mine
+    gap = (b"\r\n" if b"\r\n" in mine else b"\n") * 2
+    return kept + gap + rests[1].strip(b"\r\n") + mine[len(kept) :]
