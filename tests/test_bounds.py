@@ -129,6 +129,7 @@ OTHERS = {
     "toolsets.semantic.verbs._said_in": "a model that the person names",
     "toolsets.sessions.demo.demo": OURS,
     "toolsets.sessions.place.git_directory": "4 KiB, of which a line is taken",
+    "toolsets.sessions.merging.bring_together": "1 MiB each, as a log, which has a row",
     "toolsets.sessions.setup._read": "1 MiB, in which some words are looked for",
 }
 """Readers without a row, and why: each reads a few bytes, or what nobody else can have made."""

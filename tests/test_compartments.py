@@ -190,8 +190,11 @@ def test_there_is_no_memory_outside_of_a_run(scope: str, path: Path) -> None:
 
 def test_what_its_failures_are_can_be_imported_from_one_place() -> None:
     """Also the one that all of the program has."""
+    import aiaml_server.compartments as found
     from aiaml_server.toolsets import compartments
 
+    assert found.__all__ == [each for each in compartments.__all__ if each != "MANIFEST"]
+    assert all(getattr(found, each) is getattr(compartments, each) for each in found.__all__)
     assert compartments.InvalidInput is InvalidInput
     assert {"InvalidInput", "NotFound", "LimitExceeded", "Busy", "DiskError"} <= set(
         compartments.__all__
@@ -631,7 +634,7 @@ def test_the_tools_are_plain_functions(path: Path) -> None:
 def test_the_api_needs_no_sdk(tmp_path: Path) -> None:
     """Importing it imports neither MCP nor pydantic."""
     script = (
-        "import sys; from aiaml_server.toolsets.compartments import Compartments\n"
+        "import sys; from aiaml_server.compartments import Compartments\n"
         "with Compartments(sys.argv[1]) as memory: memory.save('run', 'x'); memory.run_text()\n"
         "print([each for each in ('mcp', 'pydantic', 'click') if each in sys.modules])"
     )

@@ -15,16 +15,23 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from aiaml_server.toolsets.sessions.document import Document
 from aiaml_server.toolsets.sessions.failures import MalformedLog, Refused
 from aiaml_server.toolsets.sessions.memory import AgentMemory
+from aiaml_server.toolsets.sessions.merging import merged
+from aiaml_server.toolsets.sessions.schema import DEFAULT_SCHEMA, Schema
 from environments import ROOT
 from machine import git
 from printed import completed
 
+SECTIONS = ["Context", "Discussion Summary", "Decisions", "Open Questions", "Next Actions"]
 DAY, NEXT = "2025-01-20", "2025-01-21"
 BELOW = Path(".github/agent-memory/aristotle")
 WHO = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
@@ -94,7 +101,12 @@ MERGES: dict[str, tuple[Callable[[Path], object], Callable[[Path], object]]] = {
     "another section": (entry("- left"), entry("- right", section="Context")),
     "the same new day": (entry("- left decision", NEXT), entry("- right decision", NEXT)),
     "the summary": (lasting("- left decision"), lasting("- right decision")),
-    "a new section of the summary": (lasting("- left decision", "replace"), lasting("- right")),
+    "several sections of a new day": (
+        lambda repo: [entry("- left a", NEXT)(repo), entry("- left b", NEXT, SECTIONS[4])(repo)],
+        lambda repo: [entry("- right a", NEXT)(repo), entry("- right b", NEXT, SECTIONS[3])(repo)],
+    ),
+    "the same last line": (entry("- left\n  by Ada"), entry("- right\n  by Ada")),
+    "plain text": (entry("Left.\n\nMore left."), entry("Right.\n\nMore right.")),
     "an agent renamed": (renamed, entry("- right decision")),
 }
 WAYS = ("merge", "rebase", "squash")
@@ -127,11 +139,75 @@ def test_setup_merge_keeps_both_sides(case: str, way: str, prepared: Path) -> No
     assert brought_together(prepared, case, way)
     files = sorted((prepared / BELOW.parent).rglob("*.md"))
     text = "".join(each.read_text("utf-8") for each in files)
-    assert "right" in text and ("left" in text or case == "an agent renamed")
+    assert "right" in text.lower() and ("left" in text.lower() or case == "an agent renamed")
     done = aiaml(prepared, "check")
+    if case == "the same last line":
+        assert text.count("by Ada") == 2 and "- right\n  by Ada" in text
+    if case == "plain text":
+        assert "\n\nRight.\n\nMore right.\n" in text and "\n\nLeft.\n\nMore left.\n" in text
     if case == "an agent renamed":
         assert "- base\n- right decision" in text.replace("\n\n", "\n") and "plato" in text
     assert done.returncode == 0, done.stdout
+
+
+ENTRIES = st.lists(
+    st.tuples(st.sampled_from(SECTIONS), st.sampled_from(["", "\n  the same line", "\n\n  more"])),
+    max_size=5,
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(begun=ENTRIES, left=ENTRIES, right=ENTRIES, is_new=st.booleans())
+def test_merged_keeps_each_entry_in_its_section(
+    begun: list[tuple[str, str]],
+    left: list[tuple[str, str]],
+    right: list[tuple[str, str]],
+    is_new: bool,
+) -> None:
+    """Whatever two branches add to a log that one has had, or both begin; in their order."""
+    schema = Schema.parse(DEFAULT_SCHEMA.encode())
+
+    def written(log: Document, entries: list[tuple[str, str]], side: str) -> Document:
+        for number, (section, more) in enumerate(entries):
+            log = log.appended(section, f"- {side} {number}{more}")
+        return log
+
+    empty = Document(schema.log("aristotle", DAY))
+    base = empty if is_new else written(empty, begun, "base")
+    sides = [written(base, left, "left"), written(base, right, "right")]
+    whole = merged(b"" if is_new else base.data, sides[0].data, sides[1].data)
+    assert whole is not None
+    log = Document(whole)
+    assert list(schema.log_problems(log, "aristotle", DAY)) == []
+    if left or right:
+        assert whole.endswith(b"\n") and not whole.endswith(b"\n\n")
+    expected = dict.fromkeys(SECTIONS, "")
+    for side, entries in (("base", [] if is_new else begun), ("left", left), ("right", right)):
+        for number, (section, more) in enumerate(entries):
+            expected[section] += f"- {side} {number}{more}\n\n"
+    for name, text in expected.items():
+        assert log.entries(name).decode() == text.strip()
+
+
+def test_merge_of_what_was_changed_is_a_person_s(prepared: Path) -> None:
+    """Both sides have replaced a section, or one has edited an entry: marks, and a conflict."""
+    left, right = lasting("- left decision", "replace"), lasting("- right decision", "replace")
+    with mock.patch.dict(MERGES, {"replaced": (left, right)}):
+        assert not brought_together(prepared, "replaced", "merge")
+    text = (prepared / BELOW / "_summary.md").read_text("utf-8")
+    assert "<<<<<<< ours\n- right decision\n=======\n- left decision\n>>>>>>> theirs\n" in text
+
+
+def test_setup_in_a_clone(prepared: Path, tmp_path: Path) -> None:
+    """A clone has no driver until its owner sets it up; `check` says so, and nothing is added."""
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "--quiet", str(prepared), str(clone))
+    assert "aiaml sessions setup" in aiaml(clone, "check").stderr
+    done = aiaml(clone, "setup", "--yes")
+    assert done.returncode == 0 and "This clone is set up" in done.stderr
+    assert git(clone, "status", "--porcelain") == ""
+    assert "aiaml sessions setup" not in aiaml(clone, "check").stderr
+    assert brought_together(clone, "several sections of a new day", "merge")
 
 
 def test_setup_merge_tells_entries_apart(prepared: Path) -> None:
@@ -141,15 +217,6 @@ def test_setup_merge_tells_entries_apart(prepared: Path) -> None:
     blamed = git(prepared, "blame", "--line-porcelain", str(log_of(prepared)))
     for side in ("left", "right"):
         assert f"\nsummary {side}\n" in blamed.partition(f"\n\t- {side} decision\n")[0][-400:]
-
-
-def test_append_warns_of_what_runs_together(repo: Path) -> None:
-    """Plain text behind another branch's would go on with it; an item or a heading would not."""
-    memory = AgentMemory(str(repo), "aristotle")
-    (warning,) = memory.append("Context", "Plain text.", DAY).warnings
-    assert "begin it with '- '" in warning
-    for content in ("- an item", "1. first", "### Title", "```\ncode\n```"):
-        assert memory.append("Context", content, DAY).warnings == []
 
 
 @pytest.mark.parametrize("case", ["the same section", "the same new day", "the summary"])
@@ -246,7 +313,8 @@ def test_setup_asks_and_adds_to_what_is_there(repo: Path) -> None:
     assert [each["repo"] for each in hooks] == ["local", "local"]
     assert hooks[1]["hooks"][0]["id"] == "aiaml-sessions-check"
     shown = git(repo, "check-attr", "merge", "--", (BELOW / "logs" / "x.md").as_posix())
-    assert shown.strip().endswith("merge: union")
+    assert shown.strip().endswith("merge: aiaml-sessions")
+    assert "sessions merge %O %A %B" in git(repo, "config", "merge.aiaml-sessions.driver")
     written = {name: (repo / name).read_bytes() for name in before}
     done = aiaml(repo, "setup", "--yes")
     assert done.returncode == 0 and "there already" in done.stderr

@@ -9,20 +9,17 @@ How frameworks take it: `pydantic_ai`, `smolagents`, `langgraph` and `openai_age
 which imports its framework. The page is docs/toolsets/compartments.md.
 """
 
-from typing import TYPE_CHECKING
-
-from aiaml_server.errors import InvalidInput
-from aiaml_server.toolset import lazily
-
-if TYPE_CHECKING:
-    from aiaml_server.toolsets.compartments.entries import Entry
-    from aiaml_server.toolsets.compartments.failures import (
-        Busy,
-        DiskError,
-        LimitExceeded,
-        NotFound,
-    )
-    from aiaml_server.toolsets.compartments.memory import Compartments, Found, Saved
+from aiaml_server.toolsets.compartments import (
+    Busy,
+    Compartments,
+    DiskError,
+    Entry,
+    Found,
+    InvalidInput,
+    LimitExceeded,
+    NotFound,
+    Saved,
+)
 
 __all__ = [
     "Busy",
@@ -35,9 +32,3 @@ __all__ = [
     "NotFound",
     "Saved",
 ]
-
-_PLACES = dict.fromkeys(("Busy", "DiskError", "LimitExceeded", "NotFound"), "failures")
-_PLACES |= dict.fromkeys(("Compartments", "Found", "Saved"), "memory")
-_PLACES["Entry"] = "entries"
-
-__getattr__ = lazily("aiaml_server.toolsets.compartments", _PLACES)

@@ -29,21 +29,21 @@ def logs_at(root: Path, revision: str) -> Iterator[tuple[str, bytes]]:
         NotARepository: git does not know the revision.
         DiskError: git cannot be run.
     """
-    commit = _git(root, "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")
+    commit = ask_git(root, "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")
     if commit is None:
         raise NotARepository(
             f"git knows no {revision!r} here; in CI the checkout needs the history, such as "
             "`fetch-depth: 0`"
         )
-    name = (_git(root, "merge-base", "HEAD", commit.decode().strip()) or commit).decode().strip()
-    listed = _git(root, "ls-tree", "-r", "-z", "-l", name, "--", "/".join(DIRECTORY)) or b""
+    name = (ask_git(root, "merge-base", "HEAD", commit.decode().strip()) or commit).decode().strip()
+    listed = ask_git(root, "ls-tree", "-r", "-z", "-l", name, "--", "/".join(DIRECTORY)) or b""
     for row in filter(None, listed.split(b"\0")):
         about, _, path = row.partition(b"\t")
         mode, kind, blob, size = about.split()
         parts = os.fsdecode(path).split("/")
         is_log = parts[-2:-1] == [LOGS] and len(parts) == 5 and path.endswith(b".md")
         if is_log and kind == b"blob" and mode != b"120000" and int(size) <= MAX_FILE:
-            data = _git(root, "cat-file", "blob", blob.decode())
+            data = ask_git(root, "cat-file", "blob", blob.decode())
             if data is not None:
                 yield "/".join(parts), data
 
@@ -73,15 +73,15 @@ def lost(before: bytes, now: bytes | None, revision: str) -> Iterator[Remark]:
             return
 
 
-def _git(root: Path, *words: str) -> bytes | None:
-    """Return what git prints; None where it refuses.
+def ask_git(root: Path, *words: str) -> bytes | None:
+    """Return what git prints of words that run nothing of the repository's; None where it refuses.
 
     Raises:
         DiskError: there is no git, or it cannot be started, or does not end.
     """
     program = find("git")
     if not program or Path(program).is_relative_to(root):
-        raise DiskError("there is no git on this machine, which `--against` asks")
+        raise DiskError("there is no git on this machine, which is needed here")
     # Variables such as GIT_DIR, which a hook is given, would lead to another repository.
     environ = {
         name: value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -27,11 +26,6 @@ from aiaml_server.toolsets.sessions.schema import (
 from aiaml_server.toolsets.warning import secret_in
 
 MODES = ("append", "replace")
-_BEGINS_BLOCK = re.compile(r"\s*\n| {0,3}(?:[-*+] |1[.)] |#{3,6} |```|~~~)")
-_RUNS_ON = (
-    "an entry of plain text runs on from another branch's when git brings both together; "
-    "begin it with '- '"
-)
 MAX_CONTENT = 1024 * 1024  # characters
 MOST_SHOWN = 10_000  # characters of a log that is opened
 
@@ -133,8 +127,6 @@ class AgentMemory:
             schema.check_log(name, changed, self.place.agent, day)
             self.place.write(name, changed.data)
         warnings += self._said_of(content)
-        if not _BEGINS_BLOCK.match(content):
-            warnings.append(_RUNS_ON)
         return Written(str(self.place.shown / name), False, warnings)
 
     def summary(self) -> Summary:

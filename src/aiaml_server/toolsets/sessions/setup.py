@@ -7,15 +7,18 @@ has, whose other bytes stay.
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import NamedTuple
 
 from aiaml_server import __version__
+from aiaml_server.clients.launch import command
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import read_regular
 from aiaml_server.toolsets.failures import refused
 from aiaml_server.toolsets.owners import foreign
 from aiaml_server.toolsets.sessions.failures import DiskError, OutsideRepository
+from aiaml_server.toolsets.sessions.history import ask_git
 from aiaml_server.toolsets.writing import replace
 
 MAX_FILE = 1024 * 1024  # bytes of a file that something is added to
@@ -25,10 +28,11 @@ WORKFLOW = ".github/workflows/agent-memory.yml"
 GUIDES = ("AGENTS.md", "CLAUDE.md")
 CHECKS = ("github", "pre-commit", "none")
 
-UNION = """\
-# Session logs of agents: git keeps what both branches wrote (aiaml sessions setup).
-/.github/agent-memory/*/logs/*.md merge=union
-/.github/agent-memory/*/_summary.md merge=union
+DRIVER = "aiaml-sessions"
+ATTRIBUTE = f"""\
+# Session logs of agents: what both branches wrote is kept, by `aiaml sessions setup` in a clone.
+/.github/agent-memory/*/logs/*.md merge={DRIVER}
+/.github/agent-memory/*/_summary.md merge={DRIVER}
 """
 
 HOOK = f"""\
@@ -115,7 +119,7 @@ def plan(root: Path, check: str | None) -> Plan:
     found = Plan([], [])
     attributes = _read(root, ATTRIBUTES)
     if not is_prepared(attributes):
-        found.parts.append(_appended(ATTRIBUTES, attributes, UNION))
+        found.parts.append(_appended(ATTRIBUTES, attributes, ATTRIBUTE))
     config = _read(root, PRE_COMMIT)
     if check is None:
         check = "github" if config is None else "pre-commit"
@@ -131,20 +135,44 @@ def plan(root: Path, check: str | None) -> Plan:
 
 
 def is_prepared(attributes: bytes | None) -> bool:
-    """Say whether git keeps both sides of a log, by the lines of a `.gitattributes`."""
+    """Say whether a `.gitattributes` has git ask for a driver for logs."""
     lines = (attributes or b"").splitlines()
     said = [each.split() for each in lines if b"agent-memory/" in each.partition(b"#")[0]]
-    return any(b"merge=union" in each for each in said)
+    return any(f"merge={DRIVER}".encode() in each for each in said)
 
 
 def is_set_up(root: Path) -> bool:
-    """Say whether a repository's own `.gitattributes` keeps both sides of a log.
+    """Say whether git keeps both sides of a log here: by the attribute, and by this clone's driver.
 
     Raises:
-        OutsideRepository: it is a link.
-        DiskError: it cannot be read.
+        OutsideRepository: `.gitattributes` is a link.
+        DiskError: it cannot be read, or there is no git.
     """
-    return is_prepared(_read(root, ATTRIBUTES))
+    return is_prepared(_read(root, ATTRIBUTES)) and has_driver(root)
+
+
+def has_driver(root: Path) -> bool:
+    """Say whether this clone's configuration names a driver.
+
+    Raises:
+        DiskError: git cannot be run.
+    """
+    return ask_git(root, "config", "--get", f"merge.{DRIVER}.driver") is not None
+
+
+def set_driver(root: Path) -> None:
+    """Have git ask this installation, in this clone.
+
+    Raises:
+        DiskError: git cannot be run, or refuses.
+    """
+    words = shlex.join([*command(), "sessions", "merge"])
+    for key, value in (
+        ("name", "logs of agents, section by section"),
+        ("driver", f"{words} %O %A %B"),
+    ):
+        if ask_git(root, "config", "--local", f"merge.{DRIVER}.{key}", value) is None:
+            raise DiskError(f"git cannot write its configuration of {root}")
 
 
 def write(root: Path, parts: list[Part]) -> None:

@@ -229,9 +229,10 @@ def _note_merges(files: Iterable[Path]) -> None:
 def setup(path: str, check: str | None, yes: bool) -> int:
     """Prepare a repository for agents on several branches, after asking.
 
-    Has git keep both sides where two branches have written to one log (.gitattributes), has the
-    logs checked before a commit or in a pull request, and tells agents of their memory in
-    AGENTS.md or CLAUDE.md. Each is added to what is there; commit it like any change.
+    Has git keep both sides where two branches have written to one log (.gitattributes, and git's
+    configuration of this clone), has the logs checked before a commit or in a pull request, and
+    tells agents of their memory in AGENTS.md or CLAUDE.md. Each is added to what is there; commit
+    it like any change. Whoever clones the repository does this once, for the configuration.
 
     \b
     Examples:
@@ -239,26 +240,53 @@ def setup(path: str, check: str | None, yes: bool) -> int:
       aiaml sessions setup ~/shop --check none --yes
     """
     from aiaml_server.toolsets.sessions.place import top_of  # noqa: PLC0415
-    from aiaml_server.toolsets.sessions.setup import plan, write  # noqa: PLC0415
+    from aiaml_server.toolsets.sessions.setup import has_driver, plan, set_driver, write  # noqa: PLC0415
 
     root = _located(top_of, path)
     parts, by_hand = _located(lambda root: plan(root, check), root)
+    has = _located(has_driver, root)
     for part in parts:
         out(bold(f"{part.name}:" if (root / part.name).exists() else f"{part.name}, which is new:"))
         for line in part.added.splitlines():
             out(f"    {line}".rstrip())
         out()
-    if parts and not yes:
-        confirm(f"Write {plural(len(parts), 'file')} in {_shown(root)}?")
+    if not has:
+        out(f"{bold('git config')}, of this clone: what git asks to merge these files\n")
+    if not yes and not (has and not parts):
+        files = plural(len(parts), "file") if parts else "git's configuration"
+        confirm(f"Write {files} in {_shown(root)}?")
     _located(lambda root: write(root, parts), root)
+    if not has:
+        _located(set_driver, root)
     for each in by_hand:
         out(each)
     if parts:
         names = " ".join(part.name for part in parts)
-        note(f"Written. Everyone has it once it is committed: git add {names}")
+        note(f"Written. Commit it: git add {names}")
+        note("In each clone, `aiaml sessions setup` has git ask this program to merge.")
     elif not by_hand:
-        note("All of it is there already.")
+        note("All of it is there already." if has else "This clone is set up.")
     return NOTHING if by_hand else DONE
+
+
+@sessions.command("merge")
+@click.argument("base", type=click.Path())
+@click.argument("ours", type=click.Path())
+@click.argument("theirs", type=click.Path())
+def merge(base: str, ours: str, theirs: str) -> int:
+    """Merge two versions of a log or a summary, as git asks its driver; into OURS.
+
+    Where both sides only added to sections, both are kept, each in its section. Where they did
+    anything else, git's marks of a conflict are put in, and the exit code is 1.
+
+    \b
+    Examples:
+      git config merge.aiaml-sessions.driver 'aiaml sessions merge %O %A %B'
+    """
+    from aiaml_server.toolsets.sessions.merging import bring_together  # noqa: PLC0415
+
+    whole = _located(lambda name: bring_together(Path(base), Path(name), Path(theirs)), ours)
+    return DONE if whole else NOTHING
 
 
 def _located(function: Any, path: str) -> Any:

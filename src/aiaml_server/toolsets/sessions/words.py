@@ -10,9 +10,8 @@ APPEND_ENTRY = """\
 Appends to one section of an agent's log of a date, behind what is there; nothing is rewritten.
 
 The sections are those of the repository's schema, usually Context, Discussion Summary, Decisions, \
-Open Questions and Next Actions; a wrong name is answered with the right ones. Begin each entry \
-with `- `, so that those of two branches stay apart when git merges them. Without a `date` it is \
-today's log; where that was not started, the answer names the newest."""
+Open Questions and Next Actions; a wrong name is answered with the right ones. Without a `date` it \
+is today's log; where that was not started, the answer names the newest."""
 
 READ_SUMMARY = """\
 Returns an agent's lasting summary as markdown.
