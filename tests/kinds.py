@@ -44,6 +44,7 @@ KINDS: dict[str, str] = {
     "test_citations.py": "git",
     "test_citations_core.py": "git",
     "test_citations_times.py": "slow",
+    "test_citations_verdicts.py": "git",
     "test_completion.py::test_forgotten_ids_and_revisions": "git",
     "test_docs.py::test_the_picture_shows_what_is_printed": "process",
     "test_docs.py::test_the_recording_shows_what_the_demonstration_prints": "process",

@@ -86,8 +86,8 @@ STARTED = {
     "cli/paging.py: subprocess.Popen": "the person's pager, by find",
     "cli/remember.py: subprocess.Popen": "the person's editor, by find",
     "testing.py: subprocess.run": "the running Python",
+    "toolsets/citations/repository.py: subprocess.run": "git, by find",
     "toolsets/citations/serena.py: subprocess.run": "git, by find",
-    "toolsets/citations/sources.py: subprocess.run": "git, by find",
     "web/leading.py: webbrowser.open": "a browser, on a PATH without relative entries",
 }
 """Every place that starts a program, and how that is found."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from .failures import InvalidCitation
 from .model import MOST_COUNT, Citation
 from .sources import Outside, Source, Sources, Unreadable
-from .verify import SHORT, likest, lines_of
+from .verify import likest, lines_of
 
 LONGEST_SNIPPET = 4000  # characters
 
@@ -80,7 +80,7 @@ def _with_line(cited: Citation, source: Source) -> tuple[Citation, list[str]]:
     if is_part:
         found = [at for at, each in enumerate(source.plain, 1) if wanted[0] in each]
     if not found:
-        near = likest(source, wanted[0], line)
+        near = likest(source, cited)
         hint = f"; the likest line is {near}: {source.plain[near - 1]}" if near else ""
         return cited, [f"{cited.path}: the snippet is not in it{hint}"]
     at = min(found, key=lambda each: abs(each - line))
@@ -96,15 +96,20 @@ def _with_line(cited: Citation, source: Source) -> tuple[Citation, list[str]]:
 
 
 def _with_neighbours(cited: Citation, source: Source) -> Citation:
-    """Keep the lines around a snippet that is short, or is there several times."""
+    """Keep what tells a snippet from others like it: the lines around it, and where it belongs."""
     wanted = lines_of(cited.snippet)
-    cited = replace(cited, before=None, after=None, times=None)
+    cited = replace(cited, before=None, after=None, times=None, nth=None, within=None)
     if cited.line is None or not source.is_at(wanted, cited.line):
         return cited
-    times = len(source.find(wanted))
-    if times < 2 and sum(map(len, wanted)) >= SHORT:
-        return cited
+    found = source.find(wanted)
     before, after = source.around(cited.line, len(wanted))
+    several = len(found) > 1
+    alone = not (before or after)
     return replace(
-        cited, before=before or None, after=after or None, times=times if times > 1 else None
+        cited,
+        before=before or None,
+        after=after or None,
+        times=len(found) if several or alone else None,
+        nth=found.index(cited.line) + 1 if several else None,
+        within=source.within(cited.line) or None,
     )

@@ -35,9 +35,11 @@ class Citation:
         path: the file's, relative to the repository's top, with slashes.
         line: the line's number, from 1.
         snippet: the line, or several, as they are expected; blanks count once.
-        before: the last line before it that is not empty; kept of what could be taken for another.
+        before: the last line before it that is not empty.
         after: the first such line behind it.
         times: how often the snippet was in the file, if more than once.
+        nth: which of these it was, from 1.
+        within: the definition that it belongs to, such as `Shop.price`.
     """
 
     path: str
@@ -46,11 +48,13 @@ class Citation:
     before: str | None = None
     after: str | None = None
     times: int | None = None
+    nth: int | None = None
+    within: str | None = None
 
     @property
-    def has_neighbours(self) -> bool:
-        """Whether a line around it is known."""
-        return bool(self.before or self.after)
+    def is_whole(self) -> bool:
+        """Whether the snippet was taken from the file, whole; a person may write a part of it."""
+        return bool(self.before or self.after or self.times)
 
     def stated(self) -> dict[str, Any]:
         """Return it as its entry in the frontmatter."""
@@ -248,9 +252,12 @@ def _maps(root: Node, key: str) -> Sequence[Node]:
 
 
 def _citation(node: Node) -> Citation:
-    line, times = (_count(node, key) for key in ("line", "times"))
-    snippet, before, after = (_text(node, key) or None for key in ("snippet", "before", "after"))
-    return Citation(_text(node, "path", needed=True), line, snippet, before, after, times)
+    snippet, before, after, within = (
+        _text(node, key) or None for key in ("snippet", "before", "after", "within")
+    )
+    line, times, nth = (_count(node, key) for key in ("line", "times", "nth"))
+    path = _text(node, "path", needed=True)
+    return Citation(path, line, snippet, before, after, times, nth, within)
 
 
 def _count(node: Node, key: str) -> int | None:

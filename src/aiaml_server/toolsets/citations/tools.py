@@ -32,6 +32,8 @@ class Cited(TypedDict):
     before: NotRequired[str | None]
     after: NotRequired[str | None]
     times: NotRequired[Annotated[int | None, Field(strict=True, ge=1)]]
+    nth: NotRequired[Annotated[int | None, Field(strict=True, ge=1)]]
+    within: NotRequired[str | None]
 
 
 @_closed
@@ -57,7 +59,7 @@ class CheckedShape(TypedDict):
     snippet: str | None
     verdict: str
     confidence: float
-    today: Today | None
+    today: Today | list[Today] | None
     note: NotRequired[str]
 
 

@@ -25,8 +25,9 @@ _NUMBER = "[1-9][0-9]{0,8}"
 
 def _cited(text: str, number: str) -> str:
     """Return a pattern for a citation, given what to capture its scalars by."""
-    more = (("line", number), ("snippet", text), ("before", text), ("after", text))
-    rest = "".join(rf"(?:\n    {key}: {each})?" for key, each in (*more, ("times", number)))
+    more = [("line", number), ("snippet", text), ("before", text), ("after", text)]
+    more += ("times", number), ("nth", number), ("within", text)
+    rest = "".join(rf"(?:\n    {key}: {each})?" for key, each in more)
     return rf"\n  - path: {text}{rest}"
 
 
@@ -89,8 +90,10 @@ def read_usual(text: str, name: str) -> Memory | None:
                     _said(before) or None,
                     _said(after) or None,
                     int(times) if times else None,
+                    int(nth) if nth else None,
+                    _said(within) or None,
                 )
-                for path, line, snippet, before, after, times in _CITATION.findall(
+                for path, line, snippet, before, after, times, nth, within in _CITATION.findall(
                     head["citations"]
                 )
             ),
