@@ -7,7 +7,7 @@ from typing import Any
 
 from .graph import Edge, Walk
 from .memories import Found, Memories, Verified
-from .model import Citation, Memory
+from .model import Citation, Memory, place
 
 
 def cited(citation: Citation) -> dict[str, Any]:
@@ -62,7 +62,9 @@ def remarks(result: Found) -> list[str]:
     """Return what is to be said beside a search's hits."""
     said = list(result.notes)
     if result.left_out:
-        names = "; ".join(f"{each.memory.id} ({places(each)})" for each in result.left_out)
+        names = "; ".join(
+            f"{each.memory.id} ({each.memory.subject}: {places(each)})" for each in result.left_out
+        )
         said.append(f"Left out, because citations of them are stale: {names}")
     return said + unreadable(result.broken)
 
@@ -70,11 +72,6 @@ def remarks(result: Found) -> list[str]:
 def places(checked: Verified) -> str:
     """Return the stale citations of a memory in a few words."""
     return ", ".join(f"{place(each.citation)} {each.verdict}" for each in checked.stale)
-
-
-def place(citation: Citation) -> str:
-    """Return a citation as `path:line`."""
-    return f"{citation.path}:{citation.line}" if citation.line else citation.path
 
 
 def unreadable(broken: dict[str, str]) -> list[str]:
@@ -85,9 +82,11 @@ def unreadable(broken: dict[str, str]) -> list[str]:
 def verified(memories: Memories, result: Verified) -> dict[str, Any]:
     """Return what became of a memory's citations."""
     memory = memories.get(result.memory.id) if result.updated else result.memory
-    leak = {"leak": result.leak._asdict()} if result.leak else {}
+    more: dict[str, Any] = {"leak": result.leak._asdict()} if result.leak else {}
+    if result.unwritten:
+        more["unwritten"] = result.unwritten
     return {
-        **leak,
+        **more,
         "id": memory.id,
         "subject": memory.subject,
         "path": result.path,

@@ -14,9 +14,10 @@ from aiaml_server.toolsets.warning import CHECK_SECRETS
 
 from . import FORGETFUL, REPOSITORY, answers, graph
 from .failures import InvalidInput, MalformedMemory, NotFound, Refused
-from .memories import Memories, Verified, find_root
-from .model import LINK_TYPES, Citation, Link
+from .memories import Memories, Saved, Verified, find_root
+from .model import LINK_TYPES, Citation, Link, fact, place
 from .store import MAX_FILE
+from .verify import OK
 
 VALID, STALE, COULD_NOT = 0, 1, 2
 """Exit codes: all well, or done; something is stale or was not found; it could not be done."""
@@ -159,15 +160,37 @@ def _save(screen: Screen, given: Mapping[str, Any]) -> int:
     cited = [_cited(each) for each in given["cite"]] if given["cite"] else None
     links = [_linked(each) for each in given["link"]] if given["link"] else None
     saved = memories.save(
-        given["subject"], content, cited, links, given["tag"] or None, given["id"]
+        given["subject"], content, cited, links, given["tag"] or None, given["id"], others="keep"
     )
-    if given["json"]:
+    return _saved(screen, saved, as_json=given["json"])
+
+
+def _saved(screen: Screen, saved: Saved, *, as_json: bool) -> int:
+    if as_json:
         screen.out_json(saved._asdict())
-    else:
-        screen.out(f"{'saved' if saved.created else 'updated'} {saved.path}")
-    for warning in () if given["json"] else saved.warnings:
+        return VALID
+    screen.out(f"{'saved' if saved.created else 'updated'} {saved.path}")
+    for warning in saved.warnings:
         screen.note(f"warning: {warning}")
     return VALID
+
+
+def _recite(screen: Screen, given: Mapping[str, Any]) -> int:
+    memories = _memories(given)
+    if (given["new"] is None) is not given["drop"]:
+        raise InvalidInput("recite: give the place to cite instead, or --drop")
+    new = None if given["drop"] else _cited(given["new"])
+    saved = memories.recite(given["id"], given["old"], new)
+    if not given["json"]:
+        memory = memories.get(saved.id)
+        screen.note(f"the memory says: {fact(memory)}")
+        for each in memory.citations:
+            screen.note(f"    {place(each)}: {_first_line(each)}")
+    return _saved(screen, saved, as_json=given["json"])
+
+
+def _first_line(citation: Citation) -> str:
+    return (citation.snippet or "").partition("\n")[0].strip() or "no text is kept"
 
 
 def _cited(text: str) -> Citation:
@@ -232,7 +255,7 @@ def _verify(screen: Screen, given: Mapping[str, Any]) -> int:
         )
     else:
         _report(screen, results, broken)
-    if broken:
+    if broken or any(each.unseen for each in results):
         return COULD_NOT
     return STALE if any(each.stale or each.leak for each in results) else VALID
 
@@ -245,27 +268,48 @@ def _id_of(text: str) -> str:
 
 def _report(screen: Screen, results: Sequence[Verified], broken: Mapping[str, str]) -> None:
     for result in results:
-        for each in result.checked:
-            if each.verdict == "ok":
-                continue
-            today = f", today {each.path}:{each.line}" if each.path else ""
-            note = f" ({each.note})" if each.note else ""
-            where = answers.place(each.citation)
-            screen.out(f"{result.path}: {where} {each.verdict}{today}{note}")
-        if result.leak:
-            screen.out(f"{result.path}:{result.leak.line}: seems to hold {result.leak.kind}")
+        _report_one(screen, result)
     for sentence in broken.values():
         screen.out(f"{sentence} (cannot be read)")
     stale = sum(bool(each.stale) for each in results)
-    unsure = sum(not each.valid and not each.stale for each in results)
+    unseen = sum(each.unseen for each in results)
+    unsure = sum(not (each.valid or each.stale or each.unseen) for each in results)
     parts = [f"{len(results)} verified", f"{stale} stale"]
-    parts += [f"{unsure} ambiguous"] if unsure else []
-    written = sum(each.updated for each in results)
-    parts += [f"{written} updated"] if written else []
-    parts += [f"{len(broken)} unreadable"] if broken else []
+    for count, what in (
+        (
+            sum(not each.valid and not each.stale and not each.unseen for each in results),
+            "ambiguous",
+        ),
+        (unseen, "could not be looked at"),
+        (sum(each.updated for each in results), "updated"),
+        (len(broken), "unreadable"),
+    ):
+        parts += [f"{count} {what}"] if count else []
     screen.note(", ".join(parts))
     if stale:
-        screen.note("what is stale: `save --id ID --cite PATH:LINE` corrects it, `delete` drops it")
+        screen.note(
+            "where a memory still holds, `recite ID OLD NEW` cites another line; where it does not,"
+            " save what is true with --link supersedes:ID"
+        )
+
+
+def _report_one(screen: Screen, result: Verified) -> None:
+    for each in result.checked:
+        if each.verdict == OK:
+            continue
+        today = f", today {each.path}:{each.line}" if each.path else ""
+        if each.places:
+            today = ", today " + " or ".join(f"{path}:{line}" for path, line in each.places[:5])
+        note = f" ({each.note})" if each.note else ""
+        screen.out(f"{result.path}: {place(each.citation)} {each.verdict}{today}{note}")
+    if result.stale:
+        screen.out(f"    says: {fact(result.memory)}")
+    for each in result.stale:
+        screen.out(f"    {place(each.citation)} was: {_first_line(each.citation)}")
+    if result.leak:
+        screen.out(f"{result.path}:{result.leak.line}: seems to hold {result.leak.kind}")
+    if result.unwritten:
+        screen.note(f"{result.path} was verified and not written: {result.unwritten}")
 
 
 def _annotations(results: Sequence[Verified], broken: Mapping[str, str]) -> list[str]:
@@ -276,7 +320,7 @@ def _annotations(results: Sequence[Verified], broken: Mapping[str, str]) -> list
             if each.valid:
                 continue
             level = "error" if each.stale else "warning"
-            text = f"{answers.place(each.citation)} is {each.verdict}"
+            text = f"{place(each.citation)} is {each.verdict}"
             text += f": {each.note}" if each.note else ""
             lines.append(_annotation(level, result.path, each.verdict, text))
         if result.leak:
@@ -453,7 +497,7 @@ VERBS = (
             Option("--content", "The markdown; - for standard input.", "TEXT"),
             Option(
                 "--cite",
-                "A line that it rests on; can be given several times.",
+                "A line that it rests on; can be given several times. An update keeps the others.",
                 "PATH[:LINE]",
                 many=True,
             ),
@@ -468,6 +512,23 @@ VERBS = (
             *(JSON, REPO),
         ),
         _save,
+    ),
+    Verb(
+        "recite",
+        "Cite another line instead of one.\n\nThe other citations stay; the memory's fact is shown"
+        " beside the lines that it rests on, to be read once more.",
+        (
+            "recite mem-prices-1a2b3c4d shop/prices.py:12 shop/prices.py:15",
+            "recite mem-prices-1a2b3c4d shop/prices.py:12 --drop",
+        ),
+        (
+            ID,
+            Option("old", "The citation, as the memory has it.", "OLD", needed=True),
+            Option("new", "What to cite instead.", "NEW"),
+            Option("--drop", "Cite nothing instead."),
+            *(JSON, REPO),
+        ),
+        _recite,
     ),
     Verb("get", "Show a memory.", ("get mem-prices-1a2b3c4d",), (ID, JSON, REPO), _get),
     Verb(

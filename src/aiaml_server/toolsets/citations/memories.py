@@ -22,15 +22,28 @@ from .config import DIRECTORY, NAME, Config, load
 from .failures import DiskError, InvalidInput, MalformedMemory, NoRepository, NotFound, Unavailable
 from .graph import Edge, Walk
 from .indexes import MemoryIndex, NullIndex, Synced
-from .model import LINK_TYPES, LONGEST_SUBJECT, Citation, Link, Memory, instant, is_id, new_id, now
+from .model import (
+    LINK_TYPES,
+    LONGEST_SUBJECT,
+    Citation,
+    Link,
+    Memory,
+    instant,
+    is_id,
+    midnight,
+    new_id,
+    now,
+    place,
+)
 from .search import Hit, arranged, merged, rank, successors
 from .sources import Sources
 from .store import NO_ID, Scan, Store
-from .verify import Checked, check_all, confidence
+from .verify import UNSEEN, Checked, check_all, confidence
 
 MOST = 1000  # memories in one answer
 _CANDIDATES = 50  # that an index is asked for
 _PARTS = ("Fact", "Reasoning", "Action")
+_MOST_DAYS = 7  # between two dates of verification in a file
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -59,6 +72,7 @@ class Verified(NamedTuple):
         checked: each citation's verdict.
         updated: whether the file was changed.
         leak: the first secret that its file seems to hold.
+        unwritten: why it was not changed, where it should have been.
     """
 
     memory: Memory
@@ -66,6 +80,7 @@ class Verified(NamedTuple):
     checked: list[Checked]
     updated: bool = False
     leak: Leak | None = None
+    unwritten: str = ""
 
     @property
     def valid(self) -> bool:
@@ -76,6 +91,11 @@ class Verified(NamedTuple):
     def stale(self) -> list[Checked]:
         """The citations that hold no more."""
         return [each for each in self.checked if each.stale]
+
+    @property
+    def unseen(self) -> bool:
+        """Whether one of them could not be looked at."""
+        return any(each.verdict == UNSEEN for each in self.checked)
 
     @property
     def confidence(self) -> float | None:
@@ -133,11 +153,11 @@ def find_root(
             f"{name} is not the top of a repository: it has no .git, {NAME} or {DIRECTORY}"
         )
     start = (start or Path.cwd()).resolve()
-    for place in (start, *start.parents):
-        if _is_top(place):
-            if whose := foreign(place, (".git", NAME, DIRECTORY, f"{DIRECTORY}/{NAME}")):
+    for directory in (start, *start.parents):
+        if _is_top(directory):
+            if whose := foreign(directory, (".git", NAME, DIRECTORY, f"{DIRECTORY}/{NAME}")):
                 raise NoRepository(whose)
-            return place
+            return directory
     raise NoRepository(f"{start} is in no repository; name one by {by}")
 
 
@@ -258,6 +278,11 @@ class Memories:
         age = self.age(memory)
         return bool(memory.citations) and (age is None or age > self.config.stale_days)
 
+    def _is_due(self, memory: Memory) -> bool:
+        """Say whether a verification is to be noted: seldom, for two branches may note it both."""
+        age = self.age(memory)
+        return age is None or age >= min(_MOST_DAYS, self.config.stale_days / 4)
+
     # --- writing --------------------------------------------------------------------------------
 
     def save(
@@ -268,10 +293,22 @@ class Memories:
         links: Sequence[Link] | None = None,
         tags: Sequence[str] | None = None,
         id: str | None = None,  # noqa: A002 (the specification's name)
+        *,
+        others: str = "drop",
     ) -> Saved:
         """Create a memory, or update the one with the given id.
 
         What is not given stays as it was; only a new memory needs a subject and a content.
+
+        Args:
+            subject: one line.
+            content: markdown.
+            citations: what it rests on.
+            links: its edges.
+            tags: its classification.
+            id: the memory to update, or the name of a new one.
+            others: what becomes of citations that it has and that are not given: `drop`, `keep`,
+                or `refuse` to let them go.
 
         Raises:
             InvalidInput, InvalidCitation: a value cannot be used.
@@ -286,11 +323,7 @@ class Memories:
         if id is not None and not is_id(id):
             raise InvalidInput(f"id: {id[:150]!r} must look like mem-topic-1a2b3c4d")
         sources = Sources(self.root)
-        cited: tuple[Citation, ...] | None = None
-        if citations is not None:
-            pairs = [recorded(each, sources) for each in citations]
-            cited = tuple(dict.fromkeys(each for each, _ in pairs))
-            warnings += [warning for _, said in pairs for warning in said]
+        cited = None if citations is None else _recorded(citations, sources, warnings)
         changes: dict[str, Any] = {} if subject is None else {"subject": subject}
         if tags is not None:
             changes["tags"] = tuple(dict.fromkeys(_line("tags", each, 100) for each in tags))
@@ -298,11 +331,10 @@ class Memories:
             changes["links"] = tuple(dict.fromkeys(map(_link, links)))
         with self.store.writing():
             memory_id, before = self._target(subject, content, id)
+            if cited is not None and before is not None:
+                cited = _beside(before.citations, cited, others)
             if cited is not None and (before is None or cited != before.citations):
-                checked = check_all(cited, sources)
-                holds = bool(checked) and all(each.valid for each in checked)
-                changes["verified"] = now() if holds else ""
-                changes |= {"confidence": confidence(checked), "citations": cited}
+                changes |= _checked_anew(cited, sources)
             warnings += self._warnings_of(changes.get("links", ()), memory_id)
             if before is None:
                 changes |= {"content": content, "created": now()}
@@ -316,6 +348,35 @@ class Memories:
         except Unavailable as error:
             warnings.append(f"{error}; `sync-index` makes up for it")
         return Saved(memory_id, self.store.path(memory_id), before is None, warnings)
+
+    def recite(self, memory_id: str, old: str, new: Citation | None) -> Saved:
+        """Put another citation in the place of one; the others stay as they are.
+
+        Args:
+            memory_id: the memory's id.
+            old: the citation, as path and line: `shop/prices.py:12`.
+            new: the other one; None to let go of it.
+
+        Raises:
+            InvalidInput, InvalidCitation: the memory cites no such place, or it cannot be cited.
+            NotFound, MalformedMemory, Busy, DiskError: see there.
+        """
+        sources = Sources(self.root)
+        warnings: list[str] = []
+        with self.store.writing():
+            before = self.get(memory_id)
+            places = [place(each) for each in before.citations]
+            if old not in places:
+                cites = ", ".join(places) or "nothing"
+                raise InvalidInput(f"{memory_id} does not cite {old[:300]}; it cites {cites}")
+            cited = list(before.citations)
+            at = places.index(old)
+            cited[at : at + 1] = []
+            if new is not None:
+                kept, warnings = recorded(new, sources)
+                cited.insert(at, kept)
+            self._change(before, _checked_anew(tuple(dict.fromkeys(cited)), sources))
+        return Saved(memory_id, self.store.path(memory_id), False, warnings)
 
     def _target(
         self, subject: str | None, content: str | None, given: str | None
@@ -437,20 +498,26 @@ class Memories:
     def _verify(self, memory_id: str, sources: Sources, stamp: bool, lines: bool) -> Verified:
         result = self._checked(self.get(memory_id), sources)
         changes: dict[str, Any] = {}
+        today = tuple(each.today() for each in result.checked)
+        moves = lines and today != result.memory.citations
+        if moves:
+            changes["citations"] = today
         if stamp and result.checked and result.valid:
-            held = check_all((each.today() for each in result.checked), sources)
-            believed = confidence(held) if lines else result.confidence
-            changes = {"verified": now(), "confidence": believed}
-        if lines:
-            today = tuple(each.today() for each in result.checked)
-            if today != result.memory.citations:
-                changes["citations"] = today
+            is_due = self._is_due(result.memory)
+            if is_due:
+                changes["verified"] = midnight()
+            if is_due or moves:
+                held = check_all(today, sources) if lines else result.checked
+                changes["confidence"] = confidence(held)
         if not changes:
             return result
-        with self.store.writing():
-            if self.get(memory_id) != result.memory:  # somebody else was quicker
-                return self._checked(self.get(memory_id), sources)
-            updated = self._change(result.memory, changes)
+        try:
+            with self.store.writing():
+                if self.get(memory_id) != result.memory:  # somebody else was quicker
+                    return self._checked(self.get(memory_id), sources)
+                updated = self._change(result.memory, changes)
+        except DiskError as error:  # such as a tree that may only be read
+            return result._replace(unwritten=str(error))
         return result._replace(updated=updated)
 
     # --- the graph ------------------------------------------------------------------------------
@@ -533,6 +600,47 @@ def _index(root: Path, config: Config, forgetful: str) -> MemoryIndex:
 
         return ForgetfulIndex(config.forgetful, allowed=forgetful)
     return NullIndex()
+
+
+def _recorded(
+    citations: Sequence[Citation], sources: Sources, warnings: list[str]
+) -> tuple[Citation, ...]:
+    """Return citations as a memory keeps them; add what their maker should know."""
+    pairs = [recorded(each, sources) for each in citations]
+    warnings += [warning for _, said in pairs for warning in said]
+    return tuple(dict.fromkeys(each for each, _ in pairs))
+
+
+def _checked_anew(cited: tuple[Citation, ...], sources: Sources) -> dict[str, Any]:
+    """Return what a memory says of its citations once they are others."""
+    checked = check_all(cited, sources)
+    holds = bool(checked) and all(each.valid for each in checked)
+    return {
+        "verified": midnight() if holds else "",
+        "confidence": confidence(checked),
+        "citations": cited,
+    }
+
+
+def _beside(
+    there: Sequence[Citation], given: tuple[Citation, ...], others: str
+) -> tuple[Citation, ...]:
+    """Return a memory's citations with the given ones, each in the place of that of its line.
+
+    Raises:
+        InvalidInput: some would be lost, and that is to be refused.
+    """
+    anew = {place(each): each for each in given}
+    lost = [place(each) for each in there if place(each) not in anew]
+    if others == "refuse" and lost:
+        raise InvalidInput(
+            f"citations: this would let go of {', '.join(lost)}; give those as well, or say"
+            " drop_citations=true"
+        )
+    if others != "keep":
+        return given
+    kept = [anew.pop(place(each), each) for each in there]
+    return tuple(dict.fromkeys([*kept, *anew.values()]))
 
 
 def _line(field: str, text: str, longest: int) -> str:

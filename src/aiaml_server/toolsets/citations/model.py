@@ -145,6 +145,22 @@ def now() -> str:
     return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def midnight() -> str:
+    """Return the time at which this day began, in UTC: all who write today write the same."""
+    return f"{now()[:10]}T00:00:00Z"
+
+
+def place(citation: Citation) -> str:
+    """Return a citation as `path:line`."""
+    return f"{citation.path}:{citation.line}" if citation.line else citation.path
+
+
+def fact(memory: Memory) -> str:
+    """Return the sentence that a memory states; its subject where it has none."""
+    said = memory.content.partition("**Fact**:")[2].partition("\n\n")[0].partition("**Reason")[0]
+    return " ".join(said.split()) or memory.subject
+
+
 def instant(text: str) -> datetime | None:
     """Return the time that a text means; None where it means none. Without a zone it is UTC."""
     try:

@@ -16,6 +16,7 @@ from aiaml_server.toolsets.failures import refused
 from aiaml_server.toolsets.writing import clear_unfinished, replace
 
 from .config import Config
+from .conflicts import settled
 from .failures import DiskError, InvalidInput, MalformedMemory, NotFound
 from .frontmatter import Document, read
 from .lock import alone
@@ -125,10 +126,13 @@ class Store:
         if _head(data) > MAX_HEAD:
             raise MalformedMemory(f"{self.path(memory_id)}: {_LONG_HEAD}")
         try:
-            return data.decode("utf-8")
+            return settled(data.decode("utf-8"))
         except UnicodeDecodeError as error:
             line = data.count(b"\n", 0, error.start) + 1
             raise MalformedMemory(f"{self.path(memory_id)}: line {line} is not UTF-8") from error
+
+    def _raw(self, memory_id: str) -> str:
+        return read_regular(self._file(memory_id), MAX_FILE).decode("utf-8")
 
     def get(self, memory_id: str) -> Memory:
         """Return a memory; raises as `document` does."""
@@ -224,7 +228,7 @@ class Store:
         text = updated(document, changes, KEYS, identity)
         if content is not None:
             text = _with_body(text, content)
-        if text == document.text:
+        if text == document.text and "<<<<<<<" not in self._raw(memory_id):
             return False
         after = read(text)
         for key in {*document.root.value, *after.root.value} - {*changes}:

@@ -126,6 +126,7 @@ class VerifyResult(Failure, total=False):
     days_since_verified: int | None
     overdue: bool
     leak: LeakShape
+    unwritten: str
 
 
 class ListResult(Failure, total=False):
@@ -220,6 +221,7 @@ RULES = {
     "memory_id": "a memory's id, as text",
     "memory_ids": "a list of memories' ids, or nothing for all",
     "update_timestamp": "true or false",
+    "drop_citations": "true or false",
     "root_id": "a memory's id, as text",
     "max_depth": "a whole number from 0",
     "link_types": f"a list of some of {', '.join(LINK_TYPES)}, or nothing for all",
@@ -354,11 +356,22 @@ class CitationTools:
                 examples=["mem-prices-are-in-cents-1a2b3c4d"],
             ),
         ] = None,
+        drop_citations: Annotated[
+            bool,
+            Field(
+                strict=True,
+                description="Let go of the citations that an update does not give; else it is "
+                "refused, and they are named.",
+                examples=[True],
+            ),
+        ] = False,
     ) -> Any:
         """Save a memory."""
         cited = None if citations is None else [Citation(**each) for each in citations]
         linked = None if links is None else [Link(**each) for each in links]
-        return self._memories().save(subject, content, cited, linked, tags, id)._asdict()
+        others = "drop" if drop_citations else "refuse"
+        saved = self._memories().save(subject, content, cited, linked, tags, id, others=others)
+        return saved._asdict()
 
     def memory_get(self, memory_id: Id) -> Any:
         """Return a memory."""
