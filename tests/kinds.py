@@ -43,6 +43,7 @@ KINDS: dict[str, str] = {
     "test_bounds.py::test_time_grows_with_the_size_and_ends_within_a_second": "git",
     "test_citations.py": "git",
     "test_citations_core.py": "git",
+    "test_citations_places.py": "process git",
     "test_citations_repair.py": "process git",
     "test_citations_times.py": "slow",
     "test_citations_verdicts.py": "git",

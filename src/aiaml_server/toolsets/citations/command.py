@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -14,10 +15,11 @@ from aiaml_server.toolsets.warning import CHECK_SECRETS
 
 from . import FORGETFUL, REPOSITORY, answers, graph
 from .failures import InvalidInput, MalformedMemory, NotFound, Refused
-from .memories import Memories, Saved, Verified, find_root
-from .model import LINK_TYPES, Citation, Link, fact, place
+from .memories import MOST, Memories, Saved, Verified, find_root
+from .model import LINK_TYPES, Citation, Link, cites, fact, place
+from .notation import relative
 from .store import MAX_FILE
-from .verify import OK
+from .verify import OK, check
 
 VALID, STALE, COULD_NOT = 0, 1, 2
 """Exit codes: all well, or done; something is stale or was not found; it could not be done."""
@@ -70,6 +72,7 @@ class Option(NamedTuple):
         choices: the values that it may have; empty for any.
         number: whether it is a whole number.
         needed: whether it must be there.
+        unsaid: what it means where it is given without a value; empty where it needs one.
     """
 
     name: str
@@ -79,6 +82,7 @@ class Option(NamedTuple):
     choices: tuple[str, ...] = ()
     number: bool = False
     needed: bool = False
+    unsaid: str = ""
 
     @property
     def key(self) -> str:
@@ -157,10 +161,17 @@ def _save(screen: Screen, given: Mapping[str, Any]) -> int:
     is_new = given["id"] is None
     if content == "-" or (content is None and is_new and given["subject"] is not None):
         content = screen.read()
-    cited = [_cited(each) for each in given["cite"]] if given["cite"] else None
+    cited = [Citation(each) for each in given["cite"]] if given["cite"] else None
     links = [_linked(each) for each in given["link"]] if given["link"] else None
     saved = memories.save(
-        given["subject"], content, cited, links, given["tag"] or None, given["id"], others="keep"
+        given["subject"],
+        content,
+        cited,
+        links,
+        given["tag"] or None,
+        given["id"],
+        others="keep",
+        start=os.curdir,
     )
     return _saved(screen, saved, as_json=given["json"])
 
@@ -179,8 +190,8 @@ def _recite(screen: Screen, given: Mapping[str, Any]) -> int:
     memories = _memories(given)
     if (given["new"] is None) is not given["drop"]:
         raise InvalidInput("recite: give the place to cite instead, or --drop")
-    new = None if given["drop"] else _cited(given["new"])
-    saved = memories.recite(given["id"], given["old"], new)
+    new = None if given["drop"] else Citation(given["new"])
+    saved = memories.recite(given["id"], given["old"], new, start=os.curdir)
     if not given["json"]:
         memory = memories.get(saved.id)
         screen.note(f"the memory says: {fact(memory)}")
@@ -191,13 +202,6 @@ def _recite(screen: Screen, given: Mapping[str, Any]) -> int:
 
 def _first_line(citation: Citation) -> str:
     return (citation.snippet or "").partition("\n")[0].strip() or "no text is kept"
-
-
-def _cited(text: str) -> Citation:
-    path, colon, line = text.rpartition(":")
-    if not colon or not line.isascii() or not line.isdigit():
-        return Citation(text)
-    return Citation(path, int(line[:19]))  # no file has so many lines
 
 
 def _linked(text: str) -> Link:
@@ -235,9 +239,31 @@ def _list(screen: Screen, given: Mapping[str, Any]) -> int:
     return VALID
 
 
+def _about(screen: Screen, given: Mapping[str, Any]) -> int:
+    memories = _memories(given)
+    paths = [relative(each, memories.root, os.curdir) for each in given["file"]]
+    found = memories.search(paths=paths, limit=MOST)
+    checked = {each.memory.id: memories.verify(each.memory.id, False) for each in found.hits}
+    if given["json"]:
+        screen.out_json(answers.found(memories, found._replace(checked=checked)))
+    for hit in () if given["json"] else found.hits:
+        screen.out(f"{hit.memory.id}  {hit.memory.subject}")
+        screen.out(f"    {fact(hit.memory)}")
+        for each in checked[hit.memory.id].checked:
+            if cites(replace(hit.memory, citations=(each.citation,)), paths):
+                screen.out(f"    {place(each.citation)} {each.verdict}")
+    for remark in answers.remarks(found):
+        screen.note(remark)
+    if not found.hits:
+        screen.note("no memory cites it")
+    return VALID if found.hits else STALE
+
+
 def _verify(screen: Screen, given: Mapping[str, Any]) -> int:
     memories = _memories(given)
     ids = [_id_of(each) for each in given["id"]] or None
+    if given["changed"] is not None:
+        return _verify_changed(screen, given, memories)
     try:
         results, broken = memories.verify_all(ids, given["update"], given["update"])
     except NotFound as error:
@@ -260,6 +286,31 @@ def _verify(screen: Screen, given: Mapping[str, Any]) -> int:
     return STALE if any(each.stale or each.leak for each in results) else VALID
 
 
+def _verify_changed(screen: Screen, given: Mapping[str, Any], memories: Memories) -> int:
+    """Verify what a change touches; stale counts what the change has made so."""
+    paths, past = memories.changed(given["changed"])
+    touched = [each.id for each in memories.list().memories.values() if cites(each, set(paths))]
+    results, broken = memories.verify_all(touched, given["update"], given["update"])
+    made = [
+        each.memory.id
+        for each in results
+        if any(check(one.citation, past).valid for one in each.stale)
+    ]
+    if given["json"] or given["format"] == "json":
+        stated = [answers.verified(memories, each) for each in results]
+        screen.out_json({"changed": list(paths), "made_stale": made, "memories": stated})
+    elif given["format"] == "github":
+        for line in _annotations(results, broken):
+            screen.out(line)
+    else:
+        _report(screen, results, broken)
+    counts = f"{len(results)} touched by what changed since {given['changed']}"
+    screen.note(f"{counts}, {len(made)} made stale by it{': ' if made else ''}{', '.join(made)}")
+    if broken or any(each.unseen for each in results):
+        return COULD_NOT
+    return STALE if made else VALID
+
+
 def _id_of(text: str) -> str:
     """Return the id that a person or pre-commit means: it, or the path of its file."""
     name = text.replace("\\", "/").rpartition("/")[2]
@@ -276,10 +327,7 @@ def _report(screen: Screen, results: Sequence[Verified], broken: Mapping[str, st
     unsure = sum(not (each.valid or each.stale or each.unseen) for each in results)
     parts = [f"{len(results)} verified", f"{stale} stale"]
     for count, what in (
-        (
-            sum(not each.valid and not each.stale and not each.unseen for each in results),
-            "ambiguous",
-        ),
+        (unsure, "ambiguous"),
         (unseen, "could not be looked at"),
         (sum(each.updated for each in results), "updated"),
         (len(broken), "unreadable"),
@@ -497,8 +545,9 @@ VERBS = (
             Option("--content", "The markdown; - for standard input.", "TEXT"),
             Option(
                 "--cite",
-                "A line that it rests on; can be given several times. An update keeps the others.",
-                "PATH[:LINE]",
+                "What it rests on: a.py:20, a.py:20-24, a.py::Shop.price; can be given several"
+                " times. An update keeps the others.",
+                "PLACE",
                 many=True,
             ),
             Option(
@@ -530,6 +579,14 @@ VERBS = (
         ),
         _recite,
     ),
+    Verb(
+        "about",
+        "Show what is known about files.\n\nThe memories that cite them, with their facts and"
+        " verdicts. Exit codes: 0 found, 1 nothing.",
+        ("about shop/prices.py", "about shop"),
+        (Option("file", "A file or a directory.", "FILE", many=True, needed=True), JSON, REPO),
+        _about,
+    ),
     Verb("get", "Show a memory.", ("get mem-prices-1a2b3c4d",), (ID, JSON, REPO), _get),
     Verb(
         "list",
@@ -545,12 +602,21 @@ VERBS = (
         (
             "verify",
             "verify --update",
+            "verify --changed",
+            "verify --changed main",
             "verify --format github",
             "verify memories/mem-prices-1a2b3c4d.md",
         ),
         (
             Option("id", "Only these.", "ID", many=True),
-            Option("--update", "Write today's lines and the time into the files."),
+            Option("--update", "Write today's lines and the day into the files."),
+            Option(
+                "--changed",
+                "Only memories that cite what differs from a commit, the last one if none is"
+                " named; 1 is then for what became stale since.",
+                "REV",
+                unsaid="HEAD",
+            ),
             Option("--format", "How to print.", "FORMAT", choices=("text", "json", "github")),
             *(JSON, REPO),
         ),

@@ -28,6 +28,7 @@ from .model import (
     Citation,
     Link,
     Memory,
+    cites,
     instant,
     is_id,
     midnight,
@@ -35,8 +36,10 @@ from .model import (
     now,
     place,
 )
+from .notation import relative
+from .repository import changed_since
 from .search import Hit, arranged, merged, rank, successors
-from .sources import Sources
+from .sources import Past, Sources
 from .store import NO_ID, Scan, Store
 from .verify import UNSEEN, Checked, check_all, confidence
 
@@ -217,34 +220,43 @@ class Memories:
 
     def search(
         self,
-        query: str,
+        query: str = "",
         limit: int | None = None,
         verify: bool = False,
         tags: Iterable[str] | None = None,
+        paths: Iterable[str] | None = None,
     ) -> Found:
-        """Return the memories that a question is about, best first.
+        """Return the memories that a question is about, or that cite some files, best first.
 
         Args:
-            query: words, or a whole question.
+            query: words, or a whole question; it may be empty where paths are given.
             limit: how many at most; None for what the settings say.
             verify: leave out the memories with stale citations.
             tags: only memories that have all of these.
+            paths: only memories that cite one of these files, or one in these directories.
 
         Raises:
-            InvalidInput: the question is empty, or the limit none.
+            InvalidInput: there is neither a question nor a path, or the limit is none.
         """
-        if not query.strip():
-            raise InvalidInput("query: must be words to search for")
+        files = None if paths is None else {relative(each, self.root) for each in paths}
+        if not query.strip() and not files:
+            raise InvalidInput("query: must be words to search for, unless paths are given")
         limit = self.config.limit if limit is None else limit
         if not 1 <= limit <= MOST:
             raise InvalidInput(f"limit: must be a whole number from 1 to {MOST}")
         scan = self.store.scan()
         wanted = {each.casefold() for each in tags or ()}
-        ranked = rank(scan.memories.values(), query, self.config.shortest)
-        near, notes = self._near(query, limit)
+        about = [each for each in scan.memories.values() if files is None or cites(each, files)]
+        near: Sequence[tuple[str, float]] = ()
+        notes: Sequence[str] = ()
+        if not query.strip():
+            ranked = [(each, 1.0) for each in about]
+        else:
+            ranked = rank(about, query, self.config.shortest)
+            near, notes = self._near(query, limit)
         found = [
             (each, score)
-            for each, score in merged(ranked, near, scan.memories)
+            for each, score in merged(ranked, near, {each.id: each for each in about})
             if wanted <= {tag.casefold() for tag in each.tags}
         ]
         sources = Sources(self.root)
@@ -267,6 +279,17 @@ class Memories:
             return self.index.search(query, max(limit, _CANDIDATES)), ()
         except Unavailable as error:
             return (), [f"Found by words alone: {error}"]
+
+    def changed(self, revision: str) -> tuple[Sequence[str], Sources]:
+        """Return the files that differ from a commit, and the files as they were then.
+
+        Raises:
+            InvalidInput: there is no git, or no such commit.
+        """
+        paths = changed_since(os.fspath(self.root), revision)
+        if paths is None:
+            raise InvalidInput(f"--changed: git knows no commit {revision[:200]!r} here")
+        return paths, Past(self.root, revision)
 
     def age(self, memory: Memory) -> int | None:
         """Return the days since a memory was verified; None where it never was."""
@@ -295,6 +318,7 @@ class Memories:
         id: str | None = None,  # noqa: A002 (the specification's name)
         *,
         others: str = "drop",
+        start: str = "",
     ) -> Saved:
         """Create a memory, or update the one with the given id.
 
@@ -309,6 +333,7 @@ class Memories:
             id: the memory to update, or the name of a new one.
             others: what becomes of citations that it has and that are not given: `drop`, `keep`,
                 or `refuse` to let them go.
+            start: the directory that cited paths may be relative to; empty for the top.
 
         Raises:
             InvalidInput, InvalidCitation: a value cannot be used.
@@ -323,12 +348,11 @@ class Memories:
         if id is not None and not is_id(id):
             raise InvalidInput(f"id: {id[:150]!r} must look like mem-topic-1a2b3c4d")
         sources = Sources(self.root)
-        cited = None if citations is None else _recorded(citations, sources, warnings)
-        changes: dict[str, Any] = {} if subject is None else {"subject": subject}
-        if tags is not None:
-            changes["tags"] = tuple(dict.fromkeys(_line("tags", each, 100) for each in tags))
-        if links is not None:
-            changes["links"] = tuple(dict.fromkeys(map(_link, links)))
+        cited = None
+        if citations is not None:
+            there = self._citations_of(id)
+            cited = _recorded(citations, sources, warnings, there, start)
+        changes = _labels(subject, tags, links)
         with self.store.writing():
             memory_id, before = self._target(subject, content, id)
             if cited is not None and before is not None:
@@ -349,13 +373,19 @@ class Memories:
             warnings.append(f"{error}; `sync-index` makes up for it")
         return Saved(memory_id, self.store.path(memory_id), before is None, warnings)
 
-    def recite(self, memory_id: str, old: str, new: Citation | None) -> Saved:
+    def _citations_of(self, memory_id: str | None) -> Sequence[Citation]:
+        with suppress(NotFound, MalformedMemory):
+            return self.get(memory_id).citations if memory_id else ()
+        return ()
+
+    def recite(self, memory_id: str, old: str, new: Citation | None, *, start: str = "") -> Saved:
         """Put another citation in the place of one; the others stay as they are.
 
         Args:
             memory_id: the memory's id.
             old: the citation, as path and line: `shop/prices.py:12`.
             new: the other one; None to let go of it.
+            start: the directory that its path may be relative to; empty for the top.
 
         Raises:
             InvalidInput, InvalidCitation: the memory cites no such place, or it cannot be cited.
@@ -373,7 +403,7 @@ class Memories:
             at = places.index(old)
             cited[at : at + 1] = []
             if new is not None:
-                kept, warnings = recorded(new, sources)
+                kept, warnings = recorded(new, sources, start=start)
                 cited.insert(at, kept)
             self._change(before, _checked_anew(tuple(dict.fromkeys(cited)), sources))
         return Saved(memory_id, self.store.path(memory_id), False, warnings)
@@ -602,11 +632,34 @@ def _index(root: Path, config: Config, forgetful: str) -> MemoryIndex:
     return NullIndex()
 
 
+def _labels(
+    subject: str | None, tags: Sequence[str] | None, links: Sequence[Link] | None
+) -> dict[str, Any]:
+    """Return what changes of a memory's head, each value once."""
+    changes: dict[str, Any] = {} if subject is None else {"subject": subject}
+    if tags is not None:
+        changes["tags"] = tuple(dict.fromkeys(_line("tags", each, 100) for each in tags))
+    if links is not None:
+        changes["links"] = tuple(dict.fromkeys(map(_link, links)))
+    return changes
+
+
 def _recorded(
-    citations: Sequence[Citation], sources: Sources, warnings: list[str]
+    citations: Sequence[Citation],
+    sources: Sources,
+    warnings: list[str],
+    there: Sequence[Citation],
+    start: str,
 ) -> tuple[Citation, ...]:
-    """Return citations as a memory keeps them; add what their maker should know."""
-    pairs = [recorded(each, sources) for each in citations]
+    """Return citations as a memory keeps them, add what their maker should know.
+
+    Those that it has already stay as they are where their file has gone.
+    """
+    gone = {each for each in there if sources.lacks(each.path)}
+    pairs = [
+        (each, list[str]()) if each in gone else recorded(each, sources, start=start)
+        for each in citations
+    ]
     warnings += [warning for _, said in pairs for warning in said]
     return tuple(dict.fromkeys(each for each, _ in pairs))
 

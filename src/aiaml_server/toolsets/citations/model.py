@@ -6,7 +6,7 @@ import hashlib
 import math
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
@@ -153,6 +153,15 @@ def midnight() -> str:
 def place(citation: Citation) -> str:
     """Return a citation as `path:line`."""
     return f"{citation.path}:{citation.line}" if citation.line else citation.path
+
+
+def cites(memory: Memory, paths: Collection[str]) -> bool:
+    """Say whether a memory cites one of some files, or one in one of some directories."""
+    for each in memory.citations:
+        parts = each.path.split("/")
+        if any("/".join(parts[:size]) in paths for size in range(1, len(parts) + 1)):
+            return True
+    return False
 
 
 def fact(memory: Memory) -> str:

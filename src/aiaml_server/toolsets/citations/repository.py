@@ -70,6 +70,21 @@ def tracked(root: str) -> dict[str, Tracked] | None:
     return found or None
 
 
+def changed_since(root: str, revision: str) -> list[str] | None:
+    """Return the files below a directory that differ from a commit; None where git cannot say."""
+    words = ("diff", "--name-only", "--no-renames", "--relative", "-z", "--end-of-options")
+    done = ask(root, *words, revision, "--")
+    if not done or done.returncode:
+        return None
+    return [each for each in done.stdout.decode("utf-8", "surrogateescape").split("\0") if each]
+
+
+def as_it_was(root: str, revision: str, path: str) -> bytes | None:
+    """Return a file's bytes in a commit; None where it was not there."""
+    done = ask(root, "show", "--end-of-options", f"{revision}:./{path}")
+    return done.stdout if done and not done.returncode else None
+
+
 def walked(root: str) -> Iterator[str]:
     """Yield the files below a directory, but for those that its files of ignores name."""
     rules = {root: _rules(os.path.join(root, ".git", "info", "exclude"), root)}  # noqa: PTH118

@@ -32,10 +32,7 @@ def rank(memories: Iterable[Memory], query: str, shortest: int = 3) -> list[tupl
     """
     asked = set(terms(query, shortest))
     shares = sharing(asked, shortest)
-    texts = [
-        (each, shares(f"{each.subject}\n{each.content}\n{' '.join(each.tags)}"))
-        for each in memories
-    ]
+    texts = [(each, shares(_searched(each))) for each in memories]
     having = {word: sum(word in shared for _, shared in texts) for word in asked}
     weight = {word: log(1 + len(texts) / count) for word, count in having.items() if count}
     total = sum(weight.values())
@@ -51,6 +48,12 @@ def rank(memories: Iterable[Memory], query: str, shortest: int = 3) -> list[tupl
         reverse=True,
     )
     return found
+
+
+def _searched(memory: Memory) -> str:
+    """Return all that is searched of a memory."""
+    cited = [text for each in memory.citations for text in (each.path, each.snippet or "")]
+    return "\n".join([memory.subject, memory.content, *memory.tags, *cited])
 
 
 def merged(

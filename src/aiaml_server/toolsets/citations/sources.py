@@ -15,12 +15,13 @@ from aiaml_server.errors import MalformedFile
 from aiaml_server.files import read_regular
 
 from .definitions import enclosing
-from .repository import SUBMODULE, Tracked, ignores, tracked, walked
+from .repository import SUBMODULE, Tracked, as_it_was, ignores, tracked, walked
 from .tokens import FOR_LINTERS, Token, counting, scanned
 
 MAX_FILE = 8 * 1024 * 1024  # bytes
 _LIKELIEST = 5
 _MOST = 20
+_MOST_COMPARED = 20_000  # paths with one that is not there
 _WORD = re.compile(r"\w+")
 _STRING = r"""("(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')"""
 _RUN = re.compile(rf"{_STRING}|\s+")
@@ -178,7 +179,7 @@ class Sources:
     """The files of one repository, each read once. Make a new one for each run."""
 
     def __init__(self, root: Path) -> None:
-        self._root = os.path.realpath(root)
+        self.root = os.path.realpath(root)
         self._read: dict[str, Source | Unreadable] = {}
         self._kinds: dict[tuple[str, ...], dict[str, bytes]] = {}
         self._private: dict[str, str] = {}
@@ -209,14 +210,22 @@ class Sources:
             Outside: the path, or a link on it, leads out of the repository.
         """
         if path not in self._private:
-            real = os.path.relpath(self._where(path), self._root).replace(os.sep, "/")
-            ignored = ignores(self._root, real)
+            real = os.path.relpath(self._where(path), self.root).replace(os.sep, "/")
+            ignored = ignores(self.root, real)
             names = (path.rpartition("/")[2], real.rpartition("/")[2])
             why = "git ignores it" if ignored else ""
             if ignored is None and any(_PRIVATE.fullmatch(each) for each in names):
                 why = "files of this name hold secrets"
             self._private[path] = why
         return self._private[path]
+
+    def lacks(self, path: str) -> bool:
+        """Say whether there is no such file, or none that can be read."""
+        try:
+            self.get(path)
+        except (Outside, Unreadable):
+            return True
+        return False
 
     def _text(self, path: str) -> str:
         try:
@@ -238,7 +247,7 @@ class Sources:
             raise Unseen("it is left out of this sparse checkout")
         parts = path.split("/")
         for above in ("/".join(parts[:size]) for size in range(1, len(parts))):
-            place = Path(self._root, above)
+            place = Path(self.root, above)
             if kept.get(above, _NOTHING).mode == SUBMODULE and not any(place.glob("*")):
                 raise Unseen(f"the submodule {above} is not checked out")
 
@@ -250,8 +259,8 @@ class Sources:
         """
         if _LEADS_OUT.search(path):
             raise Outside(path)
-        where = os.path.realpath(os.path.join(self._root, path))  # noqa: PTH118
-        within = os.path.relpath(where, self._root) if _one_drive(where, self._root) else ".."
+        where = os.path.realpath(os.path.join(self.root, path))  # noqa: PTH118
+        within = os.path.relpath(where, self.root) if _one_drive(where, self.root) else ".."
         if _LEADS_OUT.search(within):
             raise Outside(path)
         return where
@@ -265,6 +274,14 @@ class Sources:
         wanted = set(parts)
         found.sort(key=lambda each: (-len(wanted & set(each.split("/"))), each))
         return found[:_LIKELIEST]
+
+    def likest(self, path: str) -> str:
+        """Return the path that was meant by one under which there is no file; or nothing."""
+        from difflib import get_close_matches  # noqa: PLC0415 (hardly ever needed)
+
+        same = self.namesakes(path)
+        known = [each for paths in self._by_name.values() for each in paths]
+        return next(iter(same or get_close_matches(path, known[:_MOST_COMPARED], 1)), "")
 
     def others(self, path: str, line: str, near: Sequence[str] = ()) -> list[str]:
         """Return the paths of the files of the same kind that have a text in them, at most three.
@@ -298,7 +315,7 @@ class Sources:
             for name in sorted(self._by_name):
                 for path in self._by_name[name] if name.lower().endswith(endings) else ():
                     with suppress(OSError, MalformedFile):
-                        data = read_regular(os.path.join(self._root, path), _LARGEST)  # noqa: PTH118
+                        data = read_regular(os.path.join(self.root, path), _LARGEST)  # noqa: PTH118
                         left -= len(data)
                         if left >= 0:
                             found[path] = data
@@ -306,15 +323,34 @@ class Sources:
 
     @cached_property
     def _tracked(self) -> Mapping[str, Tracked] | None:
-        return tracked(self._root)
+        return tracked(self.root)
 
     @cached_property
     def _by_name(self) -> dict[str, list[str]]:
         """The files that the repository keeps: what lies beside them is no new place of code."""
         found: dict[str, list[str]] = {}
-        for path in walked(self._root) if self._tracked is None else self._tracked:
+        for path in walked(self.root) if self._tracked is None else self._tracked:
             found.setdefault(path.rpartition("/")[2], []).append(path)
         return found
+
+
+class Past(Sources):
+    """The files as they were in a commit; only those that are asked for by their paths."""
+
+    def __init__(self, root: Path, revision: str) -> None:
+        super().__init__(root)
+        self._revision = revision
+
+    def _text(self, path: str) -> str:
+        self._where(path)
+        data = as_it_was(self.root, self._revision, path)
+        if data is None or len(data) > MAX_FILE:
+            raise Unreadable("there was no such file")
+        return _decoded(data)
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[str]]:
+        return {}
 
 
 def _decoded(data: bytes) -> str:

@@ -24,7 +24,13 @@ _closed = with_config(extra="forbid")  # a key that nobody knows is refused, not
 class Cited(TypedDict):
     """A place in the repository that a memory rests on."""
 
-    path: Annotated[str, Field(description="The file, relative to the repository's top.")]
+    path: Annotated[
+        str,
+        Field(
+            description="The file, relative to the repository's top; it may name lines or a "
+            "definition as well: a.py:20-24, a.py::Shop.price."
+        ),
+    ]
     line: NotRequired[
         Annotated[int | None, Field(strict=True, ge=1, description="The line's number.")]
     ]
@@ -213,6 +219,7 @@ RULES = {
     "limit": "a whole number from 1, or nothing",
     "verify": "true or false",
     "tags": "a list of texts, or nothing",
+    "paths": "a list of paths, or nothing",
     "subject": "one line of less than 80 characters, as text, or nothing in an update",
     "content": "markdown, as text, or nothing in an update",
     "citations": "a list of {path, line?, snippet?}, or none; line must be a whole number from 1",
@@ -284,10 +291,10 @@ class CitationTools:
         query: Annotated[
             str,
             Field(
-                description="A few words, or a question.",
+                description="A few words, or a question; it may be empty where paths are given.",
                 examples=["api versioning", "how are prices rounded?"],
             ),
-        ],
+        ] = "",
         limit: Annotated[
             int | None,
             Field(
@@ -306,10 +313,18 @@ class CitationTools:
             ),
         ] = False,
         tags: Tags = None,
+        paths: Annotated[
+            list[str] | None,
+            Field(
+                description="Only memories that cite one of these files or directories: what is "
+                "known of a file, before it is edited.",
+                examples=[["shop/prices.py"]],
+            ),
+        ] = None,
     ) -> Any:
         """Find memories."""
         memories = self._memories()
-        result = memories.search(query, limit, verify, tags)
+        result = memories.search(query, limit, verify, tags, paths)
         return Answer(answers.found(memories, result), answers.remarks(result))
 
     def memory_save(

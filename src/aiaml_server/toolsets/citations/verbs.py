@@ -75,6 +75,7 @@ def _parameter(option: Option) -> click.Parameter:
         )
     if not option.metavar:
         return click.Option([option.name, option.key], is_flag=True, help=option.help)
+    unsaid = {"is_flag": False, "flag_value": option.unsaid} if option.unsaid else {}
     return click.Option(
         [option.name, option.key],
         type=kind,
@@ -82,6 +83,7 @@ def _parameter(option: Option) -> click.Parameter:
         multiple=option.many,
         default=option.default,
         help=option.help,
+        **unsaid,
     )
 
 
