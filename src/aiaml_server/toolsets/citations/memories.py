@@ -528,7 +528,7 @@ class Memories:
     def _verify(self, memory_id: str, sources: Sources, stamp: bool, lines: bool) -> Verified:
         result = self._checked(self.get(memory_id), sources)
         changes: dict[str, Any] = {}
-        today = tuple(each.today() for each in result.checked)
+        today = tuple(each.today() for each in result.checked) if lines else ()
         moves = lines and today != result.memory.citations
         if moves:
             changes["citations"] = today

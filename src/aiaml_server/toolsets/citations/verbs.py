@@ -75,7 +75,9 @@ def _parameter(option: Option) -> click.Parameter:
         )
     if not option.metavar:
         return click.Option([option.name, option.key], is_flag=True, help=option.help)
-    unsaid = {"is_flag": False, "flag_value": option.unsaid} if option.unsaid else {}
+    unsaid: dict[str, Any] = {}
+    if option.unsaid:
+        unsaid = {"is_flag": False, "flag_value": option.unsaid}
     return click.Option(
         [option.name, option.key],
         type=kind,

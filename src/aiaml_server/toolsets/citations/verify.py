@@ -188,10 +188,10 @@ def _in(
 ) -> list[int]:
     """Return on which lines the snippet may stand: one where that is sure."""
     line = citation.line or 0
-    known = [each for each in (citation.before, citation.after) if each]
     if line and source.is_at(wanted, line):
-        alone = not known and citation.times is None
-        if alone or (known and len(_agreeing(source, line, wanted, citation)) == len(known)):
+        known = bool(citation.before) + bool(citation.after)
+        is_alone = citation.times is None and (not known or _size(wanted) >= SHORT)
+        if is_alone or (known and len(_agreeing(source, line, wanted, citation)) == known):
             return [line]
     found = source.find(wanted)
     return _told_apart(source, found, wanted, citation, siblings) if found else []
