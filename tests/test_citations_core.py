@@ -408,7 +408,9 @@ class TestFiles(Repository):
         first = self.save()
         again = self.save()
         assert (again.id, again.created) == (first.id, False)
-        assert self.memories.save("Prices are in cents", "Another **Fact**: x").id != first.id
+        newer = [Link("supersedes", first.id)]
+        other = self.memories.save("Prices are in cents", "Another **Fact**: x", links=newer)
+        assert other.id != first.id
         self.memories.save("Prices are in euros", FACT, id=first.id)
         other = self.save()  # what had this id has become something else
         assert other.created and other.id != first.id

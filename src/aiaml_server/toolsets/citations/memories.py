@@ -361,6 +361,8 @@ class Memories:
                 changes |= _checked_anew(cited, sources)
             warnings += self._warnings_of(changes.get("links", ()), memory_id)
             if before is None:
+                if id is None:
+                    self._refuse_double(memory_id, str(subject), links or ())
                 changes |= {"content": content, "created": now()}
                 self.store.add(Memory(id=memory_id, **changes))
             else:
@@ -430,6 +432,23 @@ class Memories:
             if (found.subject, found.content) == (subject, content):
                 return name, found
         raise InvalidInput("id: all that this subject and content have are taken; give one")
+
+    def _refuse_double(self, memory_id: str, subject: str, links: Sequence[Link]) -> None:
+        """Raise where another memory has the subject of a new one, which it does not supersede.
+
+        Ids begin with their subject's words, so few files are read.
+        """
+        topic = memory_id.rpartition("-")[0]
+        superseded = {each.target for each in links if each.type == "supersedes"}
+        for other in self.store.ids():
+            if not other.startswith(topic) or other in superseded:
+                continue
+            with suppress(NotFound, MalformedMemory, DiskError):
+                if self.get(other).subject.casefold() == subject.casefold():
+                    raise InvalidInput(
+                        f"subject: {other} has it already, with another text; update that one by"
+                        " its id, supersede it by a link, or say in the subject what differs"
+                    )
 
     def _warnings_of(self, links: Sequence[Link], memory_id: str) -> Sequence[str]:
         known = {*self.store.ids(), memory_id} if links else set()

@@ -7,7 +7,8 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-_LINES = re.compile(r"L?([0-9]{1,9})(?:-L?([0-9]{1,9}))?")
+_LINES = re.compile(r"L?([0-9]+)(?:-L?([0-9]+))?")
+_DIGITS = 19  # no file has more lines
 _NAME = re.compile(r"[A-Za-z_$#][\w$]*(?:\.[A-Za-z_$#][\w$]*)*")
 
 
@@ -42,7 +43,7 @@ def read_place(text: str) -> Place:
 def read_lines(text: str) -> tuple[int, int] | None:
     """Read one line's number, or the first and the last: `20`, `20-24`, `L20-L24`."""
     found = _LINES.fullmatch(text)
-    return (int(found[1]), int(found[2] or found[1])) if found else None
+    return (int(found[1][:_DIGITS]), int((found[2] or found[1])[:_DIGITS])) if found else None
 
 
 def relative(path: str, root: str | os.PathLike[str], start: str = "") -> str:

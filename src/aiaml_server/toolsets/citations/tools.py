@@ -11,7 +11,7 @@ from typing_extensions import NotRequired, TypedDict
 from aiaml_server.toolset import Answer, Toolset
 from aiaml_server.toolsets.answering import Failure, tool
 
-from . import FORGETFUL, REPOSITORY, answers
+from . import FORGETFUL, REPOSITORY, TOOLS, answers
 from . import descriptions as words
 from .config import load
 from .memories import Memories, find_root
@@ -163,6 +163,7 @@ class GraphResult(Failure, total=False):
     nodes: dict[str, NodeShape]
     edges: list[EdgeShape]
     missing: list[str]
+    left_out: int
 
 
 class Referring(TypedDict):
@@ -242,23 +243,23 @@ def build(values: Mapping[str, Any]) -> Toolset:
         values[REPOSITORY], values[FORGETFUL], check_secrets=values["AIAML_CHECK_SECRETS"]
     )
     reads = {"reads": True, "repeatable": True}
+    save = {"destroys": True, "repeatable": True}
+    every = (
+        tool(calls.memory_search, words.SEARCH, SearchResult, RULES, **reads),
+        tool(calls.memory_save, words.SAVE, SaveResult, RULES, **save),
+        tool(calls.memory_get, words.GET, MemoryResult, RULES, **reads),
+        tool(calls.memory_verify, words.VERIFY, VerifyResult, RULES, repeatable=True),
+        tool(calls.memory_list, words.LIST, ListResult, RULES, **reads),
+        tool(calls.memory_graph_traverse, words.TRAVERSE, GraphResult, RULES, **reads),
+        tool(calls.memory_graph_related, words.RELATED, RelatedResult, RULES, **reads),
+        tool(calls.memory_delete, words.DELETE, DeleteResult, RULES, destroys=True),
+        tool(calls.memory_batch_verify, words.BATCH_VERIFY, BatchResult, RULES, repeatable=True),
+        tool(calls.memory_sync_index, words.SYNC_INDEX, SyncResult, RULES, repeatable=True),
+    )
+    tools = tuple(each for each in every if each.name in values[TOOLS])
+    links = words.LINKS if "memory_graph_traverse" in values[TOOLS] else words.LINKS_ALONE
     return Toolset(
-        instructions=words.INSTRUCTIONS,
-        brief=words.BRIEF,
-        tools=(
-            tool(calls.memory_search, words.SEARCH, SearchResult, RULES, **reads),
-            tool(calls.memory_save, words.SAVE, SaveResult, RULES, destroys=True, repeatable=True),
-            tool(calls.memory_get, words.GET, MemoryResult, RULES, **reads),
-            tool(calls.memory_verify, words.VERIFY, VerifyResult, RULES, repeatable=True),
-            tool(calls.memory_list, words.LIST, ListResult, RULES, **reads),
-            tool(calls.memory_graph_traverse, words.TRAVERSE, GraphResult, RULES, **reads),
-            tool(calls.memory_graph_related, words.RELATED, RelatedResult, RULES, **reads),
-            tool(calls.memory_delete, words.DELETE, DeleteResult, RULES, destroys=True),
-            tool(
-                calls.memory_batch_verify, words.BATCH_VERIFY, BatchResult, RULES, repeatable=True
-            ),
-            tool(calls.memory_sync_index, words.SYNC_INDEX, SyncResult, RULES, repeatable=True),
-        ),
+        instructions=words.INSTRUCTIONS.format(links=links), brief=words.BRIEF, tools=tools
     )
 
 
@@ -325,7 +326,8 @@ class CitationTools:
         """Find memories."""
         memories = self._memories()
         result = memories.search(query, limit, verify, tags, paths)
-        return Answer(answers.found(memories, result), answers.remarks(result))
+        found, left = answers.bounded(answers.found(memories, result))
+        return Answer(found, [*answers.left_out(left), *answers.remarks(result)])
 
     def memory_save(
         self,
@@ -415,8 +417,10 @@ class CitationTools:
         """List memories."""
         memories = self._memories()
         scan = memories.list(tags)
-        listed = [answers.summary(memories, each) for each in scan.memories.values()]
-        return Answer(listed, answers.unreadable(scan.broken))
+        listed, left = answers.bounded(
+            answers.summary(memories, each) for each in scan.memories.values()
+        )
+        return Answer(listed, [*answers.left_out(left), *answers.unreadable(scan.broken)])
 
     def memory_graph_traverse(
         self,
@@ -454,7 +458,8 @@ class CitationTools:
         edges = memories.related(memory_id)
         if not edges:
             memories.get(memory_id)
-        return answers.related(memories, edges)
+        found, left = answers.bounded(answers.related(memories, edges))
+        return Answer(found, answers.left_out(left))
 
     def memory_delete(self, memory_id: Id) -> Any:
         """Delete a memory."""
@@ -464,7 +469,7 @@ class CitationTools:
             "id": memory_id,
             "path": memories.store.path(memory_id),
             "deleted": True,
-            "referenced_by": sorted({each.source for each in edges}),
+            "referenced_by": sorted({each.source for each in edges})[: answers.MOST_LISTED],
         }
 
     def memory_batch_verify(
@@ -488,13 +493,17 @@ class CitationTools:
         """Verify many."""
         memories = self._memories()
         results, broken = memories.verify_all(memory_ids, update_timestamp)
-        return {
+        stated, left = answers.bounded(
+            answers.verified(memories, each) for each in results if not each.valid
+        )
+        answer = {
             "valid": not broken and all(each.valid for each in results),
             "checked": len(results),
             "stale": sum(bool(each.stale) for each in results),
-            "memories": [answers.verified(memories, each) for each in results if not each.valid],
-            "unreadable": list(broken.values()),
+            "memories": stated,
+            "unreadable": list(broken.values())[: answers.MOST_LISTED],
         }
+        return Answer(answer, answers.left_out(left))
 
     def memory_sync_index(self) -> Any:
         """Bring the index up to date."""
