@@ -17,7 +17,7 @@ from itertools import accumulate
 from pathlib import Path
 from random import Random
 
-from aiaml_server.memory import Memory, format  # noqa: A004
+from aiaml_server.format.memory import Memory, format  # noqa: A004
 
 # By falling frequency, roughly.
 ENGLISH = """

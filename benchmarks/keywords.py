@@ -29,8 +29,8 @@ from typing import Any, NamedTuple
 
 import corpus
 from aiaml_server.bank import MemoryBank
-from aiaml_server.memory import Memory
-from aiaml_server.scorer import Hit
+from aiaml_server.format.memory import Memory
+from aiaml_server.format.scorer import Hit
 from aiaml_server.settings import Settings
 
 MOST = 15  # words in a list; an agent hardly writes more

@@ -34,12 +34,13 @@ from typing import Any
 from typing_extensions import Self
 
 import corpus
-from aiaml_server import __version__, tuning
-from aiaml_server.database import file_of
-from aiaml_server.derived import folder
-from aiaml_server.memory import Memory, format  # noqa: A004
-from aiaml_server.scorer import rank
-from aiaml_server.store import Store
+from aiaml_server import __version__
+from aiaml_server.format.memory import Memory, format  # noqa: A004
+from aiaml_server.format.scorer import rank
+from aiaml_server.index import tuning
+from aiaml_server.index.database import file_of
+from aiaml_server.storage.derived import folder
+from aiaml_server.storage.store import Store
 
 HERE = Path(__file__).parent
 OURS = (sys.executable, "-m", "aiaml_server")

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from aiaml_server import Memory, MemoryBank, Settings
-from aiaml_server.memory import format as text_of
+from aiaml_server.format.memory import format as text_of
 from aiaml_server.sync.rounds import Rounds
 
 SIZES = (0, 1_000, 10_000)

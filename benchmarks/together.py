@@ -16,8 +16,8 @@ from pathlib import Path
 from statistics import median
 
 import corpus
-from aiaml_server.database import file_of, remove
-from aiaml_server.derived import folder
+from aiaml_server.index.database import file_of, remove
+from aiaml_server.storage.derived import folder
 from run import AGENTS, settled
 from versions import NEW, server
 

@@ -23,10 +23,10 @@ sys.path.insert(0, str(HERE.parent / "tests"))
 
 from playwright.sync_api import Browser, Page  # noqa: E402
 
-from aiaml_server.derived import folder  # noqa: E402
-from aiaml_server.inbox import Inbox  # noqa: E402
-from aiaml_server.memory import Memory, format  # noqa: A004, E402
-from aiaml_server.uses import Use  # noqa: E402
+from aiaml_server.format.memory import Memory, format  # noqa: A004, E402
+from aiaml_server.storage.derived import folder  # noqa: E402
+from aiaml_server.storage.inbox import Inbox  # noqa: E402
+from aiaml_server.storage.uses import Use  # noqa: E402
 from browser import chromium, found_browser  # noqa: E402
 from web_process import Web  # noqa: E402
 

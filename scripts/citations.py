@@ -15,10 +15,12 @@ from shutil import copyfile
 
 SOURCE = Path(__file__).resolve().parent.parent / "src"
 PARTS = (
-    *("__init__.py", "errors.py", "files.py", "invisible.py", "programs.py", "settings.py"),
-    "toolset.py",
+    *("__init__.py", "errors.py", "files.py", "settings.py", "toolset.py"),
+    *("format/__init__.py", "format/invisible.py", "storage/__init__.py", "storage/programs.py"),
 )
-ROOMS = ("leaks", "toolsets", "toolsets/citations")
+ROOMS = ("format/leaks", "toolsets", "toolsets/citations")
+SERVED = {"answering.py", "demo.py", "descriptions.py", "tools.py", "verbs.py"}
+"""What needs a library, for the server and `aiaml citations`."""
 MAIN = """\
 import sys
 
@@ -38,7 +40,8 @@ def make_zip(target: Path) -> None:
         package = Path("aiaml_server")
         parts = [package / each for each in PARTS]
         for room in ROOMS:
-            parts += (each.relative_to(SOURCE) for each in (SOURCE / package / room).glob("*.*"))
+            every = (SOURCE / package / room).glob("*.*")
+            parts += (each.relative_to(SOURCE) for each in every if each.name not in SERVED)
         for part in parts:
             (place / part).parent.mkdir(parents=True, exist_ok=True)
             copyfile(SOURCE / part, place / part)

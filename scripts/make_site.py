@@ -22,8 +22,8 @@ from typing import Any
 import yaml
 
 from aiaml_server import clients, settings, toolsets
+from aiaml_server.clients.entry import ENTRY
 from aiaml_server.clients.places import CLIENTS, Client, Machine
-from aiaml_server.entry import ENTRY
 from aiaml_server.toolset import Variable
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -60,6 +60,8 @@ PAGES: Parts = {
     "Contribute": {
         "How": ".github/CONTRIBUTING.md",
         "Architecture": "docs/architecture.md",
+        "Inside the packages": "docs/floors.md",
+        "Decisions": "docs/decisions/README.md",
         "A toolset, a verb": "docs/extending.md",
         "citations, line by line": "docs/toolsets/citations-tests.md",
         "semantic, line by line": "docs/toolsets/semantic-tests.md",
@@ -87,8 +89,10 @@ def files() -> list[str]:
     found: list[str] = []
     for part in PAGES.values():
         found += [part] if isinstance(part, str) else part.values()
-    verbs = sorted(path.name for path in (ROOT / "docs" / "commands").glob("*.md"))
-    return found + [f"docs/commands/{name}" for name in verbs if name != "README.md"]
+    for folder in ("commands", "decisions"):
+        names = sorted(path.name for path in (ROOT / "docs" / folder).glob("*.md"))
+        found += [f"docs/{folder}/{name}" for name in names if name != "README.md"]
+    return found
 
 
 def place(file: str) -> str:

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
-from aiaml_server.store import Store
+from aiaml_server.storage.store import Store
 from kinds import HEAVY, kinds, reach, together
 from machine import CLEAN, Machine, bare
 

@@ -55,7 +55,9 @@ KINDS: dict[str, str] = {
     "test_patterns.py::test_the_time_of_an_expression_grows_with_its_text": "slow",
     "test_import_sources.py::test_memories_of_a_code_base_arrive": "git",
     "test_sessions.py": "git",
+    "test_sessions_merges.py": "git",
     "test_sync_conversion.py": "git",
+    "test_sync_git.py": "git",
     "test_toolset_pages.py::test_the_story_is_what_the_demo_prints": "git",
 }
 """File, or file and test: what its code does not show, as where the product starts programs."""

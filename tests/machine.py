@@ -13,12 +13,12 @@ from contextlib import closing
 from pathlib import Path
 
 from aiaml_server import Memory, MemoryBank, Settings
-from aiaml_server.database import Database, file_of
-from aiaml_server.derived import folder
-from aiaml_server.memory import parsed
-from aiaml_server.store import Store
+from aiaml_server.format.memory import parsed
+from aiaml_server.index.database import Database, file_of
+from aiaml_server.storage.derived import folder
+from aiaml_server.storage.store import Store
 from aiaml_server.sync import Status
-from aiaml_server.sync.everywhere import plan
+from aiaml_server.sync.forgetting.plan import plan
 from aiaml_server.sync.place import directory_of
 from aiaml_server.sync.rounds import Rounds
 from printed import completed, inherited

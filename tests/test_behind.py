@@ -19,16 +19,17 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from aiaml_server import Memory, MemoryBank, Settings, selection, tuning
-from aiaml_server.database import Database, file_of
-from aiaml_server.derived import folder
+from aiaml_server import Memory, MemoryBank, Settings
 from aiaml_server.files import Lock
-from aiaml_server.index import Index
-from aiaml_server.memory import format  # noqa: A004
-from aiaml_server.postings import Postings
-from aiaml_server.scorer import rank
-from aiaml_server.store import Store
-from aiaml_server.tokens import Batch
+from aiaml_server.format.memory import format  # noqa: A004
+from aiaml_server.format.scorer import rank
+from aiaml_server.index import selection, tuning
+from aiaml_server.index.database import Database, file_of
+from aiaml_server.index.index import Index
+from aiaml_server.index.postings import Postings
+from aiaml_server.index.tokens import Batch
+from aiaml_server.storage.derived import folder
+from aiaml_server.storage.store import Store
 from client import Client
 from clock import quick
 from machine import Machine, wait_until
@@ -138,7 +139,9 @@ class Tokenizing(RuleBasedStateMachine):
         patch.setattr(tuning, "STEP_TERMS", terms)
         patch.setattr(tuning, "RECENT", recent)
         patch.setattr(tuning, "SCANNED", scanned)
-        patch.setattr("aiaml_server.behind.Behind.ask", lambda _: None)  # they are stepped here
+        patch.setattr(
+            "aiaml_server.index.behind.Behind.ask", lambda _: None
+        )  # they are stepped here
         self.base = Path(self.stack.enter_context(tempfile.TemporaryDirectory()))
         (self.base / "files").mkdir()
         self.indexes = [Index(Store(self.base), lasting=False) for _ in range(2)]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from aiaml_server.memory import Memory, format, parse  # noqa: A004
+from aiaml_server.format.memory import Memory, format, parse  # noqa: A004
 from aiaml_server.moments import instant
 from printed import completed
 from semantic_model import model_folder

@@ -20,13 +20,13 @@ from typing import NamedTuple
 import pytest
 
 import aiaml_server
-from aiaml_server import store as files_of_memories
 from aiaml_server.cli import main
 from aiaml_server.errors import AiamlError
 from aiaml_server.exchange import archives, jsonl, records, walk
+from aiaml_server.format.memory import MAX_CONTENT
 from aiaml_server.frontmatter import MAX_HEAD
-from aiaml_server.memory import MAX_CONTENT
-from aiaml_server.store import Store
+from aiaml_server.storage import store as files_of_memories
+from aiaml_server.storage.store import Store
 from clock import TooSlow, quick
 from growth import FLOOR, STEEP, seconds
 
@@ -65,9 +65,9 @@ OTHERS = {
     "cli.demo.demo": OURS,
     "cli.remember.Draft._text": "what the person has just saved in the editor",
     "clients.__init__._read": "the limits are those of the forms, which have a row each",
-    "conversation.Conversation._ask": OURS,
-    "conversation.Conversation.call": OURS,
-    "conversation.begun": OURS,
+    "doctor.conversation.Conversation._ask": OURS,
+    "doctor.conversation.Conversation.call": OURS,
+    "doctor.conversation.begun": OURS,
     "doctor.place._try_writing": OURS_TO_WRITE,
     "doctor.program._editable": OURS,
     "doctor.program._installed": OURS,
@@ -79,18 +79,19 @@ OTHERS = {
     "exchange.shapes.archive": "the person's own memories, each with the limit of its row",
     "exchange.walk.beginning": "256 KiB of a file, to tell what it is",
     "files.Lock._marked": "as many bytes as the mark has",
-    "launch._source": OURS,
-    "server._result": OURS,
-    "sqlite.boot": "what the system tells of itself",
+    "clients.launch._source": OURS,
+    "server.protocol._result": OURS,
+    "storage.sqlite.boot": "what the system tells of itself",
     "sync.address.clear": "1 MiB, of which a line is taken",
     "sync.address.remember": "1 MiB, compared with what is known",
     "sync.address.remembered": "1 MiB, of which a line is taken",
-    "derived._read": "32 bytes",
-    "leaks.table._loaded": OURS,
+    "storage.derived._read": "32 bytes",
+    "format.leaks.table._loaded": OURS,
     "sync.convert._bring_over": "1 MiB each of what earlier versions noted",
     "sync.convert._log": "1 MiB of a log of git's, of which names are taken",
     "sync.convert.finish": GIT,
     "sync.history.History._arrived": GIT,
+    "sync.problem.causes": OURS,
     "sync.place.text_of": "1 MiB, of which a line is taken",
     "sync.theirs.Theirs._noted": "a name, which this program has written",
     "testing.Contract.judge": "only tests import it",
@@ -98,21 +99,19 @@ OTHERS = {
     "testing.Contract.test_two_processes_serve_it_at_once.play": "only tests import it",
     "testing.tree": "only tests import it",
     "toolsets.compartments.verbs._secrets": "the file that was just read, which has a row",
-    "sync.command.Git.pieces": "what git writes, as it comes",
     "sync.guard._read": OURS_TO_WRITE,
     "sync.mend._is_damaged": GIT,
     "sync.mend._restore": GIT,
     "sync.mend.mend": GIT,
-    "sync.purge._clean_refs": "1 KiB, of which a name is taken",
-    "sync.purge._remove_from_pack": GIT,
-    "sync.refs._text_of": GIT,
-    "sync.refs._is_absent": GIT,
+    "sync.forgetting.purge._clean_refs": "1 KiB, of which a name is taken",
+    "sync.forgetting.purge._remove_from_pack": GIT,
+    "sync.reading._text_of": GIT,
+    "sync.reading._is_absent": GIT,
     "sync.remote._have": OURS_TO_WRITE,
     "sync.remote._helper_waits": "what git notes of the call that goes on",
-    "sync.repository.Repository._malformed": "a memory's file, as `store._text`, which has a row",
     "sync.repository._create": "it writes",
     "sync.seen._place": "1 KiB, of which a name is taken",
-    "sync.worktree.read": "a memory's file, as `store._text`, which has a row",
+    "sync.worktree.read": "a memory's file, as `storage.store._text`, which has a row",
     "toolsets.citations.bare.BareScreen.confirm": "what a person types",
     "toolsets.citations.command.Screen.read": "1 MiB of what is typed or piped",
     "toolsets.citations.demo.demo": OURS,
@@ -126,6 +125,7 @@ OTHERS = {
     "toolsets.semantic.verbs._said_in": "a model that the person names",
     "toolsets.sessions.demo.demo": OURS,
     "toolsets.sessions.place.git_directory": "4 KiB, of which a line is taken",
+    "toolsets.sessions.setup._read": "1 MiB, in which some words are looked for",
 }
 """Readers without a row, and why: each reads a few bytes, or what nobody else can have made."""
 
@@ -138,7 +138,7 @@ OF_THE_PAGE = {
 
 ELSEWHERE = {
     **OF_THE_PAGE,
-    "greeting.Greeting._read": "test_greeting",
+    "server.greeting.Greeting._read": "test_greeting",
     "exchange.toolkits._semantic_rows": "test_semantic_planted",
     "toolsets.semantic.filters.behind": "test_semantic_database",
     "toolsets.semantic.memories.Memories._forget_merges": "test_semantic_database",
@@ -342,7 +342,7 @@ def of_sync(name: str, read: Callable[[Path], object]) -> Callable[[Path, bytes]
 
 def of_derived(name: str, read: Callable[[Path], object]) -> Callable[[Path, bytes], Call]:
     """A file in the folder of what is derived from the memories."""
-    from aiaml_server.derived import folder
+    from aiaml_server.storage.derived import folder
 
     def put(place: Path, data: bytes) -> Call:
         base = place / "bank"
@@ -362,9 +362,9 @@ def a_status(base: Path) -> object:
 
 def asked_to_forget(base: Path) -> object:
     """Read what a person asked to forget."""
-    from aiaml_server.sync.asked import to_forget
+    from aiaml_server.sync.asked import recorded
 
-    return len(to_forget(base))
+    return len(recorded(base))
 
 
 def rules(base: Path) -> object:
@@ -379,7 +379,7 @@ def rules(base: Path) -> object:
 
 def marks(base: Path) -> object:
     """Read what is forgotten."""
-    from aiaml_server.sync.erasure import erased
+    from aiaml_server.sync.forgetting.erasure import erased
 
     return len(erased(base / ".git"))
 
@@ -429,7 +429,7 @@ def shown(place: Path, data: bytes) -> Call:
 
 def a_line(place: Path, data: bytes) -> Call:
     """A message."""
-    from aiaml_server.stdio import _loads
+    from aiaml_server.server.stdio import _loads
 
     del place
     return told(lambda: len(str(_loads(data.decode()))))
@@ -437,14 +437,14 @@ def a_line(place: Path, data: bytes) -> Call:
 
 def the_inbox(base: Path) -> object:
     """Read what a person has seen."""
-    from aiaml_server.inbox import Inbox
+    from aiaml_server.storage.inbox import Inbox
 
     return Inbox(base).has(b"x")
 
 
 def the_uses(base: Path) -> object:
     """Read what agents asked for."""
-    from aiaml_server.uses import Uses
+    from aiaml_server.storage.uses import Uses
 
     return str(Uses(base).summary())
 
@@ -514,7 +514,7 @@ ROWS = (
         {name: again(piece, STATED) for name, piece in LINES.items()},
         a_memory,
         "larger than 4 MiB",
-        ("store._text",),
+        ("storage.store._text",),
     ),
     Row(
         "a memory's frontmatter",
@@ -678,7 +678,7 @@ ROWS = (
         {"names": again("a.md\0")},
         of_sync(".sync-forget", asked_to_forget),
         "",
-        ("sync.asked.to_forget",),
+        ("sync.asked.recorded",),
     ),
     Row(
         "what the person has seen",
@@ -686,7 +686,7 @@ ROWS = (
         {"names": again(f"{'0' * 32}\n")},
         of_derived("inbox", the_inbox),
         "",
-        ("inbox.Inbox._seen",),
+        ("storage.inbox.Inbox._seen",),
     ),
     Row(
         "what agents asked for",
@@ -694,7 +694,7 @@ ROWS = (
         {"lines": again(USED)},
         of_derived("uses.jsonl", the_uses),
         "",
-        ("uses._bytes", "uses.Use.parsed"),
+        ("storage.uses._bytes", "storage.uses.Use.parsed"),
     ),
     Row(
         "a part of a note that is imported; a note may have 16 MiB",
@@ -734,7 +734,7 @@ ROWS = (
         {"marks": again(f"{'0' * 64}\n"), "short": again("a\n")},
         of_sync(".git/aiaml/erased", marks),
         "",
-        ("sync.erasure._read",),
+        ("sync.forgetting.erasure._read",),
     ),
     Row(
         "a file that a memory of `citations` cites",
@@ -777,7 +777,7 @@ ROWS = (
         {name: OBJECTS[name] for name in ("objects", "names", "nested")},
         a_line,
         "",
-        ("stdio._loads",),
+        ("server.stdio._loads",),
     ),
     Row(
         "a memory that is typed or piped",

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import anyio
@@ -412,10 +413,11 @@ class Refusing:
             return None
         raise ImportError(f"{name} is refused")
 
-OURS = ("errors", "files", "invisible", "programs", "settings", "toolset", "toolsets",
+OURS = ("errors", "files", "settings", "toolset", "toolsets", "format", "format.invisible",
+        "storage", "storage.programs",
         "toolsets.failures", "toolsets.keyed", "toolsets.owners", "toolsets.warning",
         "toolsets.writing",
-        "leaks", "leaks.table", "leaks.judging", "leaks.finding")
+        *(f"format.leaks{each}" for each in ("", ".table", ".judging", ".finding")))
 sys.meta_path.insert(0, Refusing())
 sys.path[:0] = PATHS
 import unittest
@@ -630,7 +632,7 @@ def test_each_refusal_has_its_code(
     from mcp import Client as SdkClient
 
     from aiaml_server import toolsets
-    from aiaml_server.server import Server
+    from aiaml_server.server.protocol import Server
 
     Memories(repo).save("Good", FACT, id="mem-good")
     (repo / "memories" / "mem-bad.md").write_text("bad")
@@ -1037,3 +1039,37 @@ def test_the_python_on_the_page_runs(repo: Path) -> None:
     names: dict[str, Any] = {}
     exec(shown[1].replace("/home/ada/shop", repo.as_posix()), names)  # noqa: S102
     assert names["memories"].get(names["saved"].id).citations[0].snippet == "line_12 = 12"
+
+
+@settings(max_examples=15)
+@given(
+    text=st.sampled_from(["null", '{"a": 1}', "[1, 2]", '"x"', "true", "1", "1.0", "NaN", '""x'])
+    | st.text("[]{}\"':,0123456789.truefalsn ", min_size=1, max_size=20).filter(str.strip)
+)
+def test_text_that_looks_like_json_is_stored_as_it_was_sent(text: str) -> None:
+    """Whatever the tool's parameter may be beside text."""
+    from mcp import Client as SdkClient
+
+    from aiaml_server import toolsets
+    from aiaml_server.server.protocol import Server
+
+    manifest = toolsets.manifest("citations")
+    with TemporaryDirectory() as place:
+        (Path(place) / ".git").mkdir()
+        built = at(manifest.build)(manifest.values({"AIAML_CITATIONS_REPO": place}))
+
+        async def stored() -> Any:
+            async with SdkClient(Server([built])) as client:
+                words = {"subject": text, "content": text, "tags": [text]}
+                saved = await client.call_tool("memory_save", words)
+                name = saved.structured_content["id"]
+                again = {"id": name, "subject": f"{text}!", "content": f"{text}"}
+                await client.call_tool("memory_save", again)
+                await client.call_tool("memory_search", {"query": text})
+                got = await client.call_tool("memory_get", {"memory_id": name})
+                return got.structured_content
+
+        found = anyio.run(stored)
+    assert found["subject"] == f"{text}!".strip()
+    assert found["content"] == text.strip("\n")
+    assert found["tags"] == [text.strip()]

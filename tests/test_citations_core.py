@@ -411,6 +411,7 @@ class TestFiles(Repository):
         newer = [Link("supersedes", first.id)]
         other = self.memories.save("Prices are in cents", "Another **Fact**: x", links=newer)
         assert other.id != first.id
+        self.memories.delete(other.id)
         self.memories.save("Prices are in euros", FACT, id=first.id)
         other = self.save()  # what had this id has become something else
         assert other.created and other.id != first.id

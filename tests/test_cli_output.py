@@ -18,14 +18,14 @@ from hypothesis import strategies as st
 
 from aiaml_server import terminal
 from aiaml_server.cli.app import VERBS, aiaml
-from aiaml_server.invisible import marked, marked_line
+from aiaml_server.format.invisible import marked, marked_line
 from aiaml_server.toolsets.sessions.memory import AgentMemory
 from client import SERVER
 from machine import bare, commit_by_hand, git
 from test_cli import at, run
 
 PACKAGE = Path(terminal.__file__).parent
-WRITING = {PACKAGE / name for name in ("terminal.py", "logs.py", "wire.py")}
+WRITING = {PACKAGE / name for name in ("terminal.py", "logs.py", "server/wire.py")}
 WRITING |= {PACKAGE / "toolsets" / "citations" / "bare.py"}  # the terminal without any library
 SHOWING = sorted(set(PACKAGE.rglob("*.py")) - WRITING - set((PACKAGE / "sync").rglob("*.py")))
 """The modules that could show something; those left out write to the terminal, or to files only."""
@@ -429,9 +429,9 @@ def test_every_verb_speaks_json() -> None:
 def broken(tmp_path: Path) -> dict[str, str]:
     """An environment in which every verb that asks for the newest meets a mistake of ours."""
     (tmp_path / "sitecustomize.py").write_text(
-        "import aiaml_server.index\n"
+        "import aiaml_server.index.index\n"
         f"def fail(*_): raise KeyError('dir{TITLE}')\n"
-        "aiaml_server.index.Index.dated = fail\n"
+        "aiaml_server.index.index.Index.dated = fail\n"
     )
     return at(tmp_path / "m", PYTHONPATH=str(tmp_path))
 

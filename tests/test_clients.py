@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aiaml_server import clients, launch
-from aiaml_server.clients import CLIENTS, Client, ConfigError, Machine, jsonc, toml, yaml
+from aiaml_server import clients
+from aiaml_server.clients import CLIENTS, Client, ConfigError, Machine, jsonc, launch, toml, yaml
+from aiaml_server.clients.entry import ENTRY as OURS
 from aiaml_server.clients.text import Refused, position
-from aiaml_server.entry import ENTRY as OURS
 
 FIXTURES = Path(__file__).with_name("fixtures") / "clients"
 SYSTEMS = ["linux", "darwin", "win32"]

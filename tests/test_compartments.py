@@ -22,7 +22,7 @@ from mcp import Client as SdkClient
 
 from aiaml_server.errors import InvalidInput, InvalidSetting
 from aiaml_server.files import Lock
-from aiaml_server.server import Server
+from aiaml_server.server.protocol import Server
 from aiaml_server.toolset import at
 from aiaml_server.toolsets import manifest
 from aiaml_server.toolsets.compartments import (

@@ -17,7 +17,7 @@ import pytest
 
 import strace
 from aiaml_server import Memory, MemoryBank, Settings
-from aiaml_server.server import MOST
+from aiaml_server.server.protocol import MOST
 from client import Client, ask, bank_process
 from clock import quick
 from disk import contents, leftovers, memories
@@ -78,7 +78,7 @@ def test_an_id_that_a_neighbour_took_in_the_same_clock_tick_is_not_given_again(
 ) -> None:
     """The directory's own time does not tell of a second change within one tick."""
     draws = iter(["abcdef01", "abcdef02", "abcdef02", "abcdef03"])
-    monkeypatch.setattr("aiaml_server.memory.draw_id", lambda: next(draws))
+    monkeypatch.setattr("aiaml_server.format.memory.draw_id", lambda: next(draws))
     ours, theirs = (MemoryBank(Settings(tmp_path)) for _ in range(2))
     ours.remember("claude", "marco", ["tests"], "ours")
     tick = (tmp_path / "files").stat().st_mtime_ns

@@ -10,9 +10,9 @@ import pytest
 
 from aiaml_server import MemoryBank, Settings
 from aiaml_server.errors import MalformedFile
-from aiaml_server.memory import Memory, format, parse  # noqa: A004
+from aiaml_server.format.memory import Memory, format, parse  # noqa: A004
 from aiaml_server.moments import instant
-from aiaml_server.store import Store
+from aiaml_server.storage.store import Store
 
 SET = Path(__file__).parent.parent / "conformance"
 READ = json.loads((SET / "read.json").read_text("utf-8"))

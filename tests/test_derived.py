@@ -15,12 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from aiaml_server import Memory, MemoryBank, Settings, derived
+from aiaml_server import Memory, MemoryBank, Settings
 from aiaml_server.cli import app
-from aiaml_server.derived import cache_directory, folder, key, key_file, others
 from aiaml_server.errors import NotOurs, Nowhere
-from aiaml_server.inbox import Inbox
-from aiaml_server.memory import format as format_of
+from aiaml_server.format.memory import format as format_of
+from aiaml_server.storage import derived
+from aiaml_server.storage.derived import cache_directory, folder, key, key_file, others
+from aiaml_server.storage.inbox import Inbox
 from aiaml_server.sync import seen
 from client import Client
 from machine import Machine
@@ -32,7 +33,7 @@ root = pytest.mark.skipif(
 )
 MONTH = 30 * 86400
 STRANGER, NEIGHBOUR = 64001, 64002
-KEY = "from aiaml_server.derived import key; print(key().hex())"
+KEY = "from aiaml_server.storage.derived import key; print(key().hex())"
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from aiaml_server import MemoryBank, Settings, directories
+from aiaml_server import MemoryBank, Settings
+from aiaml_server.cli import directories
 from aiaml_server.errors import InvalidSetting
 from client import PYTHON
 from printed import printed

@@ -19,13 +19,13 @@ import pytest
 
 import strace
 from aiaml_server import Memory, MemoryBank, Settings
-from aiaml_server.derived import folder
 from aiaml_server.doctor.finding import guarded
 from aiaml_server.doctor.place import doubts, mounted_bsd, mounted_linux
-from aiaml_server.memory import format as text_of
+from aiaml_server.files import is_local
+from aiaml_server.format.memory import format as text_of
 from aiaml_server.settings import PAGER, VARIABLES
+from aiaml_server.storage.derived import folder
 from aiaml_server.sync import once
-from aiaml_server.watch import is_local
 from client import SERVER
 from clock import quick
 from loop_disk import memory_disk

@@ -20,9 +20,8 @@ import pytest
 
 import strace
 from aiaml_server import MemoryBank, Settings, StoreError
-from aiaml_server.files import _kernel, is_temporary
-from aiaml_server.memory import parse
-from aiaml_server.watch import is_local
+from aiaml_server.files import _kernel, is_local, is_temporary
+from aiaml_server.format.memory import parse
 from client import SERVER, Client, ask, bank_process
 from disk import contents, leftovers, memories
 from loop_disk import memory_disk
@@ -466,7 +465,7 @@ def test_a_failing_change_loses_no_version(tmp_path: Path, way: str, which: str)
     path.parent.mkdir()
     path.write_text("old", encoding="utf-8")
     script = (
-        "import sys; from pathlib import Path; from aiaml_server.store import Store; "
+        "import sys; from pathlib import Path; from aiaml_server.storage.store import Store; "
         "from aiaml_server.sync.worktree import Change, bring, object_name; "
         f"path = Path(sys.argv[1]); {CHANGES[way]}"
     )

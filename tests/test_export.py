@@ -25,8 +25,8 @@ from aiaml_server.exchange.jsonl import memories_in
 from aiaml_server.exchange.page import page
 from aiaml_server.exchange.plan import Planner
 from aiaml_server.exchange.shapes import book, lines
-from aiaml_server.memory import Memory, format, parse  # noqa: A004
-from aiaml_server.store import Store
+from aiaml_server.format.memory import Memory, format, parse  # noqa: A004
+from aiaml_server.storage.store import Store
 
 ENDINGS = ["jsonl", "zip", "md", "html"]
 HOSTILE = (

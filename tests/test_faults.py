@@ -20,14 +20,16 @@ from random import Random
 
 import pytest
 
-from aiaml_server import Memory, MemoryBank, Settings, database, postings, sqlite, tuning, watch
-from aiaml_server.database import Database, Entry, file_of, remove
-from aiaml_server.derived import folder
+from aiaml_server import Memory, MemoryBank, Settings
 from aiaml_server.errors import StoreError
-from aiaml_server.memory import format  # noqa: A004
-from aiaml_server.scorer import Hit, rank
-from aiaml_server.store import UNREADABLE, Store
-from aiaml_server.watch import is_local
+from aiaml_server.files import is_local
+from aiaml_server.format.memory import format  # noqa: A004
+from aiaml_server.format.scorer import Hit, rank
+from aiaml_server.index import database, postings, tuning
+from aiaml_server.index.database import Database, Entry, file_of, remove
+from aiaml_server.storage import sqlite, watch
+from aiaml_server.storage.derived import folder
+from aiaml_server.storage.store import UNREADABLE, Store
 from client import Client
 from clock import quick
 from loop_disk import loop_disk
@@ -89,7 +91,7 @@ def test_a_file_of_which_the_system_says_nothing_is_skipped_until_it_does(
 ) -> None:
     """Whatever `lstat` fails with; in a running process, in a new one, and without an index."""
     monkeypatch.setattr(watch.Watch, "begin", lambda *_: None)  # which would be told of nothing
-    monkeypatch.setattr("aiaml_server.tuning.UNTOLD_SECONDS", 1e-9)
+    monkeypatch.setattr("aiaml_server.index.tuning.UNTOLD_SECONDS", 1e-9)
     bad, _ = write(tmp_path, "bad.md"), write(tmp_path, "good.md")
     bank = MemoryBank(Settings(tmp_path))
     assert found(bank, "needle") == ["bad.md", "good.md"]
@@ -141,7 +143,7 @@ def test_a_file_that_could_not_be_read_once_is_read_again(
 ) -> None:
     """A passing failure of the disk leaves nothing that only an edit would mend."""
     monkeypatch.setattr(watch.Watch, "begin", lambda *_: None)  # which would be told of nothing
-    monkeypatch.setattr("aiaml_server.tuning.UNTOLD_SECONDS", 1e-9)
+    monkeypatch.setattr("aiaml_server.index.tuning.UNTOLD_SECONDS", 1e-9)
     bad = write(tmp_path, "bad.md")
     time.sleep(0.1)
     opened = os.open
@@ -772,7 +774,7 @@ def test_what_a_long_question_compared_need_not_be_compared_again(
         assert bank.think(["w"]) == bank.think(["w"]) == expected
         assert bank.think(["word7"]) == scan(tmp_path, "word7")
         assert compared[0] > 2000
-        monkeypatch.setattr(tuning, "BEAT", -1.0)
+        monkeypatch.setattr("aiaml_server.storage.sqlite.BEAT", -1.0)
         file = file_of(folder(tmp_path))
         before = file.stat().st_mtime_ns
         compared[0] = 0

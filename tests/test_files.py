@@ -24,8 +24,6 @@ import pytest
 
 import aiaml_server
 from aiaml_server import MemoryBank, Settings
-from aiaml_server.database import file_of
-from aiaml_server.derived import folder
 from aiaml_server.errors import NotOurs
 from aiaml_server.files import (
     Lock,
@@ -37,7 +35,10 @@ from aiaml_server.files import (
     remove_own,
     write_atomic,
 )
-from aiaml_server.sync import Status, remembered
+from aiaml_server.index.database import file_of
+from aiaml_server.storage.derived import folder
+from aiaml_server.sync import Status
+from aiaml_server.sync.address import remembered
 from client import NOTE, SERVER, Client
 from clock import quick
 from machine import CLEAN, Machine, git
@@ -407,21 +408,21 @@ DIRECTLY = {
     # Not below a base directory: the system's, the program's, or the person's own files.
     "cli/app.py": {"os.open", "write_text"},  # the latter of a formatter of help, into memory
     "terminal.py": {"os.open"},
-    "index.py": {"os.open"},
-    "wire.py": {"os.open"},
+    "index/index.py": {"os.open"},
+    "server/wire.py": {"os.open"},
     "clients/file.py": {"open", "os.open", "unlink"},
     "doctor/program.py": {"read_text"},
-    "conversation.py": {"read_text"},
+    "doctor/conversation.py": {"read_text"},
     "exchange/page.py": {"read_text"},
     "exchange/archives.py": {"rename"},  # in a temporary directory
-    "launch.py": {"read_text"},
+    "clients/launch.py": {"read_text"},
     "testing.py": {"read_text", "read_bytes"},
     "web/leading.py": {"touch", "write_text"},  # a new file in a directory that it made
     "web/pages.py": {"read_bytes"},
     "cli/remember.py": {"read_bytes", "write_bytes", "shutil.rmtree"},
-    "database.py": {"unlink"},  # see `remove`
-    "derived.py": {"unlink"},  # what earlier versions left, and a draft of the key
-    "sqlite.py": {"read_text"},  # the start of the machine
+    "index/database.py": {"unlink"},  # see `remove`
+    "storage/derived.py": {"unlink"},  # what earlier versions left, and a draft of the key
+    "storage/sqlite.py": {"read_text"},  # the start of the machine
     "sync/guard.py": {"write_bytes"},  # in a temporary directory
     "toolsets/sessions/demo.py": {"read_text", "write_text"},  # in a directory of its own
     "toolsets/citations/demo.py": {"read_text", "write_text"},  # the same
@@ -435,7 +436,7 @@ DIRECTLY = {
     # A file that was just written or read through the door, and is deleted.
     "cli/demo.py": {"read_text"},
     "doctor/place.py": {"read_text", "unlink"},
-    "store.py": {"unlink"},
+    "storage/store.py": {"unlink"},
     "sync/asked.py": {"unlink"},
     "toolsets/compartments/file.py": {"rename", "unlink"},  # the damaged file; a run's lock
     "toolsets/compartments/verbs.py": {"read_bytes"},  # the file that was just read
@@ -446,10 +447,10 @@ DIRECTLY = {
     # git's own files in git's own directory, which git itself reads in the same way.
     "sync/convert.py": {"rename"},
     "sync/history.py": {"read_text"},
-    "sync/purge.py": {"read_bytes", "unlink"},
+    "sync/forgetting/purge.py": {"read_bytes", "unlink"},
     "sync/remote.py": {"read_text", "unlink"},
     "sync/mend.py": {"read_bytes", "read_text", "rename", "unlink", "shutil.rmtree"},
-    "sync/refs.py": {"read_text"},
+    "sync/reading.py": {"read_text"},
     "sync/repository.py": {"read_bytes", "rename", "unlink", "open"},  # "x": O_EXCL
     "sync/tidy.py": {"unlink"},
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aiaml_server.errors import InvalidInput
-from aiaml_server.filters import Filter, words
+from aiaml_server.format.filters import Filter, words
 from aiaml_server.moments import instant, present
 
 DIVIDED = {

@@ -17,7 +17,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aiaml_server.errors import MalformedFile
-from aiaml_server.memory import MAX_ID, MAX_TIMESTAMP, Memory, draw_id, format, parse  # noqa: A004
+from aiaml_server.format.memory import MAX_ID, MAX_TIMESTAMP, Memory, draw_id, format, parse  # noqa: A004
 from aiaml_server.moments import instant
 
 MOMENT = "2026-11-21T10:30:00.123456+00:00"

@@ -18,11 +18,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typing_extensions import Self
 
-from aiaml_server import Memory, greeting, toolsets
+from aiaml_server import Memory, toolsets
 from aiaml_server.cli.serving import served
-from aiaml_server.derived import cache_directory, key
-from aiaml_server.greeting import Greeting
-from aiaml_server.memory import format as format_of
+from aiaml_server.format.memory import format as format_of
+from aiaml_server.server import greeting
+from aiaml_server.server.greeting import Greeting
+from aiaml_server.storage.derived import cache_directory, key
 from client import PYTHON, SECONDS
 from printed import inherited
 from test_stdio import INITIALIZE, MODERN, line, tool_call
@@ -34,7 +35,7 @@ import os, sys, time
 gate = sys.argv.pop(1)
 class Gate:
     def find_spec(self, name, path=None, target=None):
-        while name == "aiaml_server.server" and not os.path.exists(gate):
+        while name == "aiaml_server.server.protocol" and not os.path.exists(gate):
             time.sleep(0.01)
 sys.meta_path.insert(0, Gate())
 from aiaml_server.cli import main

@@ -22,14 +22,15 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aiaml_server import store, terminal
+from aiaml_server import terminal
 from aiaml_server.cli import main
 from aiaml_server.cli.export import FORMATS
 from aiaml_server.exchange.found import Found, Kept, Note
 from aiaml_server.exchange.kinds import KINDS, READERS, Reading
 from aiaml_server.exchange.plan import Planner
-from aiaml_server.memory import MAX_ID, Memory, format, parse  # noqa: A004
-from aiaml_server.store import Store
+from aiaml_server.format.memory import MAX_ID, Memory, format, parse  # noqa: A004
+from aiaml_server.storage import store
+from aiaml_server.storage.store import Store
 
 SOURCES = Path(__file__).with_name("fixtures") / "sources"
 posix = pytest.mark.skipif(os.name != "posix", reason="Windows has no such thing")

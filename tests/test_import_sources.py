@@ -23,8 +23,8 @@ from aiaml_server.exchange import archives
 from aiaml_server.exchange.chats import chatgpt, claude_ai
 from aiaml_server.exchange.found import Note, Skip
 from aiaml_server.exchange.plan import Planner
-from aiaml_server.memory import Memory
-from aiaml_server.store import Store
+from aiaml_server.format.memory import Memory
+from aiaml_server.storage.store import Store
 from aiaml_server.toolsets.citations import Citation, Memories
 from aiaml_server.toolsets.compartments import Compartments
 from aiaml_server.toolsets.semantic.config import Config

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from aiaml_server.cli import app
-from aiaml_server.derived import folder
 from aiaml_server.errors import NotOurs
-from aiaml_server.inbox import Inbox
-from aiaml_server.memory import Memory
+from aiaml_server.format.memory import Memory
+from aiaml_server.storage.derived import folder
+from aiaml_server.storage.inbox import Inbox
 
 MEMORY = Memory.new("claude", "marco", ["dog"], "Max eats no chicken")
 

@@ -26,19 +26,23 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from aiaml_server import Memory, MemoryBank, Settings, scorer, selection, tuning, watch
-from aiaml_server.database import Database, file_of
-from aiaml_server.derived import folder
+from aiaml_server import Memory, MemoryBank, Settings, files
 from aiaml_server.errors import MalformedFile, StoreError
-from aiaml_server.filters import Filter
-from aiaml_server.freshness import Closed
-from aiaml_server.index import Index, Mismatch
-from aiaml_server.memory import format  # noqa: A004
-from aiaml_server.postings import Posting, Postings
-from aiaml_server.scorer import MAX_KEYWORD, Found, Hit, clean, every_hit, rank
-from aiaml_server.store import Stamp, Store
-from aiaml_server.tokens import Accumulator, pack, terms_of, tokenize, unpack
-from aiaml_server.tuning import MAX_TERM, SEGMENT
+from aiaml_server.format import scorer
+from aiaml_server.format.filters import Filter
+from aiaml_server.format.memory import format  # noqa: A004
+from aiaml_server.format.scorer import MAX_KEYWORD, Found, Hit, clean, every_hit, rank
+from aiaml_server.index import selection, tuning
+from aiaml_server.index.database import Database, file_of
+from aiaml_server.index.freshness import Closed
+from aiaml_server.index.index import Index, Mismatch
+from aiaml_server.index.postings import Posting, Postings
+from aiaml_server.index.tokens import Accumulator, pack, terms_of, tokenize, unpack
+from aiaml_server.index.tuning import MAX_TERM, SEGMENT
+from aiaml_server.storage import watch
+from aiaml_server.storage.derived import folder
+from aiaml_server.storage.sqlite import TRY
+from aiaml_server.storage.store import Stamp, Store
 from client import Client
 from clock import quick
 from machine import is_index_current, wait_until
@@ -290,12 +294,12 @@ class Life(RuleBasedStateMachine):
     """Two processes on one directory, people who edit it, and damage to the index."""
 
     kind: type[Store] = Store
-    local = watch._LOCAL
+    local = files._LOCAL
 
     @initialize()
     def begin(self) -> None:
         """Start with an empty directory."""
-        watch._LOCAL = self.local
+        files._LOCAL = self.local
         self.base = Path(tempfile.mkdtemp())
         (self.base / "files").mkdir()
         self.processes = [Index(self.kind(self.base)), Index(self.kind(self.base))]
@@ -304,7 +308,7 @@ class Life(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Leave nothing behind."""
-        watch._LOCAL = Life.local
+        files._LOCAL = Life.local
         for process in getattr(self, "processes", []):
             process.close()
         if hasattr(self, "base"):
@@ -930,8 +934,8 @@ def test_a_python_without_ctypes_finds_all(base: Path) -> None:
     """It cannot be told what was touched, so it compares all files."""
     code = (
         "import sys; sys.modules['ctypes'] = None\n"
-        "from pathlib import Path; from aiaml_server.index import Index\n"
-        "from aiaml_server.store import Store\n"
+        "from pathlib import Path; from aiaml_server.index.index import Index\n"
+        "from aiaml_server.storage.store import Store\n"
         "print(len(Index(Store(Path(sys.argv[1]))).think(['needle'])))"
     )
     for number in range(SEGMENT // 4 + 1):  # so many that memory is given back
@@ -1167,7 +1171,7 @@ def test_a_reader_waits_for_what_another_process_is_just_writing(
         holder = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
         holder.execute("BEGIN EXCLUSIVE")
         answer = threads.submit(read, reader)
-        time.sleep(4 * tuning.TRY)
+        time.sleep(4 * TRY)
         holder.close()
         assert answer.result() == expected
 
@@ -1221,10 +1225,12 @@ def test_who_waited_holds_nobody_up_over_what_others_recorded(
     second.close()
 
 
-@pytest.mark.parametrize("at", [0, 30, 120, 170])
-@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize(
+    ("known", "at"),
+    [(False, 0), (False, 30), (False, 120), (False, 170), (True, 0), (True, 30), (True, 120)],
+)  # a question asks the disk 216 times where nothing is known, at least 127 times where all but one
 def test_a_base_that_is_away_for_a_moment_is_read_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int, *, known: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, known: bool, at: int
 ) -> None:
     """That changes no stamp of `files`; what was missed and not missing must not stay so."""
     base, away = tmp_path / "base", tmp_path / "away"
@@ -1313,7 +1319,7 @@ def test_who_waited_compares_all_that_others_recorded(
     monkeypatch.setattr(tuning, "UNTOLD_SECONDS", 3600.0)
     edited = trouble == "edited in place"
     if edited:
-        monkeypatch.setattr("aiaml_server.watch.is_local", lambda _: False)
+        monkeypatch.setattr("aiaml_server.storage.watch.is_local", lambda _: False)
     first, second = Index(Store(tmp_path)), Index(Store(tmp_path))
     transaction, read = Database.transaction, Store.read
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from aiaml_server.leaks import Leak, find, leak, objection
-from aiaml_server.leaks.table import forms
+from aiaml_server.format.leaks import Leak, find, leak, objection
+from aiaml_server.format.leaks.table import forms
 from clock import quick
 from secrets_corpus import (
     ALNUM,
@@ -144,7 +144,7 @@ def test_what_every_memory_has_of_its_own_asks_for_no_form() -> None:
     secret = SECRETS["ec key"](random.Random(1)).encode()
     assert objection(path, head + secret)
     script = (
-        "import sys; from aiaml_server.leaks import objection; "
+        "import sys; from aiaml_server.format.leaks import objection; "
         f"print(objection({path!r}, {head + b'x'!r}), "
         "'tomllib' in sys.modules or 'tomli' in sys.modules)"
     )

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from aiaml_server import Memory
+from aiaml_server.format.memory import format as text_of
 from aiaml_server.logs import MOST, Unhurried
-from aiaml_server.memory import format as text_of
 from client import SERVER, Client
 from clock import quick
 

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from aiaml_server import scorer
 from aiaml_server.doctor import place
 from aiaml_server.errors import InvalidInput, MalformedFile
+from aiaml_server.format import scorer
+from aiaml_server.format.leaks import finding
+from aiaml_server.format.leaks.table import forms
+from aiaml_server.format.memory import parse
+from aiaml_server.format.scorer import clean, score
 from aiaml_server.frontmatter import MAX_HEAD
-from aiaml_server.leaks import finding
-from aiaml_server.leaks.table import forms
-from aiaml_server.memory import parse
-from aiaml_server.scorer import clean, score
 from aiaml_server.sync import problem
 from aiaml_server.toolsets.citations import words
 from clock import TooSlow
@@ -33,32 +33,33 @@ ELSEWHERE = {
     "aiaml_server.cli.show: re.compile('|'.join(map(re.escape, longest)), re.IGNORECASE)": Given(
         lambda: ["|".join(map(re.escape, sorted(LITERALS, key=len, reverse=True)))]
     ),
-    "aiaml_server.scorer: re.compile(f'{letters}(?<=\\\\b(?s:.{{{len(keyword)}}}))\\\\b')": Given(
+    "aiaml_server.format.scorer: "
+    "re.compile(f'{letters}(?<=\\\\b(?s:.{{{len(keyword)}}}))\\\\b')": Given(
         lambda: [scorer._whole_word(each).pattern for each in LITERALS]
     ),
-    "aiaml_server.server: re.fullmatch(pattern, uri)": Given(
+    "aiaml_server.server.protocol: re.fullmatch(pattern, uri)": Given(
         lambda: [r"a://b/(?P<c>[^/]+)/(?P<d>[^/]+)"]
     ),
     "aiaml_server.sync.problem: re.search(cause.words, text)": Given(
-        lambda: [cause.words for cause in problem._CAUSES]
+        lambda: [cause.words for cause in problem.causes()]
     ),
-    "aiaml_server.leaks.finding: re.compile(left + form.pattern.encode())": Given(
+    "aiaml_server.format.leaks.finding: re.compile(left + form.pattern.encode())": Given(
         lambda: [
             finding._compiled(form).pattern for form in forms() if form.beside not in finding._GAPS
         ],
         "match",
     ),
-    "aiaml_server.leaks.finding: re.compile(_GAPS[kind], re.IGNORECASE)": Given(
+    "aiaml_server.format.leaks.finding: re.compile(_GAPS[kind], re.IGNORECASE)": Given(
         finding._GAPS.values, "match"
     ),
     # Only over a window of some bytes behind a name.
-    "aiaml_server.leaks.finding: "
+    "aiaml_server.format.leaks.finding: "
     "re.compile(b'(?<![\\\\w/+-])(?:%s)(?![\\\\w/+=-])' % form.pattern.encode())": Given(list),
     "aiaml_server.toolsets.citations.words: re.compile(f'(?:{first})[^\\\\W_]*')": Given(
         lambda: [words._words_from(each).pattern for each in ([], ["a"], ["ab", "abc", "d"])],
         "finditer",
     ),
-    "aiaml_server.tokens: re.finditer(b'[\\\\x%02x-\\xff]' % least, scores)": Given(
+    "aiaml_server.index.tokens: re.finditer(b'[\\\\x%02x-\\xff]' % least, scores)": Given(
         lambda: [b"[\x07-\xff]"]
     ),
 }
@@ -116,7 +117,7 @@ def test_all_expressions_are_collected() -> None:
     assert {
         "aiaml_server.frontmatter._ITEM finditer",
         "aiaml_server.clients.toml._HEADER finditer",
-        "aiaml_server.tokens._TERM findall",
+        "aiaml_server.index.tokens._TERM findall",
     } <= where
     assert any(use.where.startswith("aiaml_server.doctor.syncing: re.match") for use in USES)
 
@@ -170,11 +171,11 @@ def test_the_bound_is_the_same_for_the_usual_form() -> None:
 # --- nested values --------------------------------------------------------------------------------
 
 OUR_OWN = {
-    "leaks.table": "the table of our own package",
+    "format.leaks.table": "the table of our own package",
     "doctor.program": "what an installer wrote",
-    "launch": "what an installer wrote",
-    "conversation": "what our own server answers",
-    "server": "what was written the line before",
+    "clients.launch": "what an installer wrote",
+    "doctor.conversation": "what our own server answers",
+    "server.protocol": "what was written the line before",
     "testing": "only tests import it",
     "frontmatter": "one quoted text",
     "toolsets.citations.usual": "one quoted text",

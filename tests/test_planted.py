@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from aiaml_server import Memory
-from aiaml_server.database import _kind
-from aiaml_server.memory import format as format_of
+from aiaml_server.format.memory import format as format_of
+from aiaml_server.index.database import _kind
 from client import Client
 from machine import CLEAN, bare, git
 from printed import completed, inherited

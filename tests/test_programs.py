@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from aiaml_server import programs
+from aiaml_server.storage import programs
 from client import SERVER, Client
 from machine import CLEAN
 from printed import inherited
@@ -79,15 +79,16 @@ def test_a_path_of_nothing_but_relative_entries_becomes_none_of_them(
 # --- what is started ------------------------------------------------------------------------------
 
 STARTED = {
-    "sync/command.py: subprocess.Popen": "git, by GIT; before it setpriv, by find",
+    "sync/command.py: launcher.execute": "git, by find; before it setpriv or nice, by find",
     "sync/command.py: subprocess.run": "taskkill, by find",
-    "conversation.py: subprocess.Popen": "this installation, by launch or the running Python",
+    "doctor/conversation.py: subprocess.Popen": "this installation, or the running Python",
     "doctor/place.py: subprocess.run": "/sbin/mount",
     "cli/paging.py: subprocess.Popen": "the person's pager, by find",
     "cli/remember.py: subprocess.Popen": "the person's editor, by find",
     "testing.py: subprocess.run": "the running Python",
     "toolsets/citations/repository.py: subprocess.run": "git, by find",
     "toolsets/citations/serena.py: subprocess.run": "git, by find",
+    "toolsets/sessions/history.py: subprocess.run": "git, by find",
     "web/leading.py: webbrowser.open": "a browser, on a PATH without relative entries",
 }
 """Every place that starts a program, and how that is found."""
@@ -103,6 +104,7 @@ STARTS = {
     "click": {"edit", "launch", "echo_via_pager"},
     "webbrowser": {"open", "open_new", "open_new_tab", "get"},
     "shutil": {"which"},
+    "launcher": {"execute"},  # GitPython's
 }  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from aiaml_server.exchange.page import page
 from aiaml_server.exchange.shapes import book
-from aiaml_server.memory import Memory
+from aiaml_server.format.memory import Memory
 from aiaml_server.rendering import paragraphs
 from aiaml_server.rendering.commonmark import text_of
 from aiaml_server.rendering.html import safe_html

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aiaml_server.memory import Memory
-from aiaml_server.scorer import MAX_HITS, MAX_KEYWORD, clean, explained, fields, hit, rank
+from aiaml_server.format.memory import Memory
+from aiaml_server.format.scorer import MAX_HITS, MAX_KEYWORD, clean, explained, fields, hit, rank
 
 
 def memory(

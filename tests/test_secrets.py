@@ -15,11 +15,11 @@ from mcp import Client
 from mcp.types import CallToolResult
 
 from aiaml_server import Settings
-from aiaml_server.server import Server
+from aiaml_server.server.protocol import Server
+from aiaml_server.server.tools import toolset
 from aiaml_server.sync.guard import keep_local, let_go, release
 from aiaml_server.sync.place import HIDDEN
 from aiaml_server.sync.survey import survey
-from aiaml_server.tools import toolset
 from machine import TOKEN, Machine, commit_by_hand, content_of, git, settle
 
 pytestmark = pytest.mark.usefixtures("nobodys_configuration")
@@ -138,7 +138,7 @@ def test_what_a_person_commits_is_looked_at_as_well(ada: Machine, remote: Path) 
     assert git(remote, "show", "main:fine.txt") == "fine"
     assert TOKEN not in git(remote, "ls-tree", "-r", "--name-only", "main")
     assert not in_any_object(remote, TOKEN)
-    release(ada.base / ".git", ["notes.txt"])
+    release(ada.base, ["notes.txt"])
     assert set(ada.synced().kept_out) == {f"{TOKEN}.txt"}
     assert TOKEN in git(remote, "show", "main:notes.txt")
 
@@ -151,17 +151,19 @@ def test_a_secret_in_a_name_takes_another_name(ada: Machine) -> None:
     assert why.remedy.startswith("give the file another name")
 
 
-def test_a_large_file_is_looked_at_to_its_end(ada: Machine, remote: Path) -> None:
-    """Also where a secret lies across two of the pieces in which it is read."""
+def test_large_file_stays_here(ada: Machine, remote: Path) -> None:
+    """What is too large to be looked into for secrets is told, and all else is pushed."""
     ada.remember("hello")
     ada.synced()
-    piece, prose = 16 * 1024 * 1024, b"some words " * 1_600_000
-    secret = prose[: piece - 20] + b" " + TOKEN.encode() + prose[piece:]
-    for name, data in (("fine.txt", prose), ("secret.txt", secret)):
+    large = b"some words " * 1_600_000 + TOKEN.encode()
+    for name, data in (("fine.txt", large[:1_000_000]), ("large.txt", large)):
         (ada.base / name).write_bytes(data)
-    commit_by_hand(ada.base, "large", "fine.txt", "secret.txt")
-    assert set(ada.synced().held_back) == {"secret.txt"}
-    assert git(remote, "cat-file", "-s", "main:fine.txt") == str(len(prose))
+    commit_by_hand(ada.base, "large", "fine.txt", "large.txt")
+    (why,) = ada.synced().held_back.values()
+    assert why.kind == "too-large"
+    assert "larger than 16 MiB" in why.sentence
+    assert git(remote, "ls-tree", "--name-only", "main", "large.txt") == ""
+    assert git(remote, "cat-file", "-s", "main:fine.txt") == "1000000"
     assert not in_any_object(remote, TOKEN)
 
 
@@ -247,7 +249,7 @@ def test_a_memory_that_is_released_travels_in_its_later_versions_too(
     """Of two that are held only the one that was named, also after a restart."""
     one, other = (ada.remember(f"{number} {TOKEN}") for number in range(2))
     assert len(ada.synced().held_back) == 2
-    release(ada.base / ".git", [f"files/{one.file_name}"])
+    release(ada.base, [f"files/{one.file_name}"])
     ada.restart()
     assert set(ada.synced().kept_out) == {f"files/{other.file_name}"}
     ada.path(one).write_bytes(ada.path(one).read_bytes() + b"more")

@@ -27,7 +27,7 @@ Programs (git, your editor) are found in the absolute directories of PATH, never
 What is no memory is left alone. | files::memory_works_whatever_has_our_names
 Where a file of ours should be, links, pipes, devices and files of other users are neither followed nor waited for nor changed. | files::memory_works_whatever_has_our_names, files::no_verb_waits_or_reaches_out, files::files_below_a_base_are_opened_by_one_door, sessions::a_lock_is_made_behind_no_link
 What is cleared away has a name that no person chooses. | files::only_names_of_our_own_are_deleted, files::remove_left_takes_old_files_of_this_user_alone, import::import_ended_by_a_signal_clears_up
-A bad file, a damaged index or a bad remote ends neither storing nor finding. | faults::no_damage_gives_a_wrong_answer, faults::a_file_that_could_not_be_read_once_is_read_again, sync_hostile::a_malformed_listing_is_set_aside_and_all_else_goes_on
+A bad file, a damaged index or a bad remote ends neither storing nor finding. | faults::no_damage_gives_a_wrong_answer, faults::a_file_that_could_not_be_read_once_is_read_again, sync_hostile::malformed_listing_is_refused
 What is found is yours. | owners::owner_of_what_a_hook_finds_is_another
 What the toolsets find upwards from the working directory, and belongs to another user, is not taken without your word (whose it is). | owners::owner_is_another, owners::owner_of_what_lies_in_it_is_another
 On Windows the owner is not looked at. | owners::owner_is_oneself

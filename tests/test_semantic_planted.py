@@ -15,7 +15,7 @@ import apsw
 import pytest
 
 from aiaml_server.errors import NotOurs
-from aiaml_server.journal import check_beside
+from aiaml_server.storage.journal import check_beside
 from aiaml_server.toolsets.semantic import Memories, failures
 from aiaml_server.toolsets.semantic.checking import checks
 from planted_databases import PAGE, SUPER, Server, deletes, naming_journal

@@ -80,7 +80,8 @@ def test_nothing_heavy_is_imported_before_the_first_call(tmp_path: Path) -> None
     """Neither by serving nor by listing; SQLite comes with the first memory, the model later."""
     script = f"""
 import sys
-from aiaml_server import server, toolsets
+from aiaml_server import toolsets
+from aiaml_server.server import protocol as server
 from aiaml_server.toolset import at
 manifest = toolsets.manifest("semantic")
 tools = at(manifest.build)(manifest.values({{}}))

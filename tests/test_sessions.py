@@ -21,15 +21,17 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import anyio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from mcp import Client as SdkClient
+from mcp.shared.exceptions import MCPError
 
 from aiaml_server import toolsets
 from aiaml_server.errors import InvalidSetting
-from aiaml_server.server import Server
+from aiaml_server.server.protocol import Server
 from aiaml_server.toolset import at
 from aiaml_server.toolsets.sessions.blocks import headings
 from aiaml_server.toolsets.sessions.checking import check
@@ -164,7 +166,7 @@ def test_git_status_shows_the_contract_s_files_only(repo: Path, memory: AgentMem
 def test_reading_never_writes(repo: Path) -> None:
     """A summary that is not there reads as an empty one."""
     memory = AgentMemory(str(repo), "aristotle")
-    assert memory.summary().startswith("# Summary: aristotle\n\n## Context\n")
+    assert memory.summary().text.startswith("# Summary: aristotle\n\n## Context\n")
     assert memory.sessions() == []
     assert not (repo / ".github").exists()
 
@@ -283,7 +285,9 @@ def test_content_that_would_not_stay_in_its_section_is_refused(
     before = log_of(repo).read_bytes()
     content = SECTION_OF_ITS_OWN[case]
     assert code_of(lambda: memory.append("Decisions", content, DAY)) == "InvalidContent"
-    assert code_of(lambda: memory.update("Decisions", content, "replace")) == "InvalidContent"
+    assert code_of(lambda: memory.update("Decisions", content, "append")) == "InvalidContent"
+    if content.strip():
+        assert code_of(lambda: memory.update("Decisions", content, "replace")) == "InvalidContent"
     assert log_of(repo).read_bytes() == before
     if case.startswith(("a heading", "an indented", "an open", "open")):
         assert re.search(r"line \d", objection(content))
@@ -552,14 +556,129 @@ def test_a_log_that_a_person_broke_says_where(
         memory.append("Context", "x", DAY)
 
 
+UNSOUND: dict[str, tuple[Callable[[str], str], str]] = {
+    "all sections gone": (lambda s: s.partition("\n## Context")[0], "'Context' is missing"),
+    "a section gone": (lambda s: s.replace("\n## Decisions\n", ""), "'Decisions' is missing"),
+    "another order": (
+        lambda s: s.replace("## Decisions", "## X").replace("## Context", "## Decisions")
+        .replace("## X", "## Context"),
+        "'Context' must stand before 'Decisions'",
+    ),
+    "another id": (lambda s: s.replace("aristotle-2025", "bogus-2025"), "Session ID 'bogus-2025"),
+    "a field twice": (lambda s: s.replace("- Date", "- Agent Name: aristotle\n- Date"), "twice"),
+    "a mark of a conflict": (lambda s: f"{s}<<<<<<< HEAD\n- a\n", "merge that was not finished"),
+    "a mark of the base": (lambda s: f"{s}||||||| 1a2b3c\n", "merge that was not finished"),
+    "a mark of the end": (lambda s: f"{s}\n>>>>>>> left\n", "merge that was not finished"),
+    "hidden characters": (lambda s: f"{s}- a\u202eb\n", "U+202E"),
+    "a tag character": (lambda s: f"{s}- a\U000e0041\n", "U+E0041"),
+}  # fmt: skip
+"""What `check` finds an error in a log, and with which words."""
+
+
+@pytest.mark.parametrize("case", UNSOUND)
+def test_check_log_structure(case: str, memory: AgentMemory, repo: Path) -> None:
+    """File and line of each; a write into such a log is refused with that line."""
+    change, said = UNSOUND[case]
+    log_of(repo).write_text(change(log_of(repo).read_text("utf-8")), "utf-8")
+    (found,) = check(log_of(repo))
+    errors = [each for each in found.remarks if each.level == "error"]
+    assert any(said in each.what for each in errors)
+    if "U+" in said:  # a person's own; it is kept, and can be added to
+        assert memory.append("Decisions", "- x", DAY).file
+        return
+    with pytest.raises(MalformedLog, match=f"line {errors[0].line}: "):
+        memory.append("Decisions", "- x", DAY)
+
+
+def test_check_marks_in_a_fence(memory: AgentMemory, repo: Path) -> None:
+    """A log may tell of a conflict, and may underline; only lines outside of fences are marks."""
+    told = "- So it looked:\n\n```\n<<<<<<< HEAD\na\n=======\nb\n>>>>>>> left\n```"
+    memory.append("Decisions", told, DAY)
+    memory.append("Decisions", "- <!-- seen -->", DAY)
+    (found,) = check(log_of(repo))
+    assert [(each.level, "<!--" in each.what) for each in found.remarks] == [("warning", True)]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("", "'# Summary: aristotle'"), ("# Summary: plato\n", "'# Summary: aristotle'"),
+     ("# Summary: aristotle\n\n>>>>>>> left\n", "merge"), ("junk\n", "'# Summary: aristotle'")],
+)  # fmt: skip
+def test_check_summary(text: str, said: str, memory: AgentMemory, repo: Path) -> None:
+    """One that is empty, another's, or of two branches: an error, and a warning for who reads."""
+    path = repo / BELOW / "_summary.md"
+    path.write_text(text, "utf-8")
+    (found,) = check(path)
+    assert said in found.remarks[0].what and found.remarks[0].level == "error"
+    assert said in memory.summary().warnings[0] and memory.summary().text == text
+
+
+def test_check_lines_twice_and_names_by_case(memory: AgentMemory, repo: Path) -> None:
+    """What a merge that keeps both sides may leave is a warning; two names that may be one, not."""
+    for _ in range(2):
+        memory.append("Decisions", "- Money is in cents.", DAY)
+    memory.append("Context", "- Money is in cents.", DAY)
+    (found,) = check(log_of(repo))
+    line = log_of(repo).read_text("utf-8").splitlines().index("## Decisions") + 3
+    assert [(each.line, each.level) for each in found.remarks] == [(line + 2, "warning")]
+    assert f"line {line} already" in found.remarks[0].what
+    other = repo / BELOW.with_name("Aristotle")
+    other.mkdir(exist_ok=True)
+    if len(list(other.parent.iterdir())) == 2:  # a disk that tells cases apart
+        assert any("differ by case only" in r.what for each in check(repo) for r in each.remarks)
+
+
+@pytest.mark.parametrize("name", ["_schema.md", "_summary.md", f"logs/{DAY}.md"])
+@pytest.mark.parametrize("schema", [True, False])
+def test_check_text_that_is_none(name: str, schema: bool, memory: AgentMemory, repo: Path) -> None:
+    """Bytes that are no UTF-8 are named with their line, with or without a schema."""
+    path = memory.place.directory / name
+    path.write_bytes(path.read_bytes().replace(b"\n## Context", b"\n- \xff\n## Context"))
+    if not schema and name != "_schema.md":
+        (repo / BELOW / "_schema.md").unlink()
+    found = {each.path: each.remarks for each in check(repo)}[path]
+    line = path.read_bytes().partition(b"\xff")[0].count(b"\n") + 1
+    assert any((each.line, each.level) == (line, "error") for each in found)
+    assert any("not UTF-8" in each.what for each in found)
+
+
+def test_append_names_the_newest_log(memory: AgentMemory) -> None:
+    """Past midnight, or by the clock of another time zone, today's log may not be there.
+
+    Nothing is written then; the refusal says which log there is, and how to go on with it.
+    """
+    with pytest.raises(Refused, match=rf"the newest is of {DAY}, which `date` names") as refused:
+        memory.append("Decisions", "- x")
+    assert type(refused.value).__name__ == "MissingLog"
+    assert memory.append("Decisions", "- x", DAY).file
+
+
+def test_replace_may_empty_a_section(memory: AgentMemory, repo: Path) -> None:
+    """Questions that are answered go, without a filler; all else stays."""
+    before = (repo / BELOW / "_summary.md").read_bytes()
+    memory.update("Open Questions", "- Who?", "append")
+    memory.update("Open Questions", " \n", "replace")
+    assert (repo / BELOW / "_summary.md").read_bytes() == before
+
+
+def test_start_says_what_is_in_the_log(memory: AgentMemory) -> None:
+    """Of a log that was there and has entries; of a long one the end."""
+    assert memory.start(DAY).log == ""
+    memory.append("Decisions", "- Cents.", DAY)
+    assert "- Cents." in memory.start(DAY).log
+    memory.append("Next Actions", "- y\n" * 5_000, DAY)
+    shown = memory.start(DAY).log
+    assert len(shown) < 10_100 and shown.startswith("(the beginning is in the file)\n…\n- y\n")
+
+
 # --- inside the repository only -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("agent", "code"), [
-    ("../plato", "OutsideRepository"), ("a/b", "OutsideRepository"), ("a\\b", "OutsideRepository"),
-    ("..", "OutsideRepository"), (".", "OutsideRepository"), ("C:", "OutsideRepository"),
-    ("con", "OutsideRepository"), ("NUL.txt", "OutsideRepository"), ("a.", "OutsideRepository"),
-    ("a\x00b", "OutsideRepository"), ("", "InvalidAgentName"), (" ", "InvalidAgentName"),
+    ("../plato", "InvalidAgentName"), ("a/b", "InvalidAgentName"), ("a\\b", "InvalidAgentName"),
+    ("..", "InvalidAgentName"), (".", "InvalidAgentName"), ("C:", "InvalidAgentName"),
+    ("con", "InvalidAgentName"), ("NUL.txt", "InvalidAgentName"), ("a.", "InvalidAgentName"),
+    ("a\x00b", "InvalidAgentName"), ("", "InvalidAgentName"), (" ", "InvalidAgentName"),
     ("a b", "InvalidAgentName"), ("-rf", "InvalidAgentName"), (".git", "InvalidAgentName"),
     ("é", "InvalidAgentName"), ("x" * 65, "InvalidAgentName"), ("a\n", "InvalidAgentName"),
 ])  # fmt: skip
@@ -843,7 +962,7 @@ def test_who_waits_too_long_is_told(
             lambda: memory.update("Decisions", "x", "append"),
         ):
             assert code_of(call) == "Busy"
-        assert memory.summary() and memory.sessions()
+        assert memory.summary().text and memory.sessions()
     assert contents(repo) == before
 
 
@@ -905,7 +1024,7 @@ def test_a_kill_at_any_step_leaves_whole_files(repo: Path) -> None:
         assert not [each for each in check(repo) if each.remarks and (each.path.exists() or told)]
         memory = AgentMemory(str(repo), "aristotle")
         assert "appended" not in told or "- Cents." in log_of(repo).read_text("utf-8")
-        assert "updated" not in told or "- Euros." in memory.summary()
+        assert "updated" not in told or "- Euros." in memory.summary().text
         memory.start(DAY)
         memory.append("Context", "- after", DAY)
         memory.update("Context", "- after", "append")
@@ -929,6 +1048,96 @@ def test_no_network_no_program_and_nothing_is_deleted(repo: Path) -> None:
 
 
 # --- over MCP -------------------------------------------------------------------------------------
+
+
+@pytest.mark.anyio
+async def test_resources_are_logs_and_summaries(repo: Path) -> None:
+    """Listed, the newest first, and read by agent and date; what is not there is an error."""
+    memory = AgentMemory(str(repo), "aristotle")
+    for day in (DAY, "2025-01-21"):
+        memory.start(day)
+    memory.append("Decisions", "- Cents.", DAY)
+    async with SdkClient(Server([built(AIAML_SESSIONS_REPO=str(repo))])) as client:
+        listed = [str(each.uri) for each in (await client.list_resources()).resources]
+        assert listed == [
+            "session-summary://aristotle",
+            "session-log://aristotle/2025-01-21",
+            f"session-log://aristotle/{DAY}",
+        ]
+        texts = []
+        for uri in listed:
+            (content,) = (await client.read_resource(uri)).contents
+            texts.append(content.text)  # type: ignore[union-attr]
+        assert texts[0] == memory.summary().text and "- Cents." in texts[2]
+        for wrong in ("log://aristotle/2025-02-30", "log://plato/2025-01-20",
+                      "summary://..%2F..", "log://aristotle/..%2F_schema"):  # fmt: skip
+            with pytest.raises(MCPError):
+                await client.read_resource(f"session-{wrong}")
+        assert len((await client.list_tools()).tools) == 5
+
+
+@pytest.mark.anyio
+async def test_resources_of_no_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Outside of one there are none, and what is asked for says why."""
+    monkeypatch.chdir(tmp_path)
+    async with SdkClient(Server([built()])) as client:
+        assert (await client.list_resources()).resources == []
+        with pytest.raises(MCPError, match="is in no git repository"):
+            await client.read_resource(f"session-log://aristotle/{DAY}")
+
+
+@pytest.mark.anyio
+async def test_settings_name_agent_and_repository(repo: Path) -> None:
+    """Then a call may leave both out, by nothing, null or an empty text; what it names counts."""
+    told = {"AIAML_SESSIONS_AGENT": "coder", "AIAML_SESSIONS_REPO": str(repo)}
+    async with SdkClient(Server([built(**told)])) as client:
+        listed = (await client.list_tools()).tools
+        required = {each.name: each.input_schema.get("required", []) for each in listed}
+        assert required["append_entry"] == ["section", "content"] and not required["start_session"]
+        for given_ in ({}, {"agent_name": "", "repo_root": ""}, {"agent_name": "plato"}):
+            done = await client.call_tool("start_session", {**given_, "date": DAY})
+            assert not done.is_error, done.structured_content
+    assert {path.name for path in (repo / BELOW.parent).iterdir()} == {"coder", "plato"}
+    for variable, value in (("AGENT", "a b"), ("AGENT", "../x"), ("REPO", "here")):
+        with pytest.raises(InvalidSetting, match=f"AIAML_SESSIONS_{variable}"):
+            built(**{f"AIAML_SESSIONS_{variable}": value})
+
+
+@pytest.mark.anyio
+async def test_arguments_as_clients_send_them(repo: Path) -> None:
+    """Plain types in the schemas; a number as text or 1.0, and nothing as empty text or null."""
+    who = {"agent_name": "aristotle", "repo_root": str(repo)}
+    async with SdkClient(Server([built()])) as client:
+        for tool in (await client.list_tools()).tools:
+            for name, schema in tool.input_schema["properties"].items():
+                assert schema["type"] in ("string", "integer"), (tool.name, name)
+        for limit in (1, 1.0, "1", None, ""):
+            done = await client.call_tool("list_sessions", {**who, "limit": limit})
+            assert not done.is_error, limit
+        for day in (None, ""):
+            assert not (await client.call_tool("start_session", {**who, "date": day})).is_error
+
+
+@settings(max_examples=25, deadline=None)
+@given(texts=st.lists(st.sampled_from(["null", "true", "5", '{"a": 1}', "[1]", '"x"']), max_size=4))
+def test_what_is_sent_is_what_is_stored(
+    texts: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A text that looks like JSON is a text."""
+    repo = tmp_path_factory.mktemp("repo")
+    git(repo, "init", "--quiet")
+    who = {"agent_name": "aristotle", "repo_root": str(repo), "date": DAY}
+
+    async def story() -> None:
+        async with SdkClient(Server([built()])) as client:
+            await client.call_tool("start_session", who)
+            for text in texts:
+                entry = {**who, "section": "Decisions", "content": text}
+                assert not (await client.call_tool("append_entry", entry)).is_error
+
+    anyio.run(story)
+    log = Document(log_of(repo).read_bytes())
+    assert log.entries("Decisions").decode().split("\n\n") == (texts or [""])
 
 
 @pytest.mark.anyio
@@ -1037,14 +1246,16 @@ def test_answers_are_those_of_the_specification(repo: Path, tmp_path: Path) -> N
     command = (sys.executable, "-m", "aiaml_server", "--toolset", "sessions")
     who = {"agent_name": "aristotle", "repo_root": str(repo)}
     with Client(tmp_path / "base", command=command) as client:
-        assert client.call("list_sessions", **who) == {"sessions": []}
-        assert set(client.call("read_summary", **who)) == {"summary"}
+        empty = client.call("list_sessions", **who)
+        assert (empty["sessions"], set(empty)) == ([], {"sessions", "warnings"})
+        assert set(client.call("read_summary", **who)) == {"summary", "warnings"}
         file = str(log_of(repo))
         for created in (True, False):
             done = client.call("start_session", **who, date=DAY)
             assert done == {"session_file": file, "created": created}
         client.call("append_entry", **who, section="Decisions", content="- Cents.", date=DAY)
         client.call("start_session", **who, date="2025-01-15")
+        assert set(client.call("read_summary", **who)) == {"summary"}
         listed = client.call("list_sessions", **who)
         assert listed == {"sessions": ["2025-01-20.md", "2025-01-15.md"]}
         assert client.call("list_sessions", **who, limit=1) == {"sessions": ["2025-01-20.md"]}
@@ -1108,10 +1319,10 @@ def test_after_any_calls_git_shows_the_contract_s_files_only(
     assert strangers(root) == []
 
 
-def built() -> Any:
+def built(**environ: str) -> Any:
     """Build the toolset for any repository."""
     manifest = toolsets.manifest("sessions")
-    return at(manifest.build)(manifest.values({}))
+    return at(manifest.build)(manifest.values(environ))
 
 
 def test_the_instructions_carry_the_usage_pattern() -> None:

@@ -19,9 +19,10 @@ import anyio
 import pytest
 from mcp.types import JSONRPCMessage
 
-from aiaml_server import Memory, stdio
-from aiaml_server.memory import format as format_of
-from aiaml_server.stdio import Incoming
+from aiaml_server import Memory
+from aiaml_server.format.memory import format as format_of
+from aiaml_server.server import stdio
+from aiaml_server.server.stdio import Incoming
 from client import NOTE, SERVER, Client
 from clock import quick
 

@@ -12,8 +12,8 @@ import pytest
 
 from aiaml_server import InvalidInput, MalformedFile, MemoryBank, Settings
 from aiaml_server.errors import ChangedMeanwhile, StoreError
-from aiaml_server.memory import Memory, format  # noqa: A004
-from aiaml_server.store import MAX_FILE, Store
+from aiaml_server.format.memory import Memory, format  # noqa: A004
+from aiaml_server.storage.store import MAX_FILE, Store
 
 posix = pytest.mark.skipif(os.name != "posix", reason="Windows has no such files")
 

@@ -17,10 +17,11 @@ import pytest
 
 from aiaml_server import InvalidSetting, MemoryBank, Settings
 from aiaml_server.files import write_all_beside
-from aiaml_server.sync import Status, once, remembered, worktree
-from aiaml_server.sync.address import remember, section
+from aiaml_server.sync import Status, merge, once, worktree
+from aiaml_server.sync.address import remember, remembered, section
 from aiaml_server.sync.command import Git
-from aiaml_server.sync.refs import name_of
+from aiaml_server.sync.reading import name_of
+from aiaml_server.sync.repository import Repository
 from aiaml_server.sync.survey import survey
 from aiaml_server.sync.worktree import object_name
 from client import SERVER, Client
@@ -250,17 +251,17 @@ def test_a_push_that_another_machine_outran_is_tried_again(
     settle([ada, bob])
     from aiaml_server.sync.remote import Remote
 
-    look = Remote.look
+    fetch = Remote.fetch
     faster = iter([True])
 
-    def look_then_be_outrun(self: Remote) -> tuple[str, bool]:
-        seen = look(self)
+    def fetch_then_be_outrun(self: Remote) -> tuple[str, bool]:
+        seen = fetch(self)
         if self is ada.rounds._remote and next(faster, False):
             bob.remember("bob is faster")
             bob.synced()
         return seen
 
-    monkeypatch.setattr(Remote, "look", look_then_be_outrun)
+    monkeypatch.setattr(Remote, "fetch", fetch_then_be_outrun)
     ada.remember("ada is slower")
     status = ada.synced()
     assert (status.ahead, status.behind) == (0, 0)
@@ -349,14 +350,16 @@ def test_what_a_person_writes_meanwhile_is_never_overwritten(
     settle([ada, bob])
     bob.path(memory).write_text("by bob")
     bob.synced()
-    joined = ada.rounds._repository._joined
+    merged = merge.merge
 
-    def write_then_join(ours: str, theirs: str) -> str:
-        if b"the original" in ada.path(memory).read_bytes():
+    def write_then_merge(
+        repository: Repository, ours: str, theirs: str, grown: tuple[str, str] = ("", "")
+    ) -> str:
+        if repository.base == ada.base and b"the original" in ada.path(memory).read_bytes():
             ada.path(memory).write_text("by ada")
-        return joined(ours, theirs)
+        return merged(repository, ours, theirs, grown)
 
-    monkeypatch.setattr(ada.rounds._repository, "_joined", write_then_join)
+    monkeypatch.setattr(merge, "merge", write_then_merge)
     settle([ada, bob])
     assert sorted(ada.files.values()) == [b"by ada", b"by bob"]
     assert ada.files == bob.files

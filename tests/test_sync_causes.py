@@ -80,8 +80,9 @@ def kinds_in_code() -> set[str]:
     tree = ast.parse(Path(problem.__file__).read_text(encoding="utf-8"))
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     named = [(each.func.id, each.args) for each in calls if isinstance(each.func, ast.Name)]
-    first = [arguments[0] for name, arguments in named if name in ("Cause", "Problem")]
-    return {
+    first = [arguments[0] for name, arguments in named if name == "Problem"]
+    in_table = {cause.kind for cause in problem.causes()}
+    return in_table | {
         node.value
         for argument in first
         for node in ast.walk(argument)

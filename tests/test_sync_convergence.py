@@ -25,9 +25,10 @@ from pathlib import Path
 import pytest
 
 from aiaml_server.errors import StoreError
-from aiaml_server.memory import parse
-from aiaml_server.sync import repository
-from aiaml_server.sync.erasure import erased
+from aiaml_server.format.memory import parse
+from aiaml_server.sync import commit, repository
+from aiaml_server.sync.forgetting.erasure import erased
+from aiaml_server.sync.status import Missing
 from machine import Machine, bare, content_of, git, settle
 
 RUNS = 20
@@ -232,7 +233,7 @@ class World:
     def sweep(self, machine: Machine) -> None:
         """So much is deleted in place that it is held, until somebody says what is meant."""
         paths = list(self.files(machine).glob("*.md"))
-        if len(paths) <= repository._MANY:
+        if len(paths) <= commit._MANY:
             return
         before = {path: path.read_bytes() for path in paths}
         for path in paths:
@@ -297,7 +298,7 @@ class World:
         time.sleep(repository._STALE_SECONDS)
         for machine in self.machines:
             machine.synced()
-            word: repository.Missing = "bring back"
+            word: Missing = "bring back"
             if machine not in self.swept and self.random.random() < 0.5:
                 word = "forget"
             machine.rounds._missing = word
@@ -362,7 +363,7 @@ def run(seed: int) -> None:
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A git that was killed in this test need not be waited for as long as a real one."""
     monkeypatch.setattr(repository, "_STALE_SECONDS", 0.5)
-    monkeypatch.setattr(repository, "_MANY", MANY)
+    monkeypatch.setattr(commit, "_MANY", MANY)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # fork, with threads that wait
@@ -375,7 +376,7 @@ def test_machines_that_do_anything_end_with_the_same_memories(_number: int) -> N
 if __name__ == "__main__":
     logging.disable()
     repository._STALE_SECONDS = 0.5
-    repository._MANY = MANY
+    commit._MANY = MANY
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
     first = int(sys.argv[2]) if len(sys.argv) > 2 else secrets.randbelow(2**32)
     print(f"{count} runs, seeds from {first}", flush=True)  # noqa: T201

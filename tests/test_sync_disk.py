@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from aiaml_server.sync import disk, once, repository, worktree
+from aiaml_server.sync import commit, disk, once, worktree
 from aiaml_server.sync.survey import survey
 from loop_disk import loop_disk
 from machine import Machine, content_of, git, settle
@@ -162,7 +162,7 @@ def test_a_disaster_in_the_middle_of_a_round_is_none_either(
             happens.pop()(ada.base)
         return found
 
-    monkeypatch.setattr(repository, "listing", while_it_happens)
+    monkeypatch.setattr(commit, "listing", while_it_happens)
     ada.sync()
     assert not happens
     settle([ada, bob])

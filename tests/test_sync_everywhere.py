@@ -14,11 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from aiaml_server.memory import Memory
-from aiaml_server.sync import Status, once, purge, repository
-from aiaml_server.sync.everywhere import plan
+from aiaml_server.format.memory import Memory
+from aiaml_server.sync import Status, once, stream
+from aiaml_server.sync.forgetting import purge, telling
+from aiaml_server.sync.forgetting.plan import plan
+from aiaml_server.sync.forgetting.rewrite import mark, marks_in, text_of, without
 from aiaml_server.sync.remote import Remote
-from aiaml_server.sync.rewrite import commits, mark, marks_in, text_of, without
 from clock import quick
 from machine import TOKEN, Machine, append, as_person, content_of, git, settle
 from printed import printed
@@ -594,7 +595,7 @@ def test_so_much_at_another_machines_word_waits_for_a_person(
     ada: Machine, bob: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing can bring it back; so it needs a word here as well."""
-    monkeypatch.setattr(repository, "_MANY_TOLD", 2)
+    monkeypatch.setattr(telling, "_MANY", 2)
     memories = [ada.remember(f"number {number}") for number in range(5)]
     settle([ada, bob])
     forget(ada, *(each.id for each in memories[:4]))
@@ -703,7 +704,7 @@ def test_a_version_under_another_name_is_taken_out_alone(tmp_path: Path) -> None
         git(tmp_path, "add", ".")
         as_person(tmp_path, "commit", "--quiet", "-m", text)
     secret = git(tmp_path, "rev-parse", "main~1:ünd so.txt").encode()
-    found = without(commits(exported(tmp_path)), frozenset([mark(secret)]))
+    found = without(stream.exported(exported(tmp_path)), frozenset([mark(secret)]))
     assert {oid for _, oid in found.taken} == {secret}
     new = git(tmp_path, "fast-import", "--quiet", "--done", data=found.stream.decode())
     assert git(tmp_path, "show", f"{new}:ünd so.txt") == "three"

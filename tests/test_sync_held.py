@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from aiaml_server.memory import Memory
+from aiaml_server.format.memory import Memory
 from aiaml_server.sync.guard import Untold, keep_local, let_go, release
 from aiaml_server.sync.survey import survey
 from machine import TOKEN, Machine, content_of, git, settle
@@ -60,7 +60,7 @@ def untaint(machine: Machine, memory: Memory) -> None:
 
 def let_travel(machine: Machine, memory: Memory) -> None:
     """Say that the secret is none."""
-    release(machine.base / ".git", [f"files/{memory.file_name}"])
+    release(machine.base, [f"files/{memory.file_name}"])
 
 
 Hold = Callable[[Machine, Memory], None]

@@ -181,7 +181,7 @@ def test_a_password_in_the_address_is_shown_nowhere(
     assert "hunter2" not in caplog.text
     assert machine.rounds._remote
     with pytest.raises(GitFailed) as caught:
-        machine.rounds._remote.look()
+        machine.rounds._remote.fetch()
     assert "hunter2" not in str(caught.value)
     holders = [p for p in machine.base.rglob("*") if p.is_file() and b"hunter2" in p.read_bytes()]
     assert holders == [machine.base / ".git" / "aiaml" / "remote"]
@@ -429,53 +429,50 @@ def with_listing(remote: Path, names: list[tuple[bytes, bytes]]) -> tuple[str, s
 
 
 @pytest.mark.parametrize(
-    "name",
-    [b"../owned.md", b"..", b".", b".git", b".GIT", b"git~1", b".g\xe2\x80\x8cit", b"a/b.md"],
+    "names",
+    [
+        *([name] for name in (b"../owned.md", b"..", b".", b".git", b".GIT", b"git~1", b"a/b.md")),
+        [b".g\xe2\x80\x8cit"],
+        [b"z.md", b"b.md", b"a.md"],
+        [b"b.md", b"b.md"],
+    ],
 )
-def test_a_malformed_listing_is_set_aside_and_all_else_goes_on(
-    ada: Machine, bob: Machine, remote: Path, name: bytes, caplog: pytest.LogCaptureFixture
+def test_malformed_listing_is_refused(
+    ada: Machine, bob: Machine, remote: Path, names: list[bytes], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is named in the status; what is well-formed arrives, here and on a new machine."""
-    before = ada.remember("before")
-    ada.synced()
-    old = content_of(remote)[before.file_name]
-    names = [(name, b"owned"), (before.file_name.encode(), old), (b"good.md", b"good")]
-    inner, commit = with_listing(remote, names)
-    after = ada.remember("after")
-    status = ada.synced()
-    assert set(ada.files) == {before.file_name, after.file_name, "good.md"}
-    assert inner in (status.notice or "")
-    assert commit[:12] in (status.notice or "")
-    assert f"files/{name.decode()}" in (status.notice or "")
-    bob.remember("from bob")
-    settle([bob, ada])
-    settle([bob, ada])
-    assert ada.files == bob.files == content_of(remote)
-    assert len(ada.files) == 4
-    git(remote, "merge-base", "--is-ancestor", commit, "main")
-    assert inner not in git(remote, "ls-tree", "-r", "-t", "main")
-    assert "mending" not in caplog.text
-    for machine in (ada, bob):
-        assert "owned" not in {path.stem for path in machine.base.rglob("*")}
-
-
-def test_names_in_a_wrong_order_or_twice_cost_nothing(
-    ada: Machine, bob: Machine, remote: Path
-) -> None:
-    """All that git can read of such a listing arrives, and the next one is in order."""
+    """It is named with what to do; nothing of it comes in, nothing is pushed, commits go on."""
     ada.remember("before")
     ada.synced()
-    names = [(b"z.md", b"1"), (b"b.md", b"2"), (b"a.md", b"3"), (b"b.md", b"2")]
-    inner, _ = with_listing(
-        remote, [*names, *((n.encode(), t) for n, t in content_of(remote).items())]
-    )
+    before = ada.files
+    inner, commit = with_listing(remote, [(name, b"owned") for name in names])
+    after = ada.remember("after")
+    bob.remember("from bob")
+    for machine in (ada, bob):
+        trouble = machine.sync().trouble
+        assert trouble
+        assert trouble.kind == "malformed"
+        assert inner in trouble.sentence
+        assert "--find-object=" in trouble.remedy
+    assert set(ada.files) == {*before, after.file_name}
+    assert ada.messages()[0].startswith("Add memory")
+    assert git(remote, "rev-parse", "main") == commit
+    assert "mending" not in caplog.text
+
+
+def test_malformed_listing_taken_out_ends_the_refusal(
+    ada: Machine, bob: Machine, remote: Path
+) -> None:
+    """After the remedy, a push from a clone without that commit, all goes on."""
+    ada.remember("before")
+    settle([ada, bob])
+    whole = git(remote, "rev-parse", "main")
+    with_listing(remote, [(b"..", b"owned")])
     ada.remember("after")
+    assert ada.sync().problem_kind == "malformed"
+    git(remote, "update-ref", "refs/heads/main", whole)
     settle([ada, bob])
     assert ada.files == bob.files == content_of(remote)
-    assert len(ada.files) == 5
-    assert inner not in git(remote, "ls-tree", "-r", "-t", "main")
-    listed = git(remote, "ls-tree", "--name-only", "main", "files/").splitlines()
-    assert listed == sorted(set(listed))
+    assert len(ada.files) == 2
 
 
 def test_an_object_that_git_cannot_read_is_named_with_what_to_do(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from aiaml_server.sync import remembered
+from aiaml_server.sync.address import remembered
 from machine import Machine, as_person, content_of, git, settle
 from printed import completed
 

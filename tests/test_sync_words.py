@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from aiaml_server import Settings
-from aiaml_server.sync import Status, in_use, once, remembered
+from aiaml_server.sync import Status, once
+from aiaml_server.sync.address import in_use, remembered
 from aiaml_server.sync.command import GitFailed
 from aiaml_server.sync.problem import problem_of
-from aiaml_server.sync.status import NAME
 from growth import steep
 from machine import Machine, bare, content_of
 
@@ -123,7 +123,7 @@ def test_the_status_of_an_older_version_is_read(tmp_path: Path) -> None:
     """Its problem has neither a kind nor a remedy of its own."""
     old = {"remote": True, "ahead": 2, "problem": "the sky has fallen", "last_push": "not a time",
            "failing_since": "2026-01-01T00:00:00+00:00", "held_back": {}}  # fmt: skip
-    (tmp_path / NAME).write_text(json.dumps(old))
+    (tmp_path / Status.FILE).write_text(json.dumps(old))
     status = Status.read(tmp_path)
     assert status.trouble
     assert status.trouble.sentence == "the sky has fallen"
@@ -136,7 +136,7 @@ def test_the_status_of_an_older_version_is_read(tmp_path: Path) -> None:
 )
 def test_a_status_that_is_none_is_empty(tmp_path: Path, text: str) -> None:
     """Whoever wrote it."""
-    (tmp_path / NAME).write_text(text)
+    (tmp_path / Status.FILE).write_text(text)
     assert Status.read(tmp_path) == Status()
 
 

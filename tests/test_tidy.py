@@ -13,10 +13,10 @@ import pytest
 
 from aiaml_server import MemoryBank, Settings
 from aiaml_server.cli import app
-from aiaml_server.derived import folder
-from aiaml_server.memory import Memory
-from aiaml_server.tidying import Proposal, proposals, unused
-from aiaml_server.uses import Use
+from aiaml_server.format.memory import Memory
+from aiaml_server.format.tidying import Proposal, proposals, unused
+from aiaml_server.storage.derived import folder
+from aiaml_server.storage.uses import Use
 from clock import quick
 
 

@@ -17,9 +17,9 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS, CallToolResult
 
 from aiaml_server import Settings, __version__
-from aiaml_server.memory import Memory, format  # noqa: A004
-from aiaml_server.server import Server
-from aiaml_server.tools import toolset
+from aiaml_server.format.memory import Memory, format  # noqa: A004
+from aiaml_server.server.protocol import Server
+from aiaml_server.server.tools import toolset
 
 pytestmark = pytest.mark.anyio
 

@@ -57,7 +57,8 @@ def stores(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         if toolset == "sessions":
             AgentMemory(str(repo), "ada").start(DAY)
             tool = built(toolset, **values)["append_entry"].call
-            return dict(tool("ada", str(repo), "Decisions", text, DAY))
+            who = {"agent_name": "ada", "repo_root": str(repo), "date": DAY}
+            return dict(tool(**who, section="Decisions", content=text))
         if toolset == "citations":
             tool = built(toolset, AIAML_CITATIONS_REPO=str(repo), **values)["memory_save"].call
             answer = tool("About it", text)

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from aiaml_server import MemoryBank, Settings
-from aiaml_server.derived import folder
 from aiaml_server.errors import InvalidInput
 from aiaml_server.exchange.found import Kept
 from aiaml_server.exchange.jsonl import memories_in
 from aiaml_server.exchange.shapes import line_of
-from aiaml_server.filters import Filter
-from aiaml_server.memory import Memory, format, parse, with_until  # noqa: A004
+from aiaml_server.format.filters import Filter
+from aiaml_server.format.memory import Memory, format, parse, with_until  # noqa: A004
 from aiaml_server.moments import instant, present, timestamp
+from aiaml_server.storage.derived import folder
 
 CAR = Memory.new("claude", "marco", ["car"], "Anna lends Marco her car.")
 OVER, NOT_YET = "2020-01-31", "2998-01-31"

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from aiaml_server import uses
-from aiaml_server.derived import folder
 from aiaml_server.errors import NotOurs
-from aiaml_server.uses import Use, Uses
+from aiaml_server.storage import uses
+from aiaml_server.storage.derived import folder
+from aiaml_server.storage.uses import Use, Uses
 from client import NOTE, PYTHON, SERVER, Client
 from printed import completed, inherited
 

@@ -21,7 +21,7 @@ from urllib.parse import unquote, urlencode, urlsplit
 import pytest
 
 from aiaml_server import MemoryBank, Settings
-from aiaml_server.memory import Memory, format, parse  # noqa: A004
+from aiaml_server.format.memory import Memory, format, parse  # noqa: A004
 from clock import quick
 from machine import wait_until
 from web_process import HEADER, Web, one

@@ -20,8 +20,8 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from pypdf import PdfReader
 
 from aiaml_server import MemoryBank, Settings
-from aiaml_server.invisible import marked
-from aiaml_server.uses import Uses
+from aiaml_server.format.invisible import marked
+from aiaml_server.storage.uses import Uses
 from browser import Held, chromium, found_browser
 from machine import wait_until
 from test_cli_output import BELONGING, ELSEWHERE, is_visible
@@ -527,6 +527,7 @@ def test_several_are_selected_exported_and_forgotten(page: Page, files: Path) ->
     page.keyboard.press("d")
     asked = page.get_by_role("dialog", name="Forget 3 memories?")
     asked.get_by_role("button", name="Forget").click()
+    expect(page.locator("#toast")).to_contain_text("forgotten")
     expect(page.locator("#hits a")).to_have_count(2)
     page.keyboard.press("u")
     expect(page.locator("#hits a")).to_have_count(5)

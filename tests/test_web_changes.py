@@ -20,13 +20,13 @@ from typing import Any
 import pytest
 
 from aiaml_server import MemoryBank, Settings
-from aiaml_server.derived import folder
-from aiaml_server.filters import Filter, words
-from aiaml_server.inbox import Inbox
-from aiaml_server.memory import Memory, parse
+from aiaml_server.format.filters import Filter, words
+from aiaml_server.format.memory import Memory, parse
 from aiaml_server.moments import instant
-from aiaml_server.store import Store
-from aiaml_server.uses import Uses
+from aiaml_server.storage.derived import folder
+from aiaml_server.storage.inbox import Inbox
+from aiaml_server.storage.store import Store
+from aiaml_server.storage.uses import Uses
 from aiaml_server.web.changes import Changes
 from aiaml_server.web.overview import overview
 from client import NOTE

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from aiaml_server import MemoryBank, Settings
-from aiaml_server.derived import folder
-from aiaml_server.memory import Memory
+from aiaml_server.format.memory import Memory
+from aiaml_server.storage.derived import folder
 from test_directories import connected
 from test_web_changes import GIT, listening, post, told
 from web_process import Web, one

@@ -15,7 +15,7 @@ from contextlib import suppress
 
 import pytest
 
-from aiaml_server.wire import Wire
+from aiaml_server.server.wire import Wire
 from clock import quick
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="Windows has no pipes that tell")
@@ -198,7 +198,7 @@ def test_the_end_before_there_is_a_loop_is_told_to_it(ends: tuple[int, int]) -> 
 DYING = """
 import os, sys, time
 from aiaml_server import logs
-from aiaml_server.wire import Wire
+from aiaml_server.server.wire import Wire
 wire = Wire.claim()
 logs.begin("WARNING", logs.LogFormatter("%(message)s"))
 def answer(line):

@@ -8,11 +8,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .bank import MemoryBank
-    from .errors import AiamlError, InvalidInput, InvalidSetting, MalformedFile, StoreError
-    from .memory import Memory
-    from .scorer import Hit
-    from .settings import Settings
+    from aiaml_server.bank import MemoryBank
+    from aiaml_server.errors import (
+        AiamlError,
+        InvalidInput,
+        InvalidSetting,
+        MalformedFile,
+        StoreError,
+    )
+    from aiaml_server.format.memory import Memory
+    from aiaml_server.format.scorer import Hit
+    from aiaml_server.settings import Settings
 
 __version__ = "0.1.0"
 
@@ -31,11 +37,11 @@ __all__ = [
 
 _PLACES = {
     "AiamlError": "errors",
-    "Hit": "scorer",
+    "Hit": "format.scorer",
     "InvalidInput": "errors",
     "InvalidSetting": "errors",
     "MalformedFile": "errors",
-    "Memory": "memory",
+    "Memory": "format.memory",
     "MemoryBank": "bank",
     "Settings": "settings",
     "StoreError": "errors",

@@ -9,21 +9,28 @@ from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from .errors import AiamlError, InvalidInput, MalformedFile, NotInGit, StoreError
-from .inbox import Inbox
-from .memory import SHORTEST_ID, Memory, parse, parsed
-from .scorer import MAX_HITS
-from .settings import Settings
-from .store import MAX_FILE, Stamp, Store
-from .sync import Occupied, Problem, Sync, once
+from aiaml_server.errors import (
+    AiamlError,
+    InvalidInput,
+    MalformedFile,
+    NotInGit,
+    Occupied,
+    StoreError,
+)
+from aiaml_server.format.memory import SHORTEST_ID, Memory, parse, parsed
+from aiaml_server.format.scorer import MAX_HITS
+from aiaml_server.settings import Settings
+from aiaml_server.storage.inbox import Inbox
+from aiaml_server.storage.store import MAX_FILE, Stamp, Store
+from aiaml_server.sync import Problem, Sync, once
 
 if TYPE_CHECKING:
-    from .filters import Filter
-    from .index import Index
-    from .labels import Counts
-    from .scorer import Found, Hit
-    from .sync.history import History
-    from .uses import Uses
+    from aiaml_server.format.filters import Filter
+    from aiaml_server.format.scorer import Found, Hit
+    from aiaml_server.index.index import Index
+    from aiaml_server.index.labels import Counts
+    from aiaml_server.storage.uses import Uses
+    from aiaml_server.sync.history import History
 
 log = logging.getLogger(__name__)
 
@@ -75,14 +82,14 @@ class MemoryBank:
     @cached_property
     def uses(self) -> Uses:
         """What agents asked for."""
-        from .uses import Uses  # noqa: PLC0415 (a person's verbs note nothing)
+        from aiaml_server.storage.uses import Uses  # noqa: PLC0415 (a person's verbs note nothing)
 
         return Uses(self.base)
 
     @property
     def _index(self) -> Index:
         if not self._made:
-            from .index import Index  # noqa: PLC0415 (a tenth of the start of a verb without it)
+            from aiaml_server.index.index import Index  # noqa: PLC0415 (a tenth of the start of a verb without it)
 
             check, lasting = self._settings.check_index, self._lasting
             self._made = Index(self._store, check=check, lasting=lasting)
@@ -155,7 +162,7 @@ class MemoryBank:
         """Name the secret for which a memory stays out of git; empty when it does not."""
         if not (self._settings.sync and self._settings.check_secrets):
             return ""
-        from .leaks import leak  # noqa: PLC0415 (for what agents store)
+        from aiaml_server.format.leaks import leak  # noqa: PLC0415 (for what agents store)
 
         text = "\n".join((memory.agent, memory.user, *memory.topics, memory.content))
         return leak(text.encode("utf-8", "replace"))
@@ -346,7 +353,7 @@ class MemoryBank:
             GitMissing: there is no git.
             GitFailed: the repository cannot be read.
         """
-        from .sync.history import History  # noqa: PLC0415 (for a person's questions alone)
+        from aiaml_server.sync.history import History  # noqa: PLC0415 (for a person's questions alone)
 
         self.commit(seconds=seconds)
         return History(self.base)

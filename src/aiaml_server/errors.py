@@ -8,6 +8,7 @@
     ├── ChangedMeanwhile  a file is not as it was when it was read: `name`; it is left as it is
     ├── NotInGit          the present version would be lost: `name`, `reason`; it is left as it is
     ├── GitMissing        there is no git on this machine
+    ├── Occupied          another process synchronises the directory
     ├── NotOurs           something else has the name of a file of ours: `path`, `what`
     ├── StoreError        the disk refused: `path`, `cause`; nothing was half done
     └── Refused           a toolset other than the three tools refused a call
@@ -141,6 +142,10 @@ class NotInGit(AiamlError):  # noqa: N818
 
 class GitMissing(AiamlError):  # noqa: N818
     """There is no git on this machine."""
+
+
+class Occupied(AiamlError, TimeoutError):  # noqa: N818
+    """Another process synchronises the directory, and did not end in the time given."""
 
 
 class NotOurs(AiamlError, OSError):  # noqa: N818

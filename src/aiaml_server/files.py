@@ -22,11 +22,12 @@ from io import FileIO
 from pathlib import Path
 from typing import NamedTuple
 
-from .errors import MalformedFile, NotOurs, TooLarge
+from aiaml_server.errors import MalformedFile, NotOurs, TooLarge
 
 __all__ = [
     "Lock",
     "check_own",
+    "is_local",
     "is_temporary",
     "make_directory",
     "open_own",
@@ -46,6 +47,15 @@ _TEMPORARY = re.compile(r"\.aiaml-[0-9a-f]{16,}\.tmp")  # 64 bits of chance: no 
 _POLL_SECONDS = 0.002
 _WRITERS = 8
 _MANY = 32  # files that a whole file system is synced for; fewer are synced one by one
+_LOCAL = frozenset(  # the kernel's numbers for file systems
+    {
+        0xEF53,  # ext2, ext3, ext4
+        0x58465342,  # XFS
+        0x9123683E,  # btrfs
+        0xF2F52010,  # F2FS
+        0x01021994,  # tmpfs
+    }
+)
 _BLOCK = 1024 * 1024
 _TELLS = (5, 8)  # the Linux whose syncfs tells what could not be written
 
@@ -146,14 +156,28 @@ def write_all_beside(files: Sequence[tuple[Path, bytes]]) -> list[Path]:
     return drafts
 
 
+def is_local(directory: Path) -> bool:
+    """Say whether this machine alone can change the files of a directory, as far as is known."""
+    if sys.platform != "linux":
+        return False
+    try:
+        import ctypes  # noqa: PLC0415 (only whoever is asked a question needs it)
+
+        libc = ctypes.CDLL(None, use_errno=True)
+    except (OSError, ImportError):
+        return False
+    status = ctypes.create_string_buffer(512)  # more than any struct statfs has
+    width = ctypes.sizeof(ctypes.c_long)
+    failed = libc.statfs(os.fsencode(directory), status)
+    return not failed and int.from_bytes(status.raw[:width], sys.byteorder) in _LOCAL
+
+
 def _written_together(paths: Sequence[Path], texts: Sequence[bytes]) -> bool:
     """Write files of one directory, durable in one step; if there is none, write none, say False.
 
     Raises:
         OSError: the disk refused.
     """
-    from .watch import is_local  # noqa: PLC0415 (who only reads goes without)
-
     directory = paths[0].parent
     if not is_local(directory) or _kernel() < _TELLS:
         return False

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from .errors import MalformedFile
+from aiaml_server.errors import MalformedFile
 
 __all__ = [
     "MAX_HEAD",

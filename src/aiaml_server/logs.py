@@ -14,7 +14,7 @@ import sys
 import threading
 from contextlib import suppress
 
-from aiaml_server.invisible import marked, marked_line
+from aiaml_server.format.invisible import marked, marked_line
 
 MOST = 1 << 20  # bytes that wait to be written
 LONGEST = 1 << 14  # characters of one record

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .errors import InvalidSetting
-from .toolset import Variable, as_given
+from aiaml_server.errors import InvalidSetting
+from aiaml_server.toolset import Variable, as_given
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 

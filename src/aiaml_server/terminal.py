@@ -23,9 +23,9 @@ from typing import IO, Any, TextIO, TypeVar
 
 import click
 
-from .errors import AiamlError
-from .invisible import INVISIBLE, marked
-from .logs import LogFormatter
+from aiaml_server.errors import AiamlError
+from aiaml_server.format.invisible import INVISIBLE, marked
+from aiaml_server.logs import LogFormatter
 
 __all__ = [
     "DONE",

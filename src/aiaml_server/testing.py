@@ -35,8 +35,9 @@ from mcp import Client, StdioServerParameters, stdio_client
 from mcp.types import CallToolResult, TextContent
 from pydantic import TypeAdapter
 
-from . import server, toolsets
-from .toolset import INSTRUCTIONS_LIMIT, Manifest, Toolset, at
+from aiaml_server import toolsets
+from aiaml_server.server import protocol as server
+from aiaml_server.toolset import INSTRUCTIONS_LIMIT, Manifest, Toolset, at
 
 __all__ = ["HOSTILE", "Call", "Contract", "tree"]
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Literal, NamedTuple, Protocol
 
-from .errors import AiamlError
+from aiaml_server.errors import AiamlError
 
 __all__ = [
     "CRASHED",
@@ -140,6 +140,8 @@ class Resource(NamedTuple):
             under these names.
         mime_type: the kind of text.
         watched: whether its changes are announced to clients that ask for it.
+        listed: for an address with names, returns those under which there is something now, in the
+            order in which they are listed; runs in a thread.
     """
 
     uri: str
@@ -148,6 +150,7 @@ class Resource(NamedTuple):
     read: Callable[..., str]
     mime_type: str = "text/plain"
     watched: bool = False
+    listed: Callable[[], Sequence[Mapping[str, str]]] = tuple
 
 
 class Argument(NamedTuple):

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from aiaml_server import programs
+from aiaml_server.storage import programs
 
 # What a verb imports and makes is hardly ever garbage. Looking for it as often as Python does
 # takes a twentieth of the time of `list`, and half of that of rendering a long text.
@@ -22,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         names, rest = _toolsets(words)
         if rest == ["serve"] or (not rest and (names or Path(sys.argv[0]).stem != "aiaml")):
-            from .serving import serve  # noqa: PLC0415 (serving does not pay for the verbs)
+            from aiaml_server.cli.serving import serve  # noqa: PLC0415 (serving does not pay for the verbs)
 
             return serve(names)
         return _verbs(words)
@@ -46,11 +46,11 @@ def alone(name: str, toolset: str) -> int:
 
 def _verbs(words: Sequence[str], name: str = "", group: str = "") -> int:
     gc.set_threshold(_ALLOCATIONS)
-    from .ending import Ending  # noqa: PLC0415 (serving has its own)
+    from aiaml_server.cli.ending import Ending  # noqa: PLC0415 (serving has its own)
 
     ending = Ending()
     try:
-        from .app import run  # noqa: PLC0415 (serving needs no click)
+        from aiaml_server.cli.app import run  # noqa: PLC0415 (serving needs no click)
 
         code = run(words, name, group)
     except KeyboardInterrupt:  # while modules are imported

@@ -14,7 +14,7 @@ import click
 
 from aiaml_server import __version__, toolsets
 from aiaml_server.errors import AiamlError, InvalidInput, InvalidSetting, StoreError
-from aiaml_server.invisible import marked_line
+from aiaml_server.format.invisible import marked_line
 from aiaml_server.settings import PAGER, VARIABLES
 from aiaml_server.terminal import (
     DONE,
@@ -164,7 +164,7 @@ class Verbs(click.Group):
             module, _, function = VERBS[cmd_name][0].partition(":")
             verb: click.Command = getattr(import_module(f".{module}", __package__), function)
             if ctx.resilient_parsing:
-                from .completion import teach  # noqa: PLC0415 (only the Tab key needs it)
+                from aiaml_server.cli.completion import teach  # noqa: PLC0415 (only the Tab key needs it)
 
                 return teach(verb)
             return verb
@@ -175,7 +175,7 @@ class Verbs(click.Group):
         except LookupError:
             manifest = None
         if not (manifest and manifest.verbs):
-            from .misuse import no_verb  # noqa: PLC0415 (hardly ever needed)
+            from aiaml_server.cli.misuse import no_verb  # noqa: PLC0415 (hardly ever needed)
 
             raise click.UsageError(no_verb(cmd_name, self.list_commands(ctx)), ctx)
         group: click.Command = at(manifest.verbs)
@@ -190,7 +190,7 @@ class Verbs(click.Group):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Offer the verbs, without importing any, and the options."""
-        from .completion import offered  # noqa: PLC0415 (only the Tab key needs it)
+        from aiaml_server.cli.completion import offered  # noqa: PLC0415 (only the Tab key needs it)
 
         verbs = [(name, summary) for name, (_, summary) in VERBS.items()]
         verbs += [(each.name, each.summary) for each in _with_verbs()]
@@ -227,7 +227,7 @@ def _with_verbs() -> list[Manifest]:
 
 def _offered(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Offer what an option before the verb can be."""
-    from .completion import offered_before  # noqa: PLC0415 (only the Tab key needs it)
+    from aiaml_server.cli.completion import offered_before  # noqa: PLC0415 (only the Tab key needs it)
 
     return offered_before(ctx, param, incomplete)
 
@@ -263,7 +263,7 @@ def aiaml(
     """Run one verb."""
     verb = context.invoked_subcommand
     if directory is not None or (verb in WRITING and is_terminal()):
-        from .dirs import choose, tell  # noqa: PLC0415 (reads the files of all clients)
+        from aiaml_server.cli.dirs import choose, tell  # noqa: PLC0415 (reads the files of all clients)
 
         if directory is not None:
             choose(directory)
@@ -273,7 +273,7 @@ def aiaml(
         raise click.UsageError(f"{toolsets.OPTION} goes with serve and demo")
     context.obj = names
     if not no_pager and is_seen():
-        from .paging import PAGED, paged  # noqa: PLC0415 (a pipe needs none)
+        from aiaml_server.cli.paging import PAGED, paged  # noqa: PLC0415 (a pipe needs none)
 
         if context.invoked_subcommand in PAGED:
             context.with_resource(paged())
@@ -328,7 +328,7 @@ def run(words: Sequence[str], name: str = "", group: str = "") -> int:
     name = name or program()
     take_streams()
     if any(each.endswith("_COMPLETE") and each.startswith("_AIAML") for each in os.environ):
-        from . import completion  # noqa: PLC0415, F401 (knows one more shell)
+        from aiaml_server.cli import completion  # noqa: PLC0415, F401 (knows one more shell)
 
         be_silent()
     try:
@@ -379,7 +379,7 @@ def _misused(name: str, error: click.ClickException) -> int:
         out(error.format_message())
         return DONE
     path = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else name
-    from .misuse import in_our_words  # noqa: PLC0415 (hardly ever needed)
+    from aiaml_server.cli.misuse import in_our_words  # noqa: PLC0415 (hardly ever needed)
 
     _complain(name, f"{in_our_words(error)}; `{path} --help` tells more")
     return USAGE

@@ -23,11 +23,10 @@ from click.shell_completion import (
 )
 
 from aiaml_server import toolsets
+from aiaml_server.cli.context import opened, settings
 from aiaml_server.errors import MalformedFile
-from aiaml_server.invisible import marked_line
+from aiaml_server.format.invisible import marked_line
 from aiaml_server.terminal import REFUSED, Ended, one_line, out
-
-from .context import opened, settings
 
 _SHELLS = ("bash", "zsh", "fish", "powershell")
 _MOST = 200  # that are offered
@@ -184,7 +183,7 @@ def _offer(param: click.Parameter) -> Offer | None:
 def _ids(context: click.Context, beginning: str) -> Iterator[Item]:
     """Offer ids, the newest memories' first, each once."""
     given = {word for value in context.params.values() if value for word in value}
-    from aiaml_server.memory import parse  # noqa: PLC0415 (which `opened` loads)
+    from aiaml_server.format.memory import parse  # noqa: PLC0415 (which `opened` loads)
 
     with opened() as bank:
         known = sorted(bank.names(), reverse=True)
@@ -196,7 +195,7 @@ def _ids(context: click.Context, beginning: str) -> Iterator[Item]:
                 words = parse(bank.text(names[each])).content if number < _LOOKED_INTO else ""
             yield Item(each, help=one_line(words, 50) or None)
     if context.info_name in ("history", "restore"):
-        from .history import git_history  # noqa: PLC0415 (starts git)
+        from aiaml_server.cli.history import git_history  # noqa: PLC0415 (starts git)
 
         gone = map(_id_of, git_history(settings()).lately_forgotten())
         yield from offered(((each, "forgotten") for each in gone if each not in names), beginning)
@@ -256,7 +255,7 @@ def _values(field: str, context: click.Context, beginning: str) -> Iterator[Item
 
 def _revisions(context: click.Context, beginning: str) -> list[Item]:
     """Offer the revisions of the memory that was named before."""
-    from .history import Past, git_history, revisions  # noqa: PLC0415 (starts git)
+    from aiaml_server.cli.history import Past, git_history, revisions  # noqa: PLC0415 (starts git)
 
     named = [*context.params["ids"], *context.args]  # click stops at an option without value
     with opened() as bank:
@@ -282,7 +281,7 @@ def _times(_: click.Context, beginning: str) -> list[Item]:
 
 def _directories(_: click.Context, beginning: str) -> list[Item]:
     """Offer the person's memory directories, by name; anything else may be a path."""
-    from .dirs import known, shown  # noqa: PLC0415 (reads the files of all clients)
+    from aiaml_server.cli.dirs import known, shown  # noqa: PLC0415 (reads the files of all clients)
 
     names = offered(((each.name, shown(each.path)) for each in known()), beginning)
     return names or [Item(beginning, type="dir")]

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from aiaml_server.clients import snippet
-from aiaml_server.conversation import Conversation, begun
-from aiaml_server.entry import ENTRY
-from aiaml_server.launch import command
+from aiaml_server.clients.entry import ENTRY
+from aiaml_server.clients.launch import command
+from aiaml_server.doctor.conversation import Conversation, begun
 from aiaml_server.terminal import out, wrapped
 
 MEMORY: dict[str, Any] = {

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 
-from aiaml_server import directories
+from aiaml_server.cli import directories
 from aiaml_server.cli.context import REMOTE
 from aiaml_server.errors import StoreError
-from aiaml_server.invisible import marked_line
+from aiaml_server.format.invisible import marked_line
 from aiaml_server.settings import BASE, Settings
-from aiaml_server.store import Store
+from aiaml_server.storage.store import Store
 from aiaml_server.terminal import as_json, bold, columns, dim, note, out, out_json, padded, plural
 
 _USUAL = "aiaml.usual"  # the environment's directory, where another one is chosen

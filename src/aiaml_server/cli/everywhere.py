@@ -7,11 +7,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aiaml_server.cli.context import opened, settings
+from aiaml_server.cli.history import Past
+from aiaml_server.cli.status import Told, still
 from aiaml_server.errors import AiamlError, MalformedFile
-from aiaml_server.memory import parse
+from aiaml_server.format.memory import parse
 from aiaml_server.settings import Settings, without_password
-from aiaml_server.sync import Status, once
-from aiaml_server.sync.place import notes_of
+from aiaml_server.sync import Problem, Status, once
 from aiaml_server.terminal import (
     DONE,
     INTERRUPTED,
@@ -30,12 +31,9 @@ from aiaml_server.terminal import (
     width,
 )
 
-from .history import Past
-from .status import Told, still
-
 if TYPE_CHECKING:
     from aiaml_server.bank import MemoryBank
-    from aiaml_server.sync.everywhere import Plan
+    from aiaml_server.sync.forgetting.plan import Plan
     from aiaml_server.sync.history import History
 
 _PATIENCE = 60.0  # seconds for another process that synchronises
@@ -67,11 +65,9 @@ def everywhere(ids: Sequence[str], *, yes: bool, dry_run: bool, json: bool) -> i
         _preview(meant, setting)
         confirm(f"Forget {plural(len(meant.ids), 'memory')} everywhere, for good?")
     after, left = _done(meant, setting)
-    from aiaml_server.sync.everywhere import still_held  # noqa: PLC0415
-    from aiaml_server.sync.repository import Repository  # noqa: PLC0415
+    from aiaml_server.sync.forgetting.plan import still_held_in  # noqa: PLC0415
 
-    repository = Repository(setting.base)
-    ours = still_held(repository) if repository.find() else []
+    ours = still_held_in(setting.base)
     unread = (f"files/{name}, which cannot be read" for name in left)
     held = list(dict.fromkeys((*meant.plan.holders, *ours, *unread)))  # a tag is in both
     _answer(meant, after, held, setting, json=json)
@@ -101,7 +97,7 @@ class Meant(NamedTuple):
 
 
 def _meant(ids: Sequence[str], setting: Settings) -> Meant:
-    from aiaml_server.sync.everywhere import plan  # noqa: PLC0415
+    from aiaml_server.sync.forgetting.plan import plan  # noqa: PLC0415
 
     with opened() as bank:
         known = bank.history()
@@ -137,13 +133,11 @@ def _done(meant: Meant, setting: Settings) -> tuple[Status, list[str]]:
     try:
         after = once(setting, seconds=_PATIENCE, progress=told, erase=meant.plan.marks)
     except AiamlError as error:
-        from aiaml_server.sync.problem import problem_of  # noqa: PLC0415
-
-        raise Ended(f"it is not done: {problem_of(error).sentence}", REFUSED) from error
+        raise Ended(f"it is not done: {Problem.of(error).sentence}", REFUSED) from error
     except KeyboardInterrupt as error:
-        from aiaml_server.sync.erasure import erased  # noqa: PLC0415
+        from aiaml_server.sync.forgetting.erasure import erased_in  # noqa: PLC0415
 
-        begun = meant.plan.marks <= erased(notes_of(setting.base))
+        begun = meant.plan.marks <= erased_in(setting.base)
         raise Ended(_BEGUN if begun else "nothing was changed", INTERRUPTED) from error
     finally:
         told.clear()

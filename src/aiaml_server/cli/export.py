@@ -13,8 +13,8 @@ from aiaml_server.cli.context import opened
 from aiaml_server.cli.filtering import filtered
 from aiaml_server.errors import MalformedFile, StoreError
 from aiaml_server.files import write_atomic
-from aiaml_server.filters import Filter
-from aiaml_server.memory import Memory
+from aiaml_server.format.filters import Filter
+from aiaml_server.format.memory import Memory
 from aiaml_server.terminal import REFUSED, USAGE, Ended, as_json, note, out_bytes, out_json, plural
 
 if TYPE_CHECKING:

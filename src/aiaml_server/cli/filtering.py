@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from aiaml_server.filters import WHEN
+from aiaml_server.format.filters import WHEN
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 

@@ -13,9 +13,11 @@ import click
 
 from aiaml_server.cli.context import opened
 from aiaml_server.cli.filtering import filtered
+from aiaml_server.cli.rows import print_lines
+from aiaml_server.cli.show import fields, found_by, nothing
 from aiaml_server.errors import MalformedFile
-from aiaml_server.filters import Filter
-from aiaml_server.memory import Memory, parse
+from aiaml_server.format.filters import Filter
+from aiaml_server.format.memory import Memory, parse
 from aiaml_server.moments import present, timestamp
 from aiaml_server.rendering import visible
 from aiaml_server.terminal import (
@@ -35,9 +37,6 @@ from aiaml_server.terminal import (
     wrapped,
     yes,
 )
-
-from .rows import print_lines
-from .show import fields, found_by, nothing
 
 if TYPE_CHECKING:
     from aiaml_server.bank import MemoryBank
@@ -85,7 +84,7 @@ def forget(
     """
     wanted, ids = Filter.of(**options).and_said(said)
     if everywhere and not (wanted or target):
-        from .everywhere import everywhere as forget_everywhere  # noqa: PLC0415
+        from aiaml_server.cli.everywhere import everywhere as forget_everywhere  # noqa: PLC0415
 
         return forget_everywhere(ids, yes=yes, dry_run=dry_run, json=json)
     if everywhere or bool(wanted) == bool(ids):
@@ -111,7 +110,7 @@ def forget(
         if not yes:
             confirm(f"Forget {plural(len(found), 'memory')}?")
         if target:
-            from .export import write_before  # noqa: PLC0415
+            from aiaml_server.cli.export import write_before  # noqa: PLC0415
 
             write_before(target, bank, list(found.items()))
         if len(texts) > _NAMED and bank.commit() is not None:  # deletions by hand come before it

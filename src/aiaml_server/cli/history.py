@@ -13,13 +13,13 @@ import click
 
 from aiaml_server.cli.context import opened, settings
 from aiaml_server.errors import InvalidInput, MalformedFile
-from aiaml_server.filters import Filter
-from aiaml_server.invisible import marked, marked_line
-from aiaml_server.memory import SHORTEST_ID, Memory, parse, parsed
+from aiaml_server.format.filters import Filter
+from aiaml_server.format.invisible import marked, marked_line
+from aiaml_server.format.memory import SHORTEST_ID, Memory, parse, parsed
 from aiaml_server.moments import minute
 from aiaml_server.rendering import title, visible
 from aiaml_server.settings import Settings
-from aiaml_server.store import id_in
+from aiaml_server.storage.store import id_in
 from aiaml_server.terminal import (
     DONE,
     NOTHING,
@@ -47,8 +47,7 @@ from aiaml_server.terminal import (
 
 if TYPE_CHECKING:
     from aiaml_server.bank import MemoryBank
-    from aiaml_server.sync.history import Change, History
-    from aiaml_server.sync.union import Entry
+    from aiaml_server.sync.history import Change, Entry, History
 
 _TITLED = 3  # of many, that are named
 _MANY = 10  # more changes than this in one commit are told as one
@@ -165,7 +164,7 @@ def restore(ids: Sequence[str], at: str | None, since: str | None, yes: bool, js
 
 
 def _print_restored(texts: Mapping[str, str]) -> None:
-    from .show import fields  # noqa: PLC0415 (nothing else here shows whole memories)
+    from aiaml_server.cli.show import fields  # noqa: PLC0415 (nothing else here shows whole memories)
 
     out_json([fields(parse(text), name) for name, text in texts.items()])
 
@@ -184,7 +183,7 @@ def _restore_forgotten(since: str | None, ids: Sequence[str], *, yes: bool, json
 
 def _restored(texts: Mapping[str, str], bank: MemoryBank, *, yes: bool, json: bool) -> None:
     """Give files that are not there their texts, after showing them and asking."""
-    from .rows import print_lines  # noqa: PLC0415 (nothing else here lists memories)
+    from aiaml_server.cli.rows import print_lines  # noqa: PLC0415 (nothing else here lists memories)
 
     if not json:
         print_lines(parse(text) for text in texts.values())
@@ -635,7 +634,7 @@ def _unknown(memory_id: str, known: History, *, there: bool) -> str:
     if there:
         how = "`aiaml sync` commits it" if settings().sync else "AIAML_ENABLE_SYNC is false"
         return f"memory {memory_id} is there, but git does not know it yet: {how}"
-    from .show import told_elsewhere  # noqa: PLC0415 (hardly ever needed)
+    from aiaml_server.cli.show import told_elsewhere  # noqa: PLC0415 (hardly ever needed)
 
     if said := told_elsewhere(memory_id):
         return said

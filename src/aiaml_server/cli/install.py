@@ -11,9 +11,9 @@ from typing import Any
 
 import click
 
-from aiaml_server import clients, launch, toolsets
-from aiaml_server.clients import CLIENTS, Change, Client, ConfigError, Connection
-from aiaml_server.entry import ENTRY, machine
+from aiaml_server import clients, toolsets
+from aiaml_server.clients import CLIENTS, Change, Client, ConfigError, Connection, launch
+from aiaml_server.clients.entry import ENTRY, machine
 from aiaml_server.errors import InvalidSetting
 from aiaml_server.settings import Settings
 from aiaml_server.terminal import (
@@ -117,7 +117,7 @@ def install(
     if listing:
         return _list(json)
     if directory is not None:
-        from .dirs import choose  # noqa: PLC0415 (reads the files of all clients)
+        from aiaml_server.cli.dirs import choose  # noqa: PLC0415 (reads the files of all clients)
 
         choose(directory)
     variables = _variables(os.environ, served)

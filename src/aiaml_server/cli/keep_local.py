@@ -7,13 +7,11 @@ from collections.abc import Sequence
 import click
 
 from aiaml_server.cli.context import opened, settings
+from aiaml_server.cli.show import found_by
 from aiaml_server.errors import AiamlError, StoreError
 from aiaml_server.settings import Settings
 from aiaml_server.sync import once
-from aiaml_server.sync.place import directory_of
 from aiaml_server.terminal import REFUSED, Ended, as_json, note, out, out_json, plural
-
-from .show import found_by
 
 
 @click.command("keep-local")
@@ -93,11 +91,9 @@ def release(setting: Settings, ids: Sequence[str]) -> None:
 
     paths = [each for each in ids if "." in each and (setting.base / each).is_file()]
     paths += [f"files/{name}" for name in _names([each for each in ids if each not in paths])]
-    directory = directory_of(setting.base)
-    if not directory.is_dir():
+    if not guard.has_repository(setting.base):
         once(setting, local=True)
-        directory = directory_of(setting.base)
     try:
-        guard.release(directory, paths)
+        guard.release(setting.base, paths)
     except OSError as error:
-        raise StoreError("write", directory / "aiaml", error) from error
+        raise StoreError("write", setting.base, error) from error

@@ -12,11 +12,10 @@ from subprocess import PIPE
 
 from click.exceptions import Exit
 
-from aiaml_server import programs
+from aiaml_server.cli.ending import Signalled
 from aiaml_server.settings import PAGER
+from aiaml_server.storage import programs
 from aiaml_server.terminal import is_seen, shown_by
-
-from .ending import Signalled
 
 PAGED = ("list", "show", "search", "topics", "stats", "log", "history")
 """The verbs whose answers may be long."""

@@ -18,7 +18,7 @@ import click
 
 from aiaml_server.cli.context import opened
 from aiaml_server.errors import InvalidInput
-from aiaml_server.memory import (
+from aiaml_server.format.memory import (
     ENDS,
     MAX_CONTENT,
     Memory,
@@ -27,7 +27,7 @@ from aiaml_server.memory import (
     parse,
     with_until,
 )
-from aiaml_server.programs import find
+from aiaml_server.storage.programs import find
 from aiaml_server.terminal import (
     INTERRUPTED,
     REFUSED,
@@ -188,7 +188,7 @@ def edit(memory_id: str, until: str | None, json: bool) -> None:
       EDITOR=nano aiaml edit 1b2c
       aiaml edit 1b2c --until 2027-01-31
     """
-    from .show import fields, found_by  # noqa: PLC0415 (`remember` shows nothing)
+    from aiaml_server.cli.show import fields, found_by  # noqa: PLC0415 (`remember` shows nothing)
 
     with opened() as bank:
         found = found_by(bank, memory_id)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from aiaml_server.memory import Memory
+from aiaml_server.format.memory import Memory
 from aiaml_server.moments import age, present
 from aiaml_server.rendering import title, visible
 from aiaml_server.terminal import (

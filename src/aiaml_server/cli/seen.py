@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import click
 
 from aiaml_server.cli.context import opened
+from aiaml_server.cli.show import found_by
 from aiaml_server.terminal import USAGE, Ended, as_json, out, out_json, plural, progress
-
-from .show import found_by
 
 
 @click.command("seen")

@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 
 import click
 
+from aiaml_server.cli.serving import serve
 from aiaml_server.toolset import at
 from aiaml_server.toolsets import chosen
-
-from .serving import serve
 
 
 @click.command("serve")

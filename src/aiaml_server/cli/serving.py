@@ -10,13 +10,13 @@ from contextlib import suppress
 from typing import Any
 
 from aiaml_server import logs
-from aiaml_server.derived import cache_directory, key
 from aiaml_server.errors import InvalidSetting, Nowhere
-from aiaml_server.greeting import Greeting
+from aiaml_server.server.greeting import Greeting
+from aiaml_server.server.wire import Wire
 from aiaml_server.settings import BASE, LOG_LEVEL
+from aiaml_server.storage.derived import cache_directory, key
 from aiaml_server.toolset import Manifest, at
 from aiaml_server.toolsets import OWN, chosen
-from aiaml_server.wire import Wire
 
 WAITING = """\
 aiaml-server is waiting for an MCP client on standard input; a client starts it by itself.
@@ -51,7 +51,7 @@ def serve(toolsets: Sequence[str] = ()) -> int:
     # What is allocated while importing is not garbage: without the collector start and exit are
     # faster, and later collections skip it.
     gc.disable()
-    from aiaml_server import server  # noqa: PLC0415 (half a second; only serving pays for the SDK)
+    from aiaml_server.server import protocol as server  # noqa: PLC0415 (half a second; only serving pays for the SDK)
 
     try:
         built = server.Server(

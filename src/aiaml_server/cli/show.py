@@ -13,13 +13,14 @@ import click
 
 from aiaml_server.cli.context import opened, reading
 from aiaml_server.cli.filtering import Part, filtered, paged
+from aiaml_server.cli.rows import NARROW, Layout, print_lines
 from aiaml_server.errors import AiamlError, InvalidInput
-from aiaml_server.filters import Filter
-from aiaml_server.invisible import marked_line
-from aiaml_server.memory import SHORTEST_ID, Memory
+from aiaml_server.format.filters import Filter
+from aiaml_server.format.invisible import marked_line
+from aiaml_server.format.memory import SHORTEST_ID, Memory
+from aiaml_server.format.scorer import Hit, Points, clean, explained
 from aiaml_server.moments import minute, present
 from aiaml_server.rendering import visible
-from aiaml_server.scorer import Hit, Points, clean, explained
 from aiaml_server.terminal import (
     Ended,
     as_json,
@@ -39,11 +40,9 @@ from aiaml_server.terminal import (
     wrapped,
 )
 
-from .rows import NARROW, Layout, print_lines
-
 if TYPE_CHECKING:
     from aiaml_server.bank import MemoryBank
-    from aiaml_server.directories import Directory
+    from aiaml_server.cli.directories import Directory
 
 
 @click.command("list")
@@ -184,7 +183,7 @@ def show(ids: Sequence[str], raw: bool, json: bool) -> None:
 
 def _elsewhere(memory_id: str) -> Directory | None:
     """Return the first of the person's other directories in which a memory has this id."""
-    from .dirs import known  # noqa: PLC0415 (reads the files of all clients)
+    from aiaml_server.cli.dirs import known  # noqa: PLC0415 (reads the files of all clients)
 
     for directory in known()[1:]:
         with reading(directory.path) as bank, suppress(AiamlError):

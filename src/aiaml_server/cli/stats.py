@@ -11,8 +11,9 @@ import click
 
 from aiaml_server.cli.context import opened
 from aiaml_server.cli.filtering import filtered
-from aiaml_server.filters import Filter
-from aiaml_server.memory import Memory
+from aiaml_server.cli.show import nothing
+from aiaml_server.format.filters import Filter
+from aiaml_server.format.memory import Memory
 from aiaml_server.moments import in_local, instant, minute
 from aiaml_server.rendering import visible
 from aiaml_server.terminal import (
@@ -30,8 +31,6 @@ from aiaml_server.terminal import (
     width,
     wrapped,
 )
-
-from .show import nothing
 
 if TYPE_CHECKING:
     from aiaml_server.bank import MemoryBank

@@ -9,18 +9,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from aiaml_server import toolsets
 from aiaml_server.cli.context import settings
-from aiaml_server.derived import cache_directory, key_file
-from aiaml_server.errors import AiamlError, NotOurs, Nowhere
+from aiaml_server.errors import AiamlError, NotOurs, Nowhere, Occupied
 from aiaml_server.moments import ago, instant, now
 from aiaml_server.settings import Settings, without_password
-from aiaml_server.sync import Occupied, Problem, Progress, Status, in_use, once
-from aiaml_server.sync.place import directory_of
+from aiaml_server.storage.derived import cache_directory, key_file
+from aiaml_server.sync import Problem, Progress, Status, once, with_remote_in_use
+from aiaml_server.sync.survey import directory_of
 from aiaml_server.terminal import (
     DONE,
     NOTHING,
@@ -41,7 +41,6 @@ from aiaml_server.terminal import (
 )
 
 if TYPE_CHECKING:
-    from aiaml_server.sync.repository import Missing
     from aiaml_server.sync.survey import Survey
 
 _LONG = 3600  # seconds that commits may wait for the remote before that is worth a word
@@ -263,10 +262,12 @@ def sync(forget: bool, bring_back: bool, ids: tuple[str, ...], json: bool) -> in
     if not setting.sync:
         raise Ended(f"{_OFF[0].lower()}{_OFF[1:]}. {_TURN_ON}", USAGE)
     if ids:
-        from .keep_local import release  # noqa: PLC0415 (hardly ever needed)
+        from aiaml_server.cli.keep_local import release  # noqa: PLC0415 (hardly ever needed)
 
         release(setting, ids)
-    missing: Missing = "forget" if forget else "bring back" if bring_back else ""
+    missing: Literal["", "forget", "bring back"] = (
+        "forget" if forget else "bring back" if bring_back else ""
+    )
     # What a round puts into a server's log is told by the verb in its own words.
     logging.getLogger("aiaml_server.sync.rounds").setLevel(logging.ERROR)
     told, before = Told(), Status.read(setting.base)
@@ -275,9 +276,7 @@ def sync(forget: bool, bring_back: bool, ids: tuple[str, ...], json: bool) -> in
     except Occupied:
         raise
     except AiamlError as error:
-        from aiaml_server.sync.problem import problem_of  # noqa: PLC0415
-
-        raise Ended(_failure(problem_of(error)), REFUSED) from error
+        raise Ended(_failure(Problem.of(error)), REFUSED) from error
     finally:
         told.clear()
     for name, why in sorted(after.kept_out.items()):
@@ -314,7 +313,7 @@ def _tell_notice(before: Status, after: Status, now: Survey) -> None:
 
 def _another_in_use(setting: Settings) -> str:
     """Return the remote that servers use, if it is not that of the settings, as it may be shown."""
-    usual = in_use(setting.base)
+    usual = with_remote_in_use(setting, {}).remote
     return without_password(usual) if setting.remote and usual not in ("", setting.remote) else ""
 
 

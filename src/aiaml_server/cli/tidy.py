@@ -11,10 +11,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from aiaml_server.cli.app import aiaml
 from aiaml_server.cli.context import opened
-from aiaml_server.filters import as_word
-from aiaml_server.memory import Memory
+from aiaml_server.cli.rows import print_lines
+from aiaml_server.format.filters import as_word
+from aiaml_server.format.memory import Memory
+from aiaml_server.format.tidying import Proposal, expired, proposals, unused
 from aiaml_server.moments import instant, present
+from aiaml_server.storage.uses import Summary
 from aiaml_server.terminal import (
     Ended,
     as_json,
@@ -29,11 +33,6 @@ from aiaml_server.terminal import (
     progress,
     wrapped,
 )
-from aiaml_server.tidying import Proposal, expired, proposals, unused
-from aiaml_server.uses import Summary
-
-from .app import aiaml
-from .rows import print_lines
 
 if TYPE_CHECKING:
     from aiaml_server.bank import MemoryBank

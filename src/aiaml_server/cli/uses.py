@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aiaml_server.cli.context import opened, settings
+from aiaml_server.cli.rows import print_lines
 from aiaml_server.errors import InvalidInput
-from aiaml_server.filters import WHEN
-from aiaml_server.memory import Memory
+from aiaml_server.format.filters import WHEN
+from aiaml_server.format.memory import Memory
 from aiaml_server.moments import instant_or_ago, minute
 from aiaml_server.rendering import title, visible
+from aiaml_server.storage.uses import Summary, Use, since
 from aiaml_server.terminal import (
     Ended,
     as_json,
@@ -29,9 +31,6 @@ from aiaml_server.terminal import (
     wrapped,
     yes,
 )
-from aiaml_server.uses import Summary, Use, since
-
-from .rows import print_lines
 
 if TYPE_CHECKING:
     from aiaml_server.bank import MemoryBank

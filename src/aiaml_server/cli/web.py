@@ -7,8 +7,7 @@ import math
 import click
 
 from aiaml_server.cli.context import settings, settings_of
-
-from .dirs import known
+from aiaml_server.cli.dirs import known
 
 
 @click.command("web")

@@ -13,12 +13,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from aiaml_server.programs import find
-
-from . import file, jsonc, toml, yaml
-from .file import Backups, ConfigError
-from .places import CLIENTS, Client, Machine, Place
-from .text import Refused, position
+from aiaml_server.clients import file, jsonc, toml, yaml
+from aiaml_server.clients.file import Backups, ConfigError
+from aiaml_server.clients.places import CLIENTS, Client, Machine, Place
+from aiaml_server.clients.text import Refused, position
+from aiaml_server.storage.programs import find
 
 __all__ = [
     "CLAUDE_CODE",

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from .text import BOM, Edit, Refused, end_of_words, indentation, newline, splice
+from aiaml_server.clients.text import BOM, Edit, Refused, end_of_words, indentation, newline, splice
 
 _BLANK = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
 _REST_OF_LINE = re.compile(

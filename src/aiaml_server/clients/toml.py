@@ -16,7 +16,16 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from .text import BOM, Edit, Refused, end_of_block, end_of_line, end_of_words, newline, splice
+from aiaml_server.clients.text import (
+    BOM,
+    Edit,
+    Refused,
+    end_of_block,
+    end_of_line,
+    end_of_words,
+    newline,
+    splice,
+)
 
 MOST = 256 * 1024  # bytes of a file; it is parsed several times, a MiB in some 2 s
 _HEADER = re.compile(rf"^{BOM}?[ \t]*(\[[^\r\n]*)", re.MULTILINE)

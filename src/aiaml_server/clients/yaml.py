@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .text import BOM, Refused
+from aiaml_server.clients.text import BOM, Refused
 
 MOST = 24 * 1024  # bytes of a file; PyYAML takes some 13 ms a KiB
 

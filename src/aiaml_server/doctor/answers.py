@@ -6,16 +6,15 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
-from aiaml_server.database import databases, remove
-from aiaml_server.derived import INDEX, folder, others
-from aiaml_server.index import Index
-from aiaml_server.scorer import rank
-from aiaml_server.sqlite import files_of
-from aiaml_server.store import Store
+from aiaml_server.doctor.context import Context
+from aiaml_server.doctor.finding import Finding, Fix
+from aiaml_server.format.scorer import rank
+from aiaml_server.index.database import databases, remove
+from aiaml_server.index.index import Index
+from aiaml_server.storage.derived import INDEX, folder, others
+from aiaml_server.storage.sqlite import files_of
+from aiaml_server.storage.store import Store
 from aiaml_server.terminal import in_bytes, plural
-
-from .context import Context
-from .finding import Finding, Fix
 
 _UNWATCHED = (
     "other programs use all that this system has (fs.inotify.max_user_instances) for telling which"

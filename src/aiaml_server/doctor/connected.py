@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from aiaml_server import toolsets
+from aiaml_server.doctor.context import Context
+from aiaml_server.doctor.finding import Finding, Level
 from aiaml_server.errors import InvalidSetting
-from aiaml_server.programs import find
-
-from .context import Context
-from .finding import Finding, Level
+from aiaml_server.storage.programs import find
 
 
 def clients(_: Context) -> Iterator[Finding]:
     """Look into every client's configuration."""
     from aiaml_server.clients import connections  # noqa: PLC0415 (only this check reads them)
-    from aiaml_server.entry import ENTRY, machine  # noqa: PLC0415
+    from aiaml_server.clients.entry import ENTRY, machine  # noqa: PLC0415
 
     good = []
     for each in (found := connections(ENTRY, machine())):

@@ -9,12 +9,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from aiaml_server.doctor.scan import FileScan, look
 from aiaml_server.errors import InvalidSetting
 from aiaml_server.settings import Settings
-from aiaml_server.store import Store
+from aiaml_server.storage.store import Store
 from aiaml_server.sync import with_remote_in_use
-
-from .scan import FileScan, look
 
 PREFIX = "AIAML_"
 

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from aiaml_server import toolsets
+from aiaml_server.doctor.context import PREFIX, Context
+from aiaml_server.doctor.finding import Finding
 from aiaml_server.settings import PAGER, VARIABLES
-
-from .context import PREFIX, Context
-from .finding import Finding
 
 _INTERNAL = ("AIAML_LAUNCHER",)
 

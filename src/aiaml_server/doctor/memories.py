@@ -11,16 +11,15 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from aiaml_server.derived import INDEX
+from aiaml_server.doctor.context import Context
+from aiaml_server.doctor.finding import Finding, Fix
+from aiaml_server.doctor.scan import FileScan
 from aiaml_server.errors import NotOurs
 from aiaml_server.files import check_own, is_temporary, remove_own
-from aiaml_server.memory import ENDS, MAX_TOPICS
-from aiaml_server.store import SUFFIX
+from aiaml_server.format.memory import ENDS, MAX_TOPICS
+from aiaml_server.storage.derived import INDEX
+from aiaml_server.storage.store import SUFFIX
 from aiaml_server.terminal import in_bytes, plural
-
-from .context import Context
-from .finding import Finding, Fix
-from .scan import FileScan
 
 _STRAY_SECONDS = 3600.0
 _CONFLICT = re.compile(

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from aiaml_server import toolsets
+from aiaml_server.doctor.context import Context
+from aiaml_server.doctor.finding import Finding, guarded
 from aiaml_server.errors import InvalidSetting
 from aiaml_server.toolset import at
-
-from .context import Context
-from .finding import Finding, guarded
 
 
 def served(context: Context) -> Iterator[Finding]:

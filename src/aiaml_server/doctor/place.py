@@ -14,14 +14,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from aiaml_server.doctor.context import Context, is_directory
+from aiaml_server.doctor.finding import Finding, Fix, Level
 from aiaml_server.errors import StoreError
 from aiaml_server.files import Lock, make_directory, temporary, write_atomic
-from aiaml_server.memory import Memory, parse
-from aiaml_server.memory import format as text_of
+from aiaml_server.format.memory import Memory, parse
+from aiaml_server.format.memory import format as text_of
 from aiaml_server.terminal import joined, plural
-
-from .context import Context, is_directory
-from .finding import Finding, Fix, Level
 
 _MIB = 1024 * 1024
 _ROOM, _LITTLE_ROOM = 10 * _MIB, 500 * _MIB

@@ -14,9 +14,8 @@ from importlib import metadata
 from pathlib import Path
 
 from aiaml_server import __version__
-
-from .context import Context
-from .finding import Finding
+from aiaml_server.doctor.context import Context
+from aiaml_server.doctor.finding import Finding
 
 NAME = "aiaml-server"
 AGAIN = "install it anew: `uv tool install --force aiaml-server` or `pip install -U aiaml-server`"

@@ -12,11 +12,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from aiaml_server.errors import MalformedFile
-from aiaml_server.invisible import invisible_in
-from aiaml_server.memory import MAX_CONTENT, MAX_TOPICS, Memory
+from aiaml_server.format.invisible import invisible_in
+from aiaml_server.format.memory import MAX_CONTENT, MAX_TOPICS, Memory
+from aiaml_server.format.scorer import MAX_HITS, Hit, clean, fields, hit, ordered
 from aiaml_server.moments import instant
-from aiaml_server.scorer import MAX_HITS, Hit, clean, fields, hit, ordered
-from aiaml_server.store import Store
+from aiaml_server.storage.store import Store
 from aiaml_server.terminal import progress
 
 _QUESTIONS = 8

@@ -7,20 +7,13 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from aiaml_server.errors import GitMissing
-from aiaml_server.settings import Settings
-from aiaml_server.sync.place import directory_of
-from aiaml_server.sync.status import Status
-from aiaml_server.sync.survey import Survey, survey, useless, version
+from aiaml_server.doctor.context import Context
+from aiaml_server.doctor.finding import Finding
+from aiaml_server.errors import AiamlError, GitMissing
+from aiaml_server.sync import Problem, Status
+from aiaml_server.sync.survey import Survey, ask_remote, directory_of, survey, useless, version
 from aiaml_server.terminal import plural
-
-from .context import Context
-from .finding import Finding
-
-if TYPE_CHECKING:
-    from aiaml_server.sync.repository import Repository
 
 _REMOTE_SECONDS = 10.0
 _STALE_SECONDS = 600.0  # longer than any git of ours runs on this computer
@@ -102,33 +95,14 @@ def remote(context: Context) -> Iterator[Finding]:
     if context.offline:
         yield Finding("remote", "ok", "not asked (--offline)")
         return
-    from aiaml_server.sync.command import GitFailed  # noqa: PLC0415
-    from aiaml_server.sync.problem import problem_of  # noqa: PLC0415
-
     start = time.perf_counter()
     try:
-        refs = _asked(settings)
+        refs = ask_remote(settings, _REMOTE_SECONDS)
     except GitMissing:
         return
-    except GitFailed as error:
-        problem = problem_of(error)
+    except AiamlError as error:
+        problem = Problem.of(error)
         yield Finding("remote", "error", problem.sentence, problem.remedy)
         return
     found = f"answered in {time.perf_counter() - start:.1f} s"
     yield Finding("remote", "ok", f"{found}, {'has memories' if refs else 'is empty'}")
-
-
-def _asked(settings: Settings) -> dict[str, str]:
-    """Ask from a throw-away repository, so that nothing in the real one is touched."""
-    from aiaml_server.sync.pace import Pace  # noqa: PLC0415
-    from aiaml_server.sync.remote import Remote  # noqa: PLC0415
-    from aiaml_server.sync.repository import Repository  # noqa: PLC0415
-
-    with tempfile.TemporaryDirectory(prefix="aiaml-doctor-") as place:
-        repository: Repository = Repository(Path(place))
-        repository.prepare()
-        pace = Pace(settings.sync_interval)
-        pace.call = _REMOTE_SECONDS
-        asked = Remote(repository, settings.remote, lambda: None, pace)
-        asked.prepare()
-        return asked.refs()

@@ -7,13 +7,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from aiaml_server import launch, toolsets
-from aiaml_server.conversation import NoAnswer, begun
+from aiaml_server import toolsets
+from aiaml_server.clients import launch
+from aiaml_server.doctor.context import Context
+from aiaml_server.doctor.conversation import NoAnswer, begun
+from aiaml_server.doctor.finding import REPORT, Finding
 from aiaml_server.errors import InvalidSetting
 from aiaml_server.terminal import plural
-
-from .context import Context
-from .finding import REPORT, Finding
 
 _NOTE = {"agent": "doctor", "user": "nobody", "topics": ["trial"], "content": "a trial memory"}
 

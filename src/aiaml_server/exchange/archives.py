@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from .found import PIPED, Skip, printable
+from aiaml_server.exchange.found import PIPED, Skip, printable
 
 MAX_TOTAL = 1024 * 1024 * 1024  # bytes of a zip, unpacked, or of what comes through a pipe
 MAX_ENTRIES = 100_000  # files and folders of a zip

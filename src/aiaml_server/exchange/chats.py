@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .found import Note, Skip, printable
-from .jsonl import list_of, text_of
-from .notes import kept_lines, one_line, words
-from .records import document
-from .walk import first_time, place
+from aiaml_server.exchange.found import Note, Skip, printable
+from aiaml_server.exchange.jsonl import list_of, text_of
+from aiaml_server.exchange.notes import kept_lines, one_line, words
+from aiaml_server.exchange.records import document
+from aiaml_server.exchange.walk import first_time, place
 
 _MOST = 800_000  # bytes of a note; a memory may have a mebibyte
 _SHOWN = ("text", "multimodal_text")

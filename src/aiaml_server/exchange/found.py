@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from aiaml_server.memory import Memory
+from aiaml_server.format.memory import Memory
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from aiaml_server.memory import Memory
-
-from .found import Kept, Note, Skip, printable
-from .notes import words
-from .walk import first_time, place
+from aiaml_server.exchange.found import Kept, Note, Skip, printable
+from aiaml_server.exchange.notes import words
+from aiaml_server.exchange.walk import first_time, place
+from aiaml_server.format.memory import Memory
 
 MAX_LINE = 32 * 1024 * 1024  # bytes; the largest file of a memory, with each byte escaped
 

@@ -11,15 +11,12 @@ from itertools import islice
 from pathlib import Path
 
 from aiaml_server.errors import MalformedFile
-from aiaml_server.memory import parse
-from aiaml_server.store import MAX_FILE
-
-from .chats import chatgpt, chatgpt_files, claude_ai, claude_ai_files
-from .found import Found, Kept, Skip, label
-from .jsonl import Record, entities_in, memories_in, records
-from .notes import Style, notes_in
-from .records import Fields, document, fields_of, is_mem0, notes_of, records_in
-from .toolkits import (
+from aiaml_server.exchange.chats import chatgpt, chatgpt_files, claude_ai, claude_ai_files
+from aiaml_server.exchange.found import Found, Kept, Skip, label
+from aiaml_server.exchange.jsonl import Record, entities_in, memories_in, records
+from aiaml_server.exchange.notes import Style, notes_in
+from aiaml_server.exchange.records import Fields, document, fields_of, is_mem0, notes_of, records_in
+from aiaml_server.exchange.toolkits import (
     citations,
     citations_below,
     compartments,
@@ -29,7 +26,9 @@ from .toolkits import (
     sessions,
     sessions_below,
 )
-from .walk import MARKDOWN, beginning, markdown_below, place, read_text
+from aiaml_server.exchange.walk import MARKDOWN, beginning, markdown_below, place, read_text
+from aiaml_server.format.memory import parse
+from aiaml_server.storage.store import MAX_FILE
 
 _LOOKED_AT = 100  # files of a folder, to tell what it is
 

@@ -10,11 +10,10 @@ from functools import lru_cache
 from pathlib import Path
 
 from aiaml_server.errors import MalformedFile
+from aiaml_server.exchange.dates import moment_in
+from aiaml_server.exchange.found import PIPED, Note, Skip, printable
+from aiaml_server.exchange.walk import first_time, place, read_text
 from aiaml_server.frontmatter import check_written_out, load_yaml, scalar
-
-from .dates import moment_in
-from .found import PIPED, Note, Skip, printable
-from .walk import first_time, place, read_text
 
 _CREATED = ("created", "created_at", "createdAt", "date", "timestamp", "updated", "modified")
 _TAGS = ("tags", "tag", "keywords", "topics")

@@ -9,11 +9,10 @@ from html import escape
 from importlib.resources import files
 from urllib.parse import quote
 
-from aiaml_server.memory import Memory
+from aiaml_server.exchange.shapes import by_months
+from aiaml_server.format.memory import Memory
 from aiaml_server.moments import minute
 from aiaml_server.rendering import visible
-
-from .shapes import by_months
 
 
 def page(memories: Sequence[Memory]) -> Iterator[bytes]:

@@ -23,7 +23,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from aiaml_server.errors import InvalidInput, MalformedFile
-from aiaml_server.memory import (
+from aiaml_server.exchange.found import Found, Kept, Note, Skip, label, printable
+from aiaml_server.format.memory import (
     MAX_CONTENT,
     MAX_TOPIC,
     MAX_TOPICS,
@@ -31,9 +32,7 @@ from aiaml_server.memory import (
     format,  # noqa: A004 (the word for it)
     parse,
 )
-from aiaml_server.store import MAX_FILE
-
-from .found import Found, Kept, Note, Skip, label, printable
+from aiaml_server.storage.store import MAX_FILE
 
 _OWN_ID = re.compile(r"[0-9a-f]{8}")
 _SOURCE = "imported-from: "

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from aiaml_server.errors import InvalidInput, MalformedFile, said_by_system
+from aiaml_server.exchange.found import Note, Skip, printable
+from aiaml_server.exchange.jsonl import Record, list_of, records
+from aiaml_server.exchange.notes import kept_lines, one_line, words
+from aiaml_server.exchange.walk import first_time, place
 from aiaml_server.files import read_regular
-
-from .found import Note, Skip, printable
-from .jsonl import Record, list_of, records
-from .notes import kept_lines, one_line, words
-from .walk import first_time, place
 
 MAX_DOCUMENT = 1024 * 1024 * 1024  # bytes of one JSON document
 _LOOKED_AT = 100  # records, to tell their fields

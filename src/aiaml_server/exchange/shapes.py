@@ -10,14 +10,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 
+from aiaml_server.exchange.found import printable
 from aiaml_server.files import read_regular
-from aiaml_server.invisible import marked
-from aiaml_server.memory import Memory
+from aiaml_server.format.invisible import marked
+from aiaml_server.format.memory import Memory
 from aiaml_server.moments import instant, minute
 from aiaml_server.rendering import visible
-from aiaml_server.store import MAX_FILE
-
-from .found import printable
+from aiaml_server.storage.store import MAX_FILE
 
 _MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September",

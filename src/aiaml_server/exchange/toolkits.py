@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aiaml_server.errors import MalformedFile, said_by_system
+from aiaml_server.exchange.found import Note, Skip, label
+from aiaml_server.exchange.jsonl import Record
+from aiaml_server.exchange.notes import Style, notes_in
+from aiaml_server.exchange.records import Fields, document, note_of
+from aiaml_server.exchange.walk import beginning, markdown_below, place, read_text
 from aiaml_server.files import copy_regular
-
-from .found import Note, Skip, label
-from .jsonl import Record
-from .notes import Style, notes_in
-from .records import Fields, document, note_of
-from .walk import beginning, markdown_below, place, read_text
 
 if TYPE_CHECKING:
     import sqlite3

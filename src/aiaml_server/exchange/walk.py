@@ -9,11 +9,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from aiaml_server.errors import MalformedFile, said_by_system
+from aiaml_server.exchange.dates import moment_in
+from aiaml_server.exchange.found import Skip, label, printable
 from aiaml_server.files import read_beginning, read_regular
 from aiaml_server.moments import in_utc, timestamp
-
-from .dates import moment_in
-from .found import Skip, label, printable
 
 MARKDOWN = (".md", ".markdown")
 MAX_TEXT = 16 * 1024 * 1024  # bytes of a file of notes

@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from aiaml_server.invisible import marked, marked_line
-from aiaml_server.memory import Memory
+from aiaml_server.format.invisible import marked, marked_line
+from aiaml_server.format.memory import Memory
 
 MAX_RENDERED = 64 * 1024  # characters; the worst text of that size takes a second to parse
 

@@ -17,9 +17,8 @@ from functools import cache
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from aiaml_server.invisible import marked
-
-from . import MAX_RENDERED
+from aiaml_server.format.invisible import marked
+from aiaml_server.rendering import MAX_RENDERED
 
 TOO_LONG = f"Shown as it stands: it is longer than {MAX_RENDERED // 1024} KiB."
 HIDES = "Shown as it stands: rendered, some of it would be hidden."

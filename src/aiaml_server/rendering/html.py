@@ -15,9 +15,8 @@ from markdown_it.common.normalize_url import normalizeLink
 from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 
-from aiaml_server.invisible import marked
-
-from .commonmark import parsed, parser, shows_all, text_of, why_not
+from aiaml_server.format.invisible import marked
+from aiaml_server.rendering.commonmark import parsed, parser, shows_all, text_of, why_not
 
 
 def safe_html(markdown: str) -> str:

@@ -11,10 +11,9 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from aiaml_server.invisible import marked, marked_line
+from aiaml_server.format.invisible import marked, marked_line
+from aiaml_server.rendering import MAX_RENDERED, paragraphs
 from aiaml_server.terminal import bold, broken, columns, dim, styled, unstyled, width
-
-from . import MAX_RENDERED, paragraphs
 
 if TYPE_CHECKING:
     from markdown_it.tree import SyntaxTreeNode
@@ -33,7 +32,7 @@ def rendered(text: str) -> str:
         return "\n\n".join("\n".join(lines) for lines in wrapped)
     from markdown_it.tree import SyntaxTreeNode  # noqa: PLC0415 (the parser: a tenth of a start)
 
-    from .commonmark import parsed, shows_all, why_not  # noqa: PLC0415 (the same)
+    from aiaml_server.rendering.commonmark import parsed, shows_all, why_not  # noqa: PLC0415 (the same)
 
     if (tokens := parsed(text)) is not None:
         shown = "\n".join(_blocks(SyntaxTreeNode(tokens).children, room))

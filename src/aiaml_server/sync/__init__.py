@@ -1,5 +1,10 @@
 """The git thread. It is told nothing; woken, it finds out what git does not know yet.
 
+The rest of the house sees ten names: `Sync` and `once`, which do it; `with_remote_in_use`;
+`Status`, `Progress` and `Problem`, which say how it stands; and four modules: `survey` (how it
+stands, asked of git), `history` (which versions there were), `guard` (what stays here) and
+`forgetting` (everywhere). These are loaded when they are asked for.
+
     __init__    the thread: woken, every minute, at the end
     rounds      one round: commit, fetch, join, push; and what follows when that fails
     pace        when the remote is asked again
@@ -11,21 +16,19 @@
     convert     how it is made, with what an earlier version left
     repository  that repository
     reading     the same, to be read alone
-    stream      new commits, as git fast-import reads them
-    worktree    its files, read and replaced without a loss
+    commit      what is new on disk, committed in four steps
+    merge       two histories made one
+    checkout    the files brought up to a commit
+    stream      commits, as git fast-import and fast-export have them
+    worktree    files, read and replaced without a loss
     disk        the files compared with a commit
     asked       which deletions a person has asked for
-    refs        what git's refs name
     trees       what commits hold, and how they differ
     theirs      what a person's own git, beside ours, did to the files
     seen        which files this machine has had, and in which directory
-    union       two histories made one (pure)
-    rewrite     a history without what is forgotten everywhere (pure)
-    erasure     what that is, and histories rewritten
-    purge       removing what only the old ones had
-    everywhere  what forgetting everywhere will do, for a person to see
+    union       what becomes of a path that two machines changed (pure)
+    rebase      our commits put on top of what came first (pure)
     mend        a damaged repository made one that can be used
-    replay      our commits put on top of what came first
     messages    what our commits and git's logs say of them, written and read
     command     running git
     status      how things stand, for others to read
@@ -33,41 +36,38 @@
     survey      how things stand, asked of git by another process
     guard       what stays on this machine: secrets, and what a person keeps here
     outgoing    what is about to be pushed, looked at once more
+    forgetting  what is in no history any more, of no machine
 
 Most of it is imported in the thread alone: it takes time that no answer should wait for.
 """
 
 from __future__ import annotations
 
-import errno
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from aiaml_server.errors import AiamlError, GitMissing, StoreError
+from aiaml_server.errors import GitMissing, Occupied, StoreError
 from aiaml_server.settings import Settings
-
-from . import asked
-from .address import remembered
-from .status import Problem, Progress, Status
+from aiaml_server.sync import asked, place
+from aiaml_server.sync.address import in_use, with_remote_in_use
+from aiaml_server.sync.status import Missing, Problem, Progress, Status
 
 if TYPE_CHECKING:
-    from .repository import Missing
-    from .rounds import Rounds
+    from aiaml_server.sync.rounds import Rounds
 
 __all__ = [
-    "Occupied",
     "Problem",
     "Progress",
     "Status",
     "Sync",
-    "in_use",
+    "forgetting",
+    "guard",
+    "history",
     "once",
-    "remembered",
+    "survey",
     "with_remote_in_use",
 ]
 
@@ -79,10 +79,6 @@ _CLOSE_SECONDS = 1.4
 _LISTEN_SECONDS = 0.2  # on Windows, Ctrl-C is heard between two waits
 _PATIENCE_SECONDS = 5.0  # for a git that works on this machine, after Ctrl-C
 _OCCUPIED_SECONDS = 0.1
-
-
-class Occupied(AiamlError, TimeoutError):  # noqa: N818
-    """Another process synchronises the directory, and did not end in the time given."""
 
 
 def once(
@@ -117,9 +113,9 @@ def once(
     """
     if not settings.sync:
         return Status.read(settings.base)
-    from .rounds import Rounds  # noqa: PLC0415
+    from aiaml_server.sync.rounds import Rounds  # noqa: PLC0415
 
-    check_place(settings.base)
+    place.check_base(settings.base)
     closing = threading.Event()
     another = in_use(settings.base) not in ("", settings.remote)
     aside = another and bool(settings.remote)
@@ -155,29 +151,6 @@ def once(
     if rounds.problem and not (local and rounds.has_committed):
         status.failed(rounds.problem)
     return status
-
-
-def check_place(base: Path) -> None:
-    """See that the base directory is one, or can be made.
-
-    Raises:
-        StoreError: part of its path is a file.
-    """
-    there = next(each for each in (base, *base.parents) if each.exists())
-    if not there.is_dir():
-        raise StoreError("read", base, NotADirectoryError(errno.ENOTDIR, "", str(there)))
-
-
-def in_use(base: Path) -> str:
-    """Return the address that servers exchange a directory with; empty where they have none."""
-    return remembered(base) if Status.read(base).remote else ""
-
-
-def with_remote_in_use(chosen: Settings, environ: Mapping[str, str]) -> Settings:
-    """Return settings with the remote that servers use, unless the environment names one."""
-    if "AIAML_GITHUB_REMOTE" in environ:
-        return chosen
-    return replace(chosen, remote=in_use(chosen.base))
 
 
 def _attempt(rounds: Rounds, closing: threading.Event, *, local: bool, seconds: float) -> None:
@@ -224,7 +197,7 @@ class Sync:
     def forgotten(self, name: str) -> None:
         """Hear that a person had the file `name` deleted: it need not be confirmed."""
         if self._settings.sync:
-            asked.forget(self._settings.base, name)
+            asked.record(self._settings.base, name)
 
     def close(self) -> None:
         """End within 1.5 s: commit what is new; what does not fit is found at the next start."""
@@ -243,7 +216,7 @@ class Sync:
         if self._closing.is_set() and not self._pending:
             return
         try:
-            from .rounds import Rounds  # noqa: PLC0415
+            from aiaml_server.sync.rounds import Rounds  # noqa: PLC0415
 
             self._rounds = Rounds(self._settings, self._closing)
             while self._round(self._rounds):

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
-from aiaml_server.derived import folder, key
 from aiaml_server.errors import Nowhere
 from aiaml_server.files import check_own, read_own, remove_own, replace_atomic
-
-from .place import notes_of
+from aiaml_server.settings import Settings
+from aiaml_server.storage.derived import folder, key
+from aiaml_server.sync.place import notes_of
+from aiaml_server.sync.status import Status
 
 _MOST = 1024 * 1024  # bytes of the file that has the address
 _NOTE = "remote"  # in the folder of what is derived
@@ -43,6 +46,18 @@ def remembered(base: Path) -> str:
         if read_own(folder(base) / _NOTE, _MOST) == _sum(url):
             return url
     return ""
+
+
+def in_use(base: Path) -> str:
+    """Return the address that servers exchange a directory with; empty where they have none."""
+    return remembered(base) if Status.read(base).remote else ""
+
+
+def with_remote_in_use(chosen: Settings, environ: Mapping[str, str]) -> Settings:
+    """Return settings with the remote that servers use, unless the environment names one."""
+    if "AIAML_GITHUB_REMOTE" in environ:
+        return chosen
+    return replace(chosen, remote=in_use(chosen.base))
 
 
 def _sum(url: str) -> bytes:

@@ -17,7 +17,7 @@ _NAME = ".sync-forget"
 _MOST = 16 * 1024 * 1024
 
 
-def forget(base: Path, name: str) -> None:
+def record(base: Path, name: str) -> None:
     """Note that the file `name` in `files/` was deleted on a person's word."""
     with suppress(OSError):  # then the deletion may have to be confirmed, and nothing is lost
         descriptor = open_own(base / _NAME, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -27,7 +27,7 @@ def forget(base: Path, name: str) -> None:
             os.close(descriptor)
 
 
-def to_forget(base: Path) -> set[bytes]:
+def recorded(base: Path) -> set[bytes]:
     """Return the paths of the files that were deleted on a person's word."""
     try:
         names = read_regular(str(base / _NAME), _MOST).split(b"\0")
@@ -36,8 +36,8 @@ def to_forget(base: Path) -> set[bytes]:
     return {b"files/" + name for name in names if name}
 
 
-def done(base: Path, paths: set[bytes]) -> None:
+def clear(base: Path, paths: set[bytes]) -> None:
     """Note that the deletion of these is committed; where more were asked for since, later."""
-    if paths == to_forget(base):
+    if paths == recorded(base):
         with suppress(OSError):
             (base / _NAME).unlink()

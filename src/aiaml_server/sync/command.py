@@ -1,7 +1,14 @@
-"""Running git, in processes that cannot prompt, hang, stray or outlive us."""
+"""Running git, in processes that cannot prompt, hang, stray or outlive us.
+
+GitPython starts them, through the `execute` of its `Git`. Four things that it does by itself are
+kept from it here: its process object kills what it runs as soon as nobody holds it; it hands on all
+variables of our own environment; its timeouts do not work on Windows and leave what git started;
+and its `Repo` reads, and runs, what a repository has configured, so that there is none.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shlex
@@ -9,13 +16,17 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from aiaml_server import programs
 from aiaml_server.errors import AiamlError, GitMissing
+from aiaml_server.storage import programs
+
+if TYPE_CHECKING:
+    from git.cmd import Git as Launcher
 
 LOCAL_SECONDS = 300.0  # no command that stays on this machine takes longer
 _MEANWHILE_SECONDS = 2.0
@@ -100,7 +111,7 @@ class Git:
         self.secrets: list[str] = []
         self.prefix: list[str] = []
         self._lock = threading.Lock()
-        self._running: set[subprocess.Popen[bytes]] = set()
+        self._running: set[Launcher.AutoInterrupt] = set()
         self._ended = False
 
     def run(
@@ -146,34 +157,6 @@ class Git:
             raise GitFailed(verb, self._without_secrets(said))
         return output
 
-    def pieces(self, size: int, verb: str, *words: str) -> Generator[bytes, None, None]:
-        """Run one command that stays on this machine, and yield what it prints as it comes.
-
-        Args:
-            size: the bytes of each piece but the last.
-            verb: the command.
-            words: its arguments.
-
-        Raises:
-            GitMissing: there is no git.
-            GitFailed: it failed, or took too long.
-        """
-        process = self._started(verb, words, {}, (), with_input=False)
-        late = threading.Timer(LOCAL_SECONDS, _kill, (process,))
-        late.start()
-        try:
-            while process.stdout and (piece := process.stdout.read(size)):
-                yield piece
-            _, complaint = process.communicate()
-        finally:
-            late.cancel()
-            _kill(process)
-            with suppress(subprocess.TimeoutExpired):
-                process.communicate(timeout=1)
-            self._running.discard(process)
-        if process.returncode:
-            raise GitFailed(verb, self._without_secrets(complaint))
-
     def _started(
         self,
         verb: str,
@@ -182,7 +165,7 @@ class Git:
         options: Sequence[str],
         *,
         with_input: bool,
-    ) -> subprocess.Popen[bytes]:
+    ) -> Launcher.AutoInterrupt:
         fixed = [word for pair in _OPTIONS.items() for word in ("-c", "=".join(pair))]
         private = verb != "push"
         if not private:
@@ -191,8 +174,8 @@ class Git:
             if self._ended:
                 raise GitFailed(verb, "not run, because the server is closing")
             process = _start(
-                [*self.prefix, _program(), *fixed, *options, verb, *words],
                 self._base,
+                [*self.prefix, _program(), *fixed, *options, verb, *words],
                 {**self.variables, **variables},
                 with_input=with_input,
                 private=private,
@@ -227,12 +210,46 @@ def _program() -> str:
 
 
 def _environment() -> dict[str, str]:
-    inherited = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith("GIT_") or _KEPT.fullmatch(name)
-    }
+    inherited = {name: value for name, value in os.environ.items() if not _leads_astray(name)}
     return {**inherited, **programs.variables(), **_NEVER_ASK}
+
+
+def _leads_astray(name: str) -> bool:
+    return name.startswith("GIT_") and not _KEPT.fullmatch(name)
+
+
+_OUR_ENVIRONMENT = threading.Lock()
+
+
+@contextmanager
+def _cleared_environment(**added: str) -> Iterator[None]:
+    """Take out of our own environment, for a moment, what must not reach git.
+
+    GitPython copies all of it for what it starts, and can be told of more variables, but not of
+    fewer (`Git.execute` in git/cmd.py, 3.2.1).
+    """
+    with _OUR_ENVIRONMENT:
+        taken = {name: os.environ.pop(name) for name in list(os.environ) if _leads_astray(name)}
+        os.environ.update(added)
+        try:
+            yield
+        finally:
+            for name in added:
+                os.environ.pop(name, None)
+            os.environ.update(taken)
+
+
+@cache
+def _launcher() -> type[Launcher]:
+    """Import GitPython.
+
+    It would run what it takes for git at once, found by a search of its own. The null device is
+    named to it instead, which no system runs; our commands name their program.
+    """
+    before = {"GIT_PYTHON_GIT_EXECUTABLE": os.devnull, "GIT_PYTHON_REFRESH": "quiet"}
+    with _cleared_environment(**before):
+        from git.cmd import Git as Launcher  # noqa: PLC0415 (6 times as long as Python's own start)
+    return Launcher
 
 
 def ssh_command(configured: str) -> str:
@@ -254,51 +271,66 @@ def dying_with_us() -> list[str]:
 
 
 def _start(
-    words: Sequence[str],
     base: Path,
+    words: Sequence[str],
     variables: Mapping[str, str],
     *,
     with_input: bool,
     private: bool,
-) -> subprocess.Popen[bytes]:
-    flags, umask = 0, -1
+) -> Launcher.AutoInterrupt:
+    """Start a program in `base`. Whoever lets go of what is returned kills it.
+
+    Raises:
+        GitMissing: the program is gone.
+        GitFailed: the directory is gone.
+        OSError: it cannot be entered, or the system starts no process.
+    """
+    if not base.is_dir():
+        raise GitFailed(words[0], f"{base} is gone")
+    if not os.access(base, os.X_OK):  # GitPython would start it in the current directory then
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(base))
+    launcher = _launcher()(base)
+    umask = -1
     if private and sys.platform != "win32":
         umask = 0o077  # history is for the owner alone, as the memories are
-    if sys.platform == "win32":
-        flags = subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW
+    from git.exc import GitCommandNotFound  # noqa: PLC0415 (see `_launcher`)
+
     try:
-        return subprocess.Popen(  # noqa: S603 (the words are ours)
-            words,
-            cwd=base,
-            env=dict(variables),
-            stdin=subprocess.PIPE if with_input else subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,  # no terminal to ask on, and one group to kill
-            creationflags=flags,
-            umask=umask,
-        )
-    except FileNotFoundError as error:
-        if base.is_dir():
-            raise GitMissing("there is no git on this machine") from error
-        raise GitFailed(words[-1], f"{base} is gone") from error
+        with _cleared_environment():
+            return launcher.execute(
+                words,
+                istream=subprocess.PIPE if with_input else None,
+                as_process=True,
+                env=variables,
+                start_new_session=True,  # no terminal to ask on, and one group to kill
+                umask=umask,
+            )
+    except GitCommandNotFound as error:
+        raise GitMissing("there is no git on this machine") from error
 
 
 def _finish(
-    process: subprocess.Popen[bytes],
+    process: Launcher.AutoInterrupt,
     data: bytes | None,
     seconds: float,
     meanwhile: Callable[[], object] | None,
 ) -> tuple[bytes, bytes]:
     while meanwhile and seconds > _MEANWHILE_SECONDS:
         with suppress(subprocess.TimeoutExpired):
-            return process.communicate(data, timeout=_MEANWHILE_SECONDS)
+            return _told(process, data, _MEANWHILE_SECONDS)
         seconds -= _MEANWHILE_SECONDS
         meanwhile()
-    return process.communicate(data, timeout=seconds)
+    return _told(process, data, seconds)
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
+def _told(
+    process: Launcher.AutoInterrupt, data: bytes | None, seconds: float
+) -> tuple[bytes, bytes]:
+    said: tuple[bytes, bytes] = process.communicate(data, timeout=seconds)
+    return said
+
+
+def _kill(process: Launcher.AutoInterrupt) -> None:
     """Kill a process of ours and all that it started."""
     if sys.platform == "win32":
         if taskkill := programs.find("taskkill"):

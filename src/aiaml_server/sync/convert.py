@@ -23,16 +23,15 @@ from aiaml_server.files import (
     remove_own,
     replace_atomic,
 )
-
-from . import place
-from .command import Git, GitFailed
-from .erasure import present
-from .messages import BEGIN, REASON
-from .place import EARLIER, HIDDEN
-from .refs import MAIN, name_of, quiet
-from .rewrite import FILE
-from .trees import tree
-from .union import is_memory
+from aiaml_server.sync import place
+from aiaml_server.sync.command import Git, GitFailed
+from aiaml_server.sync.forgetting.erasure import present
+from aiaml_server.sync.forgetting.rewrite import FILE
+from aiaml_server.sync.messages import BEGIN, REASON
+from aiaml_server.sync.place import EARLIER, HIDDEN
+from aiaml_server.sync.reading import MAIN, name_of, quiet
+from aiaml_server.sync.trees import tree
+from aiaml_server.sync.union import is_memory
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +42,7 @@ _UNFINISHED = (
     *("index.lock", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge"),
     *("rebase-apply", "BISECT_LOG", "worktrees", "modules", "info/sparse-checkout"),
 )  # of a git at work, or of a person who uses more of git than we do
-_NOTES = ("erased", "erased-now", "erased-told", "malformed", "released", "remote")
+_NOTES = ("erased", "erased-now", "erased-told", "released", "remote")
 _KEPT = ("refs/aiaml/remote", "refs/aiaml/joining", "refs/aiaml/unpushed")
 _BY_US = (REASON.encode(), b"fast-import")  # in what git's logs say
 

@@ -10,14 +10,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
-from aiaml_server.store import Stamp
-
-from .messages import Verb
-from .seen import Sighting
-from .status import Problem
-from .stream import Step
-from .union import Entry, is_memory
-from .worktree import Unfit, object_name, read
+from aiaml_server.storage.store import Stamp
+from aiaml_server.sync.messages import Verb
+from aiaml_server.sync.seen import Sighting
+from aiaml_server.sync.status import Problem
+from aiaml_server.sync.stream import Step
+from aiaml_server.sync.union import Entry, is_memory
+from aiaml_server.sync.worktree import Unfit, object_name, read
 
 Item = TypeVar("Item")
 Objection = Callable[[bytes, bytes], "Problem | None"]
@@ -74,7 +73,7 @@ class Disk:
         same: files that are as in the commit.
         outdated: files that are as in an earlier commit, and not by a person's doing: with their
             entries on disk and in the commit.
-        crossed: files that differ both from the commit and from what it had when they were last
+        diverged: files that differ both from the commit and from what it had when they were last
             seen, as when an edit was held back here; with their entries in the commit.
     """
 
@@ -89,10 +88,10 @@ class Disk:
     unfit: dict[bytes, Problem] = field(default_factory=dict)
     same: dict[bytes, Sighting] = field(default_factory=dict)
     outdated: dict[bytes, tuple[Entry, Entry | None]] = field(default_factory=dict)
-    crossed: dict[bytes, Entry] = field(default_factory=dict)
+    diverged: dict[bytes, Entry] = field(default_factory=dict)
 
     @cached_property
-    def unlike(self) -> list[bytes]:
+    def candidates(self) -> list[bytes]:
         """The files that may be other than in the commit."""
         same = {
             path
@@ -135,7 +134,7 @@ class Disk:
         objection: Objection,
         was_there: Callable[[bytes, bytes], bool],
     ) -> Iterator[tuple[Step, Sighting]]:
-        """Read what is unlike, and yield what is to be committed, with what was seen.
+        """Read the candidates, and yield what is to be committed, with what was seen.
 
         Args:
             like: any object name of the repository.
@@ -147,7 +146,7 @@ class Disk:
             may_be = path in self.tree and (path not in self.known or self._is_gits(path))
             return may_be and was_there(path, oid)
 
-        for path in self.unlike:
+        for path in self.candidates:
             data = self._read(path)
             if data is None:
                 continue
@@ -185,13 +184,13 @@ class Disk:
             self.outdated[path] = (Entry(b"100644", oid), entry)
             return False
         if others:
-            self.crossed[path] = others
+            self.diverged[path] = others
         return True
 
     def _may_travel(self, path: bytes, data: bytes, objection: Objection) -> bool:
         why = objection(path, data)
         if why:
-            also = ", and other machines have changed it since" if path in self.crossed else ""
+            also = ", and other machines have changed it since" if path in self.diverged else ""
             self.held_back[path] = why._replace(sentence=why.sentence + also)
         return not why
 

@@ -14,14 +14,14 @@ from pathlib import Path
 
 from aiaml_server.errors import AiamlError, MalformedFile
 from aiaml_server.files import make_directory, read_regular, replace_atomic
-from aiaml_server.leaks import objection
-
-from .command import Git, GitFailed
-from .erasure import erased
-from .place import HIDDEN, git_directories
-from .rewrite import is_erased
-from .status import KEPT_LOCAL, Problem
-from .union import is_memory
+from aiaml_server.format.leaks import objection
+from aiaml_server.sync.command import GitFailed
+from aiaml_server.sync.forgetting.erasure import erased
+from aiaml_server.sync.forgetting.rewrite import is_erased
+from aiaml_server.sync.place import HIDDEN, directory_of, git_directories
+from aiaml_server.sync.reading import Reading
+from aiaml_server.sync.status import KEPT_LOCAL, Problem
+from aiaml_server.sync.union import is_memory
 
 KEEP_LOCAL = ".keep-local"
 _FORGOTTEN = Problem(
@@ -67,16 +67,16 @@ class Untold(AiamlError, OSError):  # noqa: N818
 class Guard:
     """Says of each file why it must not travel; as a person's choices were when it was made."""
 
-    def __init__(self, base: Path, common: Path, git: Git, *, secrets: bool) -> None:
-        """Read the choices for the memories in `base`, whose repository is `common`.
+    def __init__(self, repository: Reading, *, secrets: bool) -> None:
+        """Read the choices for the memories of a repository.
 
         Raises:
             Untold: those for what is kept here cannot be read.
         """
         self._secrets = secrets
-        self._released = released(common)
-        self._erased = erased(common)
-        self._kept = _kept(base, common, git)
+        self._released = released(repository.directory)
+        self._erased = erased(repository.directory)
+        self._kept = _kept(repository)
         self._harmless: set[int] = set()  # hashes of what was looked into, and may travel
 
     def __call__(self, path: bytes, data: bytes) -> Problem | None:
@@ -112,17 +112,23 @@ class Guard:
 # --- released -------------------------------------------------------------------------------------
 
 
-def released(common: Path) -> frozenset[bytes]:
+def released(directory: Path) -> frozenset[bytes]:
     """Return the paths of the files that may travel whatever they hold."""
-    return frozenset(_read(common / "aiaml" / "released").split(b"\0"))
+    return frozenset(_read(directory / "aiaml" / "released").split(b"\0"))
 
 
-def release(common: Path, paths: Iterable[str]) -> None:
+def has_repository(base: Path) -> bool:
+    """Whether there is the repository that a release is noted in."""
+    return directory_of(base).is_dir()
+
+
+def release(base: Path, paths: Iterable[str]) -> None:
     """Let these files travel, in this version and all later ones; paths are as git has them."""
-    make_directory(common / "aiaml")
-    text = _read(common / "aiaml" / "released")
+    notes = directory_of(base) / "aiaml"
+    make_directory(notes)
+    text = _read(notes / "released")
     text += b"".join(os.fsencode(path) + b"\0" for path in paths)
-    replace_atomic(common / "aiaml" / "released", text, 0o600)
+    replace_atomic(notes / "released", text, 0o600)
 
 
 # --- kept here ------------------------------------------------------------------------------------
@@ -161,8 +167,9 @@ def _write(base: Path, text: str) -> None:
     replace_atomic(base / KEEP_LOCAL, text.encode("utf-8", "surrogateescape"), 0o600)
 
 
-def _kept(base: Path, common: Path, git: Git) -> dict[bytes, str]:
+def _kept(repository: Reading) -> dict[bytes, str]:
     """Return which files a line names, with where it stands."""
+    base = repository.base
     rules = {
         "info/exclude": _rules(_exclude(base)).replace(HIDDEN, b"#\n"),  # which is not theirs
         KEEP_LOCAL: _rules(base / KEEP_LOCAL),
@@ -177,7 +184,7 @@ def _kept(base: Path, common: Path, git: Git) -> dict[bytes, str]:
     }
     lines = rules[KEEP_LOCAL].splitlines()
     kept = {exact[line]: KEEP_LOCAL for line in lines if line in exact}
-    return _ignored(rules, common, git, names) | kept
+    return _ignored(rules, repository, names) | kept
 
 
 def _exclude(base: Path) -> Path:
@@ -186,7 +193,7 @@ def _exclude(base: Path) -> Path:
 
 
 def _ignored(
-    rules: Mapping[str, bytes], common: Path, git: Git, names: list[bytes]
+    rules: Mapping[str, bytes], repository: Reading, names: list[bytes]
 ) -> dict[bytes, str]:
     """Ask git which files it would ignore, were none of them in it.
 
@@ -197,7 +204,7 @@ def _ignored(
 
     with TemporaryDirectory(prefix="aiaml-rules-") as name:
         place = Path(name)
-        config = str(common / "config").replace("\\", "/").replace('"', '\\"')
+        config = str(repository.directory / "config").replace("\\", "/").replace('"', '\\"')
         head, config = b"ref: refs/heads/main\n", f'[include]\n\tpath = "{config}"\n'
         for path, text in {**rules, "HEAD": head, "config": os.fsencode(config)}.items():
             (place / path).parent.mkdir(parents=True, exist_ok=True)
@@ -210,7 +217,7 @@ def _ignored(
         variables["GIT_LITERAL_PATHSPECS"] = "0"
         asked = b"\0".join((*names, b""))
         try:
-            output = git.run(
+            output = repository.git.run(
                 "check-ignore", *words, stdin=asked, variables=variables, options=options
             )
         except GitFailed as error:

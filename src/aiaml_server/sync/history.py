@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from aiaml_server.moments import timestamp
+from aiaml_server.sync.command import GitFailed
+from aiaml_server.sync.messages import JOIN, did
+from aiaml_server.sync.reading import NOBODY, Reading
+from aiaml_server.sync.union import Entry, is_memory
+from aiaml_server.sync.worktree import MAX_FILE
 
-from .command import GitFailed
-from .messages import JOIN, did
-from .reading import NOBODY, Reading
-from .union import Entry, is_memory
-from .worktree import MAX_FILE
+__all__ = ["TOGETHER_SECONDS", "Change", "Commit", "Entry", "History"]
 
 Wanted = Callable[[str], bool]
 """Whether a file of this name in `files/` is asked for."""
@@ -182,15 +183,10 @@ class History:
 
         Bytes that are no UTF-8 are lone surrogates in it, as `os.fsdecode` has them.
         """
-        asked = list(dict.fromkeys(each for each in entries if each and each.is_file))
-        if not asked:
-            return {}
-        names = b"".join(entry.oid + b"\n" for entry in asked)
-        answer = self._repository.git.run("cat-file", "--batch-check=%(objectsize)", stdin=names)
-        sizes = zip(asked, answer.splitlines(), strict=True)
-        whole = [entry for entry, size in sizes if size.isdigit() and int(size) <= MAX_FILE]
-        blobs = self._repository.objects([entry.oid for entry in whole])
-        return {entry: blobs[entry.oid].decode("utf-8", "surrogateescape") for entry in whole}
+        asked = [each for each in entries if each and each.is_file]
+        blobs = self._repository.small_objects((entry.oid for entry in asked), MAX_FILE)
+        texts = {oid: data.decode("utf-8", "surrogateescape") for oid, data in blobs.items()}
+        return {entry: texts[entry.oid] for entry in asked if entry.oid in texts}
 
     def commit(self, revision: str) -> str:
         """Return the commit that git understands by `revision`; empty where there is none."""

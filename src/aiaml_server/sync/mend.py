@@ -15,13 +15,12 @@ from contextlib import suppress
 from pathlib import Path
 
 from aiaml_server.files import replace_atomic
-
-from .command import GitFailed
-from .disk import Objection, in_chunks
-from .messages import MEND
-from .problem import REMOTE_VERBS
-from .repository import REMOTE, Repository
-from .worktree import Unfit, read
+from aiaml_server.sync.command import GitFailed
+from aiaml_server.sync.disk import Objection, in_chunks
+from aiaml_server.sync.messages import MEND
+from aiaml_server.sync.problem import REMOTE_VERBS
+from aiaml_server.sync.repository import REMOTE, Repository
+from aiaml_server.sync.worktree import Unfit, read
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +78,7 @@ def mend(repository: Repository, objection: Objection) -> None:
     _remove_empty(repository.directory / "refs")
     _set_aside_packs(repository)
     _write_blobs(repository, objection)
-    _restore(repository, repository.branch)
+    _restore(repository)
 
 
 def _remove_transport(directory: Path) -> None:
@@ -109,8 +108,9 @@ def _set_aside_packs(repository: Repository) -> None:
             log.warning("Set aside %s and its pack: %s", index, error.output)
 
 
-def _restore(repository: Repository, name: str) -> None:
+def _restore(repository: Repository) -> None:
     """Go back to the newest commit that is whole; none at all is a beginning as well."""
+    name = repository.branch
     path = repository.directory / "logs" / name
     lines = path.read_text("utf-8", "replace").splitlines() if path.is_file() else []
     before = [line.split(" ")[1] for line in reversed(lines) if line.count(" ") > 1]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from aiaml_server.store import id_in
+from aiaml_server.storage.store import id_in
 
 Verb = Literal[
     "Add", "Update", "Forget", "Import", "Set up", "Join", "Forget everywhere", "Set aside"

@@ -8,17 +8,15 @@ then, but all else can: as new commits on top of what the remote has.
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterable
-from contextlib import closing
+from collections.abc import Iterable
 
-from aiaml_server.leaks import leak
-
-from .disk import Objection, in_chunks
-from .repository import Repository
-from .status import Problem
+from aiaml_server.format.leaks import leak
+from aiaml_server.sync.disk import Objection, in_chunks
+from aiaml_server.sync.repository import Repository
+from aiaml_server.sync.status import CUT, Problem
 
 _TOGETHER = 16 * 1024 * 1024  # bytes that are looked into at once
-_OVERLAP = 64 * 1024  # of two pieces of a larger file; no secret that has an end is longer
+_TOO_LARGE = Problem("too-large", "it is larger than 16 MiB, and not looked into for secrets", CUT)
 
 
 class Outgoing:
@@ -78,24 +76,15 @@ class Outgoing:
         self._use(objection)
         unseen = [each for each in files if each not in self._seen]
         sizes = self._repository.sizes([oid for _, oid in unseen])
+        for each in unseen:
+            self._seen[each] = _TOO_LARGE if sizes[each[1]] > _TOGETHER else None
+        unseen = [each for each in unseen if not self._seen[each]]
         for chunk in in_chunks(unseen, lambda each: sizes[each[1]], len(unseen) + 1, _TOGETHER):
-            large = len(chunk) == 1 and sizes[chunk[0][1]] > _TOGETHER
-            blobs = {} if large else self._repository.objects([oid for _, oid in chunk])
+            blobs = self._repository.objects([oid for _, oid in chunk])
             for path, oid in chunk:
-                with closing(self._pieces(oid) if large else _alone(blobs[oid])) as pieces:
-                    objections = (objection(path, piece) for piece in pieces)
-                    self._seen[path, oid] = next(filter(None, objections), None)
+                self._seen[path, oid] = objection(path, blobs[oid])
         reasons = ((oid, self._seen[path, oid]) for path, oid in files)
         return {oid: self._told(why, theirs, ours, oid) for oid, why in reasons if why}
-
-    def _pieces(self, oid: bytes) -> Generator[bytes, None, None]:
-        """Yield a file in pieces, each of which begins with the end of the one before."""
-        before = b""
-        words = ("cat-file", "blob", oid.decode())
-        with closing(self._repository.git.pieces(_TOGETHER, *words)) as pieces:
-            for piece in pieces:
-                yield before + piece
-                before = piece[-_OVERLAP:]
 
     def _new(self, theirs: str, ours: str) -> tuple[list[tuple[bytes, bytes]], bytes]:
         """Return path and name of each file in some commit to be pushed, and all messages."""
@@ -114,7 +103,3 @@ class Outgoing:
         commits = self._repository.git.run("log", *words).split()
         also = f", in the commit {commits[0].decode()}" if commits else ""
         return why._replace(sentence=why.sentence + also)
-
-
-def _alone(data: bytes) -> Generator[bytes, None, None]:
-    yield data

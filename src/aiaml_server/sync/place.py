@@ -7,12 +7,13 @@ directory, or `.aiaml.git` where a person has a repository there or around it.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from contextlib import suppress
 from pathlib import Path
 
-from aiaml_server.errors import MalformedFile
+from aiaml_server.errors import MalformedFile, StoreError
 from aiaml_server.files import check_end, check_own, read_regular
 
 BESIDE = ".aiaml.git"
@@ -26,6 +27,17 @@ _READ = (
 )
 _MOST = 1024 * 1024  # bytes of a file of git's
 _INCLUDED = "aiaml/remote"  # what the configuration of every repository that we made includes
+
+
+def check_base(base: Path) -> None:
+    """See that the base directory is one, or can be made.
+
+    Raises:
+        StoreError: part of its path is a file.
+    """
+    there = next(each for each in (base, *base.parents) if each.exists())
+    if not there.is_dir():
+        raise StoreError("read", base, NotADirectoryError(errno.ENOTDIR, "", str(there)))
 
 
 def directory_of(base: Path) -> Path:

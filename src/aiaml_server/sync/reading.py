@@ -1,17 +1,25 @@
-"""A git repository that is there, to be read: found, examined, asked for commits and objects."""
+"""A git repository that is there, to be read: found, examined, asked for commits and objects.
+
+What its refs name is read from git's files where that is plain, and else asked of git: a round asks
+some ten times, and each process of git takes as long as the rest of an idle round.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from aiaml_server.files import check_own
+from aiaml_server.sync import address, place
+from aiaml_server.sync.command import Git, GitFailed
 
-from . import address, place
-from .command import Git
-from .refs import MAIN, name_of
-
+MAIN = "refs/heads/main"  # the branch that memories are committed to, here and at the remote
 NOBODY = "AIAML"  # whom commits are by where no name is configured
+
+_NAME = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_REF = re.compile(r"(HEAD|refs/[\w/.-]+)(?:\^\{commit\})?")
 
 
 class Reading:
@@ -74,6 +82,21 @@ class Reading:
         asked = b"".join(oid + b"\n" for oid in oids)
         return _parted(self.git.run("cat-file", "--batch", stdin=asked))
 
+    def small_objects(self, oids: Iterable[bytes], most: int) -> dict[bytes, bytes]:
+        """Return what those hold that are there, and have no more than `most` bytes."""
+        names = list(dict.fromkeys(oids))
+        if not names:
+            return {}
+        asked = b"".join(oid + b"\n" for oid in names)
+        sizes = self.git.run("cat-file", "--batch-check=%(objectsize)", stdin=asked).splitlines()
+        found = zip(names, sizes, strict=True)
+        return self.objects([oid for oid, size in found if size.isdigit() and int(size) <= most])
+
+    def said_of(self, commit: str, what: str) -> str:
+        """Return what `git log` says of one commit, in a format of its own (see git-log(1))."""
+        words = ("-1", "--no-show-signature", f"--format={what}", commit, "--")
+        return os.fsdecode(self.git.run("log", *words)).strip()
+
 
 def _parted(output: bytes) -> dict[bytes, bytes]:
     """Return the objects in what `git cat-file --batch` printed, by their names."""
@@ -85,3 +108,71 @@ def _parted(output: bytes) -> dict[bytes, bytes]:
         blobs[oid] = output[start : start + int(size)]
         start += int(size) + 1
     return blobs
+
+
+# --- refs -----------------------------------------------------------------------------------------
+
+
+def name_of(git: Git, directory: Path, revision: str) -> str:
+    """Return the object name that git understands by a revision; empty where there is none.
+
+    Args:
+        git: git in the repository.
+        directory: its git directory.
+        revision: what is asked for, such as "HEAD:files".
+
+    Raises:
+        GitFailed: git could not tell.
+    """
+    match = _REF.fullmatch(revision)
+    name = written(directory, match[1]) if match else ""
+    if match and not name and _is_absent(directory, match[1]):
+        return ""
+    return name or quiet(git, "rev-parse", "--verify", "--quiet", revision)
+
+
+def written(directory: Path, ref: str) -> str:
+    """Return what the file of a ref, or HEAD, says plainly; empty where only git knows."""
+    text = _text_of(directory / ref)
+    if ref == "HEAD" and text.startswith("ref: refs/heads/"):
+        text = _text_of(directory / text.removeprefix("ref: "))
+    return text if _NAME.fullmatch(text) else ""
+
+
+def _is_absent(directory: Path, ref: str) -> bool:
+    """Whether there is no such ref for sure: no file of it and, looked at later, no packed one.
+
+    git packs a ref before it removes its file. Where it keeps them in another way, it says so in
+    the place of HEAD.
+    """
+    elsewhere = _text_of(directory / "HEAD") in ("", "ref: refs/heads/.invalid")
+    if ref == "HEAD" or elsewhere or os.path.lexists(directory / ref):
+        return False
+    try:
+        packed = (directory / "packed-refs").read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return f" {ref}\n" not in packed
+
+
+def quiet(git: Git, verb: str, *words: str) -> str:
+    """Ask for a name that may not be there; empty where it is not.
+
+    Raises:
+        GitFailed: git could not tell.
+    """
+    try:
+        return os.fsdecode(git.run(verb, *words)).strip()
+    except GitFailed as error:
+        if error.output:
+            raise
+        return ""
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except (OSError, ValueError):
+        return ""

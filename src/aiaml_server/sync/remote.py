@@ -9,7 +9,6 @@ address with the password that it may hold is in one private file and on no comm
 from __future__ import annotations
 
 import json
-import logging
 import os
 import re
 import time
@@ -19,23 +18,13 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from aiaml_server.files import check_own, own_directory, read_own, replace_atomic
+from aiaml_server.sync.address import remember, section
+from aiaml_server.sync.command import Git, GitFailed, dying_with_us, ssh_command
+from aiaml_server.sync.pace import CALL_SECONDS, Pace
+from aiaml_server.sync.problem import problem_of
+from aiaml_server.sync.reading import MAIN, name_of
+from aiaml_server.sync.repository import REMOTE, Repository
 
-from .address import remember, section
-from .command import Git, GitFailed, dying_with_us, ssh_command
-from .pace import CALL_SECONDS, Pace
-from .problem import problem_of
-from .refs import name_of
-from .repository import MAIN, MALFORMED, REMOTE, Repository
-
-log = logging.getLogger(__name__)
-
-# What git says of a listing in which names are wrong, or their order is. What else it refuses, it
-# cannot read either.
-_LISTING = re.compile(
-    r"object ([0-9a-f]{40,64}): "
-    r"(hasDot|hasDotdot|hasDotgit|fullPathname|largePathname|nullSha1|treeNotSorted"
-    r"|duplicateEntries): [^\n]{0,200}"
-)
 _FIRST = 10.0  # times as long, for all that there is
 _HELPER_SECONDS = 7.0  # for a credential helper at first; more after each failure, like the call
 
@@ -93,7 +82,7 @@ class Remote:
             variables["GIT_SSH_COMMAND"] = ssh_command(configured)
         self._receiving = self._receive_pack() if persons.get("core.hookspath") else []
 
-    def look(self) -> tuple[str, bool]:
+    def fetch(self) -> tuple[str, bool]:
         """Return the commit that the remote has, once it is here too, and whether it is on main.
 
         Where there is no main yet, it is that of the remote's own default branch. Empty where there
@@ -115,7 +104,7 @@ class Remote:
             theirs = self._known()
         return theirs, branch == MAIN
 
-    def note(self) -> None:
+    def record(self) -> None:
         """Have the repository know what the remote was last seen to have."""
         theirs = self._known()
         if theirs and theirs != self._repository.name_of(self._seen):
@@ -133,14 +122,7 @@ class Remote:
 
     def _fetch(self, branch: str, seconds: float) -> None:
         words = ("--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head")
-        try:
-            self._call("fetch", *words, "origin", f"+{branch}:{REMOTE}", seconds=seconds)
-        except GitFailed as error:
-            malformed = _LISTING.search(error.output)
-            if not malformed or not self._repository.tolerate(malformed[1]):
-                raise
-            log.warning("The remote has a malformed listing (%s); taking what can be", malformed[0])
-            self._fetch(branch, seconds)
+        self._call("fetch", *words, "origin", f"+{branch}:{REMOTE}", seconds=seconds)
 
     def push(self, commit: str, instead_of: str = "") -> None:
         """Make the remote's main the given commit, if that holds all that is there.
@@ -214,8 +196,6 @@ class Remote:
 
     def _call(self, verb: str, *words: str, seconds: float = 0.0) -> bytes:
         trace = self._repository.directory / self._place / "trace"
-        malformed = self._repository.directory / MALFORMED
-        tolerant = ("-c", f"fetch.fsck.skipList={malformed}") if malformed.exists() else ()
         web = self._url.lower().startswith(("http:", "https:"))
         patience = _HELPER_SECONDS * self._pace.call / CALL_SECONDS
         started = time.monotonic()
@@ -230,7 +210,6 @@ class Remote:
             return self.git.run(
                 verb,
                 *words,
-                options=tolerant,
                 seconds=seconds or self._pace.call,
                 meanwhile=meanwhile,
                 variables={"GIT_TRACE2_EVENT": str(trace)} if web else {},

@@ -15,18 +15,20 @@ from aiaml_server.errors import AiamlError, InvalidSetting
 from aiaml_server.files import Lock, make_directory
 from aiaml_server.moments import instant
 from aiaml_server.settings import Settings
-
-from .command import GitFailed
-from .guard import Guard
-from .outgoing import Outgoing
-from .pace import Pace
-from .repository import Busy, Joined, Missing, Repository
-from .rewrite import Marks
-from .status import LOCAL, Problem, Progress, Status, now
-from .tidy import Tidy
+from aiaml_server.sync.command import GitFailed
+from aiaml_server.sync.commit import Committed, commit
+from aiaml_server.sync.forgetting.rewrite import Marks
+from aiaml_server.sync.forgetting.telling import hear
+from aiaml_server.sync.guard import Guard
+from aiaml_server.sync.merge import Joined, erase, join
+from aiaml_server.sync.outgoing import Outgoing
+from aiaml_server.sync.pace import Pace
+from aiaml_server.sync.repository import Repository
+from aiaml_server.sync.status import LOCAL, Busy, Missing, Problem, Progress, Status, now
+from aiaml_server.sync.tidy import Tidy
 
 if TYPE_CHECKING:
-    from .remote import Remote
+    from aiaml_server.sync.remote import Remote
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +75,7 @@ class Rounds:
         self.pace = Pace(settings.sync_interval)
         self._remote: Remote | None = None
         if settings.remote and not settings.remote_error:
-            from .remote import Remote  # noqa: PLC0415 (many have none)
+            from aiaml_server.sync.remote import Remote  # noqa: PLC0415 (many have none)
 
             self._remote = Remote(
                 self._repository, settings.remote, self._commit, self.pace, aside=aside
@@ -81,7 +83,8 @@ class Rounds:
         self._aside = aside  # the remote is another one than that in use here
         self._outgoing = Outgoing(self._repository)
         self._guard: Guard | None = None
-        self._kept_out: dict[bytes, Problem] = {}
+        self._committed = Committed(0, {})  # what the last commit came to
+        self._kept_out: dict[bytes, Problem] = {}  # by that, and by joins since
         self._status = Status()
         self._asked = False  # whether the remote was, in this round
         self._succeeded: str | None = None  # when a round of this process last did all
@@ -114,7 +117,7 @@ class Rounds:
                 try:
                     self._round(last=last)
                 except GitFailed as error:
-                    from .mend import is_damage, mend  # noqa: PLC0415 (hardly ever needed)
+                    from aiaml_server.sync.mend import is_damage, mend  # noqa: PLC0415 (hardly ever needed)
 
                     if last or not is_damage(error, self._repository):
                         raise
@@ -165,7 +168,7 @@ class Rounds:
             # Have no history here with anything that is forgotten everywhere.
             if self._erase:
                 self.progress.begin("rewriting the history")
-            self._until_quiet(lambda: self._repository.erase(self._erase))
+            self._until_quiet(lambda: erase(self._repository, self._erase, self._committed))
             if not last and self._remote and self.pace.is_due():
                 self._exchange(self._remote)
         finally:
@@ -185,14 +188,14 @@ class Rounds:
         guard = self._new_guard()
         if guard != self._guard:  # which remembers what it has looked into
             self._guard = guard
-        committed = self._repository.commit(self._guard, self._missing)
+        committed = commit(self._repository, self._guard, self._missing)
         self.progress.committed += committed.number
         self.progress.forgotten += committed.forgotten
         self.progress.brought_back += committed.brought_back
         if back := committed.brought_back:
             memories = "1 memory" if back == 1 else f"{back} memories"
             log.warning("Brought back %s that git had and the disk had not", memories)
-        self._kept_out = committed.kept_out
+        self._committed, self._kept_out = committed, committed.kept_out
         self._tell_kept_out()
         self._outgoing.note(committed.passed, self._guard)
         if committed.number:
@@ -203,7 +206,7 @@ class Rounds:
         """Have nothing left of it in the repository."""
         try:
             if any(self._repository.erasure.left()):
-                from .purge import purge  # noqa: PLC0415 (hardly ever needed)
+                from aiaml_server.sync.forgetting.purge import purge  # noqa: PLC0415 (hardly ever needed)
 
                 self.progress.begin("removing what nothing leads to any more")
                 purge(self._repository)
@@ -211,8 +214,7 @@ class Rounds:
             log.info("Not all that was forgotten is removed from the repository: %s", error)
 
     def _new_guard(self) -> Guard:
-        repository, secrets = self._repository, self._settings.check_secrets
-        return Guard(repository.base, repository.directory, repository.git, secrets=secrets)
+        return Guard(self._repository, secrets=self._settings.check_secrets)
 
     def _tell_kept_out(self) -> None:
         held_back = self._outgoing.held | self._kept_out
@@ -228,7 +230,7 @@ class Rounds:
             try:
                 pushed = self._pushed(remote)
             finally:
-                remote.note()
+                remote.record()
         except Outrun:
             raise
         except (AiamlError, OSError):
@@ -251,7 +253,7 @@ class Rounds:
         for attempt in range(_ATTEMPTS + 1):
             started = time.monotonic()
             self.progress.begin("fetching")
-            theirs, on_main = remote.look()
+            theirs, on_main = remote.fetch()
             self._status.last_fetch = now()
             if refused and theirs == seen:  # no other machine was faster: it is a refusal
                 raise refused
@@ -289,7 +291,7 @@ class Rounds:
         erasure = self._repository.erasure
         clean = erasure.cleaned(theirs)
         if clean != theirs and erasure.is_settled():
-            author = self._repository.author(theirs)
+            author = self._repository.said_of(theirs, "%an")
             self._notice(
                 "something that was forgotten everywhere came back to the remote and is removed "
                 f"again: a program or person with the old history pushed (last was {author}). "
@@ -319,26 +321,26 @@ class Rounds:
 
     def _join(self, theirs: str) -> None:
         self.progress.begin("joining")
-        joined = self._until_quiet(lambda: self._repository.join(theirs))
+        if notice := hear(self._repository, theirs, follow=self._missing == "forget"):
+            self._notice(notice)
+        joined = self._until_quiet(lambda: join(self._repository, theirs, self._committed))
         self.progress.arrived += joined.arrived
         self.progress.forgotten_elsewhere += joined.forgotten
         self._kept_out = {**self._kept_out, **joined.kept_out}
         self._tell_kept_out()
-        if joined.notice:
-            self._notice(joined.notice)
 
-    def _until_quiet(self, join: Callable[[], Joined]) -> Joined:
+    def _until_quiet(self, attempt: Callable[[], Joined]) -> Joined:
         for _ in range(_ATTEMPTS):
             try:
-                return join()
+                return attempt()
             except Busy:  # a file changed meanwhile: that version is committed, then joined
                 self._commit()
-        return join()
+        return attempt()
 
     # --- telling --------------------------------------------------------------------------------
 
     def _failed(self, error: Exception) -> None:
-        from .problem import OUTRUN, problem_of  # noqa: PLC0415 (regular expressions by the dozen)
+        from aiaml_server.sync.problem import OUTRUN, problem_of  # noqa: PLC0415 (regular expressions by the dozen)
 
         if isinstance(error, Outrun):
             if self.pace.outrun < _TOLD_AFTER:

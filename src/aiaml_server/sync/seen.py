@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import own_directory, private, read_regular
-from aiaml_server.journal import check_beside
-from aiaml_server.sqlite import files_of
-from aiaml_server.store import NEVER, Stamp
+from aiaml_server.storage.journal import check_beside
+from aiaml_server.storage.sqlite import files_of
+from aiaml_server.storage.store import NEVER, Stamp
 
 log = logging.getLogger(__name__)
 

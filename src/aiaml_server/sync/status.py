@@ -5,12 +5,12 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
+from aiaml_server.errors import AiamlError
 from aiaml_server.files import read_own, replace_atomic
 from aiaml_server.moments import instant, present, timestamp
 
-NAME = ".sync-status.json"
 _MOST = 8 * 1024 * 1024  # bytes; each file that is kept out takes some dozens
 
 
@@ -34,6 +34,8 @@ class Status:
         notice: what happened last that a person should hear of, though nothing failed.
         noticed_at: when that was.
     """
+
+    FILE: ClassVar = ".sync-status.json"
 
     remote: bool = False
     last_commit: str | None = None
@@ -59,7 +61,7 @@ class Status:
         import json  # noqa: PLC0415 (most verbs ask for no status)
 
         try:
-            values = json.loads(read_own(base / NAME, _MOST))
+            values = json.loads(read_own(base / cls.FILE, _MOST))
         except (OSError, ValueError, RecursionError):
             return cls()
         known = {each.name for each in fields(cls)}
@@ -74,7 +76,7 @@ class Status:
 
         text = json.dumps(asdict(self), indent=2, ensure_ascii=True) + "\n"
         with suppress(OSError):
-            replace_atomic(base / NAME, text.encode(), 0o600)
+            replace_atomic(base / self.FILE, text.encode(), 0o600)
 
     @property
     def kept_out(self) -> dict[str, Problem]:
@@ -111,6 +113,28 @@ class Problem(NamedTuple):
     sentence: str
     remedy: str
 
+    @classmethod
+    def of(cls, error: Exception) -> Problem:
+        """Say what an error of sync, or of its history, means."""
+        from aiaml_server.sync.problem import problem_of  # noqa: PLC0415 (regular expressions by the dozen)
+
+        return problem_of(error)
+
+
+class Busy(AiamlError):  # noqa: N818
+    """Not now: a disk is missing, a person has to say a word, or a file changed meanwhile.
+
+    Attributes:
+        remedy: what to do about it.
+    """
+
+    def __init__(self, sentence: str, remedy: str = "") -> None:
+        super().__init__(sentence)
+        self.remedy = remedy or "nothing: it is committed, and tried again by itself."
+
+
+Missing = Literal["", "forget", "bring back"]
+"""What a person says about memories that were deleted; nothing, where many at once are held."""
 
 LOCAL = frozenset(
     {"no-git", "old-git", "git", "waiting", "locked", "not-ours"}

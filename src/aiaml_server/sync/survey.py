@@ -10,9 +10,10 @@ from pathlib import Path
 from aiaml_server.errors import AiamlError, GitMissing
 from aiaml_server.files import Lock
 from aiaml_server.settings import Settings
+from aiaml_server.sync.place import check_base, directory_of
+from aiaml_server.sync.status import KEPT_LOCAL, Problem, Status
 
-from . import check_place
-from .status import KEPT_LOCAL, Problem, Status
+__all__ = ["Survey", "ask_remote", "directory_of", "survey", "useless", "version"]
 
 OLDEST_GIT = (2, 33)
 
@@ -52,33 +53,54 @@ class Survey:
 
 def survey(settings: Settings) -> Survey:
     """Ask; nothing is changed."""
-    from .problem import problem_of  # noqa: PLC0415
-
     found = Survey()
     try:
-        check_place(settings.base)
+        check_base(settings.base)
         found.occupied = _occupied(settings.base / ".sync.lock")
         found.git = version(settings.base)
         found.problem = useless(found.git)
         if found.git:
             _ask(found, settings)
     except (AiamlError, OSError, ValueError) as error:
-        found.problem = found.problem or problem_of(error)
+        found.problem = found.problem or Problem.of(error)
     return found
+
+
+def ask_remote(settings: Settings, seconds: float) -> dict[str, str]:
+    """Return what `Remote.refs` does; nothing in the directory is touched, or fetched.
+
+    Raises:
+        GitMissing: there is no git.
+        AiamlError: the remote cannot be reached in these seconds.
+    """
+    from tempfile import TemporaryDirectory  # noqa: PLC0415
+
+    from aiaml_server.sync.pace import Pace  # noqa: PLC0415
+    from aiaml_server.sync.remote import Remote  # noqa: PLC0415
+    from aiaml_server.sync.repository import Repository  # noqa: PLC0415
+
+    with TemporaryDirectory(prefix="aiaml-ask-") as place:
+        repository = Repository(Path(place))
+        repository.prepare()
+        pace = Pace(settings.sync_interval)
+        pace.call = seconds
+        remote = Remote(repository, settings.remote, lambda: None, pace)
+        remote.prepare()
+        return remote.refs()
 
 
 def useless(version: str) -> Problem | None:
     """Say why sync cannot use this version of git; None where it can."""
-    from .problem import NO_GIT, too_old  # noqa: PLC0415
+    if version and _numbers(version) >= OLDEST_GIT:
+        return None
+    from aiaml_server.sync.problem import NO_GIT, too_old  # noqa: PLC0415 (hardly ever needed)
 
-    if not version:
-        return NO_GIT
-    return too_old(version) if _numbers(version) < OLDEST_GIT else None
+    return too_old(version) if version else NO_GIT
 
 
 def version(base: Path) -> str:
     """Return the version of git; empty where there is none."""
-    from .command import Git  # noqa: PLC0415
+    from aiaml_server.sync.command import Git  # noqa: PLC0415
 
     somewhere = next(each for each in (base, *base.parents) if each.is_dir())
     try:
@@ -90,23 +112,23 @@ def version(base: Path) -> str:
 
 
 def _ask(found: Survey, settings: Settings) -> None:
-    from .everywhere import still_held  # noqa: PLC0415
-    from .guard import Guard  # noqa: PLC0415
-    from .outgoing import Outgoing  # noqa: PLC0415
-    from .repository import REMOTE, Repository  # noqa: PLC0415
+    from aiaml_server.sync.commit import pending  # noqa: PLC0415
+    from aiaml_server.sync.forgetting.plan import still_held  # noqa: PLC0415
+    from aiaml_server.sync.guard import Guard  # noqa: PLC0415
+    from aiaml_server.sync.outgoing import Outgoing  # noqa: PLC0415
+    from aiaml_server.sync.repository import REMOTE, Repository  # noqa: PLC0415
 
     repository = Repository(settings.base)
     found.repository = repository.find()
     if not found.repository:
         return
     found.still_held = still_held(repository)
-    secrets = settings.check_secrets
-    guard = Guard(settings.base, repository.directory, repository.git, secrets=secrets)
-    pending, missing = repository.pending(guard)
-    found.waiting, found.forgotten = pending.number, pending.forgotten
+    guard = Guard(repository, secrets=settings.check_secrets)
+    would, missing = pending(repository, guard)
+    found.waiting, found.forgotten = would.number, would.forgotten
     refused = {os.fsencode(p): why for p, why in Status.read(settings.base).held_back.items()}
     refused = {path: why for path, why in refused.items() if path in missing}
-    kept_out = pending.kept_out | refused
+    kept_out = would.kept_out | refused
     head, theirs = settings.remote and repository.head(), repository.name_of(REMOTE)
     if head and head != theirs:
         kept_out = Outgoing(repository).staying(theirs, head, guard) | kept_out

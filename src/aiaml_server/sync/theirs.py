@@ -11,10 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from aiaml_server.files import check_own, own_directory, read_own, replace_atomic
-from aiaml_server.store import Stamp
-
-from . import place
-from .command import Git, GitFailed
+from aiaml_server.storage.store import Stamp
+from aiaml_server.sync import place
+from aiaml_server.sync.command import Git, GitFailed
 
 _LOCK_SECONDS = 60.0  # git does not change files for longer
 _MOST = 1024  # bytes of the note

@@ -11,13 +11,11 @@ import os
 import threading
 import time
 from contextlib import suppress
-from typing import NamedTuple
 
-from aiaml_server import programs
 from aiaml_server.files import Lock
-
-from .command import Git, GitFailed, dying_with_us
-from .repository import Repository
+from aiaml_server.storage import programs
+from aiaml_server.sync.command import Git, GitFailed, dying_with_us
+from aiaml_server.sync.repository import Repository
 
 log = logging.getLogger(__name__)
 
@@ -26,11 +24,6 @@ _FOR_EACH = 640  # … or this for each memory, if that is more
 _PACKS = 50
 _SECONDS = 600.0
 _STALE_SECONDS = 3600.0
-_ONE_THREAD = {
-    "GIT_CONFIG_COUNT": "1",
-    "GIT_CONFIG_KEY_0": "pack.threads",
-    "GIT_CONFIG_VALUE_0": "1",
-}
 
 
 class Tidy:
@@ -48,14 +41,17 @@ class Tidy:
         """Have it done if it is worth it, by a thread that nobody waits for."""
         if self._thread and self._thread.is_alive():
             return
-        found = self._lying_about()
-        if found.packs > _PACKS or found.size - self._left > found.allowed:
+        size, packs = self._lying_about()
+        memories = 0
+        with suppress(OSError):
+            memories = sum(1 for _ in os.scandir(self._repository.base / "files"))
+        if packs > _PACKS or size - self._left > max(_LEAST, memories * _FOR_EACH):
             self._thread = threading.Thread(target=self.run, name="tidy", daemon=True)
             self._thread.start()
 
     def run(self) -> None:
         """Do it now. Another process that does it is let be."""
-        self._git.variables = {**self._repository.git.variables, **_ONE_THREAD}
+        self._git.variables = self._repository.git.variables
         objects = self._repository.directory / "objects"
         place = self._repository.directory / "aiaml"
         try:
@@ -67,12 +63,14 @@ class Tidy:
                             if time.time() - path.lstat().st_mtime > _STALE_SECONDS:
                                 path.unlink()
                     words = ("-d", "-l", "-q", "--geometric=2")
-                    self._git.run("repack", *words, seconds=_SECONDS)
+                    one_thread = ("-c", "pack.threads=1")
+                    self._git.run("repack", *words, seconds=_SECONDS, options=one_thread)
         except (GitFailed, OSError) as error:
             log.info("The repository was not packed: %s", error)
-        self._left = self._lying_about().size
+        self._left, _ = self._lying_about()
 
-    def _lying_about(self) -> Found:
+    def _lying_about(self) -> tuple[int, int]:
+        """Return how many bytes are outside the largest pack, and how many packs besides it."""
         objects = self._repository.directory / "objects"
         loose = 0
         packs = [0]
@@ -82,11 +80,7 @@ class Tidy:
                     loose += sum(_size(entry) for entry in os.scandir(directory))
             found = os.scandir(objects / "pack")
             packs.extend(_size(entry) for entry in found if entry.name.endswith(".pack"))
-        memories = 0
-        with suppress(OSError):
-            memories = sum(1 for _ in os.scandir(self._repository.base / "files"))
-        allowed = max(_LEAST, memories * _FOR_EACH)
-        return Found(loose + sum(packs) - max(packs), allowed, len(packs) - 1)
+        return loose + sum(packs) - max(packs), len(packs) - 1
 
     def wait(self) -> None:
         """Wait until it is done, if it is being done."""
@@ -96,20 +90,6 @@ class Tidy:
     def end(self) -> None:
         """Kill what does it, and begin no more."""
         self._git.end()
-
-
-class Found(NamedTuple):
-    """What lies about in a repository.
-
-    Attributes:
-        size: bytes outside the largest pack.
-        allowed: bytes that may be.
-        packs: how many there are.
-    """
-
-    size: int
-    allowed: int
-    packs: int
 
 
 def _size(entry: os.DirEntry[str]) -> int:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from .command import Git
-from .union import Entry, is_memory
+from aiaml_server.sync.command import Git
+from aiaml_server.sync.union import Entry, is_memory
 
 Difference = dict[bytes, tuple[Entry | None, Entry | None]]
 """What differs between two trees: each path's entry before and after."""

@@ -19,9 +19,8 @@ from aiaml_server.files import (
     take_name,
     write_all_beside,
 )
-from aiaml_server.store import Stamp
-
-from .status import CUT, MOVE, Problem
+from aiaml_server.storage.store import Stamp
+from aiaml_server.sync.status import CUT, MOVE, Problem
 
 _OWN = "see that the file belongs to you and can be read."
 _FOLDED = Problem(

@@ -18,7 +18,7 @@ from aiaml_server.toolset import Manifest, Variable, at
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-from .owners import SAFE
+from aiaml_server.toolsets.owners import SAFE
 
 DEFAULT = "aiaml"
 OWN = {

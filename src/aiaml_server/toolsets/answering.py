@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from pydantic import WithJsonSchema
+from pydantic_core import CoreSchema, core_schema
 from typing_extensions import TypedDict
 
 from aiaml_server.errors import AiamlError, Refused
@@ -17,6 +20,44 @@ class Failure(TypedDict, total=False):
 
     error: str
     message: str
+
+
+TEXT = WithJsonSchema({"type": "string"})
+"""Of a text that may be left out: null is taken, and published is what every client can fill."""
+
+
+@dataclass(frozen=True)
+class Whole:
+    """What makes a parameter a whole number that may be left out.
+
+    Null and empty text count as left out, and a number is taken as 5.0 and as "5", too: clients
+    and small models send all of these.
+
+    Attributes:
+        least: the smallest.
+        most: the largest; None for any.
+    """
+
+    least: int
+    most: int | None = None
+
+    def __get_pydantic_core_schema__(self, *_: object) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(self._read)
+
+    def __get_pydantic_json_schema__(self, *_: object) -> dict[str, Any]:
+        bounds = {"minimum": self.least, "maximum": self.most}
+        return {"type": "integer", **{name: n for name, n in bounds.items() if n is not None}}
+
+    def _read(self, value: object) -> int | None:
+        if value is None or value == "":
+            return None
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 19:
+            value = int(value)
+        if type(value) is int and self.least <= value and (self.most is None or value <= self.most):
+            return value
+        raise ValueError("no whole number of that range")
 
 
 def failure(error: AiamlError | None) -> Failure:

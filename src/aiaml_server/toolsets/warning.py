@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aiaml_server.leaks import Leak, find
+from aiaml_server.format.leaks import Leak, find
 from aiaml_server.settings import CHECK_SECRETS as CHECK_SECRETS  # noqa: PLC0414 (for the manifests)
 
 _TAKE_OUT = (

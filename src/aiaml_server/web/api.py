@@ -13,18 +13,17 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from aiaml_server.errors import AiamlError, MalformedFile
-from aiaml_server.memory import Memory, parse
-from aiaml_server.scorer import Hit, explained
+from aiaml_server.format.memory import Memory, parse
+from aiaml_server.format.scorer import Hit, explained
 from aiaml_server.sync import Status
-
-from .asked import number, question
-from .changes import MOST_STREAMS, Streams
-from .choice import Choice
-from .overview import overview
-from .pages import Json
-from .past import LATELY
-from .places import File, Place, Places, memories
-from .shown import excerpt, head, title, version_of, whole
+from aiaml_server.web.asked import number, question
+from aiaml_server.web.changes import MOST_STREAMS, Streams
+from aiaml_server.web.choice import Choice
+from aiaml_server.web.overview import overview
+from aiaml_server.web.pages import Json
+from aiaml_server.web.past import LATELY
+from aiaml_server.web.places import File, Place, Places, memories
+from aiaml_server.web.shown import excerpt, head, title, version_of, whole
 
 PAGE = 50  # memories
 TITLES = 8  # of what is chosen as a whole

@@ -12,9 +12,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from aiaml_server.errors import InvalidInput
-from aiaml_server.filters import Filter, words
-from aiaml_server.scorer import clean
-from aiaml_server.store import MAX_FILE, SUFFIX
+from aiaml_server.format.filters import Filter, words
+from aiaml_server.format.scorer import clean
+from aiaml_server.storage.store import MAX_FILE, SUFFIX
 
 MAX_QUESTION = 1000  # characters
 MAX_BODY = 8 * MAX_FILE  # of several memories

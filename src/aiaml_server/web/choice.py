@@ -9,12 +9,11 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from aiaml_server.errors import ChangedMeanwhile
-from aiaml_server.inbox import digest
-from aiaml_server.scorer import Hit
-from aiaml_server.store import Stamp
-
-from .asked import json_in, question
-from .places import File, Places
+from aiaml_server.format.scorer import Hit
+from aiaml_server.storage.inbox import digest
+from aiaml_server.storage.store import Stamp
+from aiaml_server.web.asked import json_in, question
+from aiaml_server.web.places import File, Places
 
 
 class Choice:

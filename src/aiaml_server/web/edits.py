@@ -17,16 +17,15 @@ from starlette.routing import Route
 
 from aiaml_server.errors import ChangedMeanwhile, InvalidInput, MalformedFile, StoreError
 from aiaml_server.exchange.shapes import line_of
-from aiaml_server.memory import must_be, parse
+from aiaml_server.format.memory import must_be, parse
 from aiaml_server.rendering.html import safe_html
-from aiaml_server.store import MAX_FILE, Stamp
-
-from .asked import MAX_BODY, body, json_in
-from .choice import Choice
-from .pages import Json
-from .places import File, Place, Places, memories
-from .shown import whole
-from .writing import Words, with_line_ends, with_words
+from aiaml_server.storage.store import MAX_FILE, Stamp
+from aiaml_server.web.asked import MAX_BODY, body, json_in
+from aiaml_server.web.choice import Choice
+from aiaml_server.web.pages import Json
+from aiaml_server.web.places import File, Place, Places, memories
+from aiaml_server.web.shown import whole
+from aiaml_server.web.writing import Words, with_line_ends, with_words
 
 _UNDONE = 4  # that can be undone, each as a whole
 

@@ -21,7 +21,7 @@ from secrets import compare_digest
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .pages import problem
+from aiaml_server.web.pages import problem
 
 HEADER = "x-aiaml-token"
 

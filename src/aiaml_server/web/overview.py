@@ -8,8 +8,8 @@ from itertools import pairwise
 from typing import Any
 
 from aiaml_server.bank import MemoryBank
-from aiaml_server.filters import Filter
-from aiaml_server.labels import Counts
+from aiaml_server.format.filters import Filter
+from aiaml_server.index.labels import Counts
 from aiaml_server.moments import in_local, instant
 
 _Begin = Callable[[date], date]

@@ -7,11 +7,10 @@ from itertools import islice
 from typing import Any
 
 from aiaml_server.bank import MemoryBank
-from aiaml_server.memory import parsed
+from aiaml_server.format.memory import parsed
 from aiaml_server.rendering.differences import difference
 from aiaml_server.sync.history import Change, History
-
-from .shown import title
+from aiaml_server.web.shown import title
 
 _MOST = 200  # versions, and forgotten memories
 LATELY = 12

@@ -12,14 +12,13 @@ from starlette.requests import Request
 
 from aiaml_server.bank import MemoryBank
 from aiaml_server.errors import ChangedMeanwhile
-from aiaml_server.memory import Memory
+from aiaml_server.format.memory import Memory
 from aiaml_server.settings import Settings
 from aiaml_server.terminal import note
-
-from .asked import name_of
-from .changes import Changes
-from .past import Past
-from .shown import version_of
+from aiaml_server.web.asked import name_of
+from aiaml_server.web.changes import Changes
+from aiaml_server.web.past import Past
+from aiaml_server.web.shown import version_of
 
 
 class Place:

@@ -18,16 +18,15 @@ from starlette.applications import Starlette
 from aiaml_server.errors import said_by_system
 from aiaml_server.settings import Settings
 from aiaml_server.terminal import DONE, REFUSED, Ended, note, out
-
-from . import pages
-from .api import Api
-from .changes import Streams
-from .choice import Choice
-from .connections import BACKLOG, Connections
-from .edits import Edits
-from .guard import Guard
-from .leading import has_screen, led_to
-from .places import Places, opened
+from aiaml_server.web import pages
+from aiaml_server.web.api import Api
+from aiaml_server.web.changes import Streams
+from aiaml_server.web.choice import Choice
+from aiaml_server.web.connections import BACKLOG, Connections
+from aiaml_server.web.edits import Edits
+from aiaml_server.web.guard import Guard
+from aiaml_server.web.leading import has_screen, led_to
+from aiaml_server.web.places import Places, opened
 
 _CLOSING_SECONDS = 1
 

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from aiaml_server import rendering
-from aiaml_server.memory import Memory, parse
+from aiaml_server.format.memory import Memory, parse
 from aiaml_server.moments import present
 from aiaml_server.rendering.html import safe_html
 
 if TYPE_CHECKING:
-    from .places import File
+    from aiaml_server.web.places import File
 
 TITLE = 120  # characters
 EXCERPT = 240  # characters

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
+from aiaml_server.format.memory import Memory, parse
 from aiaml_server.frontmatter import divide, scalar, with_entries
-from aiaml_server.memory import Memory, parse
 
 _LINE_END = re.compile(r"(\r\n|\r|\n)")
 _COMPARED = 4_000_000  # pairs of lines; beyond, what lies between the first and last change is new

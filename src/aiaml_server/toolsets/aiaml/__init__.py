@@ -8,6 +8,6 @@ MANIFEST = Manifest(
     summary="one memory for every agent: remember, think, recall",
     tools=("remember", "think", "recall"),
     variables=VARIABLES,
-    build="aiaml_server.tools:build",
+    build="aiaml_server.server.tools:build",
     demo="aiaml_server.cli.demo:demo",
 )

@@ -13,11 +13,11 @@ from aiaml_server.toolset import Manifest, Variable, as_given, lazily
 from aiaml_server.toolsets.warning import CHECK_SECRETS
 
 if TYPE_CHECKING:
-    from .failures import Refused
-    from .indexes import MemoryIndex, NullIndex
-    from .memories import Memories
-    from .model import Citation, Link, Memory
-    from .verify import Checked
+    from aiaml_server.toolsets.citations.failures import Refused
+    from aiaml_server.toolsets.citations.indexes import MemoryIndex, NullIndex
+    from aiaml_server.toolsets.citations.memories import Memories
+    from aiaml_server.toolsets.citations.model import Citation, Link, Memory
+    from aiaml_server.toolsets.citations.verify import Checked
 
 __all__ = [
     "MANIFEST",

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from .graph import Edge, Walk
-from .memories import Found, Memories, Verified
-from .model import Citation, Memory, place
+from aiaml_server.toolsets.citations.graph import Edge, Walk
+from aiaml_server.toolsets.citations.memories import Found, Memories, Verified
+from aiaml_server.toolsets.citations.model import Citation, Memory, place
 
 
 def cited(citation: Citation) -> dict[str, Any]:

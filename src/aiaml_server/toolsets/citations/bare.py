@@ -14,10 +14,17 @@ import traceback
 from collections.abc import Sequence
 from typing import Any
 
-from aiaml_server.invisible import marked, marked_line
-
-from .command import COULD_NOT, VERBS, Kept, Option, Screen, Verb, run
-from .failures import Refused
+from aiaml_server.format.invisible import marked, marked_line
+from aiaml_server.toolsets.citations.command import (
+    COULD_NOT,
+    VERBS,
+    Kept,
+    Option,
+    Screen,
+    Verb,
+    run,
+)
+from aiaml_server.toolsets.citations.failures import Refused
 
 INTERRUPTED, PIPE_CLOSED = 130, 141
 

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from aiaml_server.errors import AiamlError
-from aiaml_server.journal import check_beside
+from aiaml_server.storage.journal import check_beside
 from aiaml_server.toolset import Embedder
-
-from .failures import Unavailable
-from .indexes import MemoryIndex, Synced, digest
-from .model import Memory
+from aiaml_server.toolsets.citations.failures import Unavailable
+from aiaml_server.toolsets.citations.indexes import MemoryIndex, Synced, digest
+from aiaml_server.toolsets.citations.model import Memory
 
 Embed = Callable[[Sequence[str]], Sequence[Sequence[float]]]
 """Turns texts into vectors, all of one length."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from textwrap import dedent
 
-from .definitions import named
-from .failures import InvalidCitation
-from .model import MOST_COUNT, Citation
-from .notation import Place, read_place, relative
-from .sources import Outside, Source, Sources, Unreadable
-from .verify import likest, lines_of
+from aiaml_server.toolsets.citations.definitions import named
+from aiaml_server.toolsets.citations.failures import InvalidCitation
+from aiaml_server.toolsets.citations.model import MOST_COUNT, Citation
+from aiaml_server.toolsets.citations.notation import Place, read_place, relative
+from aiaml_server.toolsets.citations.sources import Outside, Source, Sources, Unreadable
+from aiaml_server.toolsets.citations.verify import likest, lines_of
 
 LONGEST_SNIPPET = 4000  # characters
 _TOLD_BY = 8000  # characters, of which a NUL tells that a file is no text, as git has it

@@ -11,15 +11,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from aiaml_server.toolsets.citations import FORGETFUL, REPOSITORY, answers, graph
+from aiaml_server.toolsets.citations.failures import (
+    InvalidInput,
+    MalformedMemory,
+    NotFound,
+    Refused,
+)
+from aiaml_server.toolsets.citations.memories import MOST, Memories, Saved, Verified, find_root
+from aiaml_server.toolsets.citations.model import LINK_TYPES, Citation, Link, cites, fact, place
+from aiaml_server.toolsets.citations.notation import relative
+from aiaml_server.toolsets.citations.store import MAX_FILE
+from aiaml_server.toolsets.citations.verify import OK, check
 from aiaml_server.toolsets.warning import CHECK_SECRETS
-
-from . import FORGETFUL, REPOSITORY, answers, graph
-from .failures import InvalidInput, MalformedMemory, NotFound, Refused
-from .memories import MOST, Memories, Saved, Verified, find_root
-from .model import LINK_TYPES, Citation, Link, cites, fact, place
-from .notation import relative
-from .store import MAX_FILE
-from .verify import OK, check
 
 VALID, STALE, COULD_NOT = 0, 1, 2
 """Exit codes: all well, or done; something is stale or was not found; it could not be done."""
@@ -453,7 +457,7 @@ def _sync_index(screen: Screen, given: Mapping[str, Any]) -> int:
 
 
 def _import_serena(screen: Screen, given: Mapping[str, Any]) -> int:
-    from . import serena  # noqa: PLC0415 (few need it)
+    from aiaml_server.toolsets.citations import serena  # noqa: PLC0415 (few need it)
 
     memories = _memories(given)
     directory = Path(given["directory"]) if given["directory"] else None
@@ -502,7 +506,7 @@ def _import_serena(screen: Screen, given: Mapping[str, Any]) -> int:
 
 
 def _install_skill(screen: Screen, given: Mapping[str, Any]) -> int:
-    from . import skill  # noqa: PLC0415 (few need it)
+    from aiaml_server.toolsets.citations import skill  # noqa: PLC0415 (few need it)
 
     root = None if given["user"] else find_root(given["repo"] or os.environ.get(REPOSITORY))
     path, written = skill.install(root, force=given["force"])

@@ -11,11 +11,10 @@ from typing import Any
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import read_regular
+from aiaml_server.toolsets.citations.failures import InvalidConfig, MalformedMemory
+from aiaml_server.toolsets.citations.frontmatter import read_map
+from aiaml_server.toolsets.citations.nodes import Node
 from aiaml_server.toolsets.keyed import Key, Keys, switch, whole
-
-from .failures import InvalidConfig, MalformedMemory
-from .frontmatter import read_map
-from .nodes import Node
 
 NAME = ".memory-config.yaml"
 DIRECTORY = "memories"

@@ -6,10 +6,9 @@ import tempfile
 from pathlib import Path
 
 from aiaml_server.terminal import out
-
-from .memories import Memories
-from .model import Citation
-from .writing import TIME
+from aiaml_server.toolsets.citations.memories import Memories
+from aiaml_server.toolsets.citations.model import Citation
+from aiaml_server.toolsets.citations.writing import TIME
 
 CODE = "def price(order):\n    return sum(order)  # in cents\n"
 

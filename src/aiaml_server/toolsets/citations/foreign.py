@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .failures import MalformedMemory
-from .nodes import MOST_DIGITS, Node, Part
+from aiaml_server.toolsets.citations.failures import MalformedMemory
+from aiaml_server.toolsets.citations.nodes import MOST_DIGITS, Node, Part
 
 _TAGS = {"map", "seq", "str", "null", "bool", "int", "float", "timestamp", "merge", "value"}
 _MOST = 10_000  # values, each counted as often as it is repeated

@@ -23,10 +23,10 @@ from urllib.error import HTTPError
 from urllib.parse import quote
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
-from . import FORGETFUL
-from .failures import Unavailable
-from .indexes import MemoryIndex, Synced, digest
-from .model import Memory
+from aiaml_server.toolsets.citations import FORGETFUL
+from aiaml_server.toolsets.citations.failures import Unavailable
+from aiaml_server.toolsets.citations.indexes import MemoryIndex, Synced, digest
+from aiaml_server.toolsets.citations.model import Memory
 
 SECONDS = 5.0
 _MOST = 64 * 1024 * 1024  # bytes of an answer

@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from .failures import MalformedMemory
-from .foreign import read_foreign
-from .nodes import MOST_DIGITS, Node, Part
+from aiaml_server.toolsets.citations.failures import MalformedMemory
+from aiaml_server.toolsets.citations.foreign import read_foreign
+from aiaml_server.toolsets.citations.nodes import MOST_DIGITS, Node, Part
 
 
 class Document(NamedTuple):

@@ -6,9 +6,8 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from aiaml_server.invisible import marked_line
-
-from .model import Link, Memory
+from aiaml_server.format.invisible import marked_line
+from aiaml_server.toolsets.citations.model import Link, Memory
 
 ORDERS = ("bfs", "dfs")
 

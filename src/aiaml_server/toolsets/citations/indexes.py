@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from .model import Memory
+from aiaml_server.toolsets.citations.model import Memory
 
 
 @dataclass(frozen=True)

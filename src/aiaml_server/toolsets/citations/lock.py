@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from .failures import Busy
+from aiaml_server.toolsets.citations.failures import Busy
 
 _POLL_SECONDS = 0.005
 

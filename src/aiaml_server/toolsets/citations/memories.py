@@ -11,18 +11,22 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from aiaml_server.leaks import Leak
+from aiaml_server.format.leaks import Leak
 from aiaml_server.toolset import repair_surrogates
-from aiaml_server.toolsets.owners import foreign
-from aiaml_server.toolsets.warning import leak_in, secret_in
-
-from . import REPOSITORY, graph
-from .citing import recorded
-from .config import DIRECTORY, NAME, Config, load
-from .failures import DiskError, InvalidInput, MalformedMemory, NoRepository, NotFound, Unavailable
-from .graph import Edge, Walk
-from .indexes import MemoryIndex, NullIndex, Synced
-from .model import (
+from aiaml_server.toolsets.citations import REPOSITORY, graph
+from aiaml_server.toolsets.citations.citing import recorded
+from aiaml_server.toolsets.citations.config import DIRECTORY, NAME, Config, load
+from aiaml_server.toolsets.citations.failures import (
+    DiskError,
+    InvalidInput,
+    MalformedMemory,
+    NoRepository,
+    NotFound,
+    Unavailable,
+)
+from aiaml_server.toolsets.citations.graph import Edge, Walk
+from aiaml_server.toolsets.citations.indexes import MemoryIndex, NullIndex, Synced
+from aiaml_server.toolsets.citations.model import (
     LINK_TYPES,
     LONGEST_SUBJECT,
     Citation,
@@ -36,12 +40,14 @@ from .model import (
     now,
     place,
 )
-from .notation import relative
-from .repository import changed_since
-from .search import Hit, arranged, merged, rank, successors
-from .sources import Past, Sources
-from .store import NO_ID, Scan, Store
-from .verify import UNSEEN, Checked, check_all, confidence
+from aiaml_server.toolsets.citations.notation import relative
+from aiaml_server.toolsets.citations.repository import changed_since
+from aiaml_server.toolsets.citations.search import Hit, arranged, merged, rank, successors
+from aiaml_server.toolsets.citations.sources import Past, Sources
+from aiaml_server.toolsets.citations.store import NO_ID, Scan, Store
+from aiaml_server.toolsets.citations.verify import UNSEEN, Checked, check_all, confidence
+from aiaml_server.toolsets.owners import foreign
+from aiaml_server.toolsets.warning import leak_in, secret_in
 
 MOST = 1000  # memories in one answer
 _CANDIDATES = 50  # that an index is asked for
@@ -641,11 +647,11 @@ class Memories:
 def _index(root: Path, config: Config, forgetful: str) -> MemoryIndex:
     """Return the index that the settings name; what it needs is imported when it is used."""
     if config.index == "chroma":
-        from .chroma import ChromaIndex  # noqa: PLC0415 (few need it)
+        from aiaml_server.toolsets.citations.chroma import ChromaIndex  # noqa: PLC0415 (few need it)
 
         return ChromaIndex(root.resolve() / config.chroma_directory, config.chroma_collection)
     if config.index == "forgetful":
-        from .forgetful import ForgetfulIndex  # noqa: PLC0415 (imports a client of HTTP)
+        from aiaml_server.toolsets.citations.forgetful import ForgetfulIndex  # noqa: PLC0415 (imports a client of HTTP)
 
         return ForgetfulIndex(config.forgetful, allowed=forgetful)
     return NullIndex()

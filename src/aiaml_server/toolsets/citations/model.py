@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
-from .failures import MalformedMemory
-from .frontmatter import Document
-from .nodes import Node
-from .writing import ABSENT
+from aiaml_server.toolsets.citations.failures import MalformedMemory
+from aiaml_server.toolsets.citations.frontmatter import Document
+from aiaml_server.toolsets.citations.nodes import Node
+from aiaml_server.toolsets.citations.writing import ABSENT
 
 LINK_TYPES = ("related", "supersedes", "blocks", "references")
 KEYS = ("id", "subject", "created", "verified", "confidence", "citations", "links", "tags")

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import read_regular
-from aiaml_server.programs import find
+from aiaml_server.storage.programs import find
 
 _SECONDS = 30
 _MOST_FILES = 500_000

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import log
 from typing import NamedTuple
 
-from .model import Memory
-from .thesaurus import groups
-from .words import sharing, terms
+from aiaml_server.toolsets.citations.model import Memory
+from aiaml_server.toolsets.citations.thesaurus import groups
+from aiaml_server.toolsets.citations.words import sharing, terms
 
 
 class Hit(NamedTuple):

@@ -13,15 +13,22 @@ from typing import NamedTuple
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import read_regular
-from aiaml_server.programs import find
-
-from .citing import recorded
-from .failures import InvalidCitation, MalformedMemory, NoRepository
-from .memories import Memories
-from .model import LONGEST_SUBJECT, PREFIX, Citation, Link, Memory, instant, is_id
-from .sources import Sources
-from .store import MAX_FILE
-from .writing import block
+from aiaml_server.storage.programs import find
+from aiaml_server.toolsets.citations.citing import recorded
+from aiaml_server.toolsets.citations.failures import InvalidCitation, MalformedMemory, NoRepository
+from aiaml_server.toolsets.citations.memories import Memories
+from aiaml_server.toolsets.citations.model import (
+    LONGEST_SUBJECT,
+    PREFIX,
+    Citation,
+    Link,
+    Memory,
+    instant,
+    is_id,
+)
+from aiaml_server.toolsets.citations.sources import Sources
+from aiaml_server.toolsets.citations.store import MAX_FILE
+from aiaml_server.toolsets.citations.writing import block
 
 DIRECTORY = ".serena/memories"
 _REFERENCE = re.compile(r"\bmem:([A-Za-z0-9_-]+(?:/[A-Za-z0-9_-]+)*)")

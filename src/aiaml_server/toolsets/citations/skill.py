@@ -8,9 +8,8 @@ from pathlib import Path
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import read_regular, replace_atomic
+from aiaml_server.toolsets.citations.failures import DiskError, InvalidInput
 from aiaml_server.toolsets.failures import refused
-
-from .failures import DiskError, InvalidInput
 
 NAME = "code-memories"
 _MAX_FILE = 1024 * 1024  # bytes

@@ -13,10 +13,16 @@ from pathlib import Path
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import read_regular
-
-from .definitions import enclosing
-from .repository import SUBMODULE, Tracked, as_it_was, ignores, tracked, walked
-from .tokens import FOR_LINTERS, Token, counting, scanned
+from aiaml_server.toolsets.citations.definitions import enclosing
+from aiaml_server.toolsets.citations.repository import (
+    SUBMODULE,
+    Tracked,
+    as_it_was,
+    ignores,
+    tracked,
+    walked,
+)
+from aiaml_server.toolsets.citations.tokens import FOR_LINTERS, Token, counting, scanned
 
 MAX_FILE = 8 * 1024 * 1024  # bytes
 _LIKELIEST = 5

@@ -12,17 +12,21 @@ from typing import Any, NamedTuple
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import read_regular, sync_directory
+from aiaml_server.toolsets.citations.config import Config
+from aiaml_server.toolsets.citations.conflicts import settled
+from aiaml_server.toolsets.citations.failures import (
+    DiskError,
+    InvalidInput,
+    MalformedMemory,
+    NotFound,
+)
+from aiaml_server.toolsets.citations.frontmatter import Document, read
+from aiaml_server.toolsets.citations.lock import alone
+from aiaml_server.toolsets.citations.model import KEYS, PREFIX, Memory, identity, is_id, memory
+from aiaml_server.toolsets.citations.usual import read_usual
+from aiaml_server.toolsets.citations.writing import block, updated
 from aiaml_server.toolsets.failures import refused
 from aiaml_server.toolsets.writing import clear_unfinished, replace
-
-from .config import Config
-from .conflicts import settled
-from .failures import DiskError, InvalidInput, MalformedMemory, NotFound
-from .frontmatter import Document, read
-from .lock import alone
-from .model import KEYS, PREFIX, Memory, identity, is_id, memory
-from .usual import read_usual
-from .writing import block, updated
 
 MAX_FILE = 1024 * 1024  # bytes
 MAX_HEAD = 64 * 1024  # bytes of the frontmatter

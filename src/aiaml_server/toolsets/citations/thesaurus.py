@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from .words import stem
+from aiaml_server.toolsets.citations.words import stem
 
 _GROUPS = """
 abort cancel stop kill terminate interrupt

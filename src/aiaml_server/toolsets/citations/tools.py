@@ -10,12 +10,11 @@ from typing_extensions import NotRequired, TypedDict
 
 from aiaml_server.toolset import Answer, Toolset
 from aiaml_server.toolsets.answering import Failure, tool
-
-from . import FORGETFUL, REPOSITORY, TOOLS, answers
-from . import descriptions as words
-from .config import load
-from .memories import Memories, find_root
-from .model import LINK_TYPES, Citation, Link
+from aiaml_server.toolsets.citations import FORGETFUL, REPOSITORY, TOOLS, answers
+from aiaml_server.toolsets.citations import descriptions as words
+from aiaml_server.toolsets.citations.config import load
+from aiaml_server.toolsets.citations.memories import Memories, find_root
+from aiaml_server.toolsets.citations.model import LINK_TYPES, Citation, Link
 
 _closed = with_config(extra="forbid")  # a key that nobody knows is refused, not dropped
 

@@ -11,8 +11,8 @@ import json
 import re
 from datetime import datetime
 
-from .frontmatter import WORDS
-from .model import KEYS, LINK_TYPES, Citation, Link, Memory
+from aiaml_server.toolsets.citations.frontmatter import WORDS
+from aiaml_server.toolsets.citations.model import KEYS, LINK_TYPES, Citation, Link, Memory
 
 _QUOTED = (
     r'"[^"\\\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]*'

@@ -7,14 +7,13 @@ from typing import Any
 
 import click
 
-from aiaml_server.invisible import marked_line
+from aiaml_server.format.invisible import marked_line
 from aiaml_server.terminal import confirm, note, out, out_json, plural, wrapped
 from aiaml_server.toolset import Finding
-
-from . import MANIFEST, REPOSITORY
-from .command import VERBS, Option, Screen, Verb, run
-from .failures import InvalidConfig, NoRepository, Refused
-from .memories import Memories, find_root
+from aiaml_server.toolsets.citations import MANIFEST, REPOSITORY
+from aiaml_server.toolsets.citations.command import VERBS, Option, Screen, Verb, run
+from aiaml_server.toolsets.citations.failures import InvalidConfig, NoRepository, Refused
+from aiaml_server.toolsets.citations.memories import Memories, find_root
 
 _HANG = 4  # columns by which what a line goes on with is indented
 

@@ -8,9 +8,17 @@ from dataclasses import replace
 from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
-from .model import Citation
-from .sources import Outside, Source, Sources, Unreadable, Unseen, dense, plain
-from .tokens import reformatted
+from aiaml_server.toolsets.citations.model import Citation
+from aiaml_server.toolsets.citations.sources import (
+    Outside,
+    Source,
+    Sources,
+    Unreadable,
+    Unseen,
+    dense,
+    plain,
+)
+from aiaml_server.toolsets.citations.tokens import reformatted
 
 OK, MOVED, RENAMED, REFORMATTED = "ok", "moved", "renamed", "reformatted"
 AMBIGUOUS, UNSEEN = "ambiguous", "unseen"

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any, Final, NamedTuple
 
-from .frontmatter import Document
-from .nodes import Node, Part
+from aiaml_server.toolsets.citations.frontmatter import Document
+from aiaml_server.toolsets.citations.nodes import Node, Part
 
 ABSENT: Final = object()
 """Stands for a key that is taken out, if it is there."""

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 
 from aiaml_server.errors import InvalidInput
 from aiaml_server.toolset import Manifest, lazily
-
-from .settings import VARIABLES
+from aiaml_server.toolsets.compartments.settings import VARIABLES
 
 if TYPE_CHECKING:
-    from .entries import Entry
-    from .failures import Busy, DiskError, LimitExceeded, NotFound
-    from .memory import Compartments, Found, Saved
+    from aiaml_server.toolsets.compartments.entries import Entry
+    from aiaml_server.toolsets.compartments.failures import Busy, DiskError, LimitExceeded, NotFound
+    from aiaml_server.toolsets.compartments.memory import Compartments, Found, Saved
 
 __all__ = [
     "MANIFEST",

@@ -7,9 +7,8 @@ from pathlib import Path
 from textwrap import indent
 
 from aiaml_server.terminal import out, plural
-
-from .failures import LimitExceeded
-from .memory import Compartments
+from aiaml_server.toolsets.compartments.failures import LimitExceeded
+from aiaml_server.toolsets.compartments.memory import Compartments
 
 
 def demo() -> int:

@@ -11,7 +11,7 @@ from aiaml_server.toolsets.failures import DiskError as DiskError  # noqa: PLC04
 from aiaml_server.toolsets.failures import NotFound as NotFound  # noqa: PLC0414
 
 if TYPE_CHECKING:
-    from .entries import Entry
+    from aiaml_server.toolsets.compartments.entries import Entry
 
 
 class LimitExceeded(Refused):

@@ -23,10 +23,9 @@ from typing import Any
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import Lock, make_directory, read_regular, remove_left, replace_atomic
+from aiaml_server.toolsets.compartments.entries import COMPARTMENTS, Entry
+from aiaml_server.toolsets.compartments.failures import Busy, DiskError
 from aiaml_server.toolsets.failures import refused
-
-from .entries import COMPARTMENTS, Entry
-from .failures import Busy, DiskError
 
 log = logging.getLogger(__name__)
 

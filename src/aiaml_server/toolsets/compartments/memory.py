@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from aiaml_server.errors import InvalidInput
 from aiaml_server.moments import present, timestamp
-from aiaml_server.toolsets.owners import leads_elsewhere
-
-from .entries import (
+from aiaml_server.toolsets.compartments.entries import (
     ARGUMENTS,
     COMPARTMENTS,
     FILE,
@@ -27,13 +25,14 @@ from .entries import (
     is_session,
     refuse,
 )
-from .failures import LimitExceeded, NotFound
-from .file import Content, File, Place
+from aiaml_server.toolsets.compartments.failures import LimitExceeded, NotFound
+from aiaml_server.toolsets.compartments.file import Content, File, Place
+from aiaml_server.toolsets.owners import leads_elsewhere
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from .tools import Function
+    from aiaml_server.toolsets.compartments.tools import Function
 
 
 class Saved(NamedTuple):
@@ -282,7 +281,7 @@ class Compartments:
 
     def tools(self) -> list[Function]:
         """Return the three tools as plain functions with their JSON schemas, for any framework."""
-        from .tools import functions  # noqa: PLC0415 (imports pydantic)
+        from aiaml_server.toolsets.compartments.tools import functions  # noqa: PLC0415 (imports pydantic)
 
         return functions(self)
 

@@ -7,10 +7,16 @@ from pathlib import Path
 
 from aiaml_server.errors import InvalidSetting
 from aiaml_server.toolset import Variable
+from aiaml_server.toolsets.compartments.entries import (
+    ARGUMENTS,
+    FILE,
+    LIMIT,
+    is_limit,
+    is_scope,
+    is_session,
+)
 from aiaml_server.toolsets.owners import foreign, leads_elsewhere
 from aiaml_server.toolsets.warning import CHECK_SECRETS
-
-from .entries import ARGUMENTS, FILE, LIMIT, is_limit, is_scope, is_session
 
 
 def _file(variable: str, value: str) -> Path:

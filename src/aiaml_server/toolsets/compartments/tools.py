@@ -15,11 +15,10 @@ from typing_extensions import TypedDict
 from aiaml_server.errors import AiamlError, InvalidArguments, Refused
 from aiaml_server.toolset import Answer, Changed, Prompt, Resource, Toolset
 from aiaml_server.toolsets.answering import Failure, failure, tool
+from aiaml_server.toolsets.compartments.entries import COMPARTMENTS, RULES
+from aiaml_server.toolsets.compartments.memory import Compartments
+from aiaml_server.toolsets.compartments.words import BRIEF, CLEAR, GET, INSTRUCTIONS, SAVE
 from aiaml_server.toolsets.warning import secret_in
-
-from .entries import COMPARTMENTS, RULES
-from .memory import Compartments
-from .words import BRIEF, CLEAR, GET, INSTRUCTIONS, SAVE
 
 log = logging.getLogger(__name__)
 

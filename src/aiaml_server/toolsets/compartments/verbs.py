@@ -12,7 +12,7 @@ import click
 
 from aiaml_server.errors import InvalidSetting, StoreError
 from aiaml_server.files import write_atomic
-from aiaml_server.invisible import marked_line
+from aiaml_server.format.invisible import marked_line
 from aiaml_server.terminal import (
     DONE,
     NOTHING,
@@ -32,12 +32,11 @@ from aiaml_server.terminal import (
 )
 from aiaml_server.toolset import Finding
 from aiaml_server.toolsets.compartments import MANIFEST
+from aiaml_server.toolsets.compartments.entries import COMPARTMENTS, Entry, fitting
+from aiaml_server.toolsets.compartments.failures import DiskError
+from aiaml_server.toolsets.compartments.file import Content, Damaged, File, Place, load
 from aiaml_server.toolsets.owners import leads_elsewhere
 from aiaml_server.toolsets.warning import leak_in
-
-from .entries import COMPARTMENTS, Entry, fitting
-from .failures import DiskError
-from .file import Content, Damaged, File, Place, load
 
 FULL = 0.9  # share of a limit from which doctor says so
 

@@ -12,11 +12,11 @@ from aiaml_server.toolset import Manifest, Variable, as_given, lazily
 from aiaml_server.toolsets.warning import CHECK_SECRETS
 
 if TYPE_CHECKING:
-    from .config import Config
-    from .failures import Refused
-    from .memories import Memories
-    from .memory import Memory
-    from .model import Embedder, Provider, State
+    from aiaml_server.toolsets.semantic.config import Config
+    from aiaml_server.toolsets.semantic.failures import Refused
+    from aiaml_server.toolsets.semantic.memories import Memories
+    from aiaml_server.toolsets.semantic.memory import Memory
+    from aiaml_server.toolsets.semantic.model import Embedder, Provider, State
 
 __all__ = ["MANIFEST", "Config", "Embedder", "Memories", "Memory", "Provider", "Refused", "State"]
 

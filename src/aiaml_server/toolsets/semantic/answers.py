@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from aiaml_server.invisible import marked_line
-
-from .duplicates import EQUAL, Group, merged
-from .importing import Imported, Preview
-from .memories import Found, Page, Stored
-from .memory import Memory
-from .ranking import Hit
+from aiaml_server.format.invisible import marked_line
+from aiaml_server.toolsets.semantic.duplicates import EQUAL, Group, merged
+from aiaml_server.toolsets.semantic.importing import Imported, Preview
+from aiaml_server.toolsets.semantic.memories import Found, Page, Stored
+from aiaml_server.toolsets.semantic.memory import Memory
+from aiaml_server.toolsets.semantic.ranking import Hit
 
 CANDIDATES = 200
 """Pieces that a preview shows."""

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 
 from aiaml_server.terminal import plural
 from aiaml_server.toolset import Finding, Fix, Level
+from aiaml_server.toolsets.semantic import MANIFEST, PROJECT, config, place
+from aiaml_server.toolsets.semantic.database import Database, rows
+from aiaml_server.toolsets.semantic.failures import Damaged, DiskError, Refused, Unavailable
+from aiaml_server.toolsets.semantic.memory import COLUMNS, of_row
+from aiaml_server.toolsets.semantic.model import CACHE, Model
 from aiaml_server.toolsets.warning import CHECK_SECRETS, leak_in
-
-from . import MANIFEST, PROJECT, config, place
-from .database import Database, rows
-from .failures import Damaged, DiskError, Refused, Unavailable
-from .memory import COLUMNS, of_row
-from .model import CACHE, Model
 
 if TYPE_CHECKING:
     import apsw

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 from aiaml_server.errors import NotOurs
 from aiaml_server.files import own_directory, read_own, replace_atomic
 from aiaml_server.toolsets.keyed import Key, Keys, number, switch, whole
-
-from .failures import DiskError, InvalidConfig
+from aiaml_server.toolsets.semantic.failures import DiskError, InvalidConfig
 
 NAME = "config.json"
 MODEL = "BAAI/bge-small-en-v1.5"

@@ -28,15 +28,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aiaml_server.errors import NotOurs
 from aiaml_server.files import check_own, open_own
-from aiaml_server.journal import check_beside
-
-from . import cutting, memory, place
-from .failures import Busy, Damaged, DiskError, Refused, Unavailable
+from aiaml_server.storage.journal import check_beside
+from aiaml_server.toolsets.semantic import cutting, memory, place
+from aiaml_server.toolsets.semantic.failures import Busy, Damaged, DiskError, Refused, Unavailable
 
 if TYPE_CHECKING:
     import apsw
 
-    from .model import Embedder
+    from aiaml_server.toolsets.semantic.model import Embedder
 
 PATIENCE = 5.0  # seconds that one try waits for another process
 LOOK = 0.002  # seconds after which it looks again; SQLite's own 0.1 miss what a long import leaves

@@ -7,10 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from aiaml_server.terminal import out
-
-from . import config, place
-from .memories import Memories
-from .model import CACHE, Model
+from aiaml_server.toolsets.semantic import config, place
+from aiaml_server.toolsets.semantic.memories import Memories
+from aiaml_server.toolsets.semantic.model import CACHE, Model
 
 SECONDS = 20.0  # that the model may take to be loaded
 STORY: tuple[tuple[str, list[str], str], ...] = (

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from . import memory
-from .failures import InvalidInput
-from .filters import behind, cursor_of
-from .memory import Memory
+from aiaml_server.toolsets.semantic import memory
+from aiaml_server.toolsets.semantic.failures import InvalidInput
+from aiaml_server.toolsets.semantic.filters import behind, cursor_of
+from aiaml_server.toolsets.semantic.memory import Memory
 
 EQUAL = "equal but for case and white space"
 SIMILAR = "similar or contradicting"

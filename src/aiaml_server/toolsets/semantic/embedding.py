@@ -7,13 +7,13 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from . import cutting, logs
-from .database import Author, Database, author_of, packed, rows
-from .failures import Refused, Unavailable
-from .filters import Filters
-from .memory import Memory, column, decoded
-from .model import Embedder
-from .opened import Opened
+from aiaml_server.toolsets.semantic import cutting, logs
+from aiaml_server.toolsets.semantic.database import Author, Database, author_of, packed, rows
+from aiaml_server.toolsets.semantic.failures import Refused, Unavailable
+from aiaml_server.toolsets.semantic.filters import Filters
+from aiaml_server.toolsets.semantic.memory import Memory, column, decoded
+from aiaml_server.toolsets.semantic.model import Embedder
+from aiaml_server.toolsets.semantic.opened import Opened
 
 if TYPE_CHECKING:
     import apsw

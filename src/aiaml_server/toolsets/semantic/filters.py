@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from aiaml_server.moments import in_utc, span
-
-from . import memory
-from .failures import InvalidInput
+from aiaml_server.toolsets.semantic import memory
+from aiaml_server.toolsets.semantic.failures import InvalidInput
 
 _RANK = "CASE priority WHEN 'CORE' THEN 4 WHEN 'HIGH' THEN 3 WHEN 'LOW' THEN 1 ELSE 2 END"
 _LONGEST_NAME = 255  # characters that a directory's name may have, by which a project is called

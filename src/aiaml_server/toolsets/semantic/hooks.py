@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from aiaml_server.files import check_end
-from aiaml_server.invisible import marked_line
-
-from . import PROJECT, config, place
-from .config import Config
-from .detection import confirmed, decision, decisions, error
-from .memories import Memories
-from .memory import Memory
+from aiaml_server.format.invisible import marked_line
+from aiaml_server.toolsets.semantic import PROJECT, config, place
+from aiaml_server.toolsets.semantic.config import Config
+from aiaml_server.toolsets.semantic.detection import confirmed, decision, decisions, error
+from aiaml_server.toolsets.semantic.memories import Memories
+from aiaml_server.toolsets.semantic.memory import Memory
 
 _MOST_TRANSCRIPT = 1024 * 1024  # bytes, its end
 _MOST_ANSWER = 9000  # characters; Claude Code takes 10,000

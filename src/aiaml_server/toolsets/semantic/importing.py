@@ -15,13 +15,12 @@ from typing import NamedTuple
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import read_regular
-
-from .database import LOOK
-from .failures import InvalidInput, InvalidProject
-from .markdown import Piece, pieces
-from .memories import Memories
-from .memory import LONGEST, MOST_CONTENT, MOST_TAGS, Draft, folded
-from .priority import suggest
+from aiaml_server.toolsets.semantic.database import LOOK
+from aiaml_server.toolsets.semantic.failures import InvalidInput, InvalidProject
+from aiaml_server.toolsets.semantic.markdown import Piece, pieces
+from aiaml_server.toolsets.semantic.memories import Memories
+from aiaml_server.toolsets.semantic.memory import LONGEST, MOST_CONTENT, MOST_TAGS, Draft, folded
+from aiaml_server.toolsets.semantic.priority import suggest
 
 NAMES = ("memory.md", "notes.md", "adr-*.md")
 """Files that are looked for in a project, whatever their case; besides them `.claude/*.md`."""

@@ -11,9 +11,9 @@ from typing import Any
 
 import click
 
-from aiaml_server import clients, launch
-from aiaml_server.clients import Change, ConfigError
-from aiaml_server.entry import machine
+from aiaml_server import clients
+from aiaml_server.clients import Change, ConfigError, launch
+from aiaml_server.clients.entry import machine
 from aiaml_server.terminal import (
     DONE,
     NOTHING,

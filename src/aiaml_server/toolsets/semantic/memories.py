@@ -11,23 +11,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aiaml_server.moments import present
+from aiaml_server.toolsets.semantic import cutting, memory, place, ranking
+from aiaml_server.toolsets.semantic.database import MOST_VALUE, Author, Database, author_of, rows
+from aiaml_server.toolsets.semantic.failures import AlreadyThere, InvalidInput, NotFound
+from aiaml_server.toolsets.semantic.filters import KEYS, Filters, behind, cursor_of
+from aiaml_server.toolsets.semantic.memory import (
+    COLUMNS,
+    LIMITS,
+    MOST_HITS,
+    MOST_LISTED,
+    SORTS,
+    Draft,
+    Memory,
+    of_row,
+)
+from aiaml_server.toolsets.semantic.merging import Merging, as_text, fields_of
+from aiaml_server.toolsets.semantic.model import Provider
+from aiaml_server.toolsets.semantic.opened import SELECT
+from aiaml_server.toolsets.semantic.priority import Suggestion, suggest
+from aiaml_server.toolsets.semantic.ranking import Candidate, Hit
 from aiaml_server.toolsets.warning import secret_in
-
-from . import cutting, memory, place, ranking
-from .database import MOST_VALUE, Author, Database, author_of, rows
-from .failures import AlreadyThere, InvalidInput, NotFound
-from .filters import KEYS, Filters, behind, cursor_of
-from .memory import COLUMNS, LIMITS, MOST_HITS, MOST_LISTED, SORTS, Draft, Memory, of_row
-from .merging import Merging, as_text, fields_of
-from .model import Provider
-from .opened import SELECT
-from .priority import Suggestion, suggest
-from .ranking import Candidate, Hit
 
 if TYPE_CHECKING:
     import apsw
 
-    from .model import Embedder
+    from aiaml_server.toolsets.semantic.model import Embedder
 
 LONGEST_QUERY = 10_000  # characters
 _NEAR = """

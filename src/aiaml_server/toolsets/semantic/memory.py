@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from aiaml_server.moments import present, timestamp
-
-from .failures import Damaged, InvalidInput
+from aiaml_server.toolsets.semantic.failures import Damaged, InvalidInput
 
 PRIORITIES = ("CORE", "HIGH", "NORMAL", "LOW")
 SOURCES = ("manual", "auto_decision", "auto_error", "session_end", "import")

@@ -7,14 +7,23 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from . import memory
-from .database import MOST_VALUE, Database, author_of, rows
-from .duplicates import THRESHOLD, Group, Pair, check_threshold, grouped, merged, near, newer
-from .embedding import Embedding
-from .failures import InvalidInput, NotFound, NothingToUndo
-from .filters import Filters
-from .memory import Memory
-from .opened import SELECT
+from aiaml_server.toolsets.semantic import memory
+from aiaml_server.toolsets.semantic.database import MOST_VALUE, Database, author_of, rows
+from aiaml_server.toolsets.semantic.duplicates import (
+    THRESHOLD,
+    Group,
+    Pair,
+    check_threshold,
+    grouped,
+    merged,
+    near,
+    newer,
+)
+from aiaml_server.toolsets.semantic.embedding import Embedding
+from aiaml_server.toolsets.semantic.failures import InvalidInput, NotFound, NothingToUndo
+from aiaml_server.toolsets.semantic.filters import Filters
+from aiaml_server.toolsets.semantic.memory import Memory
+from aiaml_server.toolsets.semantic.opened import SELECT
 
 if TYPE_CHECKING:
     import apsw

@@ -28,9 +28,8 @@ from aiaml_server.errors import AiamlError
 from aiaml_server.files import own_directory, read_own, remove_own, replace_atomic
 from aiaml_server.toolset import Embedder as AnyEmbedder
 from aiaml_server.toolset import repair_surrogates
-
-from . import config, place
-from .config import Config
+from aiaml_server.toolsets.semantic import config, place
+from aiaml_server.toolsets.semantic.config import Config
 
 CACHE = "models"  # in a person's directory, what was fetched
 FETCH = "aiaml semantic fetch"

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aiaml_server.toolset import repair_surrogates
-
-from . import config, logs, memory, place
-from .config import Config
-from .database import Database, rows
-from .failures import (
+from aiaml_server.toolsets.semantic import config, logs, memory, place
+from aiaml_server.toolsets.semantic.config import Config
+from aiaml_server.toolsets.semantic.database import Database, rows
+from aiaml_server.toolsets.semantic.failures import (
     Busy,
     Damaged,
     DiskError,
@@ -21,9 +20,9 @@ from .failures import (
     NotFound,
     Refused,
 )
-from .filters import Filters
-from .memory import COLUMNS, Memory, of_row
-from .model import Provider
+from aiaml_server.toolsets.semantic.filters import Filters
+from aiaml_server.toolsets.semantic.memory import COLUMNS, Memory, of_row
+from aiaml_server.toolsets.semantic.model import Provider
 
 if TYPE_CHECKING:
     import apsw

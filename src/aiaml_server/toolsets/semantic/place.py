@@ -7,10 +7,9 @@ from pathlib import Path
 
 from aiaml_server.errors import NotOurs
 from aiaml_server.files import check_own, own_directory, write_atomic
-from aiaml_server.journal import BESIDE
+from aiaml_server.storage.journal import BESIDE
 from aiaml_server.toolsets.owners import SAFE, foreign
-
-from .failures import DiskError, InvalidProject
+from aiaml_server.toolsets.semantic.failures import DiskError, InvalidProject
 
 NAME = ".memory"
 DATABASE = "db"

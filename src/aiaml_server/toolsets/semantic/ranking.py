@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from math import isfinite, log1p
 
 from aiaml_server.moments import instant
-
-from .config import Config
-from .memory import COLUMNS, Memory
+from aiaml_server.toolsets.semantic.config import Config
+from aiaml_server.toolsets.semantic.memory import COLUMNS, Memory
 
 CANDIDATES = 50
 """The nearest, the best by words, and what is left of both for the score."""

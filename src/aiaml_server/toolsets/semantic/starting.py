@@ -7,11 +7,10 @@ from pathlib import Path
 
 import click
 
-from aiaml_server.invisible import marked_line
+from aiaml_server.format.invisible import marked_line
 from aiaml_server.terminal import DONE, as_json, note, out, out_json
-
-from . import MANIFEST, PROJECT, importing, place
-from .memories import Memories
+from aiaml_server.toolsets.semantic import MANIFEST, PROJECT, importing, place
+from aiaml_server.toolsets.semantic.memories import Memories
 
 
 @click.command("init")

@@ -15,16 +15,15 @@ from typing_extensions import NotRequired, TypedDict
 from aiaml_server.errors import AiamlError
 from aiaml_server.toolset import Changed, Resource, Tool, Toolset
 from aiaml_server.toolsets import answering
-
-from . import PROJECT, memory, words
-from .failures import InvalidProject, Refused
-from .memory import LIMITS, MOST_HITS, MOST_LISTED, SORTS
+from aiaml_server.toolsets.semantic import PROJECT, memory, words
+from aiaml_server.toolsets.semantic.failures import InvalidProject, Refused
+from aiaml_server.toolsets.semantic.memory import LIMITS, MOST_HITS, MOST_LISTED, SORTS
 
 if TYPE_CHECKING:
-    from .config import Config
-    from .filters import Filters
-    from .memories import Memories, Page
-    from .model import Provider
+    from aiaml_server.toolsets.semantic.config import Config
+    from aiaml_server.toolsets.semantic.filters import Filters
+    from aiaml_server.toolsets.semantic.memories import Memories, Page
+    from aiaml_server.toolsets.semantic.model import Provider
 
 
 class Failure(answering.Failure, total=False):
@@ -362,7 +361,7 @@ class SemanticTools:
 
     def noted(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """Return a call whose failures are noted in the log."""
-        from . import logs, place
+        from aiaml_server.toolsets.semantic import logs, place
 
         @wraps(call)
         def noting(**given: Any) -> Any:
@@ -376,7 +375,7 @@ class SemanticTools:
 
     def _memories(self) -> Memories:
         """Return the memories, as the settings are now."""
-        from . import config, memories, place
+        from aiaml_server.toolsets.semantic import config, memories, place
 
         home = place.home()
         project = place.find_project(place.here(), self._project, by=PROJECT)
@@ -401,7 +400,7 @@ class SemanticTools:
 
     def _provider(self, settings: Config) -> Provider:
         """Return the model that the settings name, the same as long as they do."""
-        from . import logs, model, place
+        from aiaml_server.toolsets.semantic import logs, model, place
 
         wanted = (settings.model, settings.path, settings.dimension, settings.device,
                   settings.download)  # fmt: skip
@@ -421,7 +420,7 @@ class SemanticTools:
 
     def _offer(self, memories: Memories) -> list[str]:
         """Return sentences about the project: that it is gone; once that it could import."""
-        from . import importing
+        from aiaml_server.toolsets.semantic import importing
 
         if gone := self._gone(memories):
             return [gone]
@@ -454,7 +453,7 @@ class SemanticTools:
         ] = None,
     ) -> Any:
         """Store a memory."""
-        from . import answers
+        from aiaml_server.toolsets.semantic import answers
 
         memories = self._memories()
         if str(scope).strip().lower() != "global" and (gone := self._gone(memories)):
@@ -486,7 +485,7 @@ class SemanticTools:
         ] = "explicit",
     ) -> Any:
         """Find memories."""
-        from . import answers
+        from aiaml_server.toolsets.semantic import answers
 
         memories = self._memories()
         found = memories.search(query, limit, _filters(filters), context)
@@ -508,7 +507,7 @@ class SemanticTools:
         cursor: Annotated[str | None, _Cursor] = None,
     ) -> Any:
         """List memories."""
-        from . import answers
+        from aiaml_server.toolsets.semantic import answers
 
         memories = self._memories()
         page = memories.list(_filters(filters), sort_by, limit, cursor)
@@ -552,7 +551,7 @@ class SemanticTools:
         ] = None,
     ) -> Any:
         """Change a memory."""
-        from . import answers
+        from aiaml_server.toolsets.semantic import answers
 
         return answers.updated(
             self._memories().update(
@@ -587,7 +586,7 @@ class SemanticTools:
         cursor: Annotated[str | None, _Cursor] = None,
     ) -> Any:
         """Find what resembles, and merge what is named."""
-        from . import answers, duplicates
+        from aiaml_server.toolsets.semantic import answers, duplicates
 
         duplicates.check_threshold(similarity_threshold)  # before anything is merged
         begun = duplicates.after(cursor, similarity_threshold)
@@ -625,7 +624,7 @@ class SemanticTools:
         ] = False,
     ) -> Any:
         """Show or take over what markdown files hold."""
-        from . import answers, importing
+        from aiaml_server.toolsets.semantic import answers, importing
 
         memories = self._memories()
         if gone := self._gone(memories):
@@ -653,14 +652,14 @@ class SemanticTools:
 
     def core(self) -> str:
         """Return the CORE memories."""
-        from . import answers, filters
+        from aiaml_server.toolsets.semantic import answers, filters
 
         page = self._page(filters.Filters(priority="CORE"))
         return str(answers.resource("CORE memories", page))
 
     def high(self) -> str:
         """Return the HIGH memories."""
-        from . import answers, filters
+        from aiaml_server.toolsets.semantic import answers, filters
 
         page = self._page(filters.Filters(priority="HIGH"))
         return str(answers.resource("HIGH memories", page))
@@ -671,7 +670,7 @@ class SemanticTools:
         Raises:
             LookupError: there are none, or it is another project.
         """
-        from . import answers, filters
+        from aiaml_server.toolsets.semantic import answers, filters
 
         page = self._page(filters.Filters(project_id=project_id))
         if not page.memories and not page.warnings:
@@ -683,7 +682,7 @@ class SemanticTools:
 
 
 def _filters(given: Wanted | None) -> Filters:
-    from . import filters
+    from aiaml_server.toolsets.semantic import filters
 
     held: dict[str, Any] = {**(given or {})}
     span = held.pop("date_range", {})

@@ -37,11 +37,10 @@ from aiaml_server.terminal import (
     width,
     yes,
 )
-
-from . import PROJECT, config, hooks, importing, logs, place
-from .checking import checks
-from .config import MODEL, Config
-from .failures import (
+from aiaml_server.toolsets.semantic import PROJECT, config, hooks, importing, logs, place
+from aiaml_server.toolsets.semantic.checking import checks
+from aiaml_server.toolsets.semantic.config import MODEL, Config
+from aiaml_server.toolsets.semantic.failures import (
     AlreadyThere,
     Busy,
     Damaged,
@@ -54,12 +53,12 @@ from .failures import (
     Refused,
     Unavailable,
 )
-from .filters import Filters
-from .installing import install_hooks, uninstall_hooks
-from .memories import Memories
-from .memory import PRIORITIES, SCOPES, Memory
-from .model import CACHE, Model, State, described
-from .starting import init
+from aiaml_server.toolsets.semantic.filters import Filters
+from aiaml_server.toolsets.semantic.installing import install_hooks, uninstall_hooks
+from aiaml_server.toolsets.semantic.memories import Memories
+from aiaml_server.toolsets.semantic.memory import PRIORITIES, SCOPES, Memory
+from aiaml_server.toolsets.semantic.model import CACHE, Model, State, described
+from aiaml_server.toolsets.semantic.starting import init
 
 _MOST_INPUT = 8 * 1024 * 1024  # bytes
 _WAIT = 3600.0  # seconds that a person waits for a model at most

@@ -1,8 +1,7 @@
 """`sessions`: the memory that a repository keeps of its agents' sessions."""
 
 from aiaml_server.toolset import Manifest
-
-from .settings import VARIABLES
+from aiaml_server.toolsets.sessions.settings import VARIABLES
 
 MANIFEST = Manifest(
     name="sessions",

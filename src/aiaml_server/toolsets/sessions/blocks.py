@@ -81,9 +81,7 @@ def headings(data: bytes) -> Iterator[Heading]:
     Args:
         data: the text in UTF-8, whose lines end with `\n`, `\r\n` or `\r`.
     """
-    # Every byte is a character, and the ends of lines are as long as they were: offsets stay.
-    scan = _Scan(data.replace(b"\r\n", b" \n").replace(b"\r", b"\n").decode("latin-1"))
-    scan.at = len(BOM_UTF8) if data.startswith(BOM_UTF8) else 0
+    scan = _Scan.of(data)
     line, counted = 1, 0
     for number, (level, said, start, end) in enumerate(scan.found()):
         line += scan.text.count("\n", counted, start)
@@ -94,6 +92,14 @@ def headings(data: bytes) -> Iterator[Heading]:
             return
         text = said.encode("latin-1").decode("utf-8", "replace").strip()
         yield Heading(level, text, start, end, line)
+
+
+def fences(data: bytes) -> list[tuple[int, int]]:
+    """Return where each code fence begins and ends that stands in no list or quotation."""
+    scan = _Scan.of(data)
+    for _ in scan.found():
+        pass
+    return scan.fences
 
 
 class _Scan:
@@ -108,6 +114,7 @@ class _Scan:
         ends: what closes the fence or the HTML that is open; None where neither is.
         length: how many characters that has at least.
         begun: the offset of that fence or HTML.
+        fences: where the fences begin and end that were passed.
     """
 
     def __init__(self, text: str) -> None:
@@ -117,6 +124,15 @@ class _Scan:
         self.paragraph = self.begun = -1
         self.ends: re.Pattern[str] | None = None
         self.length = 0
+        self.fences: list[tuple[int, int]] = []
+
+    @classmethod
+    def of(cls, data: bytes) -> _Scan:
+        """Return a pass over a text in UTF-8."""
+        # Every byte is a character, and the ends of lines are as long as they were: offsets stay.
+        scan = cls(data.replace(b"\r\n", b" \n").replace(b"\r", b"\n").decode("latin-1"))
+        scan.at = len(BOM_UTF8) if data.startswith(BOM_UTF8) else 0
+        return scan
 
     def found(self) -> Iterator[tuple[int, str, int, int]]:
         """Go through the text; yield level, text, first offset and the offset behind."""
@@ -156,6 +172,8 @@ class _Scan:
         """Go behind the line that closes a fence or HTML; to the end where there is none."""
         behind = self._closed(self.text, self.at)
         self.at = len(self.text) if behind < 0 else self._behind_line(behind)
+        if self.ends in _FENCE_ENDS.values():
+            self.fences.append((self.begun, self.at))
         if behind >= 0:
             self.ends = None
 

@@ -4,16 +4,31 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
+from aiaml_server.toolsets.sessions.document import Document
+from aiaml_server.toolsets.sessions.failures import DiskError, Faulty, InvalidDate, Refused
+from aiaml_server.toolsets.sessions.history import logs_at, lost
+from aiaml_server.toolsets.sessions.place import (
+    DIRECTORY,
+    LOGS,
+    SCHEMA,
+    SUMMARY,
+    Place,
+    agents,
+    check_date,
+    top_of,
+)
+from aiaml_server.toolsets.sessions.remarks import Remark, hidden, repeated
+from aiaml_server.toolsets.sessions.schema import (
+    Schema,
+    schema_problems,
+    summary_problems,
+    title_problems,
+    unreadable,
+)
 from aiaml_server.toolsets.warning import leak_in
-
-from .document import Document, controls
-from .failures import DiskError, Faulty, InvalidDate, NotARepository, Refused
-from .place import DIRECTORY, SCHEMA, SUMMARY, Place, check_date, git_directory
-from .schema import Remark, Schema, schema_problems, summary_problems
 
 
 class Checked(NamedTuple):
@@ -21,29 +36,6 @@ class Checked(NamedTuple):
 
     path: Path
     remarks: list[Remark]
-
-
-def top_of(path: str | os.PathLike[str]) -> Path:
-    """Return the top of the git work tree that a path lies in.
-
-    Raises:
-        NotARepository: it lies in none, or is not there.
-    """
-    whole = Path(os.path.abspath(path))  # noqa: PTH100 (links on the way stay)
-    if os.path.lexists(whole):
-        for each in (whole, *whole.parents):
-            if git_directory(each):
-                return each
-        raise NotARepository(f"{whole} is in no git repository")
-    raise NotARepository(f"{whole} is not there")
-
-
-def agents(root: Path) -> list[str]:
-    """Return the names of the directories that agents have in a repository."""
-    directory = root.joinpath(*DIRECTORY)
-    with suppress(FileNotFoundError, NotADirectoryError):
-        return sorted(each.name for each in directory.iterdir() if each.is_dir())
-    return []
 
 
 def check(path: str | os.PathLike[str], *, check_secrets: bool = True) -> Iterator[Checked]:
@@ -61,12 +53,41 @@ def check(path: str | os.PathLike[str], *, check_secrets: bool = True) -> Iterat
     below = PurePath(os.path.abspath(path)).relative_to(root)  # noqa: PTH100
     if below.name == SCHEMA:
         below = below.parent
+    names: dict[str, str] = {}
     for agent in agents(root):
         directory = PurePath(*DIRECTORY, agent)
+        other = names.setdefault(agent.lower(), agent)
+        if other != agent and below in (directory, *directory.parents):
+            what = f"this and {other} differ by case only, and are one on some disks; rename one"
+            yield Checked(root / directory, [Remark(1, what)])
         if below in (directory, *directory.parents) or directory in below.parents:
             for name, remarks in _check_agent(root, agent, check_secrets):
                 if below in (directory / name, *(directory / name).parents):
                     yield Checked(root / directory / name, remarks)
+
+
+def check_against(path: str | os.PathLike[str], revision: str) -> Iterator[Checked]:
+    """Compare the logs at or below a path with what git's revision and this branch had in common.
+
+    Raises:
+        NotARepository: the path lies in none, or git does not know the revision.
+        DiskError: git cannot be run, or something cannot be read.
+    """
+    root = top_of(path)
+    below = PurePath(os.path.abspath(path)).relative_to(root)  # noqa: PTH100
+    for name, before in logs_at(root, revision):
+        file = PurePath(name)
+        if below in (file, *file.parents):
+            agent = file.parts[len(DIRECTORY)]
+            try:
+                place = Place(str(root), agent)
+                now = place.read(f"{LOGS}/{file.name}")
+            except DiskError:
+                raise
+            except Refused as error:
+                yield Checked(root / file, [Remark(1, str(error))])
+            else:
+                yield Checked(root / file, list(lost(before, now, revision)))
 
 
 def _check_agent(root: Path, agent: str, check_secrets: bool) -> Iterator[tuple[str, list[Remark]]]:
@@ -91,11 +112,11 @@ def _check_schema(place: Place) -> tuple[Schema | None, list[Remark]]:
     if data is None:
         return None, [Remark(1, "there is no schema; start_session makes it")]
     document = Document(data)
-    unseen = _controls(document)
+    said = _said_of_all(document, check_secrets=False)
     if found := list(schema_problems(document)):
-        return None, sorted(found + unseen)
+        return None, sorted(found + said)
     schema = Schema.parse(data)
-    return schema, unseen or [Remark(1, each, "warning") for each in schema.warnings()]
+    return schema, sorted([*said, *(Remark(1, each, "warning") for each in schema.warnings())])
 
 
 def _check_file(
@@ -104,14 +125,16 @@ def _check_file(
     """Return what there is to say of a summary or a log; without a schema, less of a log."""
     try:
         document = Document(place.read(name) or b"")
-        unseen = _controls(document) + _secrets(document, check_secrets)
+        said = _said_of_all(document, check_secrets=check_secrets)
         if name == SUMMARY:
-            return sorted([*summary_problems(document), *unseen])
+            found = [*summary_problems(document), *title_problems(document, place.agent)]
+            return sorted([*found, *said, *repeated(document)])
         date = check_date(PurePath(name).stem)
-        if schema:
-            warnings = schema.log_warnings(name, document)
-            found = schema.log_problems(document, place.agent, date)
-            return sorted([*found, *unseen]) or [Remark(1, each, "warning") for each in warnings]
+        if not schema:
+            return sorted([*unreadable(document), *said])
+        found = [*schema.log_problems(document, place.agent, date), *said, *repeated(document)]
+        warnings = () if found else schema.log_warnings(name, document)
+        return sorted([*found, *(Remark(1, each, "warning") for each in warnings)])
     except DiskError:
         raise
     except InvalidDate:
@@ -120,18 +143,10 @@ def _check_file(
         return [Remark(error.line, error.why)]
     except Refused as error:
         return [Remark(1, str(error))]
-    return unseen
 
 
-def _secrets(document: Document, check: bool) -> list[Remark]:
-    """Return what there is to say of the first secret in a file."""
-    found = leak_in(document.data, check=check)
-    return [Remark(found.line, f"this seems to hold {found.kind}")] if found else []
-
-
-def _controls(document: Document) -> list[Remark]:
-    """Return what there is to say of characters that `append_entry` would refuse."""
-    text = document.data.decode("utf-8", "replace")
-    return [
-        Remark(line, f"this holds the control character {name}") for line, name in controls(text)
-    ]
+def _said_of_all(document: Document, *, check_secrets: bool) -> list[Remark]:
+    """Return what there is to say of any file: the first secret, and what nobody sees."""
+    leak = leak_in(document.data, check=check_secrets)
+    secret = [Remark(leak.line, f"this seems to hold {leak.kind}")] if leak else []
+    return [*secret, *hidden(document.data.decode("utf-8-sig", "replace"))]

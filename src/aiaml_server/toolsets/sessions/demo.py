@@ -6,8 +6,7 @@ import tempfile
 from pathlib import Path
 
 from aiaml_server.terminal import out
-
-from .memory import AgentMemory
+from aiaml_server.toolsets.sessions.memory import AgentMemory
 
 
 def demo() -> int:

@@ -12,13 +12,14 @@ from functools import cached_property
 
 from markdown_it import MarkdownIt
 
-from .blocks import Heading, headings
+from aiaml_server.format.invisible import INVISIBLE, invisible_in
+from aiaml_server.toolsets.sessions.blocks import Heading, headings
 
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 _TEXT_LINE_END = re.compile(_LINE_END.pattern.decode())
 _RAW_HEADING = re.compile(r"<h[12][\s>/]", re.IGNORECASE)
 _MOST_WITH_HTML = 16 * 1024  # characters; such a content is parsed, which takes long
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_UNSEEN = re.compile(f"[{INVISIBLE}]")
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,11 @@ class Document:
         behind = [each.start for each in self.headings if each.start > section.start]
         return section.end, min(behind, default=len(self.data))
 
+    def entries(self, name: str) -> bytes:
+        """Return what a section holds, without white space around it; empty without it."""
+        section = self.find(name)
+        return self.data[slice(*self.body(section))].strip() if section else b""
+
     def _body_of(self, name: str) -> tuple[int, int]:
         heading = self.find(name)
         assert heading  # noqa: S101 (it was there, or has been put in)
@@ -101,6 +107,9 @@ class Document:
     def replaced(self, section: str, content: str) -> Document:
         """Return the document with `content` for what a section held."""
         start, end = self._body_of(section)
+        if not content.strip():
+            gap = self.newline if end < len(self.data) else b""
+            return Document(self.data[:start] + gap + self.data[end:])
         return self._inserted(start, content, end)
 
     def with_section(self, name: str, order: list[str]) -> Document:
@@ -131,21 +140,21 @@ class Document:
         return self.newline if before.endswith((b"\n", b"\r")) else self.newline * 2
 
 
-def controls(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the lines that hold a control character that no content may, and its code point."""
-    if not _CONTROL.search(text):
+def unseen(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines that hold characters that nobody sees, which no content may, and which."""
+    if not _UNSEEN.search(text):
         return
     for line, part in enumerate(_TEXT_LINE_END.split(text), 1):
-        if found := _CONTROL.search(part):
-            yield line, f"U+{ord(found[0]):04X}"
+        if names := ", ".join(invisible_in(part)):
+            yield line, f"holds {names}, which nobody sees; take it out"
 
 
 def objection(content: str) -> str:
     """Return why a content cannot stand in a section; empty if it can."""
     if not content.strip():
         return "it is empty"
-    for line, name in controls(content):
-        return f"line {line} holds the control character {name}"
+    for line, what in unseen(content):
+        return f"line {line} {what}"
     for found in headings(content.encode("utf-8", "replace")):
         if not found.level:
             return f"line {found.line} {found.text}"

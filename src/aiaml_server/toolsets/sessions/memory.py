@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from aiaml_server.toolsets.warning import secret_in
-
-from .document import Document, objection
-from .failures import (
+from aiaml_server.toolsets.sessions.document import Document, objection
+from aiaml_server.toolsets.sessions.failures import (
     InvalidContent,
     InvalidMode,
     InvalidSection,
@@ -16,11 +15,25 @@ from .failures import (
     MissingLog,
     MissingSchema,
 )
-from .place import SCHEMA, SUMMARY, Place, check_date, check_root
-from .schema import DEFAULT_SCHEMA, Schema, unreadable
+from aiaml_server.toolsets.sessions.place import SCHEMA, SUMMARY, Place, check_date, check_root
+from aiaml_server.toolsets.sessions.remarks import hidden
+from aiaml_server.toolsets.sessions.schema import (
+    DEFAULT_SCHEMA,
+    Schema,
+    summary_problems,
+    title_problems,
+    unreadable,
+)
+from aiaml_server.toolsets.warning import secret_in
 
 MODES = ("append", "replace")
+_BEGINS_BLOCK = re.compile(r"\s*\n| {0,3}(?:[-*+] |1[.)] |#{3,6} |```|~~~)")
+_RUNS_ON = (
+    "an entry of plain text runs on from another branch's when git brings both together; "
+    "begin it with '- '"
+)
 MAX_CONTENT = 1024 * 1024  # characters
+MOST_SHOWN = 10_000  # characters of a log that is opened
 
 
 class Written(NamedTuple):
@@ -37,6 +50,34 @@ class Written(NamedTuple):
     warnings: list[str]
 
 
+class Started(NamedTuple):
+    """What `start` did.
+
+    Attributes:
+        file: the path of the log.
+        created: whether it is new.
+        warnings: what the agent should know of the versions, and of other agents' memories.
+        log: what a log that was there says; empty where it has no entry.
+    """
+
+    file: str
+    created: bool
+    warnings: list[str]
+    log: str
+
+
+class Summary(NamedTuple):
+    """What `summary` found.
+
+    Attributes:
+        text: the summary.
+        warnings: what the agent should know before it believes that.
+    """
+
+    text: str
+    warnings: list[str]
+
+
 class AgentMemory:
     """One agent's session logs and summary, in one repository. Failures are `failures.Refused`."""
 
@@ -47,11 +88,12 @@ class AgentMemory:
         self._check_secrets = check_secrets
         self.place = Place(root, agent, roots)
 
-    def start(self, date: str | None = None) -> Written:
+    def start(self, date: str | None = None) -> Started:
         """Create a date's log, and the schema and the summary where they are missing."""
         day = check_date(date)
         name = self.place.log(day)
         with self.place.writing():
+            absent = self.absence()
             data = self.place.read(SCHEMA)
             schema = _schema_of(data)
             summary, log = self.place.read(SUMMARY), self.place.read(name)
@@ -64,7 +106,11 @@ class AgentMemory:
                 (name, log, schema.log(self.place.agent, day)),
             )
             self.place.write_new({each: new for each, old, new in files if old is None})
-        return Written(str(self.place.shown / name), log is None, warnings)
+        if self.place.others():
+            warnings += absent
+        said = Document(log or b"")
+        text = said.text if any(said.entries(each) for each in schema.sections) else ""
+        return Started(str(self.place.shown / name), log is None, warnings, _shortened(text))
 
     def append(self, section: str, content: str, date: str | None = None) -> Written:
         """Put content at the end of a section of a date's log; every byte that was there stays."""
@@ -77,30 +123,49 @@ class AgentMemory:
                 raise InvalidSection(section, schema.sections, "schema")
             data = self.place.read(name)
             if data is None:
-                raise MissingLog(f"there is no log of {day}; start_session makes it")
+                newest = next(iter(self.place.dates()), None)
+                other = f"; the newest is of {newest}, which `date` names" if newest else ""
+                raise MissingLog(f"there is no log of {day}: start_session makes it{other}")
             log = Document(data)
             warnings = schema.warnings()
             warnings += schema.check_log(name, log, self.place.agent, day)
             changed = _with_section(log, section, schema).appended(section, content)
             schema.check_log(name, changed, self.place.agent, day)
             self.place.write(name, changed.data)
-        return Written(str(self.place.shown / name), False, warnings + self._secret_in(content))
+        warnings += self._said_of(content)
+        if not _BEGINS_BLOCK.match(content):
+            warnings.append(_RUNS_ON)
+        return Written(str(self.place.shown / name), False, warnings)
 
-    def summary(self) -> str:
+    def summary(self) -> Summary:
         """Return the summary; where there is none, what an empty one would say. Never writes."""
         data = self.place.read(SUMMARY)
         if data is None:
             data = _schema_of(self.place.read(SCHEMA)).summary(self.place.agent)
         document = Document(data)
-        if problem := unreadable(document):
-            raise MalformedLog(SUMMARY, problem.line, problem.what)
-        return document.text
+        try:
+            text = document.text
+        except UnicodeDecodeError:
+            (problem,) = unreadable(document)
+            raise MalformedLog(SUMMARY, problem.line, problem.what) from None
+        found = [*summary_problems(document), *title_problems(document, self.place.agent)]
+        said = [f"{SUMMARY}: line {each.line}: {each.what}" for each in sorted(found)]
+        return Summary(text, self.absence() + said)
+
+    def absence(self) -> list[str]:
+        """Say that this agent has no memory here, and which have; empty where it has."""
+        if self.place.directory.is_dir():
+            return []
+        others = self.place.others()
+        there = f"there are: {', '.join(others)}" if others else "nor of any other agent"
+        return [f"there is no memory of {self.place.agent!r} here; {there}"]
 
     def update(self, section: str, content: str, mode: str) -> Written:
         """Append to a section of the summary, or replace what it holds; all else stays."""
         if mode not in MODES:
             raise InvalidMode(f"mode {mode!r} must be one of {', '.join(MODES)}")
-        _check_content(content)
+        if mode == "append" or content.strip():  # in the place of all, nothing may stand
+            _check_content(content)
         with self.place.writing():
             schema = self._schema()
             data = self.place.read(SUMMARY)
@@ -114,7 +179,7 @@ class AgentMemory:
             changed = change(section, content)
             schema.check_summary(SUMMARY, changed)
             self.place.write(SUMMARY, changed.data)
-        warnings = schema.warnings() + self._secret_in(content)
+        warnings = schema.warnings() + self._said_of(content)
         return Written(str(self.place.shown / SUMMARY), data is None, warnings)
 
     def sessions(self, limit: int | None = None) -> list[str]:
@@ -122,8 +187,10 @@ class AgentMemory:
         names = [f"{date}.md" for date in self.place.dates()]
         return names if limit is None else names[:limit]
 
-    def _secret_in(self, content: str) -> list[str]:
-        return secret_in(content, check=self._check_secrets)
+    def _said_of(self, content: str) -> list[str]:
+        """Return what the agent should know of a content that is taken."""
+        unseen = [f"line {each.line} of the content: {each.what}" for each in hidden(content)]
+        return secret_in(content, check=self._check_secrets) + unseen
 
     def _schema(self) -> Schema:
         data = self.place.read(SCHEMA)
@@ -135,6 +202,14 @@ class AgentMemory:
 def _schema_of(data: bytes | None) -> Schema:
     """Return the schema that a file holds; where there is none, that of version 1."""
     return Schema.parse(DEFAULT_SCHEMA.encode() if data is None else data)
+
+
+def _shortened(text: str) -> str:
+    """Return a log's text, of a long one the end, which begins with a line of its own."""
+    if len(text) <= MOST_SHOWN:
+        return text
+    end = text[-MOST_SHOWN:]
+    return f"(the beginning is in the file)\n…{end[end.find(chr(10)) :]}"
 
 
 def _check_content(content: str) -> None:

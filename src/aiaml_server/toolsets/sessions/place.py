@@ -13,14 +13,12 @@ from contextlib import contextmanager, suppress
 from datetime import date, datetime
 from pathlib import Path
 
-from aiaml_server.derived import state_directory
 from aiaml_server.errors import MalformedFile, Nowhere
 from aiaml_server.files import Lock, own_directory, read_regular, sync_directory
+from aiaml_server.storage.derived import state_directory
 from aiaml_server.toolsets.failures import refused
 from aiaml_server.toolsets.owners import foreign
-from aiaml_server.toolsets.writing import clear_unfinished, replace
-
-from .failures import (
+from aiaml_server.toolsets.sessions.failures import (
     Busy,
     DiskError,
     InvalidAgentName,
@@ -30,6 +28,7 @@ from .failures import (
     NotARepository,
     OutsideRepository,
 )
+from aiaml_server.toolsets.writing import clear_unfinished, replace
 
 MAX_FILE = 1024 * 1024  # bytes
 LOCK_SECONDS = 10.0
@@ -46,16 +45,11 @@ def check_agent(name: str) -> str:
     """Return an agent's name that can be a directory's.
 
     Raises:
-        OutsideRepository: it has parts of a path, or names a device.
-        InvalidAgentName: it has other characters than it may.
+        InvalidAgentName: it has other characters than it may, or is that of a device.
     """
-    if re.search(r"[/\\:\x00]", name) or name.endswith(".") or name.startswith(".."):
-        raise OutsideRepository(
-            f"agent_name {_shown(name)} would lead elsewhere; it must be one plain name"
-        )
     if name.partition(".")[0].lower() in _DEVICES:
-        raise OutsideRepository(f"agent_name {_shown(name)} is the name of a device on Windows")
-    if not _NAME.fullmatch(name):
+        raise InvalidAgentName(f"agent_name {_shown(name)} is the name of a device on Windows")
+    if not _NAME.fullmatch(name) or name.endswith("."):
         raise InvalidAgentName(
             f"agent_name {_shown(name)} must be 1 to 64 letters, digits, dots, dashes or "
             "underscores, such as 'aristotle'"
@@ -77,6 +71,29 @@ def check_date(text: str | None) -> str:
     raise InvalidDate(
         f"date {_shown(text)} must be a real date as YYYY-MM-DD, such as '2025-01-20'"
     )
+
+
+def top_of(path: str | os.PathLike[str]) -> Path:
+    """Return the top of the git work tree that a path lies in.
+
+    Raises:
+        NotARepository: it lies in none, or is not there.
+    """
+    whole = Path(os.path.abspath(path))  # noqa: PTH100 (links on the way stay)
+    if os.path.lexists(whole):
+        for each in (whole, *whole.parents):
+            if git_directory(each):
+                return each
+        raise NotARepository(f"{whole} is in no git repository")
+    raise NotARepository(f"{whole} is not there")
+
+
+def agents(root: Path) -> list[str]:
+    """Return the names of the directories that agents have in a repository."""
+    directory = root.joinpath(*DIRECTORY)
+    with suppress(FileNotFoundError, NotADirectoryError):
+        return sorted(each.name for each in directory.iterdir() if each.is_dir())
+    return []
 
 
 def _shown(text: str) -> str:
@@ -133,13 +150,33 @@ class Place:
                 f"repo_root {_shown(root)} is not the top of a git work tree; `git rev-parse "
                 "--show-toplevel` in it names that"
             )
-        opened = (".git", DIRECTORY[0], "/".join(DIRECTORY), "/".join((*DIRECTORY, agent)))
+        below = (*DIRECTORY, agent, LOGS)
+        opened = (".git", *("/".join(below[:count]) for count in range(1, len(below) + 1)))
         named = any(os.path.realpath(each) == str(self.root) for each in roots)
         if not named and (whose := foreign(self.root, opened)):
             raise OutsideRepository(whose)
         self.directory = self.root.joinpath(*DIRECTORY, agent)
         self.shown = Path(root).joinpath(*DIRECTORY, agent)
         self._check_links(self.directory / LOGS)
+        self._check_case()
+
+    def others(self) -> list[str]:
+        """Return the names of the other agents that have a memory here."""
+        return [each for each in agents(self.root) if each != self.agent]
+
+    def _check_case(self) -> None:
+        """See that no other name is the same on a disk that does not tell cases apart.
+
+        Raises:
+            InvalidAgentName: one is.
+        """
+        there = agents(self.root)
+        for each in there if self.agent not in there else ():
+            if each.lower() == self.agent.lower():
+                raise InvalidAgentName(
+                    f"agent_name {_shown(self.agent)} differs by case only from {each!r}, which "
+                    f"has a memory here; use {each!r}"
+                )
 
     def _check_links(self, path: Path) -> None:
         """See that no directory on the way is a link.
@@ -219,6 +256,7 @@ class Place:
             if not hold.had:
                 raise Busy(f"another process writes for {self.agent}; try again")
             self._check_links(self.directory / LOGS)
+            self._check_case()
             for directory in (self.directory, self.directory / LOGS):
                 clear_unfinished(directory)
             yield

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
-from .blocks import Heading
-from .document import Document
-from .failures import InvalidSchema, MalformedLog
-from .place import SCHEMA
+from aiaml_server.toolsets.sessions.blocks import Heading
+from aiaml_server.toolsets.sessions.document import Document
+from aiaml_server.toolsets.sessions.failures import InvalidSchema, MalformedLog
+from aiaml_server.toolsets.sessions.place import SCHEMA
+from aiaml_server.toolsets.sessions.remarks import Remark, conflicts
 
 DEFAULT_SCHEMA = """\
 # Agent Memory Schema v1
@@ -44,20 +44,6 @@ HEADER = "Header"
 VERSION = "v1"
 _VERSION = re.compile(r"\bschema (v\d[\w.]*)", re.IGNORECASE)
 _ITEM = re.compile(r"^[ \t]*[-*+][ \t]+(\S.*)")
-
-
-class Remark(NamedTuple):
-    """What there is to say of a line of a file.
-
-    Attributes:
-        line: which, from 1.
-        what: the sentence.
-        level: "error" for what is wrong, "warning" for what is only worth knowing.
-    """
-
-    line: int
-    what: str
-    level: str = "error"
 
 
 @dataclass(frozen=True)
@@ -130,8 +116,8 @@ class Schema:
 
     def log_problems(self, document: Document, agent: str, date: str) -> Iterator[Remark]:
         """Yield all that is wrong with a log."""
-        if problem := unreadable(document):
-            yield problem
+        if spoilt := unreadable(document):
+            yield from spoilt
             return
         version = _version(document)
         if not version:
@@ -144,9 +130,26 @@ class Schema:
             yield from self._header_problems(document, header, agent, date)
         else:
             yield Remark(header.line if header else 1, f"'## {HEADER}' must come first")
+        if version == self.version:
+            yield from self._section_problems(document)
+
+    def _section_problems(self, document: Document) -> Iterator[Remark]:
+        """Yield where a log's sections are not the schema's, all of them and in order."""
+        place = {name: number for number, name in enumerate(self.order)}
+        last = -1
         for each in document.sections:
-            if version == self.version and each.text not in self.order:
+            if each.text not in place:
                 yield Remark(each.line, f"the section {each.text!r} is not in the schema")
+            elif place[each.text] < last:
+                what = f"the section {each.text!r} must stand before {self.order[last]!r}"
+                yield Remark(each.line, what)
+            last = max(last, place.get(each.text, -1))
+        for name in self.sections:
+            if not document.find(name):
+                later = self.order[place[name] + 1 :]
+                lines = (each.line for each in document.sections if each.text in later)
+                line = min(lines, default=document.line_at(len(document.data)))
+                yield Remark(line, f"the section {name!r} is missing: put '## {name}' here")
 
     def check_summary(self, name: str, document: Document) -> None:
         """Check a summary.
@@ -162,9 +165,12 @@ class Schema:
     ) -> Iterator[Remark]:
         found: dict[str, tuple[int, str]] = {}
         for line, item in _listed(document, header):
-            field, _, said = item.partition(":")
-            found[_without_hint(field.strip())] = line, said.strip()
-        known = {"Agent Name": agent, "Date": date, "Session ID": None}
+            name, _, said = item.partition(":")
+            field = _without_hint(name.strip())
+            if field in found:
+                yield Remark(line, f"the header has the field {field!r} twice")
+            found[field] = line, said.strip()
+        known = {"Agent Name": agent, "Date": date, "Session ID": f"{agent}-{date}"}
         for field, value in known.items():
             if field not in self.fields:
                 continue
@@ -172,9 +178,8 @@ class Schema:
                 yield Remark(header.line, f"the header lacks the field {field!r}")
                 continue
             line, said = found[field]
-            if value not in (None, said):
-                what = f"the header says {field} {said!r}, and it is the log of {value!r}"
-                yield Remark(line, what)
+            if said != value:
+                yield Remark(line, f"the header says {field} {said!r}; it must be {value!r}")
 
     @cached_property
     def order(self) -> list[str]:
@@ -184,8 +189,8 @@ class Schema:
 
 def schema_problems(document: Document) -> Iterator[Remark]:
     """Yield all that is wrong with a schema."""
-    if problem := unreadable(document):
-        yield problem
+    if spoilt := unreadable(document):
+        yield from spoilt
         return
     if not _version(document):
         line = document.headings[0].line if document.headings else 1
@@ -201,21 +206,29 @@ def schema_problems(document: Document) -> Iterator[Remark]:
 
 
 def summary_problems(document: Document) -> Iterator[Remark]:
-    """Yield all that is wrong with a summary."""
-    if problem := unreadable(document):
-        yield problem
+    """Yield what keeps a summary from being added to."""
+    if spoilt := unreadable(document):
+        yield from spoilt
         return
     yield from _heading_problems(document)
 
 
-def unreadable(document: Document) -> Remark | None:
-    """Return where a file is no text, if it is none."""
+def title_problems(document: Document, agent: str) -> Iterator[Remark]:
+    """Yield where a summary is not the agent's own; it can still be added to."""
+    title = next(iter(document.headings), None)
+    wanted = f"Summary: {agent}"
+    if not title or (title.level, title.text) != (1, wanted):
+        line = title.line if title else 1
+        yield Remark(line, f"a summary's first heading must be '# {wanted}'")
+
+
+def unreadable(document: Document) -> list[Remark]:
+    """Return where a file is no text, or is two texts that git could not merge."""
     try:
         document.text  # noqa: B018 (reading it is the question)
     except UnicodeDecodeError as error:
-        line = document.data.count(b"\n", 0, error.start) + 1
-        return Remark(line, f"byte {error.start} is not UTF-8")
-    return None
+        return [Remark(document.line_at(error.start), f"byte {error.start} is not UTF-8")]
+    return list(conflicts(document))
 
 
 def _version(document: Document) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from aiaml_server.errors import InvalidSetting
+from aiaml_server.errors import InvalidSetting, Refused
 from aiaml_server.toolset import Variable
 from aiaml_server.toolsets.warning import CHECK_SECRETS
 
@@ -20,6 +20,22 @@ def _roots(variable: str, value: str) -> tuple[str, ...]:
     return tuple(os.path.expanduser(root) for root in roots)  # noqa: PTH111
 
 
+def _agent(variable: str, value: str) -> str:
+    from aiaml_server.toolsets.sessions.place import check_agent  # noqa: PLC0415 (only where it is set)
+
+    try:
+        return check_agent(value) if value else ""
+    except Refused as error:
+        raise InvalidSetting(variable, f"is {value!r}: {error}") from error
+
+
+def _root(variable: str, value: str) -> str:
+    root = os.path.expanduser(value)  # noqa: PTH111
+    if root and not os.path.isabs(root):  # noqa: PTH117
+        raise InvalidSetting(variable, f"is {value!r}; it must be an absolute path")
+    return root
+
+
 VARIABLES = (
     Variable(
         "AIAML_REPOSITORIES",
@@ -27,5 +43,7 @@ VARIABLES = (
         _roots,
         "the only directories below which repositories are touched, separated as in PATH",
     ),
+    Variable("AIAML_SESSIONS_AGENT", "", _agent, "the agent's name, where a call names none"),
+    Variable("AIAML_SESSIONS_REPO", "", _root, "the repository, where a call names none"),
     CHECK_SECRETS,
 )

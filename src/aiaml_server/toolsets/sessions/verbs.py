@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import click
 
 from aiaml_server.errors import InvalidSetting, Refused
-from aiaml_server.invisible import marked_line
+from aiaml_server.format.invisible import marked_line
 from aiaml_server.terminal import (
     DONE,
     NOTHING,
@@ -19,6 +20,7 @@ from aiaml_server.terminal import (
     Ended,
     as_json,
     bold,
+    confirm,
     dim,
     note,
     out,
@@ -26,6 +28,7 @@ from aiaml_server.terminal import (
     plural,
     styled,
     wrapped,
+    yes,
 )
 from aiaml_server.toolset import Finding
 from aiaml_server.toolsets.sessions import MANIFEST
@@ -43,13 +46,14 @@ def sessions() -> None:
       aiaml sessions list
       aiaml sessions show aristotle 2025-01-20
       aiaml sessions check
+      aiaml sessions setup
     """
 
 
 @sessions.command("list")
 @PATHS
 @as_json
-def list_(paths: Sequence[str], json: bool) -> None:
+def list_(paths: Sequence[str], json: bool) -> int:
     """List the session logs of repositories, newest first.
 
     PATH is a repository, or anything in it; without one it is the repository around the working
@@ -60,21 +64,27 @@ def list_(paths: Sequence[str], json: bool) -> None:
       aiaml sessions list
       aiaml sessions list ~/shop ~/site --json
     """
-    found = sorted(_logs(paths), key=lambda each: (each["date"], each["agent"]), reverse=True)
+    refusals: list[str] = []
+    found = list(_logs(paths, refusals))
+    found.sort(key=lambda each: (each["date"], each["agent"]), reverse=True)
+    for refusal in refusals:
+        note(wrapped(marked_line(refusal), 4, err=True))
+    code = USAGE if refusals else DONE
     if json:
         out_json(found)
-        return
+        return code
     wide = max((len(each["agent"]) for each in found), default=0)
     for each in found:
         name = f"{each['agent']:{wide}}"
         out(wrapped(f"{bold(each['date'])}  {name}  {dim(_shown(each['file']))}", 4))
-    if not found:
+    if not found and not refusals:
         note("There are no session logs: an agent starts one with start_session.")
+    return code
 
 
-def _logs(paths: Sequence[str]) -> Iterator[dict[str, Any]]:
-    from .checking import agents, top_of  # noqa: PLC0415 (imports the markdown parser)
-    from .place import Place  # noqa: PLC0415
+def _logs(paths: Sequence[str], refusals: list[str]) -> Iterator[dict[str, Any]]:
+    """Yield each log; add what is refused to `refusals`, and go on."""
+    from aiaml_server.toolsets.sessions.place import Place, agents, top_of  # noqa: PLC0415
 
     for root in dict.fromkeys(_located(top_of, each) for each in paths or ["."]):
         for agent in agents(root):
@@ -82,7 +92,7 @@ def _logs(paths: Sequence[str]) -> Iterator[dict[str, Any]]:
                 place = Place(str(root), agent)
                 dates = place.dates()
             except Refused as error:
-                note(wrapped(marked_line(f"{agent}: {error}"), 4, err=True))
+                refusals.append(f"{agent}: {error}")
                 continue
             for date in dates:
                 file = str(place.shown / place.log(date))
@@ -105,8 +115,7 @@ def show(agent: str, date: str | None, path: str, json: bool) -> None:
       aiaml sessions show aristotle 2025-01-20      the log of that day
       aiaml sessions show aristotle --in ~/shop
     """
-    from .checking import top_of  # noqa: PLC0415
-    from .place import SUMMARY, Place, check_date  # noqa: PLC0415
+    from aiaml_server.toolsets.sessions.place import SUMMARY, Place, check_date, top_of  # noqa: PLC0415
 
     root = _located(top_of, path)
     try:
@@ -127,38 +136,129 @@ def show(agent: str, date: str | None, path: str, json: bool) -> None:
 
 @sessions.command("check")
 @PATHS
+@click.option(
+    "--against",
+    metavar="REV",
+    help="See also that every line of git's revision REV is still in the logs, in its order.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "github", "json"]),
+    help="How problems are shown: github is for its annotations.",
+)
 @as_json
-def check_(paths: Sequence[str], json: bool) -> int:
+def check_(paths: Sequence[str], against: str | None, form: str | None, json: bool) -> int:
     """Check every log, summary and schema; a line for each problem.
 
     PATH is a repository, a folder or a file, as pre-commit passes them; without one it is the
     repository around the working directory. Exit codes: 0 where all is in order, 1 where there
     are problems, 2 where it could not look. What seems to hold a secret is a problem, unless
-    AIAML_CHECK_SECRETS is false.
+    AIAML_CHECK_SECRETS is false. With --against, so is a line that a log no longer has: of what
+    REV and the present branch had in common, as in a pull request.
 
     \b
     Examples:
       aiaml sessions check
+      aiaml sessions check --against origin/main
       aiaml sessions check .github/agent-memory/aristotle --json
     """
-    from .checking import check  # noqa: PLC0415
+    from aiaml_server.toolsets.sessions.checking import check, check_against  # noqa: PLC0415
 
     checked = partial(check, check_secrets=CHECK_SECRETS.value(os.environ))
-    found_in = (_located(lambda p: [*checked(p)], path) for path in paths or ["."])
-    files = dict(each for found in found_in for each in found)
-    found = [(path, remark) for path, remarks in files.items() for remark in remarks]
+    files: dict[Path, list[Any]] = {}
+    for path in paths or ["."]:
+        files |= _located(lambda p: dict(checked(p)), path)
+        for file, more in _located(lambda p: [*check_against(p, against)] if against else [], path):
+            files[file] = sorted({*files.get(file, ()), *more})
+    found = [(file, remark) for file, remarks in files.items() for remark in remarks]
     problems = sum(remark.level == "error" for _, remark in found)
-    if json:
-        out_json([{"path": str(path), **remark._asdict()} for path, remark in found])
+    if form == "github":
+        for file, remark in found:
+            out(_annotation(file, remark))
         return NOTHING if problems else DONE
-    for path, remark in found:
+    if json or form == "json":
+        out_json([{"path": str(file), **remark._asdict()} for file, remark in found])
+        return NOTHING if problems else DONE
+    for file, remark in found:
         mark = "" if remark.level == "error" else styled(f"{remark.level}: ", "yellow")
-        out(wrapped(f"{_shown(path)}:{remark.line}: {mark}{marked_line(remark.what)}", 4))
+        out(wrapped(f"{_shown(file)}:{remark.line}: {mark}{marked_line(remark.what)}", 4))
+    _note_merges(files)
     if problems:
         note(f"{plural(problems, 'problem')} in {plural(len(files), 'file')}.")
         return NOTHING
     note(f"{plural(len(files), 'file')}, all in order." if files else "There is nothing to check.")
     return DONE
+
+
+def _annotation(path: Path, remark: Any) -> str:
+    """Return the line that GitHub shows beside a file; nothing in it begins another one."""
+
+    def escaped(value: str, more: str = "") -> str:
+        for each in f"%\r\n{more}":
+            value = value.replace(each, f"%{ord(each):02X}")
+        return value
+
+    file = escaped(_shown(path).replace(os.sep, "/"), ":,")
+    return f"::{remark.level} file={file},line={remark.line}::{escaped(marked_line(remark.what))}"
+
+
+def _note_merges(files: Iterable[Path]) -> None:
+    """Say where git would not keep both sides of a log."""
+    from aiaml_server.toolsets.sessions.place import top_of  # noqa: PLC0415
+    from aiaml_server.toolsets.sessions.setup import is_set_up  # noqa: PLC0415
+
+    for root in sorted({top_of(path) for path in files}):
+        with suppress(Refused):
+            if not is_set_up(root):
+                where = f" {_shown(root)}" if root != Path.cwd() else ""
+                note(
+                    "Two branches that log on one day conflict when they are merged; "
+                    f"`aiaml sessions setup{where}` has git keep both."
+                )
+
+
+@sessions.command("setup")
+@click.argument("path", default=".", type=click.Path())
+@click.option(
+    "--check",
+    type=click.Choice(["github", "pre-commit", "none"]),
+    help="What checks the logs; else pre-commit where the repository uses it, or GitHub.",
+)
+@yes
+def setup(path: str, check: str | None, yes: bool) -> int:
+    """Prepare a repository for agents on several branches, after asking.
+
+    Has git keep both sides where two branches have written to one log (.gitattributes), has the
+    logs checked before a commit or in a pull request, and tells agents of their memory in
+    AGENTS.md or CLAUDE.md. Each is added to what is there; commit it like any change.
+
+    \b
+    Examples:
+      aiaml sessions setup
+      aiaml sessions setup ~/shop --check none --yes
+    """
+    from aiaml_server.toolsets.sessions.place import top_of  # noqa: PLC0415
+    from aiaml_server.toolsets.sessions.setup import plan, write  # noqa: PLC0415
+
+    root = _located(top_of, path)
+    parts, by_hand = _located(lambda root: plan(root, check), root)
+    for part in parts:
+        out(bold(f"{part.name}:" if (root / part.name).exists() else f"{part.name}, which is new:"))
+        for line in part.added.splitlines():
+            out(f"    {line}".rstrip())
+        out()
+    if parts and not yes:
+        confirm(f"Write {plural(len(parts), 'file')} in {_shown(root)}?")
+    _located(lambda root: write(root, parts), root)
+    for each in by_hand:
+        out(each)
+    if parts:
+        names = " ".join(part.name for part in parts)
+        note(f"Written. Everyone has it once it is committed: git add {names}")
+    elif not by_hand:
+        note("All of it is there already.")
+    return NOTHING if by_hand else DONE
 
 
 def _located(function: Any, path: str) -> Any:
@@ -189,19 +289,20 @@ def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
     """Say which repositories agents may touch, and whether those that are named are in order."""
     variable = MANIFEST.variables[0]
     try:
-        roots = variable.value(environ)
+        values = MANIFEST.values(environ)
     except InvalidSetting as error:
         yield Finding("sessions", "error", str(error), f"correct {error.variable}, or remove it")
         return
-    if not roots:
+    roots = [*values[variable.name], *filter(None, [values["AIAML_SESSIONS_REPO"]])]
+    if not values[variable.name]:
         yield Finding("sessions", "ok", f"any repository ({variable.name} is not set)")
     for root in roots:
-        yield _root_finding(variable.name, Path(root), CHECK_SECRETS.value(environ))
+        yield _root_finding(variable.name, Path(root), values["AIAML_CHECK_SECRETS"])
 
 
 def _root_finding(variable: str, root: Path, check_secrets: bool) -> Finding:
-    from .checking import agents, check  # noqa: PLC0415
-    from .place import git_directory  # noqa: PLC0415
+    from aiaml_server.toolsets.sessions.checking import check  # noqa: PLC0415 (imports the markdown parser)
+    from aiaml_server.toolsets.sessions.place import agents, git_directory  # noqa: PLC0415
 
     if not root.is_dir():
         remedy = f"correct {variable}: no repository below it can be used"

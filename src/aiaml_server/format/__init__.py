@@ -1,0 +1,1 @@
+"""A memory and its text: the value, its file, its score, the filters, what nobody sees."""

@@ -1,0 +1,171 @@
+"""Which memories are meant: by agent, user, topic, time and end; and the language that says so.
+
+A question such as `dinner agent:claude since:7d "san francisco"` holds words to look for and
+fields that a memory must have. `words` divides it, `Filter.and_said` takes the fields out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from aiaml_server.errors import InvalidInput
+from aiaml_server.format.memory import Memory
+from aiaml_server.moments import instant, instant_or_ago, present
+
+WHEN = "a date such as 2026-11-21, a moment, or how long ago: 90m, 12h, 7d, 2w"
+"""What a time must be."""
+
+_WORD = re.compile(r'([^\s":]+:)?"([^"]*)"?|\S+')
+_SAID = re.compile("(agent|user|topic|since|until|is):(.*)", re.IGNORECASE | re.DOTALL)
+_QUOTED = re.compile(f'"{_SAID.pattern}"', _SAID.flags)  # a word that only looks like a field
+_EXAMPLES = {
+    "agent": "claude",
+    "user": "ann",
+    "topic": "food",
+    "since": "7d",
+    "until": "2w",
+    "is": "expired",
+}
+
+
+def words(question: str) -> list[str]:
+    """Divide a question at its blanks, as a shell does for a command line.
+
+    Quotes make several words one, also behind a field: `topic:"fast food"`. A word in quotes that
+    looks like a field keeps them, so that `Filter.and_said` takes it for a word.
+    """
+    return [_unquoted(found) for found in _WORD.finditer(question)]
+
+
+def _unquoted(found: re.Match[str]) -> str:
+    field, quoted = found.groups()
+    if quoted is None:
+        return found[0]
+    return f'"{quoted}"' if not field and _SAID.fullmatch(quoted) else f"{field or ''}{quoted}"
+
+
+def as_word(text: str) -> str:
+    """Return what says this very text in a command line where fields can be said as well."""
+    return f'"{text}"' if _SAID.fullmatch(text) else text
+
+
+class Filter(NamedTuple):
+    """What a memory must be like; what is empty lets all through.
+
+    Attributes:
+        agent: its agent, in any case.
+        user: its user, in any case.
+        topics: all of these are among its topics, in any case.
+        since: microseconds since 1970; made then or later.
+        until: made before then.
+        expired: microseconds since 1970; it no longer holds then.
+    """
+
+    agent: str = ""
+    user: str = ""
+    topics: tuple[str, ...] = ()
+    since: int | None = None
+    until: int | None = None
+    expired: int | None = None
+
+    @classmethod
+    def of(
+        cls,
+        agent: str | None,
+        user: str | None,
+        topic: Iterable[str] | None,
+        since: str | None = None,
+        until: str | None = None,
+        expired: bool = False,
+    ) -> Filter:
+        """Make a filter of a verb's options.
+
+        Raises:
+            InvalidInput: a time cannot be understood.
+        """
+        topics = tuple(each.casefold() for each in topic or ())
+        return cls(
+            (agent or "").casefold(),
+            (user or "").casefold(),
+            topics,
+            _moment("--since", since),
+            _moment("--until", until),
+            present() if expired else None,
+        )
+
+    def and_said(self, words: Iterable[str]) -> tuple[Filter, list[str]]:
+        """Take the fields out of a question's words: `agent:claude`, `topic:food`, `since:7d`.
+
+        A word that begins with anything else and a colon stays one, and so does one in quotes.
+
+        Args:
+            words: as `words` divides a question, or a shell a command line.
+
+        Returns:
+            The filter with these fields too, and the words to look for.
+
+        Raises:
+            InvalidInput: a field has no value, one that cannot be understood, or two of them.
+        """
+        said, rest = self, []
+        for word in words:
+            if found := _SAID.fullmatch(word):
+                said = said._and(found[1].lower(), found[2].strip())
+            else:
+                rest.append(word[1:-1] if _QUOTED.fullmatch(word) else word)
+        return said, rest
+
+    def _and(self, field: str, value: str) -> Filter:
+        if not value:
+            example = f"{field}:{_EXAMPLES[field]}"
+            raise InvalidInput(field, f"must have a value behind the colon, such as {example}")
+        if field == "is":
+            if value.lower() != "expired":
+                raise InvalidInput(
+                    field, f"{value!r} is nothing that can be asked for; there is is:expired"
+                )
+            return self if self.expired is not None else self._replace(expired=present())
+        if field == "topic":
+            return self._replace(topics=(*self.topics, value.casefold()))
+        said: Any = value.casefold() if field in ("agent", "user") else _moment(field, value)
+        if getattr(self, field) not in (said, "", None):
+            raise InvalidInput(field, "must not be said twice, and differently")
+        return self._replace(**{field: said})
+
+    def __bool__(self) -> bool:
+        """Whether it keeps anything out."""
+        return self != Filter()
+
+    def matches(self, memory: Memory) -> bool:
+        """Say whether a memory is meant."""
+        if self.agent and memory.agent.casefold() != self.agent:
+            return False
+        if self.user and memory.user.casefold() != self.user:
+            return False
+        if self.topics and not {each.casefold() for each in memory.topics}.issuperset(self.topics):
+            return False
+        if self.expired is not None and not memory.expired(self.expired):
+            return False
+        return (self.since is None and self.until is None) or self._in_time(memory)
+
+    def among(self, memories: Iterable[tuple[str, Memory]]) -> Iterator[tuple[str, Memory]]:
+        """Return those (file name, memory) pairs that are meant."""
+        return (each for each in memories if self.matches(each[1]))
+
+    def _in_time(self, memory: Memory) -> bool:
+        moment = instant(memory.timestamp)
+        if moment is None:
+            return False
+        since = self.since is None or moment >= self.since
+        return since and (self.until is None or moment < self.until)
+
+
+def _moment(field: str, text: str | None) -> int | None:
+    if text is None:
+        return None
+    moment = instant_or_ago(text)
+    if moment is None:
+        raise InvalidInput(field, f"{text!r} is no time; it must be {WHEN}")
+    return moment

@@ -1,0 +1,301 @@
+"""The value `Memory`, and text ⇄ value (`parse`, `format`). The standard is `docs/format.md`.
+
+Every file that `format` writes is read alike by the plain key-value reader of the specification and
+by any YAML parser: a value stands bare where it means the same text to both, and otherwise as a
+double-quoted scalar that is a JSON string as well. `parse` reads more than `format` writes, because
+people and other programs write these files too; where the two ways of reading disagree about such a
+file, the key-value reading decides.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from aiaml_server.errors import InvalidInput, MalformedFile
+from aiaml_server.frontmatter import (
+    MAX_HEAD,
+    divide,
+    entries,
+    list_in,
+    scalar,
+    text_in,
+    with_entries,
+)
+from aiaml_server.moments import EPOCH, in_utc, instant, is_iso, last_moment, present, timestamp
+
+MAX_NAME = 200  # characters of `agent` and of `user`
+MAX_TOPICS = 32
+MAX_TOPIC = 64  # characters
+MAX_CONTENT = 1024 * 1024  # bytes of UTF-8
+MAX_ID = 200  # characters of an id; `think` gives it to agents, and so the timestamp
+SHORTEST_ID = 4  # that a person may shorten one to
+MAX_TIMESTAMP = 100  # characters
+
+WANTED = {
+    "agent": f'a name on one line, 1 to {MAX_NAME} characters, such as "claude"',
+    "user": f'a name on one line, 1 to {MAX_NAME} characters, such as "marco"',
+    "topics": (
+        f"a list of 1 to {MAX_TOPICS} single words of at most {MAX_TOPIC} characters each, "
+        'such as ["python", "preferences"]'
+    ),
+    "content": "the text to remember, as markdown, at most 1 MiB of UTF-8",
+}
+"""What is right for each parameter of `remember`: the sentence that follows "must be"."""
+
+ENDS = "a date such as 2027-01-31, the last day on which it holds, or a moment in ISO 8601"
+"""What is right for `until`: the words that follow "must be"."""
+
+_FIELDS = ("id", "timestamp", "agent", "user", "topics")
+_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class Memory:
+    """One memory, as its file states it.
+
+    Attributes:
+        id: eight hexadecimal digits for a memory of our own; any text in a file that others wrote.
+        timestamp: when it was made, ISO 8601, as written in the file.
+        agent: the agent that made it.
+        user: the person it is about.
+        topics: single words for those that `new` makes; any text in files that others wrote.
+        content: markdown, exactly as given.
+        extra: lines of the frontmatter that belong to no field above, as they stand.
+    """
+
+    id: str
+    timestamp: str
+    agent: str
+    user: str
+    topics: tuple[str, ...]
+    content: str
+    extra: tuple[str, ...] = ()
+
+    @classmethod
+    def new(cls, agent: str, user: str, topics: Sequence[str], content: str) -> Memory:
+        """Make a memory of now, with a fresh id, from what an agent or a person gave.
+
+        Raises:
+            InvalidInput: a value breaks a rule of `WANTED`.
+        """
+        return cls(
+            id=draw_id(),
+            timestamp=timestamp(present()),
+            agent=_name("agent", agent),
+            user=_name("user", user),
+            topics=_topics(topics),
+            content=_content(content),
+        )
+
+    def fields(self) -> dict[str, Any]:
+        """Return it as JSON has it, but for `extra`."""
+        fields = {name: getattr(self, name) for name in (*_FIELDS, "content")}
+        return {**fields, "topics": list(self.topics)}
+
+    def with_new_id(self) -> Memory:
+        """Return the same memory under another random id."""
+        return replace(self, id=draw_id())
+
+    @property
+    def until(self) -> str:
+        """Until when it holds, as its file says in the line `until`; empty where there is none."""
+        if not self.extra:
+            return ""
+        extra = entries("\n".join(self.extra))
+        found = [each for each in extra if each[0].partition(":")[0].strip() == "until"]
+        if not found:
+            return ""
+        text = text_in(found[-1])
+        return "\n".join(found[-1]).partition(":")[2].strip() if text is None else text
+
+    @property
+    def ends(self) -> int | None:
+        """The last moment at which it holds, in microseconds since 1970; None where that is open.
+
+        So it is without a line `until`, and where that names no moment.
+        """
+        return last_moment(self.until)
+
+    def expired(self, at: int) -> bool:
+        """Say whether it no longer holds at a moment, in microseconds since 1970."""
+        ends = self.ends
+        return ends is not None and ends < at
+
+    @property
+    def file_name(self) -> str:
+        """`YYYYMMDD_HHMMSS_<id>.md`, in UTC; 1970 where the timestamp names no moment."""
+        made = in_utc(instant(self.timestamp) or 0) or EPOCH
+        return f"{made.year:04}{made:%m%d_%H%M%S}_{self.id}.md"
+
+
+def draw_id() -> str:
+    """Draw eight random hexadecimal digits that YAML takes for text.
+
+    `12345678` and `123e4567` are numbers to YAML 1.2, `0b101010` is one to YAML 1.1.
+    """
+    while True:
+        drawn = os.urandom(4).hex()
+        if not _NUMBER.fullmatch(drawn):
+            return drawn
+
+
+_NUMBER = re.compile(r"\d+(e\d+)?|0b[01]+")
+
+
+# --- what agents give -------------------------------------------------------------------------
+
+
+def must_be(field: str) -> InvalidInput:
+    """Return the error that says what is right for a parameter of `remember`."""
+    return InvalidInput(field, f"must be {WANTED[field]}")
+
+
+def _name(field: str, value: str) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise must_be(field)
+    if len(value) > MAX_NAME or _UNSAFE.search(value):
+        raise must_be(field)
+    return value
+
+
+def _topics(values: Sequence[str]) -> tuple[str, ...]:
+    """Split each on white space and commas, strip square brackets, drop empties and repeats."""
+    if not isinstance(values, (list, tuple)) or not all(isinstance(each, str) for each in values):
+        raise must_be("topics")
+    pieces = (piece.strip("[]") for value in values for piece in re.split(r"[\s,]+", value))
+    words = tuple(dict.fromkeys(word for word in pieces if word))
+    if not 1 <= len(words) <= MAX_TOPICS:
+        raise must_be("topics")
+    if any(len(word) > MAX_TOPIC or _UNSAFE.search(word) for word in words):
+        raise must_be("topics")
+    return words
+
+
+def _content(value: str) -> str:
+    if not isinstance(value, str) or not value.strip() or _SURROGATE.search(value):
+        raise must_be("content")
+    if len(value) > MAX_CONTENT or len(value.encode()) > MAX_CONTENT:
+        raise must_be("content")
+    return value
+
+
+# --- value → text -----------------------------------------------------------------------------
+
+
+def format(memory: Memory) -> str:
+    """Return the text of the memory's file; `parse` gives the same memory back."""
+    verbatim = ["verbatim: true"] if memory.content != memory.content.strip() else []
+    bare_id = re.fullmatch(r"[0-9a-f]{8}", memory.id) and not _NUMBER.fullmatch(memory.id)
+    bare_timestamp = is_iso(memory.timestamp)
+    head = [
+        f"id: {memory.id if bare_id else scalar(memory.id)}",
+        f"timestamp: {memory.timestamp if bare_timestamp else scalar(memory.timestamp)}",
+        f"agent: {scalar(memory.agent)}",
+        f"user: {scalar(memory.user)}",
+        f"topics: [{', '.join(map(scalar, memory.topics))}]",
+    ]
+    return "\n".join(["---", *head, *verbatim, *memory.extra, "---", "", memory.content, ""])
+
+
+def with_until(text: str, until: str) -> str:
+    """Return a memory's text with an end; every other byte stays.
+
+    Args:
+        text: of the file.
+        until: an ISO 8601 date or moment; empty for no end.
+
+    Raises:
+        InvalidInput: it names no moment.
+        MalformedFile: the text has no frontmatter.
+    """
+    if until and last_moment(until) is None:
+        raise InvalidInput("until", f"{until!r} is no time; it must be {ENDS}")
+    return with_entries(text, {"until": until.strip() or None})
+
+
+# --- text → value -----------------------------------------------------------------------------
+
+# What `format` writes for a memory of plain words: read by one pattern, five times as fast.
+_LINE = "([^\\s\"'][^\n\r]*)\n"
+_USUAL = re.compile(
+    f"---\nid: {_LINE}timestamp: {_LINE}agent: {_LINE}user: {_LINE}topics: \\[([^\"'\n\r]*)]\n---\n"
+)
+
+
+def parse(text: str) -> Memory:
+    """Return the memory that a file's text states.
+
+    Raises:
+        MalformedFile: it is not a memory's text; `problems` lists all that is wrong.
+    """
+    usual = _USUAL.match(text)
+    if usual and usual.end() <= MAX_HEAD and not _SURROGATE.search(usual[0]):
+        memory_id, timestamp, agent, user, topics = map(str.strip, usual.groups())
+        words = tuple(filter(None, map(str.strip, topics.split(","))))
+        if problems := _too_long(memory_id, timestamp):
+            raise MalformedFile(problems)
+        return Memory(memory_id, timestamp, agent, user, words, text[usual.end() :].strip())
+    head, body, line_end = divide(text)
+    fields, extra = _sorted(head)
+    values, problems = _values(fields)
+    problems = problems or _too_long(values["id"], values["timestamp"])
+    if problems:
+        raise MalformedFile(problems)
+    if values.pop("verbatim", "") == "true":
+        content = body.removeprefix(line_end).removesuffix(line_end)
+    else:
+        content = body.strip()
+    return Memory(**values, content=content, extra=extra)
+
+
+def parsed(text: str | None) -> Memory | None:
+    """Return the memory that a text is; None where there is no text, or it is none."""
+    with suppress(MalformedFile):
+        return None if text is None else parse(text)
+    return None
+
+
+def _too_long(memory_id: str, timestamp: str) -> list[str]:
+    """Return what is wrong with the two fields that may be any text, and that `think` gives out."""
+    limits = (("id", memory_id, MAX_ID), ("timestamp", timestamp, MAX_TIMESTAMP))
+    return [
+        f"{name} is longer than {most} characters"
+        for name, text, most in limits
+        if len(text) > most
+    ]
+
+
+def _sorted(head: str) -> tuple[dict[str, list[str]], tuple[str, ...]]:
+    """Sort the frontmatter's lines: those of each field, and the rest in order."""
+    fields: dict[str, list[str]] = {}
+    extra: list[str] = []
+    for entry in entries(head):
+        key, colon, _ = entry[0].partition(":")
+        if colon and key.strip() in (*_FIELDS, "verbatim"):
+            fields[key.strip()] = entry
+        else:
+            extra += entry
+    while extra and not extra[-1].strip():
+        extra.pop()
+    return fields, tuple(extra)
+
+
+def _values(fields: dict[str, list[str]]) -> tuple[dict[str, Any], list[str]]:
+    values: dict[str, Any] = {}
+    problems = [f"no field {field!r}" for field in _FIELDS if field not in fields]
+    for field, entry in fields.items():
+        value = list_in(entry) if field == "topics" else text_in(entry)
+        if value is None:
+            problems.append(f"{field} is not {'a list of words' if field == 'topics' else 'text'}")
+        elif _SURROGATE.search("".join(value)):
+            problems.append(f"{field} holds half of a surrogate pair")
+        elif field in ("id", "timestamp") and not value:
+            problems.append(f"{field} is empty")
+        values[field] = value
+    return values, problems

@@ -1,0 +1,1 @@
+"""The index: answers by keyword and by id, derived from the files."""

@@ -1,0 +1,1 @@
+"""The MCP server: lines in, calls, lines out."""

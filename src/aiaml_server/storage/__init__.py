@@ -1,0 +1,1 @@
+"""The directory on disk: its files, and what lies beside them."""

@@ -1,0 +1,252 @@
+"""Where what is made from the memories may lie: under a name that nobody else can have made.
+
+Whoever hands over a base directory (a clone, an archive, a share) can put anything into it, and
+SQLite obeys what lies beside a database: a journal may name any file, which is then deleted
+(`pager_delsuper` in SQLite's pager.c, 2026). So the index, and all else that is derived, is in
+`<base>/.index/<name>/`. The name is a digest of the base's device and number in the file system (on
+Windows, Python has both of a directory since 3.8), under a key that only this user has. A copy of
+the base has another number, so what came with it is never opened.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import sys
+import time
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+from aiaml_server.errors import NotOurs, Nowhere, StoreError
+from aiaml_server.files import (
+    Lock,
+    check_own,
+    make_directory,
+    own_directory,
+    read_own,
+    remove_own,
+    take_name,
+    write_beside,
+)
+
+INDEX = ".index"
+_PROGRAM = "aiaml"
+_KEY = "key"
+_KEY_BYTES = 32
+_LOCK_SECONDS = 5.0  # for another process that makes the key
+_STALE_SECONDS = 30 * 86400.0
+_NAME = re.compile(r"[0-9a-f]{32}")
+_EARLIER = re.compile(  # what earlier versions left in `.index` itself
+    r"[0-9]+-[0-9a-f]{8}(?:-[0-9a-f]{8})?\.sqlite(?:-journal|-wal|-shm)?"
+    r"|uses\.jsonl|uses-older\.jsonl|uses\.lock|inbox|greeting|lock|tokenizing"
+)
+
+
+def folder(base: Path, *, make: bool = False) -> Path:
+    """Return where the things derived from a base are; with `make`, see that it is there.
+
+    Then what an earlier version left beside it goes, and so does a folder of this user's that has
+    not been used for a month: that of another place where this base was.
+
+    Raises:
+        Nowhere: this user has no key, so nothing can be kept.
+        NotOurs: something else stands there.
+        OSError: there is no base, or the disk refuses.
+    """
+    place = base / INDEX
+    path = place / name_of(base)
+    if make:
+        _make(base, place, path)
+    elif check_own(place, directory=True):
+        check_own(path, directory=True, alone=True)
+    return path
+
+
+def _make(base: Path, place: Path, path: Path) -> None:
+    if not check_own(place, directory=True):
+        own_directory(place)
+        _share(place, base)
+    if not check_own(path, directory=True, alone=True):
+        make_directory(path)
+    check_own(path, directory=True, alone=True)
+    if sys.platform != "win32" and path.stat().st_mode & 0o077:
+        path.chmod(0o700)
+    _clear(place, path.name)
+
+
+def name_of(base: Path) -> str:
+    """Return the name of a base's folder for this user: 32 hexadecimal digits.
+
+    Raises:
+        Nowhere: this user has no key.
+        OSError: there is no base.
+    """
+    from hashlib import blake2b  # noqa: PLC0415 (OpenSSL, which a start goes without)
+
+    status = base.stat()
+    place = b"%d %d" % (status.st_dev, status.st_ino)
+    return blake2b(place, key=key(), digest_size=16).hexdigest()
+
+
+def others(base: Path) -> tuple[list[str], list[str]]:
+    """Return what else lies in a base's `.index`: names of folders like ours, and all other names.
+
+    Raises:
+        OSError: that cannot be found out.
+    """
+    own = name_of(base)
+    if not check_own(base / INDEX, directory=True):
+        return [], []
+    names = sorted(path.name for path in (base / INDEX).iterdir() if path.name != own)
+    folders = [name for name in names if _NAME.fullmatch(name)]
+    return folders, [name for name in names if not _NAME.fullmatch(name)]
+
+
+def _share(place: Path, base: Path) -> None:
+    """Let whoever may write in a base have a folder in `place`, and nobody rename another's."""
+    mode = base.stat().st_mode
+    group = mode & stat.S_IRWXG if mode & stat.S_IWGRP else 0
+    all_others = mode & stat.S_IRWXO if mode & stat.S_IWOTH else 0
+    if sys.platform != "win32" and (group or all_others):
+        place.chmod(stat.S_ISVTX | stat.S_IRWXU | group | all_others)
+
+
+def _clear(place: Path, own: str) -> None:
+    """Remove what an earlier version left, and folders out of use, if they are this user's.
+
+    None of it is opened or followed.
+    """
+    for name in os.listdir(place):  # noqa: PTH208 (names, at the start of each process)
+        path = place / name
+        with suppress(OSError):
+            if _EARLIER.fullmatch(name) and check_own(path, alone=True):
+                path.unlink()
+            elif name != own and _NAME.fullmatch(name) and _is_out_of_use(path):
+                remove_own(path)
+
+
+def _is_out_of_use(path: Path) -> bool:
+    """Say whether a folder of this user's has been left alone for a month.
+
+    Raises:
+        NotOurs: it is no folder, or another's.
+        OSError: that cannot be found out.
+    """
+    if not check_own(path, directory=True, alone=True):
+        return False
+    last = max(each.lstat().st_mtime for each in (path, *path.iterdir()))
+    return time.time() - last > _STALE_SECONDS
+
+
+# --- the key --------------------------------------------------------------------------------------
+
+
+def key() -> bytes:
+    """Return this user's key: 32 bytes by chance, the same in every process.
+
+    Raises:
+        Nowhere: there is none, and none can be kept.
+    """
+    found = _sought()
+    if isinstance(found, str):
+        raise Nowhere(found)
+    return found
+
+
+def key_file() -> Path:
+    """Return where the key is, or would be.
+
+    Raises:
+        Nowhere: this user has no directory for what a program keeps.
+    """
+    return state_directory() / _KEY
+
+
+def state_directory() -> Path:
+    """Return this user's directory for what a program keeps; it need not be there.
+
+    Raises:
+        Nowhere: there is none.
+    """
+    return _of_user("user_state_path")
+
+
+def cache_directory() -> Path:
+    """Return this user's directory for what holds nothing of a person's.
+
+    Raises:
+        Nowhere: there is none.
+    """
+    return _of_user("user_cache_path")
+
+
+def _of_user(kind: str) -> Path:
+    import platformdirs  # noqa: PLC0415 (3 to 10 ms)
+
+    try:
+        path: Path = getattr(platformdirs, kind)(_PROGRAM, appauthor=False)
+    except RuntimeError as error:  # since 4.9
+        raise Nowhere("there is no home directory") from error
+    if not path.is_absolute():  # of a user that nobody knows, before 4.9
+        raise Nowhere("there is no home directory")
+    return path
+
+
+@cache
+def _sought() -> bytes | str:
+    """Return the key, or why there is none; looked for once in a process."""
+    try:
+        file = key_file()
+        return _read(file) or _made(file)
+    except Nowhere as error:
+        return error.why
+    except NotOurs as error:
+        return str(error)
+    except OSError as error:
+        return str(StoreError("use", error.filename or _PROGRAM, error))
+
+
+def _read(file: Path) -> bytes | None:
+    """Return the key in a file; None where there is none, it is torn, or others can read it.
+
+    Raises:
+        NotOurs: something else stands there.
+        OSError: it cannot be read.
+    """
+    try:
+        if not check_own(file, alone=True):
+            return None
+    except NotADirectoryError:  # `_made` says so
+        return None
+    status = file.lstat()
+    open_to_others = sys.platform != "win32" and status.st_mode & 0o077
+    if open_to_others or status.st_size != _KEY_BYTES:
+        return None
+    found = read_own(file, _KEY_BYTES)
+    return found if len(found) == _KEY_BYTES else None
+
+
+def _made(file: Path) -> bytes:
+    """Make a key, or take that of a process which did so at the same time.
+
+    Raises:
+        Nowhere: it would lie with another user, or where others can read it.
+        OSError: the disk refuses.
+    """
+    there = next(each for each in file.parents if each.is_dir())
+    if sys.platform != "win32" and there.stat().st_uid != os.geteuid():
+        raise Nowhere(f"{there} belongs to another user")
+    make_directory(file.parent)
+    draft = write_beside(file, os.urandom(_KEY_BYTES))
+    try:
+        with Lock(file.with_name(f"{_KEY}.lock")).held(_LOCK_SECONDS):
+            if not _read(file):  # nobody was quicker
+                take_name(draft, file)
+    finally:
+        with suppress(OSError):
+            draft.unlink()
+    if not (found := _read(file)):
+        raise Nowhere(f"others can read {file}, on a disk that keeps no permissions")
+    return found

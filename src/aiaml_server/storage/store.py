@@ -1,0 +1,366 @@
+"""The directory of memories: allocate an id, add, read, scan. The files are the only truth."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from aiaml_server.errors import ChangedMeanwhile, MalformedFile, StoreError
+from aiaml_server.files import (
+    Lock,
+    make_directory,
+    read_regular,
+    remove_left,
+    replace_atomic,
+    sync_directory,
+    take_name,
+    write_atomic,
+    write_beside,
+)
+from aiaml_server.format.memory import Memory, format, parse
+
+log = logging.getLogger(__name__)
+
+SUFFIX = ".md"
+MAX_FILE = 4 * 1024 * 1024  # bytes; four times the largest memory that can be remembered
+LOCK_SECONDS = 5.0
+SOME = 5  # skipped files that are each worth a line of the log
+_WRITERS = 8  # threads
+_LEFTOVER_SECONDS = 3600.0
+_TICK = 50_000_000  # nanoseconds: several times the usual 1 to 10 ms
+_COARSE_TICK = 2_500_000_000  # where only whole seconds are counted
+_MOST = (1 << 63) - 1  # that a database takes; a time after 2262 and some inodes are above
+
+
+_WITHOUT_LOCK = "Stored %s without the lock on %s, which could not be acquired"
+
+
+class Stamp(NamedTuple):
+    """What tells one state of a file or directory from another, without reading it.
+
+    Attributes:
+        modified: when its content was changed, in nanoseconds since 1970.
+        changed: when anything about it was changed, which no program can set (on Windows the time
+            of its creation).
+        inode: its number in the file system.
+        size: in bytes.
+    """
+
+    modified: int
+    changed: int
+    inode: int
+    size: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> Stamp:
+        """Take it from what the system says of a file or directory."""
+        modified, changed = status.st_mtime_ns & _MOST, status.st_ctime_ns & _MOST
+        return cls(modified, changed, status.st_ino & _MOST, status.st_size)
+
+    @property
+    def settled(self) -> bool:
+        """Whether any later change is sure to give another stamp.
+
+        File systems count time in ticks. What changes twice within one keeps its stamp, as git
+        knows from its own index ("racy"); so a stamp of this very moment proves nothing yet.
+        """
+        last = self.modified if sys.platform == "win32" else self.changed
+        tick = _COARSE_TICK if last % 1_000_000_000 == 0 else _TICK
+        return abs(time.time_ns() - last) > tick
+
+
+NEVER = Stamp(0, 0, 0, 0)
+"""What is recorded where a change might not show in the stamp: no file bears it."""
+
+UNREADABLE = Stamp(-1, -1, -1, -1)
+"""The stamp of a file of which the system does not say in what state it is."""
+
+
+class Store:
+    """The memories in `<base>/files/`. Safe to use from any thread and any number of processes."""
+
+    def __init__(self, base: Path) -> None:
+        self.base = base
+        self.directory = base / "files"
+        self._prefix = f"{self.directory}{os.sep}"
+        self._lock = Lock(base / ".lock")
+        self._ids: set[str] = set()  # of the names in the directory when it bore _ids_stamp
+        self._ids_stamp: Stamp | None = None
+        self._reported: dict[str, Stamp | None] = {}
+        self._untold: list[tuple[str, str]] = []  # names and problems
+
+    # --- writing ------------------------------------------------------------------------------
+
+    def add(self, memory: Memory) -> Memory:
+        """Store a new memory; return it under the id that it was given.
+
+        On return it is whole and durable on disk. The id is unique in the directory: it is drawn
+        again while a file has it, under a lock that processes share. Should a neighbour keep the
+        lock (stopped in the middle of a write) or the file system have none, the memory is stored
+        without it after `LOCK_SECONDS`: a write is never refused for it.
+
+        Raises:
+            StoreError: the disk refused; nothing was left behind.
+        """
+        self._make_directories()
+        try:
+            with self._lock.held(LOCK_SECONDS) as hold:
+                stored = self._add(memory, alone=hold.alone)
+        except OSError as error:
+            raise StoreError("write in", self.directory, error) from error
+        if not hold.had:
+            log.warning(_WITHOUT_LOCK, "a memory", self.base)
+        return stored
+
+    def _make_directories(self) -> None:
+        try:
+            make_directory(self.base)
+            make_directory(self.directory)
+        except OSError as error:
+            raise StoreError("create", error.filename or self.directory, error) from error
+
+    def _add(self, memory: Memory, *, alone: bool) -> Memory:
+        self._know_ids(alone=alone)
+        while memory.id in self._ids:
+            memory = memory.with_new_id()
+        write_atomic(self.directory / memory.file_name, format(memory).encode())
+        self._ids.add(memory.id)
+        self._note_stamp()
+        return memory
+
+    def _know_ids(self, *, alone: bool) -> None:
+        if not alone or self._ids_stamp is None or self._ids_stamp != self.stamp():
+            names = os.listdir(self.directory)  # noqa: PTH208 (names, not paths)
+            self._ids = set(map(id_in, names))
+            remove_left(self.directory, names, _LEFTOVER_SECONDS)
+
+    def _note_stamp(self) -> None:
+        self._ids_stamp = None
+        with suppress(StoreError):  # what was stored is stored, whatever becomes of this
+            self._ids_stamp = self.stamp()
+
+    def add_all(self, memories: Iterable[Memory], stored: Callable[[Memory], object]) -> None:
+        """Store new memories, as `add` does each, but durable all in one step.
+
+        Args:
+            memories: some hundreds: others wait with what they write until these are stored.
+            stored: is given each as it is stored, also of those before a failure or a Ctrl-C.
+
+        Raises:
+            StoreError: the disk refused; nothing was left behind but what `stored` was given.
+        """
+        self._make_directories()
+        try:
+            with self._lock.held(LOCK_SECONDS) as hold:
+                self._add_all(memories, stored, alone=hold.alone)
+        except OSError as error:
+            raise StoreError("write in", self.directory, error) from error
+        if not hold.had:
+            log.warning(_WITHOUT_LOCK, "memories", self.base)
+
+    def _add_all(
+        self, memories: Iterable[Memory], stored: Callable[[Memory], object], *, alone: bool
+    ) -> None:
+        from concurrent.futures import Future, ThreadPoolExecutor  # noqa: PLC0415 (no server's)
+
+        self._know_ids(alone=alone)
+        drafts: list[tuple[Memory, Future[Path]]] = []
+        named = 0
+        try:
+            # A file system makes the files of several threads durable in one step.
+            with ThreadPoolExecutor(_WRITERS, "writer") as pool:
+                for memory in memories:
+                    while memory.id in self._ids:
+                        memory = memory.with_new_id()  # noqa: PLW2901
+                    self._ids.add(memory.id)
+                    path, data = self.directory / memory.file_name, format(memory).encode()
+                    drafts.append((memory, pool.submit(write_beside, path, data)))
+            for memory, draft in drafts:
+                take_name(draft.result(), self.directory / memory.file_name)
+                named += 1
+        finally:
+            for _, draft in drafts[named:]:
+                with suppress(OSError):
+                    draft.result().unlink()
+            sync_directory(self.directory)
+            for memory, _ in drafts[:named]:
+                stored(memory)
+            for memory, _ in drafts[named : named + 1]:  # Ctrl-C between its name and our count
+                if os.path.lexists(self._path(memory.file_name)):
+                    stored(memory)
+            self._note_stamp()
+
+    def replace(self, name: str, before: str | None, after: str | None) -> None:
+        """Change the text of the file `name`; None stands for no file. It is durable on return.
+
+        Args:
+            name: the file's name.
+            before: what it holds, as it was read.
+            after: what it is to hold.
+
+        Raises:
+            ChangedMeanwhile: it does not hold `before`; nothing was changed.
+            StoreError: the disk refused; nothing was changed, or it is not known to be durable.
+        """
+        self._make_directories()
+        path = self.directory / name
+        try:
+            with self._lock.held(LOCK_SECONDS):
+                if self.present(name) != before:
+                    raise ChangedMeanwhile(name)
+                if after is not None:
+                    replace_atomic(path, after.encode(), 0o600)
+                elif before is not None:
+                    path.unlink()
+                    sync_directory(self.directory)
+        except OSError as error:
+            raise StoreError("change", path, error) from error
+
+    # --- reading ------------------------------------------------------------------------------
+
+    def names(self, *, missing_ok: bool = True) -> list[str]:
+        """Return the names that a memory may stand under: `*.md`, none that is hidden.
+
+        Raises:
+            StoreError: there is something, but it cannot be listed; or nothing, which is not ok.
+        """
+        try:
+            names = os.listdir(self.directory)  # noqa: PTH208
+        except OSError as error:
+            if missing_ok and isinstance(error, FileNotFoundError):
+                return []
+            raise StoreError("read", self.directory, error) from error
+        return [name for name in names if self.may_hold(name)]
+
+    def check(self) -> None:
+        """Look whether the directory can be listed.
+
+        Raises:
+            StoreError: there is something, but it cannot be listed.
+        """
+        try:
+            os.scandir(self.directory).close()
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise StoreError("read", self.directory, error) from error
+
+    @staticmethod
+    def may_hold(name: str) -> bool:
+        """Say whether a memory may stand under a name."""
+        return name.endswith(SUFFIX) and name[0] != "."
+
+    def stamp(self, name: str = "") -> Stamp | None:
+        """Return the stamp of the file `name`, or of the directory; None when there is none.
+
+        The directory's changes whenever a name in it appears, disappears or is replaced. One bad
+        file is `UNREADABLE`, so that it hides no other.
+
+        Raises:
+            StoreError: there is a directory, but the system does not say in what state it is.
+        """
+        path = self._path(name)
+        try:
+            return Stamp.of(os.lstat(path))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            if name:
+                with suppress(OSError):
+                    os.lstat(self._path("."))
+                    return UNREADABLE
+            raise StoreError("read", path, error) from error
+
+    def _path(self, name: str) -> str:
+        return self._prefix + name
+
+    def read(self, name: str) -> Memory:
+        """Return the memory in the file `name`.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            MalformedFile: the file is no memory.
+            StoreError: no file can be opened now.
+        """
+        return parse(self.text(name))
+
+    def text(self, name: str) -> str:
+        """Return the text of the file `name`, as it stands.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            MalformedFile: it is no text, or no file that could be a memory.
+            StoreError: no file can be opened now.
+        """
+        return _text(self._path(name))
+
+    def present(self, name: str) -> str | None:
+        """Return the text of a file, as `text` does; None where there is none."""
+        try:
+            return self.text(name)
+        except FileNotFoundError:
+            return None
+
+    def scan(self, names: Iterable[str] | None = None) -> Iterator[tuple[str, Memory]]:
+        """Read every memory, or those of `names`; a damaged file is skipped, and logged once.
+
+        Raises:
+            StoreError: the directory cannot be listed.
+        """
+        for name in self.names() if names is None else names:
+            try:
+                yield name, self.read(name)
+            except FileNotFoundError:
+                continue  # deleted since it was listed
+            except MalformedFile as error:
+                self.report(name, str(error))
+        self.tell()
+
+    def report(self, name: str, problems: str) -> None:
+        """Have `tell` say what is wrong with a file, once for each of its states."""
+        stamp = self.stamp(name)
+        if self._reported.get(name) != stamp:
+            self._reported[name] = stamp
+            self._untold.append((name, problems))
+
+    def tell(self) -> None:
+        """Say in the log which files were skipped since; of many, one and their number.
+
+        Nothing may be locked by then that others wait for.
+        """
+        untold, self._untold = self._untold, []
+        if len(untold) > SOME:
+            name, problems = min(untold)
+            counted = f"{len(untold):,} files in {self.directory} that are no memories"
+            log.warning(
+                "Skipped %s (`aiaml doctor files` names them); %s: %s", counted, name, problems
+            )
+            return
+        for name, problems in untold:
+            log.warning("Skipped %s: %s", self.directory / name, problems)
+
+
+def id_in(name: str) -> str:
+    """Return the id that a file's name ends with; all of it, where it is not of our form."""
+    return name.removesuffix(SUFFIX).rpartition("_")[2]
+
+
+def _text(path: str) -> str:
+    """Read a regular file as UTF-8, without following a link or waiting for a pipe."""
+    try:
+        return read_regular(path, MAX_FILE).decode("utf-8")
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):  # our trouble, not the file's
+            raise StoreError("read", path, error) from error
+        raise MalformedFile([f"it cannot be read: {(error.strerror or '').lower()}"]) from error
+    except UnicodeDecodeError as error:
+        raise MalformedFile([f"byte {error.start} is not UTF-8"]) from error

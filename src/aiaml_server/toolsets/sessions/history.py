@@ -1,0 +1,103 @@
+"""Whether every line of the logs that a revision of git has is still there, in its order.
+
+A tool only ever appends; a person, a merge or another program may not. Git runs nothing of the
+repository's own here: no hook, no filter and no file system monitor, and nothing is fetched.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from aiaml_server.storage.programs import find
+from aiaml_server.toolsets.sessions.failures import DiskError, NotARepository
+from aiaml_server.toolsets.sessions.place import DIRECTORY, LOGS, MAX_FILE
+from aiaml_server.toolsets.sessions.remarks import Remark
+
+_SECONDS = 60
+_MOST_SHOWN = 80  # characters of a line that is gone
+
+
+def logs_at(root: Path, revision: str) -> Iterator[tuple[str, bytes]]:
+    """Yield path and bytes of each log that a revision and the present branch had in common.
+
+    Where the revision has gone on since the branch began, what it has got meanwhile is not missed.
+
+    Raises:
+        NotARepository: git does not know the revision.
+        DiskError: git cannot be run.
+    """
+    commit = _git(root, "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")
+    if commit is None:
+        raise NotARepository(
+            f"git knows no {revision!r} here; in CI the checkout needs the history, such as "
+            "`fetch-depth: 0`"
+        )
+    name = (_git(root, "merge-base", "HEAD", commit.decode().strip()) or commit).decode().strip()
+    listed = _git(root, "ls-tree", "-r", "-z", "-l", name, "--", "/".join(DIRECTORY)) or b""
+    for row in filter(None, listed.split(b"\0")):
+        about, _, path = row.partition(b"\t")
+        mode, kind, blob, size = about.split()
+        parts = os.fsdecode(path).split("/")
+        is_log = parts[-2:-1] == [LOGS] and len(parts) == 5 and path.endswith(b".md")
+        if is_log and kind == b"blob" and mode != b"120000" and int(size) <= MAX_FILE:
+            data = _git(root, "cat-file", "blob", blob.decode())
+            if data is not None:
+                yield "/".join(parts), data
+
+
+def lost(before: bytes, now: bytes | None, revision: str) -> Iterator[Remark]:
+    """Yield what a log has lost of what it was: the first line that is not there in its order.
+
+    Args:
+        before: what it was.
+        now: what it is; None where it is gone.
+        revision: whose it was, for the sentence.
+    """
+    if now is None:
+        yield Remark(1, f"this log of {revision} is gone; a log is only added to: bring it back")
+        return
+    lines = iter(enumerate(now.splitlines(), 1))
+    number = 1
+    for old, wanted in enumerate(before.splitlines(), 1):
+        last = number
+        for number, line in lines:  # noqa: B007 (where the next one is looked for)
+            if line == wanted:
+                break
+        else:
+            said = wanted.decode("utf-8", "replace")[:_MOST_SHOWN]
+            what = f"line {old} of {revision} is not here any more, or in another order: {said!r}"
+            yield Remark(last, f"{what}; a log is only added to: bring it back")
+            return
+
+
+def _git(root: Path, *words: str) -> bytes | None:
+    """Return what git prints; None where it refuses.
+
+    Raises:
+        DiskError: there is no git, or it cannot be started, or does not end.
+    """
+    program = find("git")
+    if not program or Path(program).is_relative_to(root):
+        raise DiskError("there is no git on this machine, which `--against` asks")
+    # Variables such as GIT_DIR, which a hook is given, would lead to another repository.
+    environ = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("GIT_") or name.startswith("GIT_CONFIG_")
+    }
+    environ |= {"GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0"}
+    try:
+        done = subprocess.run(  # noqa: S603
+            [program, "-C", str(root), "-c", "core.fsmonitor=false", *words],
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_SECONDS,
+            check=False,
+        )
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        raise DiskError(f"git {words[0]}: {error}") from error
+    return None if done.returncode else done.stdout

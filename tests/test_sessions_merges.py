@@ -1,0 +1,341 @@
+"""Two branches of a real repository that keep logs: what git makes of both, and what `check` says.
+
+With the lines that `aiaml sessions setup` writes, both sides of every merge come together; without
+them git marks a conflict, which is found wherever it is committed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from aiaml_server.toolsets.sessions.failures import MalformedLog, Refused
+from aiaml_server.toolsets.sessions.memory import AgentMemory
+from environments import ROOT
+from machine import git
+from printed import completed
+
+DAY, NEXT = "2025-01-20", "2025-01-21"
+BELOW = Path(".github/agent-memory/aristotle")
+WHO = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
+
+
+def aiaml(repo: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a verb of the toolset in a repository."""
+    return completed([sys.executable, "-m", "aiaml_server", "sessions", *words], cwd=repo)
+
+
+def commit(repo: Path, message: str = "work") -> None:
+    """Commit all that is there."""
+    git(repo, "add", "--all")
+    git(repo, *WHO, "commit", "--quiet", "--message", message)
+
+
+def log_of(repo: Path, day: str = DAY) -> Path:
+    """Return where a day's log is."""
+    return repo / BELOW / "logs" / f"{day}.md"
+
+
+def entry(words: str, day: str = DAY, section: str = "Decisions") -> Callable[[Path], object]:
+    """Return what appends an entry, to a log that is started where it is missing."""
+
+    def write(repo: Path) -> None:
+        memory = AgentMemory(str(repo), "aristotle")
+        memory.start(day)
+        memory.append(section, words, day)
+
+    return write
+
+
+def lasting(words: str, mode: str = "append") -> Callable[[Path], object]:
+    """Return what changes the summary."""
+    return lambda repo: AgentMemory(str(repo), "aristotle").update("Decisions", words, mode)
+
+
+def renamed(repo: Path) -> None:
+    """Give the agent another name, as a person does."""
+    git(repo, "mv", str(BELOW), str(BELOW.with_name("plato")))
+    for path in (repo / BELOW.with_name("plato")).rglob("*.md"):
+        path.write_text(path.read_text("utf-8").replace("aristotle", "plato"), "utf-8")
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    """A repository with a log that has an entry."""
+    path = tmp_path / "shop"
+    path.mkdir()
+    git(path, "init", "--quiet", "--initial-branch=main")
+    entry("- base")(path)
+    lasting("- lasts")(path)
+    commit(path)
+    return path
+
+
+@pytest.fixture
+def prepared(repo: Path) -> Path:
+    """The same, after `aiaml sessions setup`."""
+    assert aiaml(repo, "setup", "--yes").returncode == 0
+    commit(repo, "setup")
+    return repo
+
+
+MERGES: dict[str, tuple[Callable[[Path], object], Callable[[Path], object]]] = {
+    "the same section": (entry("- left decision"), entry("- right decision")),
+    "another section": (entry("- left"), entry("- right", section="Context")),
+    "the same new day": (entry("- left decision", NEXT), entry("- right decision", NEXT)),
+    "the summary": (lasting("- left decision"), lasting("- right decision")),
+    "a new section of the summary": (lasting("- left decision", "replace"), lasting("- right")),
+    "an agent renamed": (renamed, entry("- right decision")),
+}
+WAYS = ("merge", "rebase", "squash")
+
+
+def brought_together(repo: Path, case: str, way: str) -> bool:
+    """Have two branches do something, and bring them together; say whether git could."""
+    left, right = MERGES[case]
+    git(repo, "checkout", "--quiet", "-b", "left")
+    left(repo)
+    commit(repo, "left")
+    git(repo, "checkout", "--quiet", "-b", "right", "main")
+    right(repo)
+    commit(repo, "right")
+    words = {
+        "merge": ("merge", "--quiet", "--no-edit", "left"),
+        "rebase": ("rebase", "--quiet", "left"),
+        "squash": ("merge", "--quiet", "--squash", "left"),
+    }[way]
+    done = completed(["git", *WHO, *words], cwd=repo)
+    if done.returncode == 0 and way == "squash":
+        commit(repo, "squashed")
+    return done.returncode == 0
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("case", MERGES)
+def test_setup_merge_keeps_both_sides(case: str, way: str, prepared: Path) -> None:
+    """Whatever the two branches did; what is left to do after it is found by `check`."""
+    assert brought_together(prepared, case, way)
+    files = sorted((prepared / BELOW.parent).rglob("*.md"))
+    text = "".join(each.read_text("utf-8") for each in files)
+    assert "right" in text and ("left" in text or case == "an agent renamed")
+    done = aiaml(prepared, "check")
+    if case == "an agent renamed":
+        assert "- base\n- right decision" in text.replace("\n\n", "\n") and "plato" in text
+    assert done.returncode == 0, done.stdout
+
+
+def test_setup_merge_tells_entries_apart(prepared: Path) -> None:
+    """Each entry is an item of its own, and git says of each which branch's commit brought it."""
+    assert brought_together(prepared, "the same section", "merge")
+    assert {"- left decision", "- right decision"} <= {*log_of(prepared).read_text().splitlines()}
+    blamed = git(prepared, "blame", "--line-porcelain", str(log_of(prepared)))
+    for side in ("left", "right"):
+        assert f"\nsummary {side}\n" in blamed.partition(f"\n\t- {side} decision\n")[0][-400:]
+
+
+def test_append_warns_of_what_runs_together(repo: Path) -> None:
+    """Plain text behind another branch's would go on with it; an item or a heading would not."""
+    memory = AgentMemory(str(repo), "aristotle")
+    (warning,) = memory.append("Context", "Plain text.", DAY).warnings
+    assert "begin it with '- '" in warning
+    for content in ("- an item", "1. first", "### Title", "```\ncode\n```"):
+        assert memory.append("Context", content, DAY).warnings == []
+
+
+@pytest.mark.parametrize("case", ["the same section", "the same new day", "the summary"])
+def test_merge_without_setup_is_found(case: str, repo: Path) -> None:
+    """The conflict that git marks is an error of `check`, and of a write; a read warns of it."""
+    assert "aiaml sessions setup" in aiaml(repo, "check").stderr
+    assert not brought_together(repo, case, "merge")
+    commit(repo, "badly merged")
+    day = NEXT if case == "the same new day" else DAY
+    file = repo / BELOW / "_summary.md" if case == "the summary" else log_of(repo, day)
+    lines = file.read_text("utf-8").splitlines()
+    marked = [n for n, line in enumerate(lines, 1) if line[:7] in ("<<<<<<<", "=======", ">>>>>>>")]
+    done = aiaml(repo, "check", "--json")
+    found = json.loads(done.stdout)
+    assert done.returncode == 1 and len(marked) == 3
+    assert [each["line"] for each in found if each["path"] == str(file)] == marked
+    memory = AgentMemory(str(repo), "aristotle")
+    if case == "the summary":
+        assert "merge that was not finished" in memory.summary().warnings[0]
+        with pytest.raises(MalformedLog, match=f"line {marked[0]}"):
+            memory.update("Context", "- x", "append")
+    else:
+        with pytest.raises(MalformedLog, match=f"line {marked[0]}"):
+            memory.append("Context", "- x", day)
+
+
+# --- what is not there any more -------------------------------------------------------------------
+
+LOSSES: dict[str, Callable[[Path], object]] = {
+    "an entry": lambda log: log.write_text(log.read_text("utf-8").replace("- base\n", "")),
+    "a word": lambda log: log.write_text(log.read_text("utf-8").replace("base", "bass")),
+    "the order": lambda log: log.write_text(
+        log.read_text("utf-8").replace("- base\n\n- second", "- second\n\n- base")
+    ),
+    "the log": lambda log: log.unlink(),
+}
+
+
+@pytest.mark.parametrize("case", LOSSES)
+def test_check_against_names_what_is_lost(case: str, repo: Path) -> None:
+    """Each with its file; what was only added to is in order, as is what main has got since."""
+    entry("- second")(repo)
+    commit(repo)
+    git(repo, "checkout", "--quiet", "-b", "feature")
+    entry("- third")(repo)
+    commit(repo)
+    git(repo, "checkout", "--quiet", "main")
+    entry("- meanwhile", NEXT)(repo)
+    commit(repo)
+    git(repo, "checkout", "--quiet", "feature")
+    for words in (("--against", "main"), ("--against", "HEAD"), ("--against", "HEAD", str(BELOW))):
+        done = aiaml(repo, "check", *words)
+        assert done.returncode == 0, done.stdout
+    LOSSES[case](log_of(repo))
+    assert aiaml(repo, "check").returncode == 0
+    done = aiaml(repo, "check", "--against", "main", "--format", "github")
+    assert done.returncode == 1
+    (line,) = done.stdout.splitlines()
+    assert line.startswith(f"::error file={(BELOW / 'logs' / DAY).as_posix()}.md,line=")
+    assert "bring it back" in line
+
+
+def test_check_against_what_git_does_not_know(repo: Path) -> None:
+    """A sentence that says what is wrong with most checkouts in CI, and no verdict."""
+    for revision in ("origin/main", "--help", "a\nb", ""):
+        done = aiaml(repo, "check", f"--against={revision}")
+        assert done.returncode == (2 if revision else 0), done.stderr
+        assert "fetch-depth: 0" in done.stderr or not revision
+
+
+# --- setting up -----------------------------------------------------------------------------------
+
+
+def test_setup_asks_and_adds_to_what_is_there(repo: Path) -> None:
+    """Without a terminal nothing is written; each file keeps its bytes; twice is once."""
+    done = aiaml(repo, "setup")
+    assert done.returncode == 2 and "--yes" in done.stderr
+    assert not (repo / ".gitattributes").exists()
+    before = {
+        ".gitattributes": b"*.png binary",
+        "CLAUDE.md": b"# Shop\r\n\r\nBe kind.\r\n",
+        ".pre-commit-config.yaml": b"repos:\n  - repo: local\n    hooks: []\n",
+    }
+    for name, data in before.items():
+        (repo / name).write_bytes(data)
+    done = aiaml(repo, "setup", "--yes")
+    assert done.returncode == 0, done.stderr
+    for name, data in before.items():
+        after = (repo / name).read_bytes()
+        assert after.startswith(data) and len(after) > len(data)
+    assert b"\n" not in (repo / "CLAUDE.md").read_bytes().replace(b"\r\n", b"")
+    assert not (repo / "AGENTS.md").exists() and not (repo / ".github" / "workflows").exists()
+    hooks = yaml.safe_load((repo / ".pre-commit-config.yaml").read_text("utf-8"))["repos"]
+    assert [each["repo"] for each in hooks] == ["local", "local"]
+    assert hooks[1]["hooks"][0]["id"] == "aiaml-sessions-check"
+    shown = git(repo, "check-attr", "merge", "--", (BELOW / "logs" / "x.md").as_posix())
+    assert shown.strip().endswith("merge: union")
+    written = {name: (repo / name).read_bytes() for name in before}
+    done = aiaml(repo, "setup", "--yes")
+    assert done.returncode == 0 and "there already" in done.stderr
+    assert written == {name: (repo / name).read_bytes() for name in before}
+
+
+def test_setup_github_workflow(repo: Path) -> None:
+    """Where no pre-commit is used: a workflow that can read alone, and the whole history."""
+    assert aiaml(repo, "setup", "--yes").returncode == 0
+    flow: dict[str, Any] = yaml.safe_load((repo / ".github/workflows/agent-memory.yml").read_text())
+    assert flow["permissions"] == {"contents": "read"}
+    first, second = flow["jobs"]["check"]["steps"]
+    assert first["with"] == {"fetch-depth": 0}
+    assert second["run"].endswith(
+        'aiaml sessions check --format github --against "origin/$GITHUB_BASE_REF"'
+    )
+    assert "agent-memory" in (repo / "AGENTS.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("config", ["repos: [{repo: local}]\n", "repos:\n- repo: local\nci: {}\n"])
+def test_setup_leaves_what_is_not_plain(config: str, repo: Path) -> None:
+    """A configuration that cannot be added to at its end: the part is shown, for a person."""
+    (repo / ".pre-commit-config.yaml").write_text(config)
+    done = aiaml(repo, "setup", "--yes")
+    assert done.returncode == 1 and "add to the repos of .pre-commit-config.yaml" in done.stdout
+    assert (repo / ".pre-commit-config.yaml").read_text() == config
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege there")
+def test_setup_follows_no_link(repo: Path, tmp_path: Path) -> None:
+    """What another file is reached by stays as it is; a guide that is the other one is left out."""
+    (repo / "AGENTS.md").write_text("# Shop\n")
+    (repo / "CLAUDE.md").symlink_to("AGENTS.md")
+    assert aiaml(repo, "setup", "--yes").returncode == 0
+    assert (repo / "AGENTS.md").read_text().count("## Agent memory") == 1
+    (repo / ".gitattributes").unlink()
+    (repo / ".gitattributes").symlink_to(tmp_path / "elsewhere")
+    done = aiaml(repo, "setup", "--yes")
+    assert done.returncode == 2 and ".gitattributes is a link" in done.stderr
+    assert not (tmp_path / "elsewhere").exists()
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+
+def test_a_name_without_memory_is_no_silence(repo: Path) -> None:
+    """Both reads say which names there are; a new agent is told of the others."""
+    codr = AgentMemory(str(repo), "codr")
+    said = ["there is no memory of 'codr' here; there are: aristotle"]
+    assert codr.summary().warnings == said and codr.absence() == said
+    assert codr.start(DAY).warnings == said
+    assert codr.start(DAY).warnings == [] == codr.summary().warnings
+
+
+def test_a_name_that_differs_by_case_is_refused(repo: Path) -> None:
+    """By every call, with the name that there is."""
+    with pytest.raises(Refused, match="use 'aristotle'") as refused:
+        AgentMemory(str(repo), "Aristotle")
+    assert type(refused.value).__name__ == "InvalidAgentName"
+    done = aiaml(repo, "show", "ARISTOTLE")
+    assert done.returncode == 2 and "use 'aristotle'" in done.stderr
+
+
+# --- in CI ----------------------------------------------------------------------------------------
+
+BASH = shutil.which("bash")
+
+
+@pytest.mark.skipif(not BASH, reason="the action's shell is bash")
+def test_action_annotates(repo: Path, tmp_path: Path) -> None:
+    """Its step, as GitHub runs it: annotations and the exit code, nothing of the inputs as code."""
+    assert BASH
+    action = yaml.safe_load((ROOT / "actions" / "sessions" / "action.yml").read_text("utf-8"))
+    (step,) = action["runs"]["steps"]
+    assert "${{" not in step["run"]
+    assert set(step["env"]) == {each.upper() for each in action["inputs"]}
+    pipx = tmp_path / "pipx"  # stands for the real one: runs what is installed here
+    python = shlex.quote(sys.executable)
+    pipx.write_text(f'#!/bin/sh\n[ "$1 $2 $4" = "run --spec aiaml" ] && shift 4\n'
+                    f'exec {python} -m aiaml_server "$@"\n')  # fmt: skip
+    pipx.chmod(0o755)
+    words = [BASH, "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
+    environ = {**os.environ, "PIPX": str(pipx), "REPOSITORY": str(repo), "AGAINST": "HEAD",
+               "GITHUB_ACTION_PATH": str(ROOT / "actions" / "sessions")}  # fmt: skip
+    assert completed(words, env=environ, cwd=repo).returncode == 0
+    log_of(repo).write_text(log_of(repo).read_text("utf-8").replace("- base", "- <<\n<<<<<<< x"))
+    done = completed(words, env=environ, cwd=repo)
+    assert done.returncode == 1, done.stderr
+    shown = done.stdout.splitlines()
+    assert len(shown) == 2 and all(each.startswith("::error file=.github/") for each in shown)
+    done = completed(words, env={**environ, "AGAINST": "origin/main"}, cwd=repo)
+    assert done.returncode == 2 and "fetch-depth: 0" in done.stderr
