@@ -105,8 +105,8 @@ class Store:
         except MalformedMemory as error:
             raise MalformedMemory(f"{self.path(memory_id)}: {error}") from error
 
-    def text(self, memory_id: str) -> str:
-        """Return what a memory's file says.
+    def text(self, memory_id: str, *, settle: bool = True) -> str:
+        """Return what a memory's file says; unless it is to be as it is, with conflicts settled.
 
         Raises:
             NotFound: there is none.
@@ -130,13 +130,11 @@ class Store:
         if _head(data) > MAX_HEAD:
             raise MalformedMemory(f"{self.path(memory_id)}: {_LONG_HEAD}")
         try:
-            return settled(data.decode("utf-8"))
+            text = data.decode("utf-8")
+            return settled(text) if settle else text
         except UnicodeDecodeError as error:
             line = data.count(b"\n", 0, error.start) + 1
             raise MalformedMemory(f"{self.path(memory_id)}: line {line} is not UTF-8") from error
-
-    def _raw(self, memory_id: str) -> str:
-        return read_regular(self._file(memory_id), MAX_FILE).decode("utf-8")
 
     def get(self, memory_id: str) -> Memory:
         """Return a memory; raises as `document` does."""
@@ -232,7 +230,7 @@ class Store:
         text = updated(document, changes, KEYS, identity)
         if content is not None:
             text = _with_body(text, content)
-        if text == document.text and "<<<<<<<" not in self._raw(memory_id):
+        if text == document.text and text == self.text(memory_id, settle=False):
             return False
         after = read(text)
         for key in {*document.root.value, *after.root.value} - {*changes}:
