@@ -949,7 +949,7 @@ def test_an_update_by_the_tool_keeps_what_is_not_given(repo: Path) -> None:
         ({"citations": [{"path": "prices.py"}, {"line": 1}]}, "'path' of item 2 is missing"),
         ({"citations": [{"path": "prices.py", "lines": 1}]}, "'lines' of item 1 is not known"),
         ({"citations": [{"path": "prices.py", "line": 0}]}, "line must be a whole number from 1"),
-        ({"citations": [{"path": "prices.py", "line": "4"}]}, "'line' of item 1 is not so"),
+        ({"citations": [{"path": "prices.py", "line": "four"}]}, "'line' of item 1 is not so"),
     ],
 )
 def test_what_is_wrong_within_a_list_is_said(given: Any, said: str, repo: Path) -> None:

@@ -269,3 +269,15 @@ def test_verify_changed_says_what_a_change_makes_stale(
     assert done.returncode == 1 and len(json.loads(done.stdout)["made_stale"]) == 1
     done = command("verify", "--changed", "nowhere", cwd=repo)
     assert done.returncode == 2 and "no commit 'nowhere'" in done.stderr
+
+
+@pytest.mark.parametrize("line", [3, "3", 3.0])
+def test_line_is_taken_as_clients_send_it(repo: Path, line: object) -> None:
+    """As a number, as text, or as 3.0."""
+    from pydantic import TypeAdapter
+
+    from aiaml_server.toolsets.citations.tools import Cited
+
+    given = TypeAdapter(Cited).validate_python({"path": "pkg/shop.py", "line": line})
+    saved = CitationTools(str(repo)).memory_save("s", FACT, citations=[given])
+    assert Memories(repo).get(saved["id"]).citations[0].line == 3

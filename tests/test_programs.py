@@ -87,7 +87,6 @@ STARTED = {
     "cli/remember.py: subprocess.Popen": "the person's editor, by find",
     "testing.py: subprocess.run": "the running Python",
     "toolsets/citations/repository.py: subprocess.run": "git, by find",
-    "toolsets/citations/serena.py: subprocess.run": "git, by find",
     "toolsets/sessions/history.py: subprocess.run": "git, by find",
     "web/leading.py: webbrowser.open": "a browser, on a PATH without relative entries",
 }

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import Field, with_config
+from pydantic import BeforeValidator, Field, with_config
 from typing_extensions import NotRequired, TypedDict
 
 from aiaml_server.toolset import Answer, Toolset
@@ -19,6 +20,16 @@ from aiaml_server.toolsets.citations.model import LINK_TYPES, Citation, Link
 _closed = with_config(extra="forbid")  # a key that nobody knows is refused, not dropped
 
 
+def _whole(value: object) -> object:
+    """Take a whole number as clients send it: also as text, or as 2.0."""
+    if isinstance(value, str) and re.fullmatch("[0-9]{1,9}", value):
+        return int(value)
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+_Number = Annotated[int | None, Field(strict=True, ge=1), BeforeValidator(_whole)]
+
+
 @_closed
 class Cited(TypedDict):
     """A place in the repository that a memory rests on."""
@@ -30,14 +41,12 @@ class Cited(TypedDict):
             "definition as well: a.py:20-24, a.py::Shop.price."
         ),
     ]
-    line: NotRequired[
-        Annotated[int | None, Field(strict=True, ge=1, description="The line's number.")]
-    ]
+    line: NotRequired[_Number]
     snippet: NotRequired[Annotated[str | None, Field(description="The line, as it must be.")]]
     before: NotRequired[str | None]
     after: NotRequired[str | None]
-    times: NotRequired[Annotated[int | None, Field(strict=True, ge=1)]]
-    nth: NotRequired[Annotated[int | None, Field(strict=True, ge=1)]]
+    times: NotRequired[_Number]
+    nth: NotRequired[_Number]
     within: NotRequired[str | None]
 
 
@@ -47,25 +56,6 @@ class Linked(TypedDict):
 
     type: Annotated[str, Field(json_schema_extra={"enum": list(LINK_TYPES)})]
     target: Annotated[str, Field(description="The other memory's id.")]
-
-
-class Today(TypedDict):
-    """Where a citation's line is today."""
-
-    path: str
-    line: int | None
-
-
-class CheckedShape(TypedDict):
-    """What became of a citation."""
-
-    path: str
-    line: int | None
-    snippet: str | None
-    verdict: str
-    confidence: float
-    today: Today | list[Today] | None
-    note: NotRequired[str]
 
 
 class SummaryShape(Failure, total=False):
@@ -86,12 +76,12 @@ class MemoryResult(SummaryShape, total=False):
     """A memory, whole."""
 
     content: str
-    citations: list[Cited]
-    links: list[Linked]
+    citations: list[dict[str, Any]]
+    links: list[dict[str, Any]]
     score: float
     superseded_by: list[str]
     valid: bool
-    stale_citations: list[CheckedShape]
+    stale_citations: list[dict[str, Any]]
 
 
 class SearchResult(Failure, total=False):
@@ -109,13 +99,6 @@ class SaveResult(Failure, total=False):
     warnings: list[str]
 
 
-class LeakShape(TypedDict):
-    """A secret that a memory's file seems to hold."""
-
-    kind: str
-    line: int
-
-
 class VerifyResult(Failure, total=False):
     """What `memory_verify` answers."""
 
@@ -123,14 +106,14 @@ class VerifyResult(Failure, total=False):
     subject: str
     path: str
     valid: bool
-    stale_citations: list[CheckedShape]
-    citations: list[CheckedShape]
+    stale_citations: list[dict[str, Any]]
+    citations: list[dict[str, Any]]
     confidence: float | None
     verified: str | None
     updated: bool
     days_since_verified: int | None
     overdue: bool
-    leak: LeakShape
+    leak: dict[str, Any]
     unwritten: str
 
 
@@ -140,43 +123,20 @@ class ListResult(Failure, total=False):
     result: list[SummaryShape]
 
 
-class NodeShape(TypedDict):
-    """A memory that was reached."""
-
-    subject: str
-    depth: int
-
-
-class EdgeShape(TypedDict):
-    """A link that was followed."""
-
-    source: str
-    target: str
-    type: str
-
-
 class GraphResult(Failure, total=False):
     """What `memory_graph_traverse` answers."""
 
     root: str
-    nodes: dict[str, NodeShape]
-    edges: list[EdgeShape]
+    nodes: dict[str, dict[str, Any]]
+    edges: list[dict[str, Any]]
     missing: list[str]
     left_out: int
-
-
-class Referring(TypedDict):
-    """A memory with a link to the one in question."""
-
-    id: str
-    subject: str
-    type: str
 
 
 class RelatedResult(Failure, total=False):
     """What `memory_graph_related` answers."""
 
-    result: list[Referring]
+    result: list[dict[str, Any]]
 
 
 class DeleteResult(Failure, total=False):
