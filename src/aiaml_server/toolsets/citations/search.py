@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from math import log
 from typing import NamedTuple
@@ -52,12 +51,11 @@ def rank(memories: Iterable[Memory], query: str, shortest: int = 3) -> list[tupl
     if max((score for _, score in found), default=0.0) < _ENOUGH:
         near = {word: groups().get(word, frozenset()) for word in asked}
         nearly = sharing({each for others in near.values() for each in others}, shortest)
-        longer = _longer(asked)
         for words, both in zip(shared, texts, strict=True):
             text = "\n".join(both)
-            others = nearly(text)
+            others, lower = nearly(text), text.lower()
             for word in asked - words.keys():
-                if near[word] & others or (word in longer and longer[word].search(text)):
+                if near[word] & others or _begins_a_word(word, lower):
                     words[word] = _NEARLY
         found = _scored(every, shared, asked)
     found.sort(key=lambda hit: hit[0].id)
@@ -84,13 +82,12 @@ def _scored(
     ]
 
 
-def _longer(asked: Iterable[str]) -> dict[str, re.Pattern[str]]:
-    """Return what finds a longer word that begins with a stem of some letters."""
-    return {
-        word: re.compile(rf"(?<![^\W_]){re.escape(word)}", re.IGNORECASE)
-        for word in asked
-        if len(word) >= _TELLING
-    }
+def _begins_a_word(stem: str, text: str) -> bool:
+    """Say whether a word of a text begins with a stem of some letters."""
+    at = text.find(stem) if len(stem) >= _TELLING else -1
+    while at > 0 and text[at - 1].isalnum():
+        at = text.find(stem, at + 1)
+    return at >= 0
 
 
 _TELLING = 4  # letters

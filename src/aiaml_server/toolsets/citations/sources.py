@@ -29,7 +29,7 @@ _LIKELIEST = 5
 _MOST = 20
 _MOST_COMPARED = 20_000  # paths with one that is not there
 _WORD = re.compile(r"\w+")
-_STRING = r"""("(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')"""
+_STRING = r"""("(?:[^"\\\n]|\\.)*"?|'(?:[^'\\\n]|\\.)*'?)"""
 _RUN = re.compile(rf"{_STRING}|\s+")
 _LOOSE = re.compile(rf"{_STRING}|(?!(?<=\w) \w|(?<=\+) \+|(?<=-) -) ")
 _MOST_BYTES = 256 * 1024 * 1024

@@ -32,18 +32,20 @@ _ANYWHERE = _SCRIPT | {
 }
 """Languages in which lines may break nearly anywhere."""
 
-_STRING = r"""[rRbBfFuU]{0,2}(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')|`(?:[^`\\]|\\.)*`"""
+_STRING = r"""[rRbBfFuU]{0,2}(?:"(?:[^"\\\n]|\\.)*"?|'(?:[^'\\\n]|\\.)*'?)|`(?:[^`\\]|\\.)*`?"""
 _REST = (
     r"(?P<joined>\\\r?\n)|\w+|\+\+|--|&&|\|\||=>|->|<-|[=!]==?|[<>]=|\*\*=?|//=?|<<|>>|::|\.\.\."
     r"|\?\.|\?\?|:=|[-+*/%&|^@]=|\S"
 )
-_TRIPLE = r"""[rRbBfFuU]{0,2}(?:"{3}(?:[^\\]|\\.)*?"{3}|'{3}(?:[^\\]|\\.)*?'{3})"""
+_TRIPLE = r"""[rRbBfFuU]{0,2}(?:"{3}(?:(?!"{3}).)*"{3}|'{3}(?:(?!'{3}).)*'{3})"""
 _HASHES = re.compile(rf"(?P<comment>\#[^\n]*)|{_TRIPLE}|{_STRING}|{_REST}", re.DOTALL)
-_SLASHES = re.compile(rf"(?P<comment>//[^\n]*|/\*.*?\*/)|{_STRING}|{_REST}", re.DOTALL)
+_SLASHES = re.compile(
+    rf"(?P<comment>//[^\n]*|/\*(?:(?!\*/).)*(?:\*/)?)|{_STRING}|{_REST}", re.DOTALL
+)
 _QUOTED = re.compile(r"""([a-zA-Z]{0,2})(["'])(?!\2\2)(.*)\2""", re.DOTALL)
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 FOR_LINTERS = re.compile(
-    r"[ \t]*(?:#|//|/\*)[ \t]*(?:noqa|type:[ \t]*ignore|nosec|nolint|eslint|@ts-|prettier-ignore"
+    r"(?:#|//|/\*)[ \t]*(?:noqa|type:[ \t]*ignore|nosec|nolint|eslint|@ts-|prettier-ignore"
     r"|biome-ignore|istanbul|c8 |v8 "
     r"|(?:pragma|pylint|pyright|mypy|ruff|flake8|isort|fmt|yapf|tslint|lint)[ \t]*:)[^\n]*",
     re.IGNORECASE,
@@ -217,9 +219,9 @@ def scanned(text: str, line: int, kind: str) -> list[Token]:
 
 def _comment(text: str) -> str:
     """Return a comment without what is in it for linters."""
-    parts = re.split(r"\s+(?=#|//)", text)
+    parts = re.split(r"[ \t](?=#|//)", text)
     kept = [" ".join(each.split()) for each in parts if not FOR_LINTERS.match(each)]
-    return " ".join(kept)
+    return " ".join(each for each in kept if each)
 
 
 def _string(text: str, kind: str) -> str:
