@@ -13,15 +13,15 @@ from collections.abc import Iterator, Sequence
 _PYTHON = (".py", ".pyi")
 _WORDS = (
     r"(?:(?:export|default|public|private|protected|internal|static|final|abstract|async|override"
-    r"|unsafe|inline|virtual|declare|extern|pub(?:\([^)]*\))?)\s+)*"
+    r"|unsafe|inline|virtual|declare|extern|pub(?:\([^)]*\))?)\s+){0,6}"
 )
 _KINDS = (
-    r"(?:async\s+def|def|class|func|function\s*\*?|fn|interface|type|struct|enum|trait|module"
+    r"(?:async\s+def|def|class|func|function(?:\s*\*)?|fn|interface|type|struct|enum|trait|module"
     r"|namespace|object|record|impl(?:<[^>]*>)?(?:\s+[\w:<>]+\s+for)?)"
 )
 _OPENS = re.compile(
     rf"(?P<indent>[ \t]*){_WORDS}"
-    rf"(?:{_KINDS}\s+(?:\((?:\w+\s+)?\*?(?P<of>\w+)[^)]*\)\s*)?(?P<name>[A-Za-z_$][\w$]*)"
+    rf"(?:{_KINDS}\s+(?:\((?:\w+\s+)?\*?(?P<of>\w+)(?!\w)[^)]*\)\s*)?(?P<name>[A-Za-z_$][\w$]*)"
     r"|(?:const|let|var|val|static)\s+(?P<variable>[A-Za-z_$][\w$]*)\b(?=[^=]*=)"
     r"|(?P<method>[A-Za-z_$#][\w$]*)\s*(?:<[^<>]*>)?\([^;]*\{\s*$)"
 )
