@@ -31,7 +31,7 @@ from aiaml_server.files import replace_atomic
 from aiaml_server.toolsets.citations import Citation, Link, Memories
 from aiaml_server.toolsets.citations.citing import recorded
 from aiaml_server.toolsets.citations.sources import Sources
-from aiaml_server.toolsets.citations.verify import AMBIGUOUS, Checked, check
+from aiaml_server.toolsets.citations.verify import AMBIGUOUS, REFORMATTED, Checked, check
 from aiaml_server.toolsets.citations.words import stem
 from run import beside, judged
 from toolsets import in_turn
@@ -132,6 +132,11 @@ def verdicts(repository: Path, first: str, last: str) -> tuple[list[Verdict], fl
     return found, spent
 
 
+def noticed(checked: Checked) -> bool:
+    """Say whether a line that git takes for gone is told to be another one, or set anew."""
+    return checked.stale or checked.verdict == REFORMATTED
+
+
 def accuracy(found: list[Verdict]) -> dict[str, float]:
     """Return the figures: shares of what git says is gone, or still there."""
     gone = [each.checked for each in found if each.truth is None]
@@ -141,7 +146,7 @@ def accuracy(found: list[Verdict]) -> dict[str, float]:
     return {
         "lines": len(found),
         "gone": len(gone),
-        "stale recall": round(sum(each.stale for each in gone) / len(gone), 4),
+        "stale recall": round(sum(map(noticed, gone)) / len(gone), 4),
         "false stale": round(sum(each.checked.stale for each in alive) / len(alive), 4),
         "ambiguous": round(
             sum(each.checked.verdict == AMBIGUOUS for each in found) / len(found), 4

@@ -19,6 +19,8 @@ PARTS = (
     *("format/__init__.py", "format/invisible.py", "storage/__init__.py", "storage/programs.py"),
 )
 ROOMS = ("format/leaks", "toolsets", "toolsets/citations")
+SERVED = {"answering.py", "demo.py", "descriptions.py", "tools.py", "verbs.py"}
+"""What needs a library, for the server and `aiaml citations`."""
 MAIN = """\
 import sys
 
@@ -38,7 +40,8 @@ def make_zip(target: Path) -> None:
         package = Path("aiaml_server")
         parts = [package / each for each in PARTS]
         for room in ROOMS:
-            parts += (each.relative_to(SOURCE) for each in (SOURCE / package / room).glob("*.*"))
+            every = (SOURCE / package / room).glob("*.*")
+            parts += (each.relative_to(SOURCE) for each in every if each.name not in SERVED)
         for part in parts:
             (place / part).parent.mkdir(parents=True, exist_ok=True)
             copyfile(SOURCE / part, place / part)

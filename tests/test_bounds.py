@@ -758,7 +758,7 @@ ROWS = (
         "",
         (
             "toolsets.citations.sources.Sources._of_kind",
-            "toolsets.citations.sources.Sources._ignored",
+            "toolsets.citations.repository._rules",
         ),
     ),
     Row(

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import anyio
@@ -24,7 +25,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from aiaml_server.toolset import at
-from aiaml_server.toolsets.citations.failures import InvalidConfig, MalformedMemory, NoRepository
+from aiaml_server.toolsets.citations.failures import (
+    InvalidConfig,
+    MalformedMemory,
+    NoRepository,
+    Refused,
+)
 from aiaml_server.toolsets.citations.frontmatter import read
 from aiaml_server.toolsets.citations.memories import Memories
 from aiaml_server.toolsets.citations.model import (
@@ -407,10 +413,11 @@ class Refusing:
             return None
         raise ImportError(f"{name} is refused")
 
-OURS = ("errors", "files", "invisible", "programs", "settings", "toolset", "toolsets",
+OURS = ("errors", "files", "settings", "toolset", "toolsets", "format", "format.invisible",
+        "storage", "storage.programs",
         "toolsets.failures", "toolsets.keyed", "toolsets.owners", "toolsets.warning",
         "toolsets.writing",
-        "leaks", "leaks.table", "leaks.judging", "leaks.finding")
+        *(f"format.leaks{each}" for each in ("", ".table", ".judging", ".finding")))
 sys.meta_path.insert(0, Refusing())
 sys.path[:0] = PATHS
 import unittest
@@ -527,7 +534,7 @@ class TestContract(Contract):
             place.mkdir(exist_ok=True)
             git(place, "init", "--quiet")
             (place / "prices.py").write_text("def price(order):\n    return sum(order)\n")
-        return {"AIAML_CITATIONS_REPO": str(place)}
+        return {"AIAML_CITATIONS_REPO": str(place), "AIAML_CITATIONS_TOOLS": "all"}
 
     def story(self, call: Call) -> None:
         """Save, find, verify, walk, delete."""
@@ -571,7 +578,7 @@ class TestContract(Contract):
 
 def test_stale_ones_are_named_in_a_second_text(repo: Path) -> None:
     """The list itself stays as specified."""
-    environ = {"AIAML_CITATIONS_REPO": str(repo)}
+    environ = {"AIAML_CITATIONS_REPO": str(repo), "AIAML_CITATIONS_TOOLS": "all"}
     with Client(repo, command=(*SERVER, "--toolset", "citations"), environ=environ) as client:
         cited = [{"path": "prices.py", "line": 2}]
         client.call("memory_save", subject="Prices", content=FACT, citations=cited)
@@ -631,7 +638,9 @@ def test_each_refusal_has_its_code(
     (repo / "memories" / "mem-bad.md").write_text("bad")
     before = git(repo, "status", "--porcelain", "-uall")
     manifest = toolsets.manifest("citations")
-    built = at(manifest.build)(manifest.values({"AIAML_CITATIONS_REPO": str(repo)}))
+    built = at(manifest.build)(
+        manifest.values({"AIAML_CITATIONS_REPO": str(repo), "AIAML_CITATIONS_TOOLS": "all"})
+    )
 
     async def asked() -> Any:
         async with SdkClient(Server([built])) as client:
@@ -640,6 +649,56 @@ def test_each_refusal_has_its_code(
     result = anyio.run(asked)
     assert result.is_error and result.structured_content["error"] == code
     assert git(repo, "status", "--porcelain", "-uall") == before
+
+
+def test_four_tools_are_served_and_others_by_setting() -> None:
+    """For each costs an agent context; what is served is what the instructions name."""
+    from aiaml_server import toolsets
+    from aiaml_server.errors import InvalidSetting
+
+    manifest = toolsets.manifest("citations")
+
+    def built(value: str) -> Any:
+        return at(manifest.build)(manifest.values({"AIAML_CITATIONS_TOOLS": value}))
+
+    four = ["memory_search", "memory_save", "memory_get", "memory_verify"]
+    assert [each.name for each in built("").tools] == four
+    assert [each.name for each in built("agent").tools] == four
+    assert [each.name for each in built("memory_list").tools] == [*four, "memory_list"]
+    assert tuple(each.name for each in built("all").tools) == manifest.tools
+    assert "memory_graph" not in built("agent").instructions
+    assert "memory_graph_traverse" in built("all").instructions
+    with pytest.raises(InvalidSetting, match="'memory_lst'; it must be agent, all, or"):
+        built("memory_lst")
+
+
+def test_subject_of_another_memory_is_asked_about(repo: Path) -> None:
+    """Instead of a second one without a word; what supersedes it may have it."""
+    memories = Memories(repo)
+    first = memories.save("Prices are in cents", FACT)
+    with pytest.raises(Refused, match=rf"{first.id} has it already, with another text"):
+        memories.save("prices are in Cents", "another text")
+    newer = memories.save("Prices are in cents", "new", links=[Link("supersedes", first.id)])
+    assert newer.id != first.id
+    assert memories.save("Prices are in cents", FACT).created is False
+
+
+def test_answer_has_a_bound(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of characters; what is left out is counted. Names and sentences are counted as well."""
+    from aiaml_server.toolsets.citations import answers
+
+    memories = Memories(repo)
+    for number in range(30):
+        memories.save(f"Memory {number}", "word " * 100, tags=[f"t{each}" for each in range(100)])
+        (repo / "memories" / f"mem-bad{number}.md").write_text("bad")
+    monkeypatch.setattr(answers, "_MOST", 5000)
+    tools = CitationTools(str(repo))
+    for answer in (tools.memory_search("word", limit=1000), tools.memory_list()):
+        assert 1 <= len(answer.value) < 30
+        assert len(json.dumps(answer.value)) < 6000
+        left, broken = answer.notes
+        assert left.startswith(f"{30 - len(answer.value)} more are left out")
+        assert "and 10 more" in broken
 
 
 def test_without_a_repository_each_tool_says_so(
@@ -771,9 +830,11 @@ def test_verify_is_made_for_ci(command: Callable[..., Any], repo: Path) -> None:
     assert done.stdout.splitlines() == [
         f"{moved.path}: prices.py:2 moved, today prices.py:4",
         f"{stale.path}: prices.py:1 changed {likest}",
+        "    says: Prices are in cents.",
+        "    prices.py:1 was: def price(order):",
     ]
     assert done.stderr.splitlines()[0] == "2 verified, 1 stale"
-    assert "`save --id ID --cite PATH:LINE` corrects it" in done.stderr
+    assert "`recite ID OLD NEW`" in done.stderr
     assert command("verify", moved.id, cwd=repo).returncode == 0
     assert command("verify", moved.path, cwd=repo).returncode == 0
     assert command("verify", moved.path, stale.path, cwd=repo).returncode == 1
@@ -864,7 +925,7 @@ def test_an_update_keeps_what_is_not_given(command: Callable[..., Any], repo: Pa
 
 def test_an_update_by_the_tool_keeps_what_is_not_given(repo: Path) -> None:
     """Only a new memory needs a subject and a content; the refusal names which."""
-    environ = {"AIAML_CITATIONS_REPO": str(repo)}
+    environ = {"AIAML_CITATIONS_REPO": str(repo), "AIAML_CITATIONS_TOOLS": "all"}
     with Client(repo, command=(*SERVER, "--toolset", "citations"), environ=environ) as client:
         first = client.call("memory_save", subject="Prices", content=FACT)["id"]
         before = (repo / "memories" / f"{first}.md").read_text()
@@ -893,7 +954,7 @@ def test_an_update_by_the_tool_keeps_what_is_not_given(repo: Path) -> None:
 )
 def test_what_is_wrong_within_a_list_is_said(given: Any, said: str, repo: Path) -> None:
     """And nothing is dropped in silence."""
-    environ = {"AIAML_CITATIONS_REPO": str(repo)}
+    environ = {"AIAML_CITATIONS_REPO": str(repo), "AIAML_CITATIONS_TOOLS": "all"}
     with Client(repo, command=(*SERVER, "--toolset", "citations"), environ=environ) as client:
         refused = client.call("memory_save", subject="Prices", content=FACT, **given)
         assert refused["error"] == "InvalidInput" and said in refused["message"]
@@ -903,7 +964,7 @@ def test_what_is_wrong_within_a_list_is_said(given: Any, said: str, repo: Path) 
 def test_what_a_memory_says_can_be_saved_again(repo: Path) -> None:
     """Its citations and links as they are answered."""
     (repo / "twice.py").write_text("a = 1\nb = 2\nc = 3\nb = 2\n")
-    environ = {"AIAML_CITATIONS_REPO": str(repo)}
+    environ = {"AIAML_CITATIONS_REPO": str(repo), "AIAML_CITATIONS_TOOLS": "all"}
     with Client(repo, command=(*SERVER, "--toolset", "citations"), environ=environ) as client:
         cited = [{"path": "twice.py", "line": 4}]
         first = client.call("memory_save", subject="b", content=FACT, citations=cited)["id"]
@@ -978,3 +1039,37 @@ def test_the_python_on_the_page_runs(repo: Path) -> None:
     names: dict[str, Any] = {}
     exec(shown[1].replace("/home/ada/shop", repo.as_posix()), names)  # noqa: S102
     assert names["memories"].get(names["saved"].id).citations[0].snippet == "line_12 = 12"
+
+
+@settings(max_examples=15)
+@given(
+    text=st.sampled_from(["null", '{"a": 1}', "[1, 2]", '"x"', "true", "1", "1.0", "NaN", '""x'])
+    | st.text("[]{}\"':,0123456789.truefalsn ", min_size=1, max_size=20).filter(str.strip)
+)
+def test_text_that_looks_like_json_is_stored_as_it_was_sent(text: str) -> None:
+    """Whatever the tool's parameter may be beside text."""
+    from mcp import Client as SdkClient
+
+    from aiaml_server import toolsets
+    from aiaml_server.server.protocol import Server
+
+    manifest = toolsets.manifest("citations")
+    with TemporaryDirectory() as place:
+        (Path(place) / ".git").mkdir()
+        built = at(manifest.build)(manifest.values({"AIAML_CITATIONS_REPO": place}))
+
+        async def stored() -> Any:
+            async with SdkClient(Server([built])) as client:
+                words = {"subject": text, "content": text, "tags": [text]}
+                saved = await client.call_tool("memory_save", words)
+                name = saved.structured_content["id"]
+                again = {"id": name, "subject": f"{text}!", "content": f"{text}"}
+                await client.call_tool("memory_save", again)
+                await client.call_tool("memory_search", {"query": text})
+                got = await client.call_tool("memory_get", {"memory_id": name})
+                return got.structured_content
+
+        found = anyio.run(stored)
+    assert found["subject"] == f"{text}!".strip()
+    assert found["content"] == text.strip("\n")
+    assert found["tags"] == [text.strip()]

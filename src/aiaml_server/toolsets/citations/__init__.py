@@ -8,6 +8,7 @@ memories.save("Prices are in cents", "**Fact**: …", [Citation("shop/prices.py"
 
 from typing import TYPE_CHECKING
 
+from aiaml_server.errors import InvalidSetting
 from aiaml_server.toolset import Manifest, Variable, as_given, lazily
 from aiaml_server.toolsets.warning import CHECK_SECRETS
 
@@ -34,21 +35,35 @@ REPOSITORY = "AIAML_CITATIONS_REPO"
 FORGETFUL = "AIAML_CITATIONS_FORGETFUL"
 
 
+TOOLS = "AIAML_CITATIONS_TOOLS"
+AGENTS = ("memory_search", "memory_save", "memory_get", "memory_verify")
+"""What an agent needs at work; every other tool costs it context for what is rarely asked."""
+OTHERS = (
+    "memory_list",
+    "memory_graph_traverse",
+    "memory_graph_related",
+    "memory_delete",
+    "memory_batch_verify",
+    "memory_sync_index",
+)
+
+
+def _served(name: str, value: str) -> tuple[str, ...]:
+    """Read which tools are served: the agents' four, `all`, or others by name beside the four."""
+    named = {each.strip() for each in value.split(",") if each.strip()}
+    if "all" in named:
+        return (*AGENTS, *OTHERS)
+    for each in sorted(named - {"agent", *AGENTS, *OTHERS}):
+        raise InvalidSetting(
+            name, f"names {each[:100]!r}; it must be agent, all, or some of {', '.join(OTHERS)}"
+        )
+    return (*AGENTS, *(each for each in OTHERS if each in named))
+
+
 MANIFEST = Manifest(
     name="citations",
     summary="memories of a code base that cite its lines, and know when they are stale",
-    tools=(
-        "memory_search",
-        "memory_save",
-        "memory_get",
-        "memory_verify",
-        "memory_list",
-        "memory_graph_traverse",
-        "memory_graph_related",
-        "memory_delete",
-        "memory_batch_verify",
-        "memory_sync_index",
-    ),
+    tools=(*AGENTS, *OTHERS),
     variables=(
         Variable(
             REPOSITORY,
@@ -62,6 +77,13 @@ MANIFEST = Manifest(
             "",
             as_given,
             "the address of your index server: the one that a repository's settings may have asked",
+        ),
+        Variable(
+            TOOLS,
+            "agent",
+            _served,
+            "the tools that are served: agent for the four of daily work, all, or names of others,"
+            " separated by commas",
         ),
         CHECK_SECRETS,
     ),

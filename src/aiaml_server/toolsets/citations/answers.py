@@ -2,17 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from aiaml_server.toolsets.citations.graph import Edge, Walk
 from aiaml_server.toolsets.citations.memories import Found, Memories, Verified
-from aiaml_server.toolsets.citations.model import Citation, Memory
+from aiaml_server.toolsets.citations.model import Citation, Memory, place
 
 
 def cited(citation: Citation) -> dict[str, Any]:
     """Return a citation; what is not known is left out."""
     return {key: value for key, value in vars(citation).items() if value is not None}
+
+
+MOST_LISTED = 1000  # of what is named by an id or a sentence alone
+_NAMED = 20  # files in one sentence
+_MOST = 200_000  # characters of an answer, beyond which no agent reads it
+
+
+def bounded(stated: Iterable[dict[str, Any]]) -> tuple[list[dict[str, Any]], int]:
+    """Return as many as an answer may hold, at least one, and how many are left out."""
+    kept: list[dict[str, Any]] = []
+    size = left = 0
+    for each in stated:
+        size += len(json.dumps(each, ensure_ascii=False))
+        if kept and (left or size > _MOST):
+            left += 1
+        else:
+            kept.append(each)
+    return kept, left
+
+
+def left_out(count: int) -> list[str]:
+    """Return what is to be said of an answer that would have been too long."""
+    if not count:
+        return []
+    return [f"{count:,} more are left out, for the answer would be too long: ask for fewer"]
 
 
 def summary(memories: Memories, memory: Memory) -> dict[str, Any]:
@@ -62,7 +88,12 @@ def remarks(result: Found) -> list[str]:
     """Return what is to be said beside a search's hits."""
     said = list(result.notes)
     if result.left_out:
-        names = "; ".join(f"{each.memory.id} ({places(each)})" for each in result.left_out)
+        names = "; ".join(
+            f"{each.memory.id} ({each.memory.subject}: {places(each)})"
+            for each in result.left_out[:_NAMED]
+        )
+        more = len(result.left_out) - _NAMED
+        names += f"; and {more:,} more" if more > 0 else ""
         said.append(f"Left out, because citations of them are stale: {names}")
     return said + unreadable(result.broken)
 
@@ -72,22 +103,23 @@ def places(checked: Verified) -> str:
     return ", ".join(f"{place(each.citation)} {each.verdict}" for each in checked.stale)
 
 
-def place(citation: Citation) -> str:
-    """Return a citation as `path:line`."""
-    return f"{citation.path}:{citation.line}" if citation.line else citation.path
-
-
 def unreadable(broken: dict[str, str]) -> list[str]:
     """Return what is to be said of files that are no memories."""
-    return ["Cannot be read: " + "; ".join(broken.values())] if broken else []
+    if not broken:
+        return []
+    named = [*broken.values()][:_NAMED]
+    more = f"; and {len(broken) - _NAMED:,} more" if len(broken) > _NAMED else ""
+    return [f"Cannot be read: {'; '.join(named)}{more}"]
 
 
 def verified(memories: Memories, result: Verified) -> dict[str, Any]:
     """Return what became of a memory's citations."""
     memory = memories.get(result.memory.id) if result.updated else result.memory
-    leak = {"leak": result.leak._asdict()} if result.leak else {}
+    more: dict[str, Any] = {"leak": result.leak._asdict()} if result.leak else {}
+    if result.unwritten:
+        more["unwritten"] = result.unwritten
     return {
-        **leak,
+        **more,
         "id": memory.id,
         "subject": memory.subject,
         "path": result.path,
@@ -104,15 +136,18 @@ def verified(memories: Memories, result: Verified) -> dict[str, Any]:
 
 def walked(memories: Memories, root: str, walk: Walk) -> dict[str, Any]:
     """Return what was reached from a memory."""
-    return {
+    nodes = list(walk.nodes.items())[:MOST_LISTED]
+    edges = walk.edges[:MOST_LISTED]
+    left = len(walk.nodes) - len(nodes) + len(walk.edges) - len(edges)
+    answer: dict[str, Any] = {
         "root": root,
         "nodes": {
-            each: {"subject": memories.get(each).subject, "depth": depth}
-            for each, depth in walk.nodes.items()
+            each: {"subject": memories.get(each).subject, "depth": depth} for each, depth in nodes
         },
-        "edges": [edge._asdict() for edge in walk.edges],
-        "missing": walk.missing,
+        "edges": [edge._asdict() for edge in edges],
+        "missing": walk.missing[:MOST_LISTED],
     }
+    return {**answer, "left_out": left} if left else answer
 
 
 def related(memories: Memories, edges: Sequence[Edge]) -> list[dict[str, Any]]:

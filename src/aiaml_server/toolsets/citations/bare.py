@@ -105,8 +105,8 @@ def _add(to: argparse.ArgumentParser, option: Option) -> None:
             words["default"] = []
         elif option.many:
             words["nargs"] = "+" if option.needed else "*"
-        elif not option.name.startswith("-") and not option.needed:
-            words["nargs"] = "?"
+        elif option.unsaid or not (option.name.startswith("-") or option.needed):
+            words |= {"nargs": "?", "const": option.unsaid or None}
     to.add_argument(option.name, **words)
 
 

@@ -186,6 +186,9 @@ def embedder() -> Embedder | None:
             continue
         except AiamlError as error:
             raise Unavailable(f"the model of search by meaning: {error}") from error
+        except Exception as error:  # whatever another package does
+            what = f"{offered.value} failed: {type(error).__name__}: {error}"
+            raise Unavailable(f"the model of search by meaning: {what}") from error
         if found:
             return found
     return None

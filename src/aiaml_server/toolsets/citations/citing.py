@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
+from textwrap import dedent
 
+from aiaml_server.toolsets.citations.definitions import named
 from aiaml_server.toolsets.citations.failures import InvalidCitation
 from aiaml_server.toolsets.citations.model import MOST_COUNT, Citation
+from aiaml_server.toolsets.citations.notation import Place, read_place, relative
 from aiaml_server.toolsets.citations.sources import Outside, Source, Sources, Unreadable
-from aiaml_server.toolsets.citations.verify import SHORT, likest, lines_of
+from aiaml_server.toolsets.citations.verify import likest, lines_of
 
 LONGEST_SNIPPET = 4000  # characters
+_TOLD_BY = 8000  # characters, of which a NUL tells that a file is no text, as git has it
 
 
-def recorded(given: Citation, sources: Sources) -> tuple[Citation, list[str]]:
+def recorded(given: Citation, sources: Sources, *, start: str = "") -> tuple[Citation, list[str]]:
     """Return a citation as a memory keeps it, and what its maker should know.
 
-    A path and a line get the line's text; a snippet without a line, or beside another one, gets its
-    line; a part of a line becomes the whole one. Of a file that stays out of git, no text is kept.
+    A path and a line get the line's text, as several lines do and a definition that is named; a
+    snippet without a line, or beside another one, gets its line; a part of a line becomes the whole
+    one. Of a file that stays out of git, no text is kept.
+
+    Args:
+        given: the citation; its path may name lines or a definition (see `notation`).
+        sources: the repository's files.
+        start: the directory that the path may be relative to; empty for the top.
 
     Raises:
         InvalidCitation: it leads out of the repository, or cites nothing.
     """
-    path = re.sub(r"/(?:\.?/)+", "/", given.path.replace("\\", "/"))
-    cited = replace(given, path=path.removeprefix("./"))
+    said = read_place(given.path) if given.line is None else Place(given.path)
+    path = relative(said.path, sources.root, start)
+    cited = replace(given, path=path, line=given.line or said.first)
     if not cited.path.strip("/ ") or len(cited.path) > 1000 or "\n" in cited.path:
         raise InvalidCitation("citations: path must be a file's, relative to the repository's top")
     if cited.line is not None and not (type(cited.line) is int and 1 <= cited.line <= MOST_COUNT):
@@ -34,30 +44,79 @@ def recorded(given: Citation, sources: Sources) -> tuple[Citation, list[str]]:
         raise InvalidCitation(
             f"citations: a snippet of {cited.path} is longer than 4,000 characters"
         )
-    try:
-        source = sources.get(cited.path)
-    except Outside:
-        raise InvalidCitation(
-            f"citations: {given.path} is not in the repository; paths are relative to its top"
-        ) from None
-    except Unreadable as error:
-        return cited, [f"{cited.path}: {error}; the citation is stale from the beginning"]
+    source = _source(given, cited.path, sources)
     if why := sources.private(cited.path):
-        return replace(cited, snippet=None, before=None, after=None, times=None), [
-            f"{cited.path}: {why}, so none of its text is kept; its change is not noticed"
-        ]
+        return replace(
+            cited, snippet=None, before=None, after=None, times=None, nth=None, within=None
+        ), [f"{cited.path}: {why}, so none of its text is kept; its change is not noticed"]
+    if said.name:
+        cited = replace(cited, line=_definition(cited.path, said.name, source))
     if not lines_of(cited.snippet):
         if cited.line is None:
             return replace(cited, snippet=None), [
                 f"{cited.path}: a whole file is cited; name a line, so that its change is noticed"
             ]
-        if cited.line > len(source.lines):
+        last = said.last or cited.line
+        if not cited.line <= last <= len(source.lines):
             raise InvalidCitation(
-                f"citations: {cited.path} has {len(source.lines)} lines, no {cited.line}"
+                f"citations: {cited.path} has {len(source.lines)} lines, no {max(cited.line, last)}"
             )
-        return _with_neighbours(_with_whole_line(cited, cited.line, source), source), []
+        return _with_neighbours(_with_lines(cited, cited.line, last, source), source), []
     found, warnings = _with_line(cited, source)
     return _with_neighbours(found, source), warnings
+
+
+def _source(given: Citation, path: str, sources: Sources) -> Source:
+    """Return the cited file.
+
+    Raises:
+        InvalidCitation: it is not in the repository, not there, or no text.
+    """
+    try:
+        source = sources.get(path)
+    except Outside:
+        raise InvalidCitation(
+            f"citations: {given.path} is not in the repository; paths are relative to its top"
+        ) from None
+    except Unreadable as error:
+        near = sources.likest(path)
+        hint = f"; did you mean {near}?" if near else ""
+        raise InvalidCitation(f"citations: {path}: {error}{hint}") from None
+    if "\0" in source.text[:_TOLD_BY]:
+        raise InvalidCitation(f"citations: {path} is no text, and nothing of it can be cited")
+    return source
+
+
+def _definition(path: str, name: str, source: Source) -> int:
+    """Return the line on which a definition stands.
+
+    Raises:
+        InvalidCitation: there is none of that name, or several.
+    """
+    found = named(source.text, source.kind, name)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        lines = ", ".join(map(str, found[:10]))
+        raise InvalidCitation(f"citations: {path} has several {name}, on lines {lines}; name one")
+    last = name.rpartition(".")[2]
+    there = [at for at in source.having(last) if source.within(at).endswith(last)]
+    hint = f"; did you mean {source.within(there[0])}?" if there else ""
+    raise InvalidCitation(f"citations: {path} has no definition {name}{hint}")
+
+
+def _with_lines(cited: Citation, first: int, last: int, source: Source) -> Citation:
+    """Return the citation with the text of some lines."""
+    if first == last:
+        return _with_whole_line(cited, first, source)
+    text = dedent("\n".join(source.lines[first - 1 : last]).expandtabs()).rstrip()
+    if not text.strip() or not source.lines[first - 1].strip():
+        raise InvalidCitation(f"citations: line {first} of {cited.path} is empty")
+    if len(text) > LONGEST_SNIPPET:
+        raise InvalidCitation(
+            f"citations: lines {first} to {last} of {cited.path} are longer than 4,000 characters"
+        )
+    return replace(cited, snippet=text)
 
 
 def _with_whole_line(cited: Citation, line: int, source: Source) -> Citation:
@@ -80,7 +139,7 @@ def _with_line(cited: Citation, source: Source) -> tuple[Citation, list[str]]:
     if is_part:
         found = [at for at, each in enumerate(source.plain, 1) if wanted[0] in each]
     if not found:
-        near = likest(source, wanted[0], line)
+        near = likest(source, cited)
         hint = f"; the likest line is {near}: {source.plain[near - 1]}" if near else ""
         return cited, [f"{cited.path}: the snippet is not in it{hint}"]
     at = min(found, key=lambda each: abs(each - line))
@@ -96,15 +155,20 @@ def _with_line(cited: Citation, source: Source) -> tuple[Citation, list[str]]:
 
 
 def _with_neighbours(cited: Citation, source: Source) -> Citation:
-    """Keep the lines around a snippet that is short, or is there several times."""
+    """Keep what tells a snippet from others like it: the lines around it, and where it belongs."""
     wanted = lines_of(cited.snippet)
-    cited = replace(cited, before=None, after=None, times=None)
+    cited = replace(cited, before=None, after=None, times=None, nth=None, within=None)
     if cited.line is None or not source.is_at(wanted, cited.line):
         return cited
-    times = len(source.find(wanted))
-    if times < 2 and sum(map(len, wanted)) >= SHORT:
-        return cited
+    found = source.find(wanted)
     before, after = source.around(cited.line, len(wanted))
+    several = len(found) > 1
+    alone = not (before or after)
     return replace(
-        cited, before=before or None, after=after or None, times=times if times > 1 else None
+        cited,
+        before=before or None,
+        after=after or None,
+        times=len(found) if several or alone else None,
+        nth=found.index(cited.line) + 1 if several else None,
+        within=source.within(cited.line) or None,
     )

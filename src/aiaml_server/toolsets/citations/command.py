@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -17,9 +18,11 @@ from aiaml_server.toolsets.citations.failures import (
     NotFound,
     Refused,
 )
-from aiaml_server.toolsets.citations.memories import Memories, Verified, find_root
-from aiaml_server.toolsets.citations.model import LINK_TYPES, Citation, Link
+from aiaml_server.toolsets.citations.memories import MOST, Memories, Saved, Verified, find_root
+from aiaml_server.toolsets.citations.model import LINK_TYPES, Citation, Link, cites, fact, place
+from aiaml_server.toolsets.citations.notation import relative
 from aiaml_server.toolsets.citations.store import MAX_FILE
+from aiaml_server.toolsets.citations.verify import OK, check
 from aiaml_server.toolsets.warning import CHECK_SECRETS
 
 VALID, STALE, COULD_NOT = 0, 1, 2
@@ -73,6 +76,7 @@ class Option(NamedTuple):
         choices: the values that it may have; empty for any.
         number: whether it is a whole number.
         needed: whether it must be there.
+        unsaid: what it means where it is given without a value; empty where it needs one.
     """
 
     name: str
@@ -82,6 +86,7 @@ class Option(NamedTuple):
     choices: tuple[str, ...] = ()
     number: bool = False
     needed: bool = False
+    unsaid: str = ""
 
     @property
     def key(self) -> str:
@@ -160,25 +165,47 @@ def _save(screen: Screen, given: Mapping[str, Any]) -> int:
     is_new = given["id"] is None
     if content == "-" or (content is None and is_new and given["subject"] is not None):
         content = screen.read()
-    cited = [_cited(each) for each in given["cite"]] if given["cite"] else None
+    cited = [Citation(each) for each in given["cite"]] if given["cite"] else None
     links = [_linked(each) for each in given["link"]] if given["link"] else None
     saved = memories.save(
-        given["subject"], content, cited, links, given["tag"] or None, given["id"]
+        given["subject"],
+        content,
+        cited,
+        links,
+        given["tag"] or None,
+        given["id"],
+        others="keep",
+        start=os.curdir,
     )
-    if given["json"]:
+    return _saved(screen, saved, as_json=given["json"])
+
+
+def _saved(screen: Screen, saved: Saved, *, as_json: bool) -> int:
+    if as_json:
         screen.out_json(saved._asdict())
-    else:
-        screen.out(f"{'saved' if saved.created else 'updated'} {saved.path}")
-    for warning in () if given["json"] else saved.warnings:
+        return VALID
+    screen.out(f"{'saved' if saved.created else 'updated'} {saved.path}")
+    for warning in saved.warnings:
         screen.note(f"warning: {warning}")
     return VALID
 
 
-def _cited(text: str) -> Citation:
-    path, colon, line = text.rpartition(":")
-    if not colon or not line.isascii() or not line.isdigit():
-        return Citation(text)
-    return Citation(path, int(line[:19]))  # no file has so many lines
+def _recite(screen: Screen, given: Mapping[str, Any]) -> int:
+    memories = _memories(given)
+    if (given["new"] is None) is not given["drop"]:
+        raise InvalidInput("recite: give the place to cite instead, or --drop")
+    new = None if given["drop"] else Citation(given["new"])
+    saved = memories.recite(given["id"], given["old"], new, start=os.curdir)
+    if not given["json"]:
+        memory = memories.get(saved.id)
+        screen.note(f"the memory says: {fact(memory)}")
+        for each in memory.citations:
+            screen.note(f"    {place(each)}: {_first_line(each)}")
+    return _saved(screen, saved, as_json=given["json"])
+
+
+def _first_line(citation: Citation) -> str:
+    return (citation.snippet or "").partition("\n")[0].strip() or "no text is kept"
 
 
 def _linked(text: str) -> Link:
@@ -216,9 +243,31 @@ def _list(screen: Screen, given: Mapping[str, Any]) -> int:
     return VALID
 
 
+def _about(screen: Screen, given: Mapping[str, Any]) -> int:
+    memories = _memories(given)
+    paths = [relative(each, memories.root, os.curdir) for each in given["file"]]
+    found = memories.search(paths=paths, limit=MOST)
+    checked = {each.memory.id: memories.verify(each.memory.id, False) for each in found.hits}
+    if given["json"]:
+        screen.out_json(answers.found(memories, found._replace(checked=checked)))
+    for hit in () if given["json"] else found.hits:
+        screen.out(f"{hit.memory.id}  {hit.memory.subject}")
+        screen.out(f"    {fact(hit.memory)}")
+        for each in checked[hit.memory.id].checked:
+            if cites(replace(hit.memory, citations=(each.citation,)), paths):
+                screen.out(f"    {place(each.citation)} {each.verdict}")
+    for remark in answers.remarks(found):
+        screen.note(remark)
+    if not found.hits:
+        screen.note("no memory cites it")
+    return VALID if found.hits else STALE
+
+
 def _verify(screen: Screen, given: Mapping[str, Any]) -> int:
     memories = _memories(given)
     ids = [_id_of(each) for each in given["id"]] or None
+    if given["changed"] is not None:
+        return _verify_changed(screen, given, memories)
     try:
         results, broken = memories.verify_all(ids, given["update"], given["update"])
     except NotFound as error:
@@ -236,9 +285,34 @@ def _verify(screen: Screen, given: Mapping[str, Any]) -> int:
         )
     else:
         _report(screen, results, broken)
-    if broken:
+    if broken or any(each.unseen for each in results):
         return COULD_NOT
     return STALE if any(each.stale or each.leak for each in results) else VALID
+
+
+def _verify_changed(screen: Screen, given: Mapping[str, Any], memories: Memories) -> int:
+    """Verify what a change touches; stale counts what the change has made so."""
+    paths, past = memories.changed(given["changed"])
+    touched = [each.id for each in memories.list().memories.values() if cites(each, set(paths))]
+    results, broken = memories.verify_all(touched, given["update"], given["update"])
+    made = [
+        each.memory.id
+        for each in results
+        if any(check(one.citation, past).valid for one in each.stale)
+    ]
+    if given["json"] or given["format"] == "json":
+        stated = [answers.verified(memories, each) for each in results]
+        screen.out_json({"changed": list(paths), "made_stale": made, "memories": stated})
+    elif given["format"] == "github":
+        for line in _annotations(results, broken):
+            screen.out(line)
+    else:
+        _report(screen, results, broken)
+    counts = f"{len(results)} touched by what changed since {given['changed']}"
+    screen.note(f"{counts}, {len(made)} made stale by it{': ' if made else ''}{', '.join(made)}")
+    if broken or any(each.unseen for each in results):
+        return COULD_NOT
+    return STALE if made else VALID
 
 
 def _id_of(text: str) -> str:
@@ -249,27 +323,45 @@ def _id_of(text: str) -> str:
 
 def _report(screen: Screen, results: Sequence[Verified], broken: Mapping[str, str]) -> None:
     for result in results:
-        for each in result.checked:
-            if each.verdict == "ok":
-                continue
-            today = f", today {each.path}:{each.line}" if each.path else ""
-            note = f" ({each.note})" if each.note else ""
-            where = answers.place(each.citation)
-            screen.out(f"{result.path}: {where} {each.verdict}{today}{note}")
-        if result.leak:
-            screen.out(f"{result.path}:{result.leak.line}: seems to hold {result.leak.kind}")
+        _report_one(screen, result)
     for sentence in broken.values():
         screen.out(f"{sentence} (cannot be read)")
     stale = sum(bool(each.stale) for each in results)
-    unsure = sum(not each.valid and not each.stale for each in results)
+    unseen = sum(each.unseen for each in results)
+    unsure = sum(not (each.valid or each.stale or each.unseen) for each in results)
     parts = [f"{len(results)} verified", f"{stale} stale"]
-    parts += [f"{unsure} ambiguous"] if unsure else []
-    written = sum(each.updated for each in results)
-    parts += [f"{written} updated"] if written else []
-    parts += [f"{len(broken)} unreadable"] if broken else []
+    for count, what in (
+        (unsure, "ambiguous"),
+        (unseen, "could not be looked at"),
+        (sum(each.updated for each in results), "updated"),
+        (len(broken), "unreadable"),
+    ):
+        parts += [f"{count} {what}"] if count else []
     screen.note(", ".join(parts))
     if stale:
-        screen.note("what is stale: `save --id ID --cite PATH:LINE` corrects it, `delete` drops it")
+        screen.note(
+            "where a memory still holds, `recite ID OLD NEW` cites another line; where it does not,"
+            " save what is true with --link supersedes:ID"
+        )
+
+
+def _report_one(screen: Screen, result: Verified) -> None:
+    for each in result.checked:
+        if each.verdict == OK:
+            continue
+        today = f", today {each.path}:{each.line}" if each.path else ""
+        if each.places:
+            today = ", today " + " or ".join(f"{path}:{line}" for path, line in each.places[:5])
+        note = f" ({each.note})" if each.note else ""
+        screen.out(f"{result.path}: {place(each.citation)} {each.verdict}{today}{note}")
+    if result.stale:
+        screen.out(f"    says: {fact(result.memory)}")
+    for each in result.stale:
+        screen.out(f"    {place(each.citation)} was: {_first_line(each.citation)}")
+    if result.leak:
+        screen.out(f"{result.path}:{result.leak.line}: seems to hold {result.leak.kind}")
+    if result.unwritten:
+        screen.note(f"{result.path} was verified and not written: {result.unwritten}")
 
 
 def _annotations(results: Sequence[Verified], broken: Mapping[str, str]) -> list[str]:
@@ -280,7 +372,7 @@ def _annotations(results: Sequence[Verified], broken: Mapping[str, str]) -> list
             if each.valid:
                 continue
             level = "error" if each.stale else "warning"
-            text = f"{answers.place(each.citation)} is {each.verdict}"
+            text = f"{place(each.citation)} is {each.verdict}"
             text += f": {each.note}" if each.note else ""
             lines.append(_annotation(level, result.path, each.verdict, text))
         if result.leak:
@@ -457,8 +549,9 @@ VERBS = (
             Option("--content", "The markdown; - for standard input.", "TEXT"),
             Option(
                 "--cite",
-                "A line that it rests on; can be given several times.",
-                "PATH[:LINE]",
+                "What it rests on: a.py:20, a.py:20-24, a.py::Shop.price; can be given several"
+                " times. An update keeps the others.",
+                "PLACE",
                 many=True,
             ),
             Option(
@@ -472,6 +565,31 @@ VERBS = (
             *(JSON, REPO),
         ),
         _save,
+    ),
+    Verb(
+        "recite",
+        "Cite another line instead of one.\n\nThe other citations stay; the memory's fact is shown"
+        " beside the lines that it rests on, to be read once more.",
+        (
+            "recite mem-prices-1a2b3c4d shop/prices.py:12 shop/prices.py:15",
+            "recite mem-prices-1a2b3c4d shop/prices.py:12 --drop",
+        ),
+        (
+            ID,
+            Option("old", "The citation, as the memory has it.", "OLD", needed=True),
+            Option("new", "What to cite instead.", "NEW"),
+            Option("--drop", "Cite nothing instead."),
+            *(JSON, REPO),
+        ),
+        _recite,
+    ),
+    Verb(
+        "about",
+        "Show what is known about files.\n\nThe memories that cite them, with their facts and"
+        " verdicts. Exit codes: 0 found, 1 nothing.",
+        ("about shop/prices.py", "about shop"),
+        (Option("file", "A file or a directory.", "FILE", many=True, needed=True), JSON, REPO),
+        _about,
     ),
     Verb("get", "Show a memory.", ("get mem-prices-1a2b3c4d",), (ID, JSON, REPO), _get),
     Verb(
@@ -488,12 +606,21 @@ VERBS = (
         (
             "verify",
             "verify --update",
+            "verify --changed",
+            "verify --changed main",
             "verify --format github",
             "verify memories/mem-prices-1a2b3c4d.md",
         ),
         (
             Option("id", "Only these.", "ID", many=True),
-            Option("--update", "Write today's lines and the time into the files."),
+            Option("--update", "Write today's lines and the day into the files."),
+            Option(
+                "--changed",
+                "Only memories that cite what differs from a commit, the last one if none is"
+                " named; 1 is then for what became stale since.",
+                "REV",
+                unsaid="HEAD",
+            ),
             Option("--format", "How to print.", "FORMAT", choices=("text", "json", "github")),
             *(JSON, REPO),
         ),

@@ -32,21 +32,27 @@ from aiaml_server.toolsets.citations.model import (
     Citation,
     Link,
     Memory,
+    cites,
     instant,
     is_id,
+    midnight,
     new_id,
     now,
+    place,
 )
+from aiaml_server.toolsets.citations.notation import relative
+from aiaml_server.toolsets.citations.repository import changed_since
 from aiaml_server.toolsets.citations.search import Hit, arranged, merged, rank, successors
-from aiaml_server.toolsets.citations.sources import Sources
+from aiaml_server.toolsets.citations.sources import Past, Sources
 from aiaml_server.toolsets.citations.store import NO_ID, Scan, Store
-from aiaml_server.toolsets.citations.verify import Checked, check_all, confidence
+from aiaml_server.toolsets.citations.verify import UNSEEN, Checked, check_all, confidence
 from aiaml_server.toolsets.owners import foreign
 from aiaml_server.toolsets.warning import leak_in, secret_in
 
 MOST = 1000  # memories in one answer
 _CANDIDATES = 50  # that an index is asked for
 _PARTS = ("Fact", "Reasoning", "Action")
+_MOST_DAYS = 7  # between two dates of verification in a file
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -75,6 +81,7 @@ class Verified(NamedTuple):
         checked: each citation's verdict.
         updated: whether the file was changed.
         leak: the first secret that its file seems to hold.
+        unwritten: why it was not changed, where it should have been.
     """
 
     memory: Memory
@@ -82,6 +89,7 @@ class Verified(NamedTuple):
     checked: list[Checked]
     updated: bool = False
     leak: Leak | None = None
+    unwritten: str = ""
 
     @property
     def valid(self) -> bool:
@@ -92,6 +100,11 @@ class Verified(NamedTuple):
     def stale(self) -> list[Checked]:
         """The citations that hold no more."""
         return [each for each in self.checked if each.stale]
+
+    @property
+    def unseen(self) -> bool:
+        """Whether one of them could not be looked at."""
+        return any(each.verdict == UNSEEN for each in self.checked)
 
     @property
     def confidence(self) -> float | None:
@@ -149,11 +162,11 @@ def find_root(
             f"{name} is not the top of a repository: it has no .git, {NAME} or {DIRECTORY}"
         )
     start = (start or Path.cwd()).resolve()
-    for place in (start, *start.parents):
-        if _is_top(place):
-            if whose := foreign(place, (".git", NAME, DIRECTORY, f"{DIRECTORY}/{NAME}")):
+    for directory in (start, *start.parents):
+        if _is_top(directory):
+            if whose := foreign(directory, (".git", NAME, DIRECTORY, f"{DIRECTORY}/{NAME}")):
                 raise NoRepository(whose)
-            return place
+            return directory
     raise NoRepository(f"{start} is in no repository; name one by {by}")
 
 
@@ -213,34 +226,43 @@ class Memories:
 
     def search(
         self,
-        query: str,
+        query: str = "",
         limit: int | None = None,
         verify: bool = False,
         tags: Iterable[str] | None = None,
+        paths: Iterable[str] | None = None,
     ) -> Found:
-        """Return the memories that a question is about, best first.
+        """Return the memories that a question is about, or that cite some files, best first.
 
         Args:
-            query: words, or a whole question.
+            query: words, or a whole question; it may be empty where paths are given.
             limit: how many at most; None for what the settings say.
             verify: leave out the memories with stale citations.
             tags: only memories that have all of these.
+            paths: only memories that cite one of these files, or one in these directories.
 
         Raises:
-            InvalidInput: the question is empty, or the limit none.
+            InvalidInput: there is neither a question nor a path, or the limit is none.
         """
-        if not query.strip():
-            raise InvalidInput("query: must be words to search for")
+        files = None if paths is None else {relative(each, self.root) for each in paths}
+        if not query.strip() and not files:
+            raise InvalidInput("query: must be words to search for, unless paths are given")
         limit = self.config.limit if limit is None else limit
         if not 1 <= limit <= MOST:
             raise InvalidInput(f"limit: must be a whole number from 1 to {MOST}")
         scan = self.store.scan()
         wanted = {each.casefold() for each in tags or ()}
-        ranked = rank(scan.memories.values(), query, self.config.shortest)
-        near, notes = self._near(query, limit)
+        about = [each for each in scan.memories.values() if files is None or cites(each, files)]
+        near: Sequence[tuple[str, float]] = ()
+        notes: Sequence[str] = ()
+        if not query.strip():
+            ranked = [(each, 1.0) for each in about]
+        else:
+            ranked = rank(about, query, self.config.shortest)
+            near, notes = self._near(query, limit)
         found = [
             (each, score)
-            for each, score in merged(ranked, near, scan.memories)
+            for each, score in merged(ranked, near, {each.id: each for each in about})
             if wanted <= {tag.casefold() for tag in each.tags}
         ]
         sources = Sources(self.root)
@@ -264,6 +286,17 @@ class Memories:
         except Unavailable as error:
             return (), [f"Found by words alone: {error}"]
 
+    def changed(self, revision: str) -> tuple[Sequence[str], Sources]:
+        """Return the files that differ from a commit, and the files as they were then.
+
+        Raises:
+            InvalidInput: there is no git, or no such commit.
+        """
+        paths = changed_since(os.fspath(self.root), revision)
+        if paths is None:
+            raise InvalidInput(f"--changed: git knows no commit {revision[:200]!r} here")
+        return paths, Past(self.root, revision)
+
     def age(self, memory: Memory) -> int | None:
         """Return the days since a memory was verified; None where it never was."""
         then = instant(memory.verified)
@@ -273,6 +306,11 @@ class Memories:
         """Say whether a memory's citations were not verified for too long."""
         age = self.age(memory)
         return bool(memory.citations) and (age is None or age > self.config.stale_days)
+
+    def _is_due(self, memory: Memory) -> bool:
+        """Say whether a verification is to be noted: seldom, for two branches may note it both."""
+        age = self.age(memory)
+        return age is None or age >= min(_MOST_DAYS, self.config.stale_days / 4)
 
     # --- writing --------------------------------------------------------------------------------
 
@@ -284,10 +322,24 @@ class Memories:
         links: Sequence[Link] | None = None,
         tags: Sequence[str] | None = None,
         id: str | None = None,  # noqa: A002 (the specification's name)
+        *,
+        others: str = "drop",
+        start: str = "",
     ) -> Saved:
         """Create a memory, or update the one with the given id.
 
         What is not given stays as it was; only a new memory needs a subject and a content.
+
+        Args:
+            subject: one line.
+            content: markdown.
+            citations: what it rests on.
+            links: its edges.
+            tags: its classification.
+            id: the memory to update, or the name of a new one.
+            others: what becomes of citations that it has and that are not given: `drop`, `keep`,
+                or `refuse` to let them go.
+            start: the directory that cited paths may be relative to; empty for the top.
 
         Raises:
             InvalidInput, InvalidCitation: a value cannot be used.
@@ -302,25 +354,21 @@ class Memories:
         if id is not None and not is_id(id):
             raise InvalidInput(f"id: {id[:150]!r} must look like mem-topic-1a2b3c4d")
         sources = Sources(self.root)
-        cited: tuple[Citation, ...] | None = None
+        cited = None
         if citations is not None:
-            pairs = [recorded(each, sources) for each in citations]
-            cited = tuple(dict.fromkeys(each for each, _ in pairs))
-            warnings += [warning for _, said in pairs for warning in said]
-        changes: dict[str, Any] = {} if subject is None else {"subject": subject}
-        if tags is not None:
-            changes["tags"] = tuple(dict.fromkeys(_line("tags", each, 100) for each in tags))
-        if links is not None:
-            changes["links"] = tuple(dict.fromkeys(map(_link, links)))
+            there = self._citations_of(id)
+            cited = _recorded(citations, sources, warnings, there, start)
+        changes = _labels(subject, tags, links)
         with self.store.writing():
             memory_id, before = self._target(subject, content, id)
+            if cited is not None and before is not None:
+                cited = _beside(before.citations, cited, others)
             if cited is not None and (before is None or cited != before.citations):
-                checked = check_all(cited, sources)
-                holds = bool(checked) and all(each.valid for each in checked)
-                changes["verified"] = now() if holds else ""
-                changes |= {"confidence": confidence(checked), "citations": cited}
+                changes |= _checked_anew(cited, sources)
             warnings += self._warnings_of(changes.get("links", ()), memory_id)
             if before is None:
+                if id is None:
+                    self._refuse_double(memory_id, str(subject), links or ())
                 changes |= {"content": content, "created": now()}
                 self.store.add(Memory(id=memory_id, **changes))
             else:
@@ -332,6 +380,41 @@ class Memories:
         except Unavailable as error:
             warnings.append(f"{error}; `sync-index` makes up for it")
         return Saved(memory_id, self.store.path(memory_id), before is None, warnings)
+
+    def _citations_of(self, memory_id: str | None) -> Sequence[Citation]:
+        with suppress(NotFound, MalformedMemory):
+            return self.get(memory_id).citations if memory_id else ()
+        return ()
+
+    def recite(self, memory_id: str, old: str, new: Citation | None, *, start: str = "") -> Saved:
+        """Put another citation in the place of one; the others stay as they are.
+
+        Args:
+            memory_id: the memory's id.
+            old: the citation, as path and line: `shop/prices.py:12`.
+            new: the other one; None to let go of it.
+            start: the directory that its path may be relative to; empty for the top.
+
+        Raises:
+            InvalidInput, InvalidCitation: the memory cites no such place, or it cannot be cited.
+            NotFound, MalformedMemory, Busy, DiskError: see there.
+        """
+        sources = Sources(self.root)
+        warnings: list[str] = []
+        with self.store.writing():
+            before = self.get(memory_id)
+            places = [place(each) for each in before.citations]
+            if old not in places:
+                cites = ", ".join(places) or "nothing"
+                raise InvalidInput(f"{memory_id} does not cite {old[:300]}; it cites {cites}")
+            cited = list(before.citations)
+            at = places.index(old)
+            cited[at : at + 1] = []
+            if new is not None:
+                kept, warnings = recorded(new, sources, start=start)
+                cited.insert(at, kept)
+            self._change(before, _checked_anew(tuple(dict.fromkeys(cited)), sources))
+        return Saved(memory_id, self.store.path(memory_id), False, warnings)
 
     def _target(
         self, subject: str | None, content: str | None, given: str | None
@@ -355,6 +438,23 @@ class Memories:
             if (found.subject, found.content) == (subject, content):
                 return name, found
         raise InvalidInput("id: all that this subject and content have are taken; give one")
+
+    def _refuse_double(self, memory_id: str, subject: str, links: Sequence[Link]) -> None:
+        """Raise where another memory has the subject of a new one, which it does not supersede.
+
+        Ids begin with their subject's words, so few files are read.
+        """
+        topic = memory_id.rpartition("-")[0]
+        superseded = {each.target for each in links if each.type == "supersedes"}
+        for other in self.store.ids():
+            if not other.startswith(topic) or other in superseded:
+                continue
+            with suppress(NotFound, MalformedMemory, DiskError):
+                if self.get(other).subject.casefold() == subject.casefold():
+                    raise InvalidInput(
+                        f"subject: {other} has it already, with another text; update that one by"
+                        " its id, supersede it by a link, or say in the subject what differs"
+                    )
 
     def _warnings_of(self, links: Sequence[Link], memory_id: str) -> Sequence[str]:
         known = {*self.store.ids(), memory_id} if links else set()
@@ -453,20 +553,26 @@ class Memories:
     def _verify(self, memory_id: str, sources: Sources, stamp: bool, lines: bool) -> Verified:
         result = self._checked(self.get(memory_id), sources)
         changes: dict[str, Any] = {}
+        today = tuple(each.today() for each in result.checked) if lines else ()
+        moves = lines and today != result.memory.citations
+        if moves:
+            changes["citations"] = today
         if stamp and result.checked and result.valid:
-            held = check_all((each.today() for each in result.checked), sources)
-            believed = confidence(held) if lines else result.confidence
-            changes = {"verified": now(), "confidence": believed}
-        if lines:
-            today = tuple(each.today() for each in result.checked)
-            if today != result.memory.citations:
-                changes["citations"] = today
+            is_due = self._is_due(result.memory)
+            if is_due:
+                changes["verified"] = midnight()
+            if is_due or moves:
+                held = check_all(today, sources) if lines else result.checked
+                changes["confidence"] = confidence(held)
         if not changes:
             return result
-        with self.store.writing():
-            if self.get(memory_id) != result.memory:  # somebody else was quicker
-                return self._checked(self.get(memory_id), sources)
-            updated = self._change(result.memory, changes)
+        try:
+            with self.store.writing():
+                if self.get(memory_id) != result.memory:  # somebody else was quicker
+                    return self._checked(self.get(memory_id), sources)
+                updated = self._change(result.memory, changes)
+        except DiskError as error:  # such as a tree that may only be read
+            return result._replace(unwritten=str(error))
         return result._replace(updated=updated)
 
     # --- the graph ------------------------------------------------------------------------------
@@ -549,6 +655,70 @@ def _index(root: Path, config: Config, forgetful: str) -> MemoryIndex:
 
         return ForgetfulIndex(config.forgetful, allowed=forgetful)
     return NullIndex()
+
+
+def _labels(
+    subject: str | None, tags: Sequence[str] | None, links: Sequence[Link] | None
+) -> dict[str, Any]:
+    """Return what changes of a memory's head, each value once."""
+    changes: dict[str, Any] = {} if subject is None else {"subject": subject}
+    if tags is not None:
+        changes["tags"] = tuple(dict.fromkeys(_line("tags", each, 100) for each in tags))
+    if links is not None:
+        changes["links"] = tuple(dict.fromkeys(map(_link, links)))
+    return changes
+
+
+def _recorded(
+    citations: Sequence[Citation],
+    sources: Sources,
+    warnings: list[str],
+    there: Sequence[Citation],
+    start: str,
+) -> tuple[Citation, ...]:
+    """Return citations as a memory keeps them, add what their maker should know.
+
+    Those that it has already stay as they are where their file has gone.
+    """
+    gone = {each for each in there if sources.lacks(each.path)}
+    pairs = [
+        (each, list[str]()) if each in gone else recorded(each, sources, start=start)
+        for each in citations
+    ]
+    warnings += [warning for _, said in pairs for warning in said]
+    return tuple(dict.fromkeys(each for each, _ in pairs))
+
+
+def _checked_anew(cited: tuple[Citation, ...], sources: Sources) -> dict[str, Any]:
+    """Return what a memory says of its citations once they are others."""
+    checked = check_all(cited, sources)
+    holds = bool(checked) and all(each.valid for each in checked)
+    return {
+        "verified": midnight() if holds else "",
+        "confidence": confidence(checked),
+        "citations": cited,
+    }
+
+
+def _beside(
+    there: Sequence[Citation], given: tuple[Citation, ...], others: str
+) -> tuple[Citation, ...]:
+    """Return a memory's citations with the given ones, each in the place of that of its line.
+
+    Raises:
+        InvalidInput: some would be lost, and that is to be refused.
+    """
+    anew = {place(each): each for each in given}
+    lost = [place(each) for each in there if place(each) not in anew]
+    if others == "refuse" and lost:
+        raise InvalidInput(
+            f"citations: this would let go of {', '.join(lost)}; give those as well, or say"
+            " drop_citations=true"
+        )
+    if others != "keep":
+        return given
+    kept = [anew.pop(place(each), each) for each in there]
+    return tuple(dict.fromkeys([*kept, *anew.values()]))
 
 
 def _line(field: str, text: str, longest: int) -> str:

@@ -6,7 +6,7 @@ import hashlib
 import math
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
@@ -35,9 +35,11 @@ class Citation:
         path: the file's, relative to the repository's top, with slashes.
         line: the line's number, from 1.
         snippet: the line, or several, as they are expected; blanks count once.
-        before: the last line before it that is not empty; kept of what could be taken for another.
+        before: the last line before it that is not empty.
         after: the first such line behind it.
         times: how often the snippet was in the file, if more than once.
+        nth: which of these it was, from 1.
+        within: the definition that it belongs to, such as `Shop.price`.
     """
 
     path: str
@@ -46,11 +48,13 @@ class Citation:
     before: str | None = None
     after: str | None = None
     times: int | None = None
+    nth: int | None = None
+    within: str | None = None
 
     @property
-    def has_neighbours(self) -> bool:
-        """Whether a line around it is known."""
-        return bool(self.before or self.after)
+    def is_whole(self) -> bool:
+        """Whether the snippet was taken from the file, whole; a person may write a part of it."""
+        return bool(self.before or self.after or self.times)
 
     def stated(self) -> dict[str, Any]:
         """Return it as its entry in the frontmatter."""
@@ -139,6 +143,31 @@ def new_id(subject: str, content: str, digits: int = 8) -> str:
 def now() -> str:
     """Return the time, to the second, in UTC."""
     return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def midnight() -> str:
+    """Return the time at which this day began, in UTC: all who write today write the same."""
+    return f"{now()[:10]}T00:00:00Z"
+
+
+def place(citation: Citation) -> str:
+    """Return a citation as `path:line`."""
+    return f"{citation.path}:{citation.line}" if citation.line else citation.path
+
+
+def cites(memory: Memory, paths: Collection[str]) -> bool:
+    """Say whether a memory cites one of some files, or one in one of some directories."""
+    for each in memory.citations:
+        parts = each.path.split("/")
+        if any("/".join(parts[:size]) in paths for size in range(1, len(parts) + 1)):
+            return True
+    return False
+
+
+def fact(memory: Memory) -> str:
+    """Return the sentence that a memory states; its subject where it has none."""
+    said = memory.content.partition("**Fact**:")[2].partition("\n\n")[0].partition("**Reason")[0]
+    return " ".join(said.split()) or memory.subject
 
 
 def instant(text: str) -> datetime | None:
@@ -248,9 +277,12 @@ def _maps(root: Node, key: str) -> Sequence[Node]:
 
 
 def _citation(node: Node) -> Citation:
-    line, times = (_count(node, key) for key in ("line", "times"))
-    snippet, before, after = (_text(node, key) or None for key in ("snippet", "before", "after"))
-    return Citation(_text(node, "path", needed=True), line, snippet, before, after, times)
+    snippet, before, after, within = (
+        _text(node, key) or None for key in ("snippet", "before", "after", "within")
+    )
+    line, times, nth = (_count(node, key) for key in ("line", "times", "nth"))
+    path = _text(node, "path", needed=True)
+    return Citation(path, line, snippet, before, after, times, nth, within)
 
 
 def _count(node: Node, key: str) -> int | None:

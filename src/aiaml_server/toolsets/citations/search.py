@@ -7,6 +7,7 @@ from math import log
 from typing import NamedTuple
 
 from aiaml_server.toolsets.citations.model import Memory
+from aiaml_server.toolsets.citations.thesaurus import groups
 from aiaml_server.toolsets.citations.words import sharing, terms
 
 
@@ -24,26 +25,39 @@ class Hit(NamedTuple):
     superseded_by: tuple[str, ...] = ()
 
 
+_ENOUGH = 0.7  # a score at which what was asked is found in its own words
+_CITED = 0.7  # what a word counts that is only in what a memory cites
+_NEARLY = 0.5  # what a word of nearly the same meaning counts
+_LEAST = 0.1  # the score below which a memory shares with a question what any other might
+
+
 def rank(memories: Iterable[Memory], query: str, shortest: int = 3) -> list[tuple[Memory, float]]:
     """Return the memories that share words with a question, best first, with their scores.
 
-    A word's weight is log(1 + memories / memories that have it). What has the same score is
-    ordered by the words that it shares in its subject, then newest first, then by id.
+    A word's weight is log(1 + memories / memories that have it), and that of a word in half a
+    memory where none has it. Where no memory has most of the weight, words that mean nearly the
+    same, and longer ones that begin with one, count as a half. What has the same score is ordered
+    by the words that it shares in its subject, then newest first, then by id.
     """
     asked = set(terms(query, shortest))
+    every = list(memories)
+    texts = list(map(_searched, every))
     shares = sharing(asked, shortest)
-    texts = [
-        (each, shares(f"{each.subject}\n{each.content}\n{' '.join(each.tags)}"))
-        for each in memories
+    shared = [
+        {**dict.fromkeys(shares(cited), _CITED), **dict.fromkeys(shares(text), 1.0)}
+        for text, cited in texts
     ]
-    having = {word: sum(word in shared for _, shared in texts) for word in asked}
-    weight = {word: log(1 + len(texts) / count) for word, count in having.items() if count}
-    total = sum(weight.values())
-    found = [
-        (each, sum(weight[word] for word in sorted(shared)) / total)
-        for each, shared in texts
-        if shared
-    ]
+    found = _scored(every, shared, asked)
+    if max((score for _, score in found), default=0.0) < _ENOUGH:
+        near = {word: groups().get(word, frozenset()) for word in asked}
+        nearly = sharing({each for others in near.values() for each in others}, shortest)
+        for words, both in zip(shared, texts, strict=True):
+            text = "\n".join(both)
+            others, lower = nearly(text), text.lower()
+            for word in asked - words.keys():
+                if near[word] & others or _begins_a_word(word, lower):
+                    words[word] = _NEARLY
+        found = _scored(every, shared, asked)
     found.sort(key=lambda hit: hit[0].id)
     found.sort(key=lambda hit: hit[0].created, reverse=True)
     found.sort(
@@ -51,6 +65,38 @@ def rank(memories: Iterable[Memory], query: str, shortest: int = 3) -> list[tupl
         reverse=True,
     )
     return found
+
+
+def _scored(
+    memories: Sequence[Memory], shared: Sequence[Mapping[str, float]], asked: Iterable[str]
+) -> list[tuple[Memory, float]]:
+    """Return the memories that share enough with a question, with their part of its weight."""
+    having = {word: sum(word in words for words in shared) for word in asked}
+    weight = {word: log(1 + len(memories) / (count or 0.5)) for word, count in having.items()}
+    total = sum(weight[word] for word in sorted(weight))
+    scores = [sum(weight[word] * words[word] for word in sorted(words)) for words in shared]
+    return [
+        (each, score / total)
+        for each, score in zip(memories, scores, strict=True)
+        if score > total * _LEAST
+    ]
+
+
+def _begins_a_word(stem: str, text: str) -> bool:
+    """Say whether a word of a text begins with a stem of some letters."""
+    at = text.find(stem) if len(stem) >= _TELLING else -1
+    while at > 0 and text[at - 1].isalnum():
+        at = text.find(stem, at + 1)
+    return at >= 0
+
+
+_TELLING = 4  # letters
+
+
+def _searched(memory: Memory) -> tuple[str, str]:
+    """Return what a memory says, and what it cites."""
+    cited = [text for each in memory.citations for text in (each.path, each.snippet or "")]
+    return "\n".join([memory.subject, memory.content, *memory.tags]), "\n".join(cited)
 
 
 def merged(

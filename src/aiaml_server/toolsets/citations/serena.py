@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import subprocess
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
@@ -13,7 +12,6 @@ from typing import NamedTuple
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import read_regular
-from aiaml_server.storage.programs import find
 from aiaml_server.toolsets.citations.citing import recorded
 from aiaml_server.toolsets.citations.failures import InvalidCitation, MalformedMemory, NoRepository
 from aiaml_server.toolsets.citations.memories import Memories
@@ -26,6 +24,7 @@ from aiaml_server.toolsets.citations.model import (
     instant,
     is_id,
 )
+from aiaml_server.toolsets.citations.repository import ask
 from aiaml_server.toolsets.citations.sources import Sources
 from aiaml_server.toolsets.citations.store import MAX_FILE
 from aiaml_server.toolsets.citations.writing import block
@@ -168,17 +167,13 @@ def _below(top: Path, path: str | Path) -> str:
 
 def _first_commits(root: Path, top: Path) -> dict[str, str]:
     """Return when git first had each file; nothing where there is no git."""
-    program = find("git")
-    if not program or not (root / ".git").exists() or Path(program).is_relative_to(root):
-        return {}
-    words = [
-        *(program, "-C", str(top), "-c", "log.showSignature=false", "-c", "core.fsmonitor=false"),
-        *("log", "--diff-filter=A", "--no-renames", "--name-only", "--relative", "-z"),
-        *("--format=format:%x01%aI", "--", "."),
-    ]
-    try:
-        done = subprocess.run(words, capture_output=True, check=True, timeout=60)  # noqa: S603
-    except (OSError, subprocess.SubprocessError):
+    words = (
+        *("-C", os.fspath(top), "-c", "log.showSignature=false"),
+        *("log", "--diff-filter=A", "--no-renames"),
+        *("--name-only", "--relative", "-z", "--format=format:%x01%aI", "--", "."),
+    )
+    done = ask(os.fspath(root), *words) if (root / ".git").exists() else None
+    if not done or done.returncode:
         return {}
     found: dict[str, str] = {}
     for commit in done.stdout.decode("utf-8", "replace").split("\x01")[1:]:

@@ -5,26 +5,37 @@ from __future__ import annotations
 import codecs
 import os
 import re
-import subprocess
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import read_regular
-from aiaml_server.storage.programs import find
+from aiaml_server.toolsets.citations.definitions import enclosing
+from aiaml_server.toolsets.citations.repository import (
+    SUBMODULE,
+    Tracked,
+    as_it_was,
+    ignores,
+    tracked,
+    walked,
+)
+from aiaml_server.toolsets.citations.tokens import FOR_LINTERS, Token, counting, scanned
 
 MAX_FILE = 8 * 1024 * 1024  # bytes
 _LIKELIEST = 5
 _MOST = 20
-_COMMON = 50  # lines of a file with the same word, which tells little then
+_MOST_COMPARED = 20_000  # paths with one that is not there
 _WORD = re.compile(r"\w+")
-_LOOSE = re.compile(r"(?<!\w) | (?!\w)")
-_MOST_FILES = 500_000
+_STRING = r"""("(?:[^"\\\n]|\\.)*"?|'(?:[^'\\\n]|\\.)*'?)"""
+_RUN = re.compile(rf"{_STRING}|\s+")
+_LOOSE = re.compile(rf"{_STRING}|(?!(?<=\w) \w|(?<=\+) \+|(?<=-) -) ")
 _MOST_BYTES = 256 * 1024 * 1024
 _LARGEST = 1024 * 1024  # bytes
-_NO_SOURCES = {".git", "node_modules", "__pycache__", ".venv", "venv", ".tox", ".mypy_cache"}
+_SCRIPTS = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts")
+"""One language to its users: a file of one is at times renamed to another."""
 _LEADS_OUT = re.compile(
     r"^[/\\]|^[A-Za-z]:|\x00|(?:^|[/\\])(?:\.\.|\.git)(?:[/\\]|$)", re.IGNORECASE
 )
@@ -45,20 +56,40 @@ class Unreadable(Exception):  # noqa: N818
     """A path under which there is no file that can be read; `str()` says why."""
 
 
+def ending(path: str) -> str:
+    """Return the ending of a file's name, such as `.py`; empty where it has none."""
+    _, dot, kind = path.rpartition("/")[2].rpartition(".")
+    return dot + kind.lower() if dot else ""
+
+
+class Unseen(Unreadable):
+    """A file that may well be there, and cannot be looked at."""
+
+
+_NOTHING = Tracked("", "")
+
+
 def plain(line: str) -> str:
-    """Return a line with each run of blanks as one space, and none around."""
-    return " ".join(line.split())
+    """Return a line with each run of blanks as one space, and none around; strings stay."""
+    equal = " ".join(line.split())
+    if len(equal) < len(line) and ('"' in line or "'" in line) and len(equal) < len(line.strip()):
+        return _RUN.sub(lambda each: each[1] or " ", line.strip())
+    return equal
 
 
 def dense(line: str) -> str:
     """Return a line with blanks between two words alone, as formatters leave them."""
-    return _LOOSE.sub("", plain(line))
+    return _LOOSE.sub(lambda each: each[1] or "", plain(line))
 
 
 class Source:
     """One file's lines, numbered from 1."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, kind: str = "") -> None:
+        """Take its text, and the ending of its name, such as `.py`."""
+        self.text, self.kind = text, kind
+        self._having: dict[str, list[int]] = {}
+        self._within: dict[int, str] = {}
         self.lines = text.split("\n")
         if not self.lines[-1]:
             self.lines.pop()
@@ -66,7 +97,7 @@ class Source:
     @cached_property
     def plain(self) -> list[str]:
         """The lines, each with its blanks made equal."""
-        return [" ".join(each.split()) for each in self.lines]
+        return list(map(plain, self.lines))
 
     @cached_property
     def _places(self) -> dict[str, list[int]]:
@@ -85,48 +116,78 @@ class Source:
         found = self._places.get(wanted[0], [])
         if len(wanted) > 1:
             found = [at for at in found if self.plain[at - 1 : at - 1 + len(wanted)] == wanted]
-        if not found and self._dense:
-            return self._dense.find([dense(each) for each in wanted])
-        return found
+        return found or self._find_dense(wanted)
+
+    def _find_dense(self, wanted: list[str]) -> list[int]:
+        """Return the same where blanks count between words alone."""
+        longest = max(_WORD.findall(wanted[0]), key=len, default="")
+        first, *rest = map(dense, wanted)
+        found = [
+            at for at, line in enumerate(self.plain, 1) if longest in line and dense(line) == first
+        ]
+        return [at for at in found if list(map(dense, self.plain[at : at + len(rest)])) == rest]
+
+    def having(self, word: str) -> list[int]:
+        """Return the lines that have a word, in order."""
+        if word not in self._having:
+            self._having[word] = [
+                at
+                for at, line in enumerate(self.lines, 1)
+                if word in line and word in _WORD.findall(line)
+            ]
+        return self._having[word]
+
+    def within(self, number: int) -> str:
+        """Return the definition that a line belongs to, such as `Shop.price`."""
+        if number not in self._within:
+            self._within[number] = enclosing(self.lines, number)
+        return self._within[number]
 
     @cached_property
-    def _dense(self) -> Source | None:
-        """The same lines with blanks between words alone; None where these are they."""
-        text = "\n".join(self.plain)
-        shorter = _LOOSE.sub("", text)
-        return Source(shorter) if shorter != text else None
+    def _counting(self) -> tuple[str, list[int]]:
+        """All words of the code, each between blanks, and where in it those of each line begin."""
+        code = FOR_LINTERS.sub("", self.text) if len(self.text) <= _LARGEST else ""
+        parts, begins, size = [" "], [0], 1
+        for line in code.split("\n"):
+            words = "".join(f"{each} " for each in counting(line, self.kind))
+            parts.append(words)
+            begins.append(size)
+            size += len(words)
+        return "".join(parts), begins
 
-    @cached_property
-    def _words(self) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {}
-        for number, line in enumerate(self.plain, 1):
-            for word in set(_WORD.findall(line)):
-                found.setdefault(word, []).append(number)
-        return found
+    def spans(self, words: Sequence[str]) -> Iterator[tuple[int, int]]:
+        """Yield the first and the last line of each place where words follow one another."""
+        if not words:
+            return
+        every, begins = self._counting
+        wanted = f" {' '.join(words)} "
+        at = every.find(wanted)
+        while at >= 0:
+            end = at + len(wanted) - 2
+            yield bisect_right(begins, at + 1) - 1, bisect_right(begins, end) - 1
+            at = every.find(wanted, at + 1)
 
-    def alike(self, line: str) -> dict[int, int]:
-        """Return the lines that share rare words with another, and how many of them."""
-        shared: dict[int, int] = {}
-        for word in set(_WORD.findall(line)):
-            found = self._words.get(word, ())
-            for number in found if len(found) <= _COMMON else ():
-                shared[number] = shared.get(number, 0) + 1
-        return shared
+    def tokens(self, first: int, last: int) -> list[Token]:
+        """Return the tokens of some lines."""
+        return scanned("\n".join(self.lines[first - 1 : last]), first, self.kind)
 
     def around(self, number: int, count: int = 1) -> tuple[str, str]:
         """Return the nearest lines that are not empty before and behind `count` lines."""
-        before = next((each for each in reversed(self.plain[: number - 1]) if each), "")
-        after = next((each for each in self.plain[number - 1 + count :] if each), "")
-        return before, after
+        before = (self.lines[at] for at in range(number - 2, -1, -1))
+        after = (self.lines[at] for at in range(number - 1 + count, len(self.lines)))
+        return (
+            plain(next((each for each in before if each.strip()), "")),
+            plain(next((each for each in after if each.strip()), "")),
+        )
 
 
 class Sources:
     """The files of one repository, each read once. Make a new one for each run."""
 
     def __init__(self, root: Path) -> None:
-        self._root = os.path.realpath(root)
+        self.root = os.path.realpath(root)
         self._read: dict[str, Source | Unreadable] = {}
-        self._kinds: dict[str, dict[str, bytes]] = {}
+        self._kinds: dict[tuple[str, ...], dict[str, bytes]] = {}
         self._private: dict[str, str] = {}
 
     def get(self, path: str) -> Source:
@@ -138,7 +199,7 @@ class Sources:
         """
         if path not in self._read:
             try:
-                self._read[path] = Source(self._text(path))
+                self._read[path] = Source(self._text(path), ending(path))
             except Unreadable as error:
                 self._read[path] = error
         found = self._read[path]
@@ -155,8 +216,8 @@ class Sources:
             Outside: the path, or a link on it, leads out of the repository.
         """
         if path not in self._private:
-            real = os.path.relpath(self._where(path), self._root).replace(os.sep, "/")
-            ignored = _ignored_by_git(self._root, real)
+            real = os.path.relpath(self._where(path), self.root).replace(os.sep, "/")
+            ignored = ignores(self.root, real)
             names = (path.rpartition("/")[2], real.rpartition("/")[2])
             why = "git ignores it" if ignored else ""
             if ignored is None and any(_PRIVATE.fullmatch(each) for each in names):
@@ -164,15 +225,37 @@ class Sources:
             self._private[path] = why
         return self._private[path]
 
+    def lacks(self, path: str) -> bool:
+        """Say whether there is no such file, or none that can be read."""
+        try:
+            self.get(path)
+        except (Outside, Unreadable):
+            return True
+        return False
+
     def _text(self, path: str) -> str:
         try:
             return _decoded(read_regular(self._where(path), MAX_FILE))
         except (FileNotFoundError, NotADirectoryError):
+            self._refuse_hidden(path)
             raise Unreadable("there is no such file") from None
+        except PermissionError as error:
+            raise Unseen(error.strerror) from error
         except MalformedFile as error:
             raise Unreadable(str(error)) from error
         except (OSError, ValueError) as error:
             raise Unreadable(getattr(error, "strerror", None) or str(error)) from error
+
+    def _refuse_hidden(self, path: str) -> None:
+        """Raise where git has a file, or may have it, that is not checked out."""
+        kept = self._tracked or {}
+        if kept.get(path, _NOTHING).tag == "S":
+            raise Unseen("it is left out of this sparse checkout")
+        parts = path.split("/")
+        for above in ("/".join(parts[:size]) for size in range(1, len(parts))):
+            place = Path(self.root, above)
+            if kept.get(above, _NOTHING).mode == SUBMODULE and not any(place.glob("*")):
+                raise Unseen(f"the submodule {above} is not checked out")
 
     def _where(self, path: str) -> str:
         """Return where a file lies, behind all links.
@@ -182,8 +265,8 @@ class Sources:
         """
         if _LEADS_OUT.search(path):
             raise Outside(path)
-        where = os.path.realpath(os.path.join(self._root, path))  # noqa: PTH118
-        within = os.path.relpath(where, self._root) if _one_drive(where, self._root) else ".."
+        where = os.path.realpath(os.path.join(self.root, path))  # noqa: PTH118
+        within = os.path.relpath(where, self.root) if _one_drive(where, self.root) else ".."
         if _LEADS_OUT.search(within):
             raise Outside(path)
         return where
@@ -191,10 +274,20 @@ class Sources:
     def namesakes(self, path: str) -> list[str]:
         """Return the paths of the files of the same name elsewhere, the likeliest first."""
         parts = path.split("/")
-        found = [each for each in self._by_name.get(parts[-1], []) if each != path]
+        stem, kind = parts[-1].removesuffix(ending(path)), ending(path)
+        names = [stem + each for each in _SCRIPTS] if kind in _SCRIPTS else [parts[-1]]
+        found = [each for name in names for each in self._by_name.get(name, []) if each != path]
         wanted = set(parts)
         found.sort(key=lambda each: (-len(wanted & set(each.split("/"))), each))
         return found[:_LIKELIEST]
+
+    def likest(self, path: str) -> str:
+        """Return the path that was meant by one under which there is no file; or nothing."""
+        from difflib import get_close_matches  # noqa: PLC0415 (hardly ever needed)
+
+        same = self.namesakes(path)
+        known = [each for paths in self._by_name.values() for each in paths]
+        return next(iter(same or get_close_matches(path, known[:_MOST_COMPARED], 1)), "")
 
     def others(self, path: str, line: str, near: Sequence[str] = ()) -> list[str]:
         """Return the paths of the files of the same kind that have a text in them, at most three.
@@ -206,10 +299,11 @@ class Sources:
 
         Files that are larger than a source usually is are not looked at, nor memories.
         """
-        _, dot, kind = path.rpartition("/")[2].rpartition(".")
+        kind = ending(path)
+        endings = _SCRIPTS if kind in _SCRIPTS else (kind,)
         wanted, *more = (each.encode("utf-8", "surrogatepass") for each in (line, *near))
         found = []
-        for other, data in self._of_kind(dot + kind).items() if dot else ():
+        for other, data in self._of_kind(endings).items() if kind else ():
             if (
                 other != path
                 and wanted in data
@@ -220,71 +314,49 @@ class Sources:
                     break
         return found
 
-    def _of_kind(self, ending: str) -> dict[str, bytes]:
-        if ending not in self._kinds:
-            self._kinds[ending] = found = {}
+    def _of_kind(self, endings: tuple[str, ...]) -> dict[str, bytes]:
+        if endings not in self._kinds:
+            self._kinds[endings] = found = {}
             left = _MOST_BYTES
             for name in sorted(self._by_name):
-                for path in self._by_name[name] if name.endswith(ending) else ():
+                for path in self._by_name[name] if name.lower().endswith(endings) else ():
                     with suppress(OSError, MalformedFile):
-                        data = read_regular(os.path.join(self._root, path), _LARGEST)  # noqa: PTH118
+                        data = read_regular(os.path.join(self.root, path), _LARGEST)  # noqa: PTH118
                         left -= len(data)
                         if left >= 0:
                             found[path] = data
-        return self._kinds[ending]
-
-    def _has_sources(self, below: str, name: str) -> bool:
-        """Say whether a directory may hold what somebody wrote, and not only copies of it."""
-        path = name if below == "." else f"{below}/{name}"
-        return name not in _NO_SOURCES and self._ignored.isdisjoint({name, path, f"/{path}"})
+        return self._kinds[endings]
 
     @cached_property
-    def _ignored(self) -> set[str]:
-        """The directories that `.gitignore` at the top names in plain words."""
-        try:
-            data = read_regular(os.path.join(self._root, ".gitignore"), _LARGEST)  # noqa: PTH118
-        except (OSError, MalformedFile):
-            return set()
-        lines = {each.strip().rstrip("/") for each in _decoded(data).splitlines()}
-        return {each for each in lines if f"!{each}" not in lines}
+    def _tracked(self) -> Mapping[str, Tracked] | None:
+        return tracked(self.root)
 
     @cached_property
     def _by_name(self) -> dict[str, list[str]]:
+        """The files that the repository keeps: what lies beside them is no new place of code."""
         found: dict[str, list[str]] = {}
-        count = 0
-        for directory, directories, names in os.walk(self._root):
-            below = os.path.relpath(directory, self._root).replace(os.sep, "/")
-            directories[:] = [each for each in directories if self._has_sources(below, each)]
-            for name in names:
-                found.setdefault(name, []).append(name if below == "." else f"{below}/{name}")
-            count += len(names)
-            if count > _MOST_FILES:
-                break
+        for path in walked(self.root) if self._tracked is None else self._tracked:
+            found.setdefault(path.rpartition("/")[2], []).append(path)
         return found
 
 
-def _ignored_by_git(root: str, path: str) -> bool | None:
-    """Ask git whether it ignores a file; None where nobody can say.
+class Past(Sources):
+    """The files as they were in a commit; only those that are asked for by their paths."""
 
-    A file that git keeps is not ignored, whatever a line says (git-check-ignore(1)).
-    """
-    program = find("git")
-    if not program or Path(program).is_relative_to(root):
-        return None
-    words = ("-C", root, "-c", "core.fsmonitor=false", "check-ignore", "--quiet", "--", path)
-    # Variables such as GIT_DIR, which a hook is given, would lead to another repository.
-    environ = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith("GIT_") or name.startswith("GIT_CONFIG_")
-    }
-    try:
-        done = subprocess.run(  # noqa: S603
-            [program, *words], env=environ, capture_output=True, timeout=10, check=False
-        )
-    except (OSError, ValueError, subprocess.SubprocessError):
-        return None
-    return {0: True, 1: False}.get(done.returncode)
+    def __init__(self, root: Path, revision: str) -> None:
+        super().__init__(root)
+        self._revision = revision
+
+    def _text(self, path: str) -> str:
+        self._where(path)
+        data = as_it_was(self.root, self._revision, path)
+        if data is None or len(data) > MAX_FILE:
+            raise Unreadable("there was no such file")
+        return _decoded(data)
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[str]]:
+        return {}
 
 
 def _decoded(data: bytes) -> str:

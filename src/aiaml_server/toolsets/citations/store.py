@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import read_regular, sync_directory
 from aiaml_server.toolsets.citations.config import Config
+from aiaml_server.toolsets.citations.conflicts import settled
 from aiaml_server.toolsets.citations.failures import (
     DiskError,
     InvalidInput,
@@ -104,8 +105,8 @@ class Store:
         except MalformedMemory as error:
             raise MalformedMemory(f"{self.path(memory_id)}: {error}") from error
 
-    def text(self, memory_id: str) -> str:
-        """Return what a memory's file says.
+    def text(self, memory_id: str, *, settle: bool = True) -> str:
+        """Return what a memory's file says; unless it is to be as it is, with conflicts settled.
 
         Raises:
             NotFound: there is none.
@@ -129,7 +130,8 @@ class Store:
         if _head(data) > MAX_HEAD:
             raise MalformedMemory(f"{self.path(memory_id)}: {_LONG_HEAD}")
         try:
-            return data.decode("utf-8")
+            text = data.decode("utf-8")
+            return settled(text) if settle else text
         except UnicodeDecodeError as error:
             line = data.count(b"\n", 0, error.start) + 1
             raise MalformedMemory(f"{self.path(memory_id)}: line {line} is not UTF-8") from error
@@ -228,7 +230,7 @@ class Store:
         text = updated(document, changes, KEYS, identity)
         if content is not None:
             text = _with_body(text, content)
-        if text == document.text:
+        if text == document.text and text == self.text(memory_id, settle=False):
             return False
         after = read(text)
         for key in {*document.root.value, *after.root.value} - {*changes}:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import Field, with_config
+from pydantic import BeforeValidator, Field, with_config
 from typing_extensions import NotRequired, TypedDict
 
 from aiaml_server.toolset import Answer, Toolset
 from aiaml_server.toolsets.answering import Failure, tool
-from aiaml_server.toolsets.citations import FORGETFUL, REPOSITORY, answers
+from aiaml_server.toolsets.citations import FORGETFUL, REPOSITORY, TOOLS, answers
 from aiaml_server.toolsets.citations import descriptions as words
 from aiaml_server.toolsets.citations.config import load
 from aiaml_server.toolsets.citations.memories import Memories, find_root
@@ -19,18 +20,34 @@ from aiaml_server.toolsets.citations.model import LINK_TYPES, Citation, Link
 _closed = with_config(extra="forbid")  # a key that nobody knows is refused, not dropped
 
 
+def _whole(value: object) -> object:
+    """Take a whole number as clients send it: also as text, or as 2.0."""
+    if isinstance(value, str) and re.fullmatch("[0-9]{1,9}", value):
+        return int(value)
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+_Number = Annotated[int | None, Field(strict=True, ge=1), BeforeValidator(_whole)]
+
+
 @_closed
 class Cited(TypedDict):
     """A place in the repository that a memory rests on."""
 
-    path: Annotated[str, Field(description="The file, relative to the repository's top.")]
-    line: NotRequired[
-        Annotated[int | None, Field(strict=True, ge=1, description="The line's number.")]
+    path: Annotated[
+        str,
+        Field(
+            description="The file, relative to the repository's top; it may name lines or a "
+            "definition as well: a.py:20-24, a.py::Shop.price."
+        ),
     ]
+    line: NotRequired[_Number]
     snippet: NotRequired[Annotated[str | None, Field(description="The line, as it must be.")]]
     before: NotRequired[str | None]
     after: NotRequired[str | None]
-    times: NotRequired[Annotated[int | None, Field(strict=True, ge=1)]]
+    times: NotRequired[_Number]
+    nth: NotRequired[_Number]
+    within: NotRequired[str | None]
 
 
 @_closed
@@ -39,25 +56,6 @@ class Linked(TypedDict):
 
     type: Annotated[str, Field(json_schema_extra={"enum": list(LINK_TYPES)})]
     target: Annotated[str, Field(description="The other memory's id.")]
-
-
-class Today(TypedDict):
-    """Where a citation's line is today."""
-
-    path: str
-    line: int | None
-
-
-class CheckedShape(TypedDict):
-    """What became of a citation."""
-
-    path: str
-    line: int | None
-    snippet: str | None
-    verdict: str
-    confidence: float
-    today: Today | None
-    note: NotRequired[str]
 
 
 class SummaryShape(Failure, total=False):
@@ -78,12 +76,12 @@ class MemoryResult(SummaryShape, total=False):
     """A memory, whole."""
 
     content: str
-    citations: list[Cited]
-    links: list[Linked]
+    citations: list[dict[str, Any]]
+    links: list[dict[str, Any]]
     score: float
     superseded_by: list[str]
     valid: bool
-    stale_citations: list[CheckedShape]
+    stale_citations: list[dict[str, Any]]
 
 
 class SearchResult(Failure, total=False):
@@ -101,13 +99,6 @@ class SaveResult(Failure, total=False):
     warnings: list[str]
 
 
-class LeakShape(TypedDict):
-    """A secret that a memory's file seems to hold."""
-
-    kind: str
-    line: int
-
-
 class VerifyResult(Failure, total=False):
     """What `memory_verify` answers."""
 
@@ -115,14 +106,15 @@ class VerifyResult(Failure, total=False):
     subject: str
     path: str
     valid: bool
-    stale_citations: list[CheckedShape]
-    citations: list[CheckedShape]
+    stale_citations: list[dict[str, Any]]
+    citations: list[dict[str, Any]]
     confidence: float | None
     verified: str | None
     updated: bool
     days_since_verified: int | None
     overdue: bool
-    leak: LeakShape
+    leak: dict[str, Any]
+    unwritten: str
 
 
 class ListResult(Failure, total=False):
@@ -131,42 +123,20 @@ class ListResult(Failure, total=False):
     result: list[SummaryShape]
 
 
-class NodeShape(TypedDict):
-    """A memory that was reached."""
-
-    subject: str
-    depth: int
-
-
-class EdgeShape(TypedDict):
-    """A link that was followed."""
-
-    source: str
-    target: str
-    type: str
-
-
 class GraphResult(Failure, total=False):
     """What `memory_graph_traverse` answers."""
 
     root: str
-    nodes: dict[str, NodeShape]
-    edges: list[EdgeShape]
+    nodes: dict[str, dict[str, Any]]
+    edges: list[dict[str, Any]]
     missing: list[str]
-
-
-class Referring(TypedDict):
-    """A memory with a link to the one in question."""
-
-    id: str
-    subject: str
-    type: str
+    left_out: int
 
 
 class RelatedResult(Failure, total=False):
     """What `memory_graph_related` answers."""
 
-    result: list[Referring]
+    result: list[dict[str, Any]]
 
 
 class DeleteResult(Failure, total=False):
@@ -209,6 +179,7 @@ RULES = {
     "limit": "a whole number from 1, or nothing",
     "verify": "true or false",
     "tags": "a list of texts, or nothing",
+    "paths": "a list of paths, or nothing",
     "subject": "one line of less than 80 characters, as text, or nothing in an update",
     "content": "markdown, as text, or nothing in an update",
     "citations": "a list of {path, line?, snippet?}, or none; line must be a whole number from 1",
@@ -217,6 +188,7 @@ RULES = {
     "memory_id": "a memory's id, as text",
     "memory_ids": "a list of memories' ids, or nothing for all",
     "update_timestamp": "true or false",
+    "drop_citations": "true or false",
     "root_id": "a memory's id, as text",
     "max_depth": "a whole number from 0",
     "link_types": f"a list of some of {', '.join(LINK_TYPES)}, or nothing for all",
@@ -230,23 +202,23 @@ def build(values: Mapping[str, Any]) -> Toolset:
         values[REPOSITORY], values[FORGETFUL], check_secrets=values["AIAML_CHECK_SECRETS"]
     )
     reads = {"reads": True, "repeatable": True}
+    save = {"destroys": True, "repeatable": True}
+    every = (
+        tool(calls.memory_search, words.SEARCH, SearchResult, RULES, **reads),
+        tool(calls.memory_save, words.SAVE, SaveResult, RULES, **save),
+        tool(calls.memory_get, words.GET, MemoryResult, RULES, **reads),
+        tool(calls.memory_verify, words.VERIFY, VerifyResult, RULES, repeatable=True),
+        tool(calls.memory_list, words.LIST, ListResult, RULES, **reads),
+        tool(calls.memory_graph_traverse, words.TRAVERSE, GraphResult, RULES, **reads),
+        tool(calls.memory_graph_related, words.RELATED, RelatedResult, RULES, **reads),
+        tool(calls.memory_delete, words.DELETE, DeleteResult, RULES, destroys=True),
+        tool(calls.memory_batch_verify, words.BATCH_VERIFY, BatchResult, RULES, repeatable=True),
+        tool(calls.memory_sync_index, words.SYNC_INDEX, SyncResult, RULES, repeatable=True),
+    )
+    tools = tuple(each for each in every if each.name in values[TOOLS])
+    links = words.LINKS if "memory_graph_traverse" in values[TOOLS] else words.LINKS_ALONE
     return Toolset(
-        instructions=words.INSTRUCTIONS,
-        brief=words.BRIEF,
-        tools=(
-            tool(calls.memory_search, words.SEARCH, SearchResult, RULES, **reads),
-            tool(calls.memory_save, words.SAVE, SaveResult, RULES, destroys=True, repeatable=True),
-            tool(calls.memory_get, words.GET, MemoryResult, RULES, **reads),
-            tool(calls.memory_verify, words.VERIFY, VerifyResult, RULES, repeatable=True),
-            tool(calls.memory_list, words.LIST, ListResult, RULES, **reads),
-            tool(calls.memory_graph_traverse, words.TRAVERSE, GraphResult, RULES, **reads),
-            tool(calls.memory_graph_related, words.RELATED, RelatedResult, RULES, **reads),
-            tool(calls.memory_delete, words.DELETE, DeleteResult, RULES, destroys=True),
-            tool(
-                calls.memory_batch_verify, words.BATCH_VERIFY, BatchResult, RULES, repeatable=True
-            ),
-            tool(calls.memory_sync_index, words.SYNC_INDEX, SyncResult, RULES, repeatable=True),
-        ),
+        instructions=words.INSTRUCTIONS.format(links=links), brief=words.BRIEF, tools=tools
     )
 
 
@@ -279,10 +251,10 @@ class CitationTools:
         query: Annotated[
             str,
             Field(
-                description="A few words, or a question.",
+                description="A few words, or a question; it may be empty where paths are given.",
                 examples=["api versioning", "how are prices rounded?"],
             ),
-        ],
+        ] = "",
         limit: Annotated[
             int | None,
             Field(
@@ -302,11 +274,20 @@ class CitationTools:
             ),
         ] = False,
         tags: Tags = None,
+        paths: Annotated[
+            list[str] | None,
+            Field(
+                description="Only memories that cite one of these files or directories: what is "
+                "known of a file, before it is edited.",
+                examples=[["shop/prices.py"]],
+            ),
+        ] = None,
     ) -> Any:
         """Find memories."""
         memories = self._memories()
-        result = memories.search(query, limit, verify, tags)
-        return Answer(answers.found(memories, result), answers.remarks(result))
+        result = memories.search(query, limit, verify, tags, paths)
+        found, left = answers.bounded(answers.found(memories, result))
+        return Answer(found, [*answers.left_out(left), *answers.remarks(result)])
 
     def memory_save(
         self,
@@ -352,11 +333,22 @@ class CitationTools:
                 examples=["mem-prices-are-in-cents-1a2b3c4d"],
             ),
         ] = None,
+        drop_citations: Annotated[
+            bool,
+            Field(
+                strict=True,
+                description="Let go of the citations that an update does not give; else it is "
+                "refused, and they are named.",
+                examples=[True],
+            ),
+        ] = False,
     ) -> Any:
         """Save a memory."""
         cited = None if citations is None else [Citation(**each) for each in citations]
         linked = None if links is None else [Link(**each) for each in links]
-        return self._memories().save(subject, content, cited, linked, tags, id)._asdict()
+        others = "drop" if drop_citations else "refuse"
+        saved = self._memories().save(subject, content, cited, linked, tags, id, others=others)
+        return saved._asdict()
 
     def memory_get(self, memory_id: Id) -> Any:
         """Return a memory."""
@@ -385,8 +377,10 @@ class CitationTools:
         """List memories."""
         memories = self._memories()
         scan = memories.list(tags)
-        listed = [answers.summary(memories, each) for each in scan.memories.values()]
-        return Answer(listed, answers.unreadable(scan.broken))
+        listed, left = answers.bounded(
+            answers.summary(memories, each) for each in scan.memories.values()
+        )
+        return Answer(listed, [*answers.left_out(left), *answers.unreadable(scan.broken)])
 
     def memory_graph_traverse(
         self,
@@ -425,7 +419,8 @@ class CitationTools:
         edges = memories.related(memory_id)
         if not edges:
             memories.get(memory_id)
-        return answers.related(memories, edges)
+        found, left = answers.bounded(answers.related(memories, edges))
+        return Answer(found, answers.left_out(left))
 
     def memory_delete(self, memory_id: Id) -> Any:
         """Delete a memory."""
@@ -435,7 +430,7 @@ class CitationTools:
             "id": memory_id,
             "path": memories.store.path(memory_id),
             "deleted": True,
-            "referenced_by": sorted({each.source for each in edges}),
+            "referenced_by": sorted({each.source for each in edges})[: answers.MOST_LISTED],
         }
 
     def memory_batch_verify(
@@ -459,13 +454,17 @@ class CitationTools:
         """Verify many."""
         memories = self._memories()
         results, broken = memories.verify_all(memory_ids, update_timestamp)
-        return {
+        stated, left = answers.bounded(
+            answers.verified(memories, each) for each in results if not each.valid
+        )
+        answer = {
             "valid": not broken and all(each.valid for each in results),
             "checked": len(results),
             "stale": sum(bool(each.stale) for each in results),
-            "memories": [answers.verified(memories, each) for each in results if not each.valid],
-            "unreadable": list(broken.values()),
+            "memories": stated,
+            "unreadable": list(broken.values())[: answers.MOST_LISTED],
         }
+        return Answer(answer, answers.left_out(left))
 
     def memory_sync_index(self) -> Any:
         """Bring the index up to date."""

@@ -25,8 +25,9 @@ _NUMBER = "[1-9][0-9]{0,8}"
 
 def _cited(text: str, number: str) -> str:
     """Return a pattern for a citation, given what to capture its scalars by."""
-    more = (("line", number), ("snippet", text), ("before", text), ("after", text))
-    rest = "".join(rf"(?:\n    {key}: {each})?" for key, each in (*more, ("times", number)))
+    more = [("line", number), ("snippet", text), ("before", text), ("after", text)]
+    more += ("times", number), ("nth", number), ("within", text)
+    rest = "".join(rf"(?:\n    {key}: {each})?" for key, each in more)
     return rf"\n  - path: {text}{rest}"
 
 
@@ -85,12 +86,14 @@ def read_usual(text: str, name: str) -> Memory | None:
                 Citation(
                     _needed(path),
                     int(line) if line else None,
-                    _said(snippet) or None,
-                    _said(before) or None,
-                    _said(after) or None,
+                    (_said(snippet) or None) if snippet else None,
+                    (_said(before) or None) if before else None,
+                    (_said(after) or None) if after else None,
                     int(times) if times else None,
+                    int(nth) if nth else None,
+                    (_said(within) or None) if within else None,
                 )
-                for path, line, snippet, before, after, times in _CITATION.findall(
+                for path, line, snippet, before, after, times, nth, within in _CITATION.findall(
                     head["citations"]
                 )
             ),

@@ -74,6 +74,9 @@ def _parameter(option: Option) -> click.Parameter:
         )
     if not option.metavar:
         return click.Option([option.name, option.key], is_flag=True, help=option.help)
+    unsaid: dict[str, Any] = {}
+    if option.unsaid:
+        unsaid = {"is_flag": False, "flag_value": option.unsaid}
     return click.Option(
         [option.name, option.key],
         type=kind,
@@ -81,6 +84,7 @@ def _parameter(option: Option) -> click.Parameter:
         multiple=option.many,
         default=option.default,
         help=option.help,
+        **unsaid,
     )
 
 

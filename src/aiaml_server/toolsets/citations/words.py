@@ -20,6 +20,10 @@ STOP_WORDS = frozenset(
     """.split()  # noqa: SIM905 (150 words, not 150 lines)
 )
 
+_TWO_LETTERS = frozenset(
+    "ad ah ex eh go hi ho la lo ma mr ms oh ok ow pa re st th ye yo".split()  # noqa: SIM905 (as above)
+)
+
 _IRREGULAR = {
     form: word
     for word, forms in {
@@ -64,10 +68,17 @@ _LAST = (
 def terms(text: str, shortest: int = 3) -> list[str]:
     """Return the stems of a text's words, in order; stop words and shorter ones are left out.
 
-    A name such as `apiVersion` or `API_VERSION` counts as its words.
+    A name such as `apiVersion` or `API_VERSION` counts as its words. Of two letters, all count but
+    English words: `db`, `CI`, `v2`.
     """
     words = _WORD.findall(_HUMP.sub(" ", text).lower())
-    return [stem(word) for word in words if len(word) >= shortest and word not in STOP_WORDS]
+    least = min(shortest, 2)
+    return [
+        stem(word)
+        for word in words
+        if (len(word) >= shortest or (len(word) == least and word not in _TWO_LETTERS))
+        and word not in STOP_WORDS
+    ]
 
 
 def sharing(asked: Iterable[str], shortest: int = 3) -> Callable[[str], frozenset[str]]:
