@@ -342,12 +342,12 @@ def test_a_search_counts_no_use(memories: Memories) -> None:
 
 
 def test_the_project_s_memory_hides_the_same_global_one(memories: Memories) -> None:
-    """And each of the project's has a boost, while a project is active."""
+    """And each of the project's has a tenth more, while a project is active."""
     memories.store("tea is green", scope="global")
     memories.store("tea is green")
     memories.store("tea is blue", scope="global")
     boosts = {each.memory.id: each.boost for each in memories.search("tea").hits}
-    assert boosts == {"project:1": 0.1, "global:2": 0.0}
+    assert boosts == {"project:1": pytest.approx(0.03), "global:2": 0.0}
     memories.store("TEA  is Blue")
     for given in (memories.session_start(), [each.memory for each in memories.search("tea").hits]):
         assert sorted(each.id for each in given) == ["project:1", "project:2"]

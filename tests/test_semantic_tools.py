@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import shutil
@@ -13,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from aiaml_server import toolsets
+from aiaml_server.toolset import at
 from aiaml_server.toolsets.semantic import logs
 from client import SERVER, Client
 from model_hub import refusing
@@ -71,6 +74,22 @@ class TestSemantic(Contract):
         if result.is_error:
             value = result.structured_content
             assert not value["success"] and value["error"][0].isupper() and value["suggestion"]
+
+
+def test_search_memory_asks_for_what_finds() -> None:
+    """The question with eight to ten words behind it: in all texts, and in the examples."""
+    tools = toolsets.manifest("semantic")
+    built = at(tools.build)(tools.values({}))
+    (search,) = (each for each in built.tools if each.name == "search_memory")
+    for text in (built.instructions, search.description):
+        said = " ".join(text.split())
+        assert "the question, and behind it eight to ten single words" in said
+    field = inspect.signature(search.call, eval_str=True).parameters["query"].annotation
+    (about,) = field.__metadata__
+    assert "eight to ten single words" in about.description
+    for example in about.examples:
+        question, words = example.split("? ")
+        assert 8 <= len(words.split()) <= 10 and not set(words.split()) & set(question.split())
 
 
 HEAVY = ("apsw", "numpy", "fastembed", "onnxruntime", "sqlite_vec", "tokenizers", "huggingface_hub")

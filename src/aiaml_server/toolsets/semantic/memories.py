@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,6 +22,7 @@ from .memory import COLUMNS, LIMITS, MOST_HITS, MOST_LISTED, SORTS, Draft, Memor
 from .merging import Merging, as_text, fields_of
 from .model import Provider
 from .opened import SELECT
+from .periods import periods
 from .priority import Suggestion, suggest
 from .ranking import Candidate, Hit
 
@@ -387,8 +389,15 @@ class Memories(Merging):
                 if author:
                     warnings += self._behind(sql, database, author)
         found = _overridden(found)
-        now = present()
-        hits = ranking.ranked(found, self.config, now, in_project=self.project is not None)[:limit]
+        preferred = "global" if ranking.about_the_person(query) else "project"
+        hits = ranking.ranked(
+            found,
+            self.config,
+            present(),
+            weak=self.config.thresholds.weak,
+            preferred=preferred if self.project is not None else None,
+            named=periods(query, datetime.now().date()),  # noqa: DTZ005 (the person's own day)
+        )[:limit]
         if author:
             other = [each.memory for each in hits if _author(each.memory) not in (None, author)]
             self._later(other)

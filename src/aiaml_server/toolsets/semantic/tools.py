@@ -469,8 +469,11 @@ class SemanticTools:
         query: Annotated[
             str,
             Field(
-                description="A question, or a few words.",
-                examples=["how is authentication set up?", "rounding prices"],
+                description="The question, then eight to ten single words its answer may hold.",
+                examples=[
+                    "how is authentication done? login oauth token jwt session password sso user",
+                    "which tests do we run? pytest unittest ci suite jest coverage mocha check",
+                ],
             ),
         ],
         limit: Annotated[int | None, _Hits] = None,

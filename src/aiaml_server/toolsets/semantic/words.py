@@ -3,9 +3,9 @@
 INSTRUCTIONS = """\
 Memories of this project and of this person across projects, found by meaning and by words.
 
-1. Search before you work: `search_memory` with a question or a few words, at the beginning of a \
-task, when a decision is near, when an error looks known. `memory://core` and `memory://high` hold \
-what always matters.
+1. Search before you work: `search_memory` with the question, and behind it eight to ten single \
+words that the answer may hold; at the beginning of a task, when a decision is near, when an error \
+looks known. `memory://core` and `memory://high` hold what always matters.
 2. Store small, narrowly-focused memories: one decision, solution, preference or fact each, in one \
 to three sentences that stand by themselves; names and dates written out; tags for filtering. \
 When: a key decision was made (source auto_decision: what, why, what was rejected); an error was \
@@ -43,6 +43,9 @@ one may say the contrary. `priority_suggestion` is what its words suggest; it is
 
 SEARCH = """\
 Finds memories by meaning and words in both databases, best first.
+
+What finds most: the question, and behind it eight to ten single words of the kind that would \
+stand in the memory: likely answers, synonyms, broader words, other forms of its words.
 
 Each comes whole with its score and what that is made of: similarity (0 to 1 among the \
 candidates), recency, priority, usage, the project's boost; `cosine` is the raw likeness. A hit \
