@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import builtins
-import json
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -14,12 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from aiaml_server.moments import present
 from aiaml_server.toolsets.warning import secret_in
 
-from . import cutting, memory, place, ranking
-from .database import MOST_VALUE, Author, Database, author_of, rows
+from . import cutting, journal, memory, place, ranking
+from .database import Author, Database, author_of, rows
 from .failures import AlreadyThere, InvalidInput, NotFound
 from .filters import KEYS, Filters, behind, cursor_of
+from .journal import as_text, fields_of
 from .memory import COLUMNS, LIMITS, MOST_HITS, MOST_LISTED, SORTS, Draft, Memory, of_row
-from .merging import Merging, as_text, fields_of
+from .merging import Merging
 from .model import Provider
 from .opened import SELECT
 from .periods import periods
@@ -65,6 +64,7 @@ class Stored:
         similar: what it resembles, the nearest first.
         suggestion: another priority that its words suggest.
         warnings: what should be known.
+        change: what `undo` takes back of an update; None where nothing was changed.
     """
 
     memory: Memory
@@ -72,6 +72,7 @@ class Stored:
     similar: Sequence[Similar] = ()
     suggestion: Suggestion | None = None
     warnings: builtins.list[str] = field(default_factory=list)
+    change: str | None = None
 
 
 @dataclass
@@ -232,7 +233,7 @@ class Memories(Merging):
             del values["content"], values["content_hash"]  # its vectors stay
         values["updated_at"] = memory.now()
         database.change(sql, there.number, values)
-        self._note_merge(sql, there.number, was, [new])
+        journal.note(sql, database.name, "merge", there.number, was, [new])
 
     def update(
         self,
@@ -247,6 +248,8 @@ class Memories(Merging):
         context: str | None = None,
     ) -> Stored:
         """Change what is given of a memory, and count it as used; return it as it is now.
+
+        For 30 days `undo` takes the change back, but for the count.
 
         Args:
             memory_id: which.
@@ -276,7 +279,7 @@ class Memories(Merging):
         warnings += [*problem, *memory.repaired(content or "", *(tags or ()), category or "")]
         warnings += self._secret_in(content, *(tags or ()), category, context)
         with database.writing() as sql:
-            before = self._row(sql, database, number)
+            before, was = self._row(sql, database, number), fields_of(sql, number)
             is_new = content is not None and content != before.content
             if is_new:
                 same = "SELECT id FROM memories WHERE content_hash = ? AND id != ?"
@@ -284,7 +287,8 @@ class Memories(Merging):
                     raise AlreadyThere(f"{database.name}:{taken[0][0]} has exactly that text")
             else:
                 values.pop("content", None)
-            if values:
+            is_changed = any(was[name] != value for name, value in values.items())
+            if is_changed:
                 values["updated_at"] = memory.now()
             contexts = [*before.usage_contexts, *([context] if context else [])]
             values |= {
@@ -296,41 +300,68 @@ class Memories(Merging):
             if is_new and not behind:
                 warnings += self._set_vectors(sql, database, number, embedder, vectors)
             kept = self._row(sql, database, number)
+            noted = is_changed and journal.note(sql, database.name, "update", number, was)
         similar = self._similar(kept, embedder, vectors, warnings) if is_new else ()
         self._later(lacking=kept.embedding_model is None)
         suggestion = suggest(kept.content, kept.tags, kept.priority, kept.scope)
-        return Stored(kept, False, similar, suggestion, warnings)
+        return Stored(kept, False, similar, suggestion, warnings, noted or None)
 
-    def delete(self, memory_id: str | None = None, content_hash: str | None = None) -> list[str]:
-        """Delete a memory by its id, or those with a hash; return their ids.
+    def delete(
+        self, memory_id: str | None = None, content_hash: str | None = None
+    ) -> dict[str, str]:
+        """Delete a memory by its id, or those with a hash; return the change that each was.
 
-        Their texts, words and vectors, and what was noted of merges with them, are overwritten.
+        For 30 days `undo` brings each back; `forget` is for good.
         """
+        meant = self._meant(memory_id, content_hash)
+        changes = {}
+        for database, number in meant:
+            name = f"{database.name}:{number}"
+            with database.writing() as sql:
+                self._row(sql, database, number)  # refuses what cannot be brought back
+                was = fields_of(sql, number)
+                database.remove(sql, number)
+                changes[name] = journal.note(sql, database.name, "delete", number, {}, [was])
+        return changes
+
+    def forget(self, memory_id: str) -> None:
+        """Delete a memory for good, or what a change in the last 30 days has kept of it.
+
+        Its text, words and vectors, and every change and backup that holds its text, are
+        overwritten.
+        """
+        database, number = self.check_known(memory_id)
+        with database.writing() as sql:
+            if rows(sql, "SELECT 1 FROM memories WHERE id = ?", (number,)):
+                database.remove(sql, number)
+            journal.purge(sql, number)
+
+    def check_known(self, memory_id: str) -> tuple[Database, int]:
+        """Return where a memory is, or was in the last 30 days: its database and number.
+
+        Raises:
+            NotFound: there is none, and was none.
+        """
+        database, number = self._at(memory_id)
+        if database.there:
+            with database.reading() as sql:
+                if rows(sql, "SELECT 1 FROM memories WHERE id = ?", (number,)):
+                    return database, number
+        if not self.history(memory_id):
+            raise NotFound(f"there is no memory {memory_id.strip()}")
+        return database, number
+
+    def _meant(
+        self, memory_id: str | None, content_hash: str | None
+    ) -> builtins.list[tuple[Database, int]]:
         if (memory_id is None) == (content_hash is None):
             raise InvalidInput("memory_id: give either memory_id or content_hash")
-        if memory_id is not None:
-            database, number = self._at(memory_id)
-            if not database.there:
-                raise NotFound(f"there is no memory {memory_id.strip()}")
-            meant = [(database, number)]
-        else:
-            meant = self._by_hash(content_hash or "")
-        for database, number in meant:
-            with database.writing() as sql:
-                if not rows(sql, "SELECT 1 FROM memories WHERE id = ?", (number,)):
-                    raise NotFound(f"there is no memory {database.name}:{number}")
-                database.remove(sql, number)
-                self._forget_merges(sql, number)
-        return [f"{database.name}:{number}" for database, number in meant]
-
-    def _forget_merges(self, sql: apsw.Connection, number: int) -> None:
-        """Forget what was noted of merges with a memory."""
-        noted = f"SELECT id, kept, {memory.guarded('removed', MOST_VALUE)} FROM merges"
-        for merge, kept, removed in sql.execute(noted).fetchall():
-            text = memory.decoded(removed) or "[]"
-            with suppress(ValueError, TypeError, KeyError, RecursionError):  # damaged: of no memory
-                if kept == number or number in {each["id"] for each in json.loads(text)}:
-                    sql.execute("DELETE FROM merges WHERE id = ?", (merge,))
+        if memory_id is None:
+            return self._by_hash(content_hash or "")
+        database, number = self._at(memory_id)
+        if not database.there:
+            raise NotFound(f"there is no memory {memory_id.strip()}")
+        return [(database, number)]
 
     def _by_hash(self, content_hash: str) -> builtins.list[tuple[Database, int]]:
         wanted = content_hash.strip().lower()
@@ -547,9 +578,10 @@ class Memories(Merging):
                 first = f"SELECT id FROM memories {order} LIMIT {ranking.CANDIDATES}"
                 held = rows(sql, f"{SELECT} WHERE id IN ({first})")
                 given = [(*row, None, 0.0) for row in held]
-                if match := cutting.match(words):
+                if words:
+                    database.check_words(sql)
                     statement = ranking.statement(meaning=False)
-                    given += rows(sql, statement, {"words": match})
+                    given += rows(sql, statement, {"words": cutting.match(words)})
             for each, scores in self._whole(database, given, []):
                 found[each.id] = ranking.candidate(each, *scores)
         now = present()

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from . import memory
-from .database import MOST_VALUE, Database, author_of, rows
+from . import journal, memory
+from .database import Database, author_of, rows
 from .duplicates import THRESHOLD, Group, Pair, check_threshold, grouped, merged, near, newer
 from .embedding import Embedding
 from .failures import InvalidInput, NotFound, NothingToUndo
 from .filters import Filters
+from .journal import Change, as_text, fields_of
 from .memory import Memory
 from .opened import SELECT
 
@@ -24,14 +24,10 @@ SELECT vectors.memory_id, vec_memories.embedding
 FROM vectors JOIN vec_memories ON vec_memories.vector_id = vectors.id
 WHERE vectors.part = 0 AND vectors.author = ? ORDER BY vectors.memory_id
 """
-_FIELDS = (
-    "content", "content_hash", "folded", "priority", "category", "tags", "project_id", "source",
-    "created_at", "updated_at", "access_count", "last_accessed_at", "usage_contexts", "path", "id",
-)  # fmt: skip
 
 
 class Merging(Embedding):
-    """What resembles is found; merged is what is told to, and noted so that it can be undone."""
+    """What resembles is found; merged is what is told to; what was changed can be undone."""
 
     def duplicates(self, threshold: float = THRESHOLD) -> tuple[Sequence[Group], list[str]]:
         """Return groups of memories that resemble each other, within each database; and warnings.
@@ -108,72 +104,54 @@ class Merging(Embedding):
                  "access_count": one.access_count, "updated_at": memory.now(),
                  "usage_contexts": as_text(one.usage_contexts)},
             )  # fmt: skip
-            self._note_merge(sql, kept.number, was, removed)
+            journal.note(sql, database.name, "merge", kept.number, was, removed)
             return self._row(sql, database, kept.number)
 
-    def undo(self) -> Sequence[Memory]:
-        """Take the last merge back; return the memories that are there again, the kept one first.
+    def history(self, memory_id: str | None = None) -> Sequence[Change]:
+        """Return what was changed in the last 30 days, the newest first.
 
-        What was kept becomes what it was, unless it was changed since.
+        Args:
+            memory_id: only of this one, which need not be there any more.
         """
-        last: tuple[str, Database] | None = None
+        name = None if memory_id is None else self._at(memory_id)[0].name
+        found: list[Change] = []
         for database in self._there():
-            with database.reading() as sql:
-                for row in rows(sql, "SELECT at FROM merges ORDER BY id DESC LIMIT 1"):
-                    last = max(last or ("", database), (row[0], database), key=lambda one: one[0])
-        if last is None:
-            raise NothingToUndo("no merge was made, or all were undone")
-        database = last[1]
+            if name in (None, database.name):
+                with database.reading() as sql:
+                    found += journal.changes(sql, database.name)
+        if memory_id is not None:
+            number = self._at(memory_id)[1]
+            found = [
+                each
+                for each in found
+                if number in (each.kept, *(one.get("id") for one in each.removed))
+            ]
+        return sorted(found, key=lambda each: (each.at, each.number), reverse=True)
+
+    def undo(self, change: str | None = None) -> Sequence[Memory]:
+        """Take a change back; return the memories that are there again, the kept one first.
+
+        Args:
+            change: its id, such as project#5; without, the last one.
+        """
+        wanted = None if change is None else journal.numbered(change)
+        found = [
+            each
+            for each in self.history()
+            if wanted is None or wanted == (each.id.partition("#")[0], each.number)
+        ]
+        if not found:
+            what = f"there is no change {change.strip()}" if change else "nothing was changed"
+            raise NothingToUndo(f"{what}, or it was undone, or is older than {journal.DAYS} days")
+        database = self.databases[found[0].id.partition("#")[0]]
         with database.writing() as sql:
-            found = rows(sql, "SELECT * FROM merges ORDER BY id DESC LIMIT 1")
-            if not found:
-                raise NothingToUndo("no merge was made, or all were undone")
-            merge, _, kept, kept_as, was, removed = found[0]
-            now = fields_of(sql, kept)
-            if json.loads(kept_as) == now:
-                before = json.loads(was)
-                if before["content"] == now["content"]:
-                    del before["content"]
-                database.change(sql, kept, {k: v for k, v in before.items() if k != "id"})
-            numbers = [kept]
-            for each in json.loads(removed):
-                taken = rows(
-                    sql, "SELECT id FROM memories WHERE content_hash = ?", (each["content_hash"],)
-                )
-                if not taken:
-                    fields = [each[name] for name in _FIELDS]
-                    numbers.append(database.add(sql, fields))
-            sql.execute("DELETE FROM merges WHERE id = ?", (merge,))
+            still = [each for each in journal.changes(sql, database.name) if each.id == found[0].id]
+            if not still:
+                raise NothingToUndo(f"{found[0].id} was undone already")
+            numbers = journal.undo(sql, database, still[0])
             again = [self._row(sql, database, number) for number in numbers]
         self._later(lacking=True)
         return again
-
-    def _note_merge(
-        self,
-        sql: apsw.Connection,
-        kept: int,
-        was: dict[str, Any],
-        removed: Sequence[dict[str, Any]],
-    ) -> None:
-        """Note what was there before a merge, and what is kept now: it is undone while it is so."""
-        texts = [as_text(each) for each in (fields_of(sql, kept), was, removed)]
-        if sum(len(each.encode()) for each in texts) > MOST_VALUE // 2:
-            raise InvalidInput("merge: these are too long to be merged at once; merge fewer")
-        sql.execute(
-            "INSERT INTO merges (at, kept, kept_as, was, removed) VALUES (?, ?, ?, ?, ?)",
-            (memory.now(), kept, *texts),
-        )
-
-
-def fields_of(sql: apsw.Connection, number: int) -> dict[str, Any]:
-    """Return a memory's row but for its vectors' author."""
-    found = rows(sql, f"SELECT {', '.join(_FIELDS)} FROM memories WHERE id = ?", (number,))
-    return dict(zip(_FIELDS, found[0], strict=True)) if found else {}
-
-
-def as_text(value: Any) -> str:
-    """Return a JSON value as the databases have it."""
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _equal_pairs(sql: apsw.Connection, scope: str) -> list[Pair]:

@@ -11,7 +11,7 @@ from aiaml_server.toolset import repair_surrogates
 
 from . import config, logs, memory, place
 from .config import Config
-from .database import Database, rows
+from .database import LAST, Database, rows
 from .failures import (
     Busy,
     Damaged,
@@ -99,9 +99,8 @@ class Opened:
     def _at(self, memory_id: str, field: str = "memory_id") -> tuple[Database, int]:
         scope, _, number = memory_id.strip().partition(":")
         database = self.databases.get(scope)
-        if not (number.isascii() and number.isdigit() and len(number) < 19) or (
-            scope not in memory.SCOPES
-        ):
+        is_number = number.isascii() and number.isdigit() and len(number) < 20
+        if scope not in memory.SCOPES or not is_number or int(number) > LAST:
             raise InvalidInput(
                 f"{field}: must be an id such as project:12 or global:12",
                 NotFound.suggestion,
@@ -120,7 +119,11 @@ class Opened:
         found = rows(sql, f"{SELECT} WHERE id = ?", (number,))
         if not found:
             raise NotFound(f"there is no memory {database.name}:{number}")
-        return of_row(database.name, found[0])
+        try:
+            return of_row(database.name, found[0])
+        except Damaged as error:
+            forget = f"`aiaml semantic forget {database.name}:{number}` takes it away for good."
+            raise Damaged(str(error), forget) from error
 
     def _whole(
         self, database: Database, found: Iterable[Sequence[Any]], warnings: list[str]

@@ -56,7 +56,7 @@ from .failures import (
 )
 from .filters import Filters
 from .installing import install_hooks, uninstall_hooks
-from .memories import Memories
+from .memories import Memories, Stored
 from .memory import PRIORITIES, SCOPES, Memory
 from .model import CACHE, Model, State, described
 from .starting import init
@@ -481,47 +481,143 @@ def show(id: str, json: bool) -> int:
     return DONE
 
 
+@semantic.command("add")
+@click.argument("content", required=False)
+@click.option("--tag", "tags", metavar="TAG", multiple=True, help="A word to filter by.")
+@click.option("--priority", type=click.Choice(PRIORITIES, case_sensitive=False))
+@click.option("--category", metavar="WORD", help="A word for its kind.")
+@click.option("--scope", type=click.Choice(SCOPES), help="Where; else in the project, if any.")
+@as_json
+def add(content: str | None, json: bool, **given: Any) -> int:
+    """Store a memory: CONTENT, or what comes from standard input.
+
+    \b
+    Examples:
+      aiaml semantic add 'Prices are kept in cents.' --tag billing
+      git log -1 --format=%B | aiaml semantic add --category decision
+    """
+    text = sys.stdin.buffer.read(_MOST_INPUT).decode("utf-8") if content is None else content
+    with _opened() as memories:
+        stored = memories.store(text, **given)
+        stored.warnings += [] if stored.created else ["that text was there: merged into it"]
+    return _stored(stored, json)
+
+
+@semantic.command("edit")
+@click.argument("id")
+@click.option("--content", metavar="TEXT", help="Another text; without an option, in your editor.")
+@click.option("--tag", "tags", metavar="TAG", multiple=True, help="In place of those it has.")
+@click.option("--priority", type=click.Choice(PRIORITIES, case_sensitive=False))
+@click.option("--category", metavar="WORD", help="A word for its kind; '' takes it away.")
+@as_json
+def edit(id: str, content: str | None, tags: Sequence[str], json: bool, **given: Any) -> int:
+    """Change a memory: its text in your editor, or what an option says.
+
+    \b
+    Examples:
+      aiaml semantic edit project:12
+      aiaml semantic edit project:12 --priority HIGH
+    """
+    with _opened() as memories:
+        held = memories.get(id)
+        if content is None and not tags and not any(value is not None for value in given.values()):
+            content = click.edit(held.content + "\n", extension=".md")
+            if content is None or content.strip() == held.content:
+                note("Nothing was changed.")
+                return NOTHING
+        stored = memories.update(id, content, list(tags) or None, **given)
+    return _stored(stored, json)
+
+
+def _stored(stored: Stored, json: bool) -> int:
+    if json:
+        out_json({"memory": asdict(stored.memory), "undo": stored.change,
+                  "warnings": stored.warnings})  # fmt: skip
+        return DONE
+    _shown(stored.memory)
+    for each in stored.similar:
+        note(f"resembles {each.memory.id}: {one_line(each.memory.content, width() - 30)}")
+    for warning in stored.warnings:
+        note(warning)
+    if stored.change:
+        note(f"`aiaml semantic undo {stored.change}` takes it back")
+    return DONE
+
+
 @semantic.command("forget")
 @click.argument("ids", metavar="ID...", nargs=-1, required=True)
 @yes
 @as_json
 def forget(ids: Sequence[str], yes: bool, json: bool) -> int:
-    """Delete memories; no byte of them stays in the databases.
+    """Delete memories for good; no byte of them stays in the databases or their backups.
+
+    Also one that was deleted, and that `undo` could bring back.
 
     \b
     Examples:
       aiaml semantic forget project:12
     """
     with _opened() as memories:
-        held = [memories.get(each) for each in dict.fromkeys(ids)]
+        for each in (names := list(dict.fromkeys(ids))):
+            memories.check_known(each)
         if not yes:
-            for each in held:
-                _shown(each)
-            confirm(f"Delete {plural(len(held), 'memory', 'memories')} for good?")
-        for each in held:
-            memories.delete(each.id)
+            for each in names:
+                try:
+                    _shown(memories.get(each))
+                except (NotFound, Damaged):
+                    out(f"{bold(each)}  deleted, or damaged")
+            confirm(f"Delete {plural(len(names), 'memory', 'memories')} for good?")
+        for each in names:
+            memories.forget(each)
     if json:
-        out_json({"deleted": [each.id for each in held]})
+        out_json({"forgotten": names})
     else:
-        out(f"deleted {', '.join(each.id for each in held)}")
+        out(f"forgotten: {', '.join(names)}")
     return DONE
 
 
-@semantic.command("undo")
+@semantic.command("history")
+@click.argument("id", required=False)
 @as_json
-def undo(json: bool) -> int:
-    """Take the last merge of memories back.
+def history(id: str | None, json: bool) -> int:
+    """List what was changed, merged and deleted in the last 30 days, the newest first.
+
+    \b
+    Examples:
+      aiaml semantic history
+      aiaml semantic history project:12
+    """
+    with _opened() as memories:
+        found = memories.history(id)
+    if json:
+        out_json([each._asdict() for each in found])
+        return DONE if found else NOTHING
+    for each in found:
+        out(f"{bold(each.id)}  {each.at[:16].replace('T', ' ')}  {each.act}  {each.memory_id}")
+        for before in filter(None, (each.was if each.act == "update" else None, *each.removed)):
+            out(dim(f"    {one_line(str(before.get('content')), width() - 4)}"))
+    if not found:
+        note("Nothing was changed in the last 30 days.")
+    return DONE if found else NOTHING
+
+
+@semantic.command("undo")
+@click.argument("change", required=False)
+@as_json
+def undo(change: str | None, json: bool) -> int:
+    """Take a change back: the last one, or the one that `history` names.
 
     \b
     Examples:
       aiaml semantic undo
+      aiaml semantic undo project#5
     """
     with _opened() as memories:
-        again = memories.undo()
+        again = memories.undo(change)
     if json:
         out_json({"memories": list(map(asdict, again))})
         return DONE
-    out(f"The merge was undone; {plural(len(again), 'memory', 'memories')} as before:")
+    out(f"Undone; {plural(len(again), 'memory', 'memories')} as before:")
     for each in again:
         _shown(each)
     return DONE
