@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from mcp import Client as SdkClient
 from mcp.shared.exceptions import MCPError
+from typing_extensions import TypedDict
 
 import toy_toolset
 from aiaml_server import toolsets
 from aiaml_server.errors import InvalidSetting
 from aiaml_server.server import Server
-from aiaml_server.toolset import INSTRUCTIONS_LIMIT, Manifest, at
+from aiaml_server.toolset import INSTRUCTIONS_LIMIT, Manifest, Tool, Toolset, at
 from client import SECONDS, Client
 from printed import completed, inherited
 from toolset_contract import Call, Contract
@@ -389,3 +394,44 @@ def test_a_manifest_s_module_holds_it_alone(name: str) -> None:
     source = Path(toolsets.__file__).with_name(name) / "__init__.py"
     for each in ast.walk(ast.parse(source.read_text("utf-8"))):
         assert not isinstance(each, ast.FunctionDef | ast.ClassDef | ast.Lambda), ast.unparse(each)
+
+
+ECHOED: list[Any] = []
+
+
+class Echoed(TypedDict, total=False):
+    """What `echo` answers."""
+
+    error: str
+    message: str
+
+
+def echo(needed: str, text: str | None = None, words: list[str] | None = None) -> Echoed:
+    """Note what it is given."""
+    ECHOED.append((needed, text, words))
+    return {}
+
+
+JSON_TEXTS = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=4,
+).map(json.dumps)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(JSON_TEXTS, max_size=5))
+def test_call_text_like_json(texts: list[str]) -> None:
+    """What is sent for a text is what the tool gets, also where the text could be nothing."""
+    rules = dict.fromkeys(("needed", "text", "words"), "so")
+    made = Tool("echo", "Echo", "Notes.", echo, Echoed, rules, lambda error: {"error": str(error)})
+
+    async def story() -> None:
+        async with SdkClient(Server([Toolset("", "", [made])])) as client:
+            for text in ("null", '{"a": 1}', *texts):
+                await client.call_tool("echo", {"needed": text, "text": text})
+                assert ECHOED[-1] == (text, text, None)
+            await client.call_tool("echo", {"needed": "", "text": None, "words": '["a"]'})
+            assert ECHOED[-1] == ("", None, ["a"])
+
+    anyio.run(story)

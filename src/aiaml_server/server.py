@@ -19,6 +19,7 @@ from mcp import types
 from mcp.server import Server as ProtocolServer
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.server.mcpserver.tools import Tool as CheckedTool
+from mcp.server.mcpserver.utilities.func_metadata import FuncMetadata
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
@@ -311,6 +312,25 @@ def _unique(kind: str, named: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+class _AsSent(FuncMetadata):
+    """What the SDK knows of a function's arguments, with texts kept as they were sent.
+
+    The SDK parses JSON in every text that is given for a parameter other than `str` (2.3.0,
+    `FuncMetadata.pre_parse_json`), for clients that send lists so. Of a parameter that is text or
+    nothing, "null" would become nothing then, and '{"a": 1}' no text.
+    """
+
+    def pre_parse_json(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Parse JSON in texts, but for parameters that are text or nothing."""
+        fields = self.arg_model.model_fields
+        texts = {
+            name: value
+            for name, value in data.items()
+            if name in fields and fields[name].annotation == (str | None)
+        }
+        return {**super().pre_parse_json(data), **texts}
+
+
 def _checked(tool: Tool, ready: Callable[[], Awaitable[None]]) -> CheckedTool:
     """Return a tool as the SDK has it, which derives the schemas and checks arguments by them."""
     threads = Threads(ready)  # of its own: many calls that wait for a lock hold no other tool up
@@ -321,7 +341,7 @@ def _checked(tool: Tool, ready: Callable[[], Awaitable[None]]) -> CheckedTool:
     signature = inspect.signature(tool.call, eval_str=True)
     shape = Annotated[types.CallToolResult, tool.shape]
     called.__signature__ = signature.replace(return_annotation=shape)  # type: ignore[attr-defined]
-    return CheckedTool.from_function(
+    checked = CheckedTool.from_function(
         called,
         name=tool.name,
         title=tool.title,
@@ -333,6 +353,8 @@ def _checked(tool: Tool, ready: Callable[[], Awaitable[None]]) -> CheckedTool:
             open_world_hint=tool.outside,
         ),
     )
+    checked.fn_metadata = _AsSent(**dict(checked.fn_metadata))
+    return checked
 
 
 # --- answers --------------------------------------------------------------------------------------
