@@ -161,9 +161,9 @@ class Server(ProtocolServer[None]):
                     name=each.name,
                     title=each.title,
                     description=each.description,
-                    input_schema=each.parameters
+                    input_schema=short_schema(each.parameters)
                     | ({} if self._tools[each.name].lenient else {"additionalProperties": False}),
-                    output_schema=each.output_schema,
+                    output_schema=short_schema(each.output_schema, of_answer=True),
                     annotations=each.annotations,
                 )
                 for each in self._checked.values()
@@ -310,6 +310,46 @@ def _unique(kind: str, named: Iterable[tuple[str, Any]]) -> dict[str, Any]:
             )
         found[name] = each
     return found
+
+
+def short_schema(schema: Any, *, of_answer: bool = False) -> Any:
+    """Return a JSON schema without titles, which say its names again.
+
+    Args:
+        schema: of arguments or of an answer; None stays None.
+        of_answer: which of them. Of arguments null beside a type is not told: it is taken where one
+            may be left out, but many clients can only fill in a plain type. Of an answer
+            descriptions are not told, which say again what the tool's does.
+    """
+    if not isinstance(schema, dict):
+        return schema
+    short = partial(short_schema, of_answer=of_answer)
+    found: dict[str, Any] = {}
+    for name, value in schema.items():
+        if name in ("properties", "$defs"):
+            found[name] = {key: short(each) for key, each in value.items()}
+        elif name == "anyOf":
+            found[name] = [short(each) for each in value]
+        elif name != "title" and not (of_answer and name == "description"):
+            found[name] = short(value)
+    for each in found.get("$defs", {}).values():
+        each.pop("description", None)  # the docstring of a class of ours
+    if found.get("additionalProperties") is True:  # as it is by default
+        del found["additionalProperties"]
+    return found if of_answer else _without_null(found)
+
+
+def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an argument as if it had to be given, where it may be null."""
+    types = [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]
+    if len(types) != 1:
+        return schema
+    kept = {name: value for name, value in schema.items() if name != "anyOf"}
+    if kept.get("default", ...) is None:
+        del kept["default"]
+    if "enum" in kept:
+        kept["enum"] = [each for each in kept["enum"] if each is not None]
+    return {**types[0], **kept}
 
 
 class _AsSent(FuncMetadata):

@@ -203,8 +203,9 @@ def same_error(signature: str) -> str:
 
 
 def telling(text: str) -> set[str]:
-    """Return the words of a text that say what it is about, of three letters or more."""
-    return set(re.findall(r"[^\W\d_]{3,}", text.lower())) - _PLAIN
+    """Return the words of a text that say what it is about, by their first five letters."""
+    words = set(re.findall(r"[^\W\d_]{3,}", text.lower())) - _PLAIN
+    return {word[:5] for word in words}
 
 
 # --- that something works -------------------------------------------------------------------------

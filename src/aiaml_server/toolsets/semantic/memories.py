@@ -156,6 +156,8 @@ class Memories(Merging):
         warnings += self._secret_in(new.content, *new.tags, new.category)
         with database.writing() as sql:
             number, created = self._put(sql, database, new)
+            if not created:
+                warnings.append(f"that text is there already, as {database.name}:{number}")
             if not behind:
                 warnings += self._set_vectors(sql, database, number, embedder, vectors)
             kept = self._row(sql, database, number)

@@ -141,8 +141,10 @@ class Merging(Embedding):
             if wanted is None or wanted == (each.id.partition("#")[0], each.number)
         ]
         if not found:
-            what = f"there is no change {change.strip()}" if change else "nothing was changed"
-            raise NothingToUndo(f"{what}, or it was undone, or is older than {journal.DAYS} days")
+            if change:
+                said = f"there is no change {change.strip()}, it was undone, or is older than"
+                raise NothingToUndo(f"{said} {journal.DAYS} days")
+            raise NothingToUndo(f"no change of the last {journal.DAYS} days is left to be undone")
         database = self.databases[found[0].id.partition("#")[0]]
         with database.writing() as sql:
             still = [each for each in journal.changes(sql, database.name) if each.id == found[0].id]

@@ -499,7 +499,6 @@ def add(content: str | None, json: bool, **given: Any) -> int:
     text = sys.stdin.buffer.read(_MOST_INPUT).decode("utf-8") if content is None else content
     with _opened() as memories:
         stored = memories.store(text, **given)
-        stored.warnings += [] if stored.created else ["that text was there: merged into it"]
     return _stored(stored, json)
 
 
