@@ -171,7 +171,7 @@ def previewed(preview: Preview) -> dict[str, Any]:
         "success": True,
         "imported": False,
         "new": len(preview.new),
-        "candidates": [{**each._asdict(), "tags": list(each.tags)} for each in shown],
+        "candidates": [each.fields() for each in shown],
         "skipped": [each._asdict() for each in preview.skipped],
         **_warned(warnings),
     }

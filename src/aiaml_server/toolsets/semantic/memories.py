@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from aiaml_server.moments import present
 from aiaml_server.toolsets.warning import secret_in
 
-from . import cutting, journal, memory, place, ranking
+from . import backups, cutting, journal, memory, place, ranking
 from .database import Author, Database, author_of, rows
 from .failures import AlreadyThere, InvalidInput, NotFound
 from .filters import KEYS, Filters, behind, cursor_of
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .model import Embedder
 
 LONGEST_QUERY = 10_000  # characters
+FIRST_SECONDS = 2.0  # that a search waits for a model which is on this machine
 _NEAR = """
 SELECT vectors.memory_id, 1 - near.distance
 FROM (
@@ -170,18 +171,21 @@ class Memories(Merging):
         return secret_in(*texts, check=self.check_secrets)
 
     def store_all(self, drafts: Sequence[Draft]) -> builtins.list[str]:
-        """Store memories in one transaction, as `store` does; return the ids of what is new.
+        """Store memories in one transaction for each database; return the ids of what is new.
 
         What they resemble is not said, and their vectors are made afterwards.
         """
         all_new = [each.checked() for each in drafts]
-        if not all_new:
-            return []
-        database = self._database(None)
-        with database.writing() as sql:
-            put = [self._put(sql, database, each) for each in all_new]
-        self._later(lacking=True)
-        return [f"{database.name}:{number}" for number, created in put if created]
+        ids = []
+        for database in self.databases.values():
+            own = [each for each in all_new if self._database(each.scope) is database]
+            if own:
+                with database.writing() as sql:
+                    put = [self._put(sql, database, each) for each in own]
+                ids += [f"{database.name}:{number}" for number, created in put if created]
+        if all_new:
+            self._later(lacking=True)
+        return ids
 
     def _put(self, sql: apsw.Connection, database: Database, new: Draft) -> tuple[int, bool]:
         """Add a memory, or merge it into the one that is equal; return the number, and if added."""
@@ -190,13 +194,13 @@ class Memories(Merging):
             found = rows(sql, f"{SELECT} WHERE folded = ? LIMIT 1", (memory.folded(new.content),))
         there = of_row(database.name, found[0]) if found else None
         if there is None:
-            moment = memory.now()
+            created = new.created or memory.now()
             number = database.add(
                 sql,
                 (new.content, memory.digest(new.content), memory.folded(new.content),
                  new.priority or "NORMAL", new.category, as_text(new.tags),
-                 database.project_id(sql), new.source, moment, moment, 0, None, "[]", new.path,
-                 None),
+                 database.project_id(sql), new.source, created, new.updated or created,
+                 new.used, new.last_used, as_text(new.contexts), new.path, None),
             )  # fmt: skip
         else:
             number = there.number
@@ -214,7 +218,7 @@ class Memories(Merging):
         draft: Draft,
     ) -> None:
         """Merge what is to be stored into the memory that is equal to it."""
-        content, tags, priority, category, source, _ = draft
+        content, tags, priority, category, source = draft[:5]
         known = {memory.tag_key(each) for each in there.tags}
         more = tuple(each for each in tags if memory.tag_key(each) not in known)
         values: dict[str, Any] = {
@@ -337,6 +341,8 @@ class Memories(Merging):
             if rows(sql, "SELECT 1 FROM memories WHERE id = ?", (number,)):
                 database.remove(sql, number)
             journal.purge(sql, number)
+        if backups.made(database):
+            backups.make(database, anew=True)
 
     def check_known(self, memory_id: str) -> tuple[Database, int]:
         """Return where a memory is, or was in the last 30 days: its database and number.
@@ -402,7 +408,8 @@ class Memories(Merging):
         _check_limit(limit, MOST_HITS)
         filters = filters or Filters()
         where, values = filters.where()
-        embedder, warnings = self._embedder()
+        is_here = self.model is not None and self.model.state().kind == "loading"
+        embedder, warnings = self._embedder(FIRST_SECONDS if is_here else 0.0)
         vectors, problem = self._vectors(embedder, [query])
         warnings += problem
         author = author_of(embedder) if embedder and vectors else None
@@ -528,6 +535,19 @@ class Memories(Merging):
         found = found[:limit]
         next_cursor = cursor_of(asked, found[-1][0]) if more and found else None
         return Page([each for _, each in found], total, next_cursor, warnings)
+
+    def every(self, filters: Filters | None = None) -> Iterator[Memory]:
+        """Yield all memories, the newest first.
+
+        Args:
+            filters: what they must be like.
+        """
+        cursor = None
+        while True:
+            page = self.list(filters, limit=MOST_LISTED, cursor=cursor)
+            yield from page.memories
+            if (cursor := page.next_cursor) is None:
+                return
 
     def get(self, memory_id: str) -> Memory:
         """Return one memory."""

@@ -198,6 +198,9 @@ class Model:
                 return
             self._done.clear()
             if self._thread is None:
+                # What is loaded wants to register with it, which a process that ends refuses.
+                import concurrent.futures.thread  # noqa: PLC0415, F401
+
                 atexit.register(self._leave)
             self._thread = threading.Thread(
                 target=self._work, args=(download,), name="semantic-model", daemon=True
@@ -218,7 +221,7 @@ class Model:
         if wrong := self._wrong():
             return State("failed", wrong)
         if not self._fetched or _is_whole(self.folder):
-            return State("loading", f"the model {name} is being loaded")
+            return _loading(name)
         total = _SIZES.get(name, 0)
         done = min(_size(self.folder), total)
         size = f" ({_megabytes(total)} MB)" if total else ""
@@ -250,7 +253,7 @@ class Model:
                 self._fetch()
             if self._leaving:
                 return
-            self._state = State("loading", f"the model {self._wanted.model} is being loaded")
+            self._state = _loading(self._wanted.model)
             embedder = _load(self._wanted, self.folder)
             self._state, self._embedder = State("ready"), embedder
         except Unusable as error:
@@ -313,6 +316,10 @@ def embedder() -> Embedder | None:
     home = place.home()
     wanted = replace(config.load(home), download=False)
     return Model(wanted, home / CACHE).ready(_LOAD_SECONDS)
+
+
+def _loading(name: str) -> State:
+    return State("loading", f"the model {name} is being loaded", "ask again in a few seconds")
 
 
 class _Loaded:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -137,6 +137,8 @@ class MigrateResult(Failure, total=False):
 
 # --- parameters: what agents read of each, and the rule that a wrong type is answered with ------
 
+_AHEAD_SECONDS = 1.0  # after the start, in which tools are listed
+_LAST_SECONDS = 5.0  # that a backup may hold up the end
 _FILTERS = "an object with some of tags, priority, date_range, category, source, project_id, scope"
 _AGAIN = "Make that directory again, or start the server anew; scope global can be used meanwhile."
 
@@ -256,12 +258,37 @@ class SemanticTools:
 
     @contextmanager
     def opened(self, _changed: Changed) -> Iterator[None]:
-        """Close at the end what calls have opened."""
+        """Make ready behind the first answers; close at the end what calls have opened."""
+        left = threading.Event()
+        ahead = threading.Thread(target=self._ahead, args=(left,), name="ahead", daemon=True)
+        ahead.start()
         try:
             yield
         finally:
+            left.set()
+            ahead.join(_LAST_SECONDS)
             if self._open is not None:
                 self._open.close()
+
+    def _ahead(self, left: threading.Event) -> None:
+        """Load the model that is on this machine, and make backups, where there are memories.
+
+        Whoever has none pays nothing for the model: agents ask for what somebody has stored.
+        """
+        from . import backups
+
+        if left.wait(_AHEAD_SECONDS):
+            return
+        with suppress(AiamlError):
+            memories = self._memories()
+            there = [each for each in memories.databases.values() if each.there]
+            model = memories.model
+            if there and model is not None and model.state().kind == "loading":
+                model.ready()
+            for each in there:
+                if not left.is_set():
+                    with suppress(AiamlError):  # what is wrong, the first call says
+                        backups.make(each)
 
     def noted(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """Return a call whose failures are noted in the log."""

@@ -16,6 +16,9 @@ from typing import Any
 import click
 
 from aiaml_server.errors import AiamlError
+from aiaml_server.exchange.shapes import line_of
+from aiaml_server.files import make_directory, replace_atomic
+from aiaml_server.memory import format as format_file
 from aiaml_server.terminal import (
     DONE,
     NOTHING,
@@ -38,7 +41,7 @@ from aiaml_server.terminal import (
     yes,
 )
 
-from . import PROJECT, config, hooks, importing, logs, place
+from . import PROJECT, backups, config, hooks, importing, logs, place
 from .checking import checks
 from .config import MODEL, Config
 from .failures import (
@@ -59,6 +62,7 @@ from .installing import install_hooks, uninstall_hooks
 from .memories import Memories, Stored
 from .memory import PRIORITIES, SCOPES, Memory
 from .model import CACHE, Model, State, described
+from .portable import as_file
 from .starting import init
 
 _MOST_INPUT = 8 * 1024 * 1024  # bytes
@@ -622,6 +626,143 @@ def undo(change: str | None, json: bool) -> int:
     return DONE
 
 
+@semantic.command("backup")
+@click.option("--list", "listed", is_flag=True, help="List those that there are; make none.")
+@as_json
+def backup(listed: bool, json: bool) -> int:
+    """Copy the databases into `backups` beside each; a server does so once a day.
+
+    Those of the last three days on which something was changed are kept.
+
+    \b
+    Examples:
+      aiaml semantic backup
+      aiaml semantic backup --list
+    """
+    with _opened() as memories:
+        there = [each for each in memories.databases.values() if each.there]
+        if not listed:
+            for each in there:
+                backups.make(each)
+        found = [(each.name, path) for each in there for path in backups.made(each)]
+    if json:
+        out_json([{"scope": name, "file": str(path)} for name, path in found])
+        return DONE if found else NOTHING
+    for name, path in found:
+        out(f"{name:8}  {path.name.removeprefix('db-')}  {path}")
+    if not found:
+        note("There are no backups yet.")
+    return DONE if found else NOTHING
+
+
+@semantic.command("restore")
+@click.argument("scope", type=click.Choice(SCOPES))
+@click.argument("day", required=False)
+@yes
+@as_json
+def restore(scope: str, day: str | None, yes: bool, json: bool) -> int:
+    """Put a backup in the place of a database: the newest, or that of DAY.
+
+    The database that is there, damaged or not, is kept beside it under another name.
+
+    \b
+    Examples:
+      aiaml semantic restore project
+      aiaml semantic restore global 2026-11-24
+    """
+    with _opened() as memories:
+        if scope not in memories.databases:
+            raise InvalidProject("scope: is project, and no project is active here")
+        database = memories.databases[scope]
+        if not yes:
+            confirm(f"Put a backup in the place of {database.path}?")
+        taken, aside = backups.restore(database, day or "")
+    if json:
+        out_json({"backup": str(taken), "before": str(aside) if aside else None})
+        return DONE
+    out(f"restored from {taken.name.removeprefix('db-')}: {database.path}")
+    if aside:
+        note(f"what was there is {aside}; delete it once all is well")
+    return DONE
+
+
+@semantic.command("export")
+@click.argument("target", metavar="FILE.jsonl|DIRECTORY")
+@filtered
+@as_json
+def export(target: str, json: bool, **wanted: Any) -> int:
+    """Write memories out: as lines of JSON, or as markdown files into a directory; - for stdout.
+
+    Both are the default toolset's own formats, with dates, tags, priority and scope: `aiaml
+    semantic import` takes them back without loss, and `aiaml import` reads them.
+
+    \b
+    Examples:
+      aiaml semantic export memories.jsonl
+      aiaml semantic export notes/ --scope project
+    """
+    with _opened() as memories:
+        found = list(memories.every(Filters(**wanted)))
+    portable = [as_file(each, _uid(each)) for each in found]
+    if not found:
+        note("There are no memories like that; nothing was written.")
+        return NOTHING
+    try:
+        if target == "-":
+            sys.stdout.write("".join(map(line_of, portable)))
+        elif target.lower().endswith(".jsonl"):
+            data = "".join(map(line_of, portable)).encode()
+            replace_atomic(Path(target).resolve(), data, 0o600)
+        else:
+            directory = Path(target).resolve()
+            make_directory(directory)
+            for each in portable:
+                replace_atomic(directory / each.file_name, format_file(each).encode(), 0o600)
+    except OSError as error:
+        raise Ended(f"cannot write {target}: {error.strerror or error}", REFUSED) from error
+    if json:
+        out_json({"memories": len(found), "target": target})
+    elif target != "-":
+        note(f"Wrote {plural(len(found), 'memory', 'memories')} to {target}.")
+    return DONE
+
+
+def _uid(memory: Memory) -> str:
+    """Return an id for a file, the same at each export; its first digit is no number to YAML."""
+    return "abcdef"[len(memory.scope) % 6] + memory.content_hash[:7]
+
+
+@semantic.command("sync")
+@as_json
+def sync(json: bool) -> int:
+    """Exchange your memories with your other machines, as files that `aiaml sync` carries.
+
+    Each global memory is a file in the default toolset's directory, where `think` finds it too.
+    What was changed on one side goes to the other; where both were, the later change wins, and
+    the earlier one is in `aiaml semantic history`. Run it before and after `aiaml sync`.
+
+    \b
+    Examples:
+      aiaml semantic sync; aiaml sync; aiaml semantic sync
+    """
+    from aiaml_server.settings import Settings  # noqa: PLC0415 (only this needs it)
+    from aiaml_server.store import Store  # noqa: PLC0415
+
+    from .exchanging import exchange  # noqa: PLC0415
+
+    base = Settings.from_environ(os.environ).base
+    with _opened() as memories:
+        result = exchange(memories, Store(base))
+    if json:
+        out_json({"directory": str(base), **result.done, "skipped": result.skipped})
+        return REFUSED if result.skipped else DONE
+    told = ", ".join(f"{count:,} {what}" for what, count in sorted(result.done.items()))
+    out(f"{told or 'all was the same'}: {base / 'files'}")
+    for each in result.skipped:
+        note(each)
+    return REFUSED if result.skipped else DONE
+
+
 @semantic.command("import")
 @click.argument("paths", metavar="[FILE|DIRECTORY]...", nargs=-1)
 @click.option("--dry-run", is_flag=True, help="Show what would be imported; store nothing.")
@@ -633,7 +774,10 @@ def import_(paths: Sequence[str], dry_run: bool, yes: bool, json: bool) -> int:
     Without a path, the project's files that look like memories are meant: MEMORY.md, NOTES.md,
     ADR-*.md and .claude/*.md. What would be imported is shown first. What is a memory already
     is not imported again, and no file is changed. A directory stands for its .md files; that
-    of this product's own memories, and of `citations`, too.
+    of this product's own memories, and of `citations`, too. What other programs left is read as
+    `aiaml import` reads it: ChatGPT, Claude, mem0, Obsidian, Basic Memory, mcp-memory-service,
+    claude-mem and more. Each keeps its date: of the frontmatter, a heading, a decision record,
+    else of the file.
 
     \b
     Examples:
@@ -643,27 +787,34 @@ def import_(paths: Sequence[str], dry_run: bool, yes: bool, json: bool) -> int:
     with _opened() as memories:
         roots = None
         named: list[str] | None = None
+        foreign: list[tuple[Path, str]] = []
         if paths:  # a person may name any file of theirs
             whole = [Path(os.path.realpath(each)) for each in paths]
+            told = [(each, importing.foreign_kind(each)) for each in whole]
+            foreign = [(each, kind) for each, kind in told if kind]
+            whole = [each for each, kind in told if not kind]
             tops = dict.fromkeys(Path(each.anchor) for each in whole)
             roots = [*([memories.project] if memories.project else []), *tops]
             named = [os.fspath(each) for each in whole]
-        preview = importing.preview(memories, named, roots)
+        preview = importing.preview(memories, named, roots, foreign)
         new = preview.new
         asks = not (json or yes or dry_run)
         if dry_run or asks:
             if json:
                 out_json(
                     {
-                        "candidates": [each._asdict() for each in preview.candidates],
+                        "candidates": [each.fields() for each in preview.candidates],
                         "skipped": [each._asdict() for each in preview.skipped],
                     }
                 )
             else:
                 for each in new:
-                    tags = " ".join(f"#{tag}" for tag in each.tags)
-                    out(f"{bold(f'{each.path}:{each.line}')}  {each.priority}  {dim(tags)}")
-                    out(f"    {one_line(each.content, width() - 4)}")
+                    draft, at = each.draft, f":{each.line}" if each.line else ""
+                    tags = " ".join(f"#{tag}" for tag in draft.tags)
+                    day = (draft.created or "")[:10]
+                    about = f"{draft.priority or 'NORMAL'}  {day}"
+                    out(f"{bold(each.path + at)}  {about}  {dim(tags)}")
+                    out(f"    {one_line(draft.content, width() - 4)}")
         if not json:
             _passed_over(preview, memories)
         if dry_run:
@@ -674,7 +825,7 @@ def import_(paths: Sequence[str], dry_run: bool, yes: bool, json: bool) -> int:
             return DONE if new else NOTHING
         if asks and new:
             confirm(f"Import {plural(len(new), 'memory', 'memories')}?")
-        done = importing.run(memories, named, roots, _told)
+        done = importing.run(memories, named, roots, foreign, _told)
     if json:
         skipped = [each._asdict() for each in done.skipped]
         out_json({"imported": list(done.ids), "already": done.already, "skipped": skipped})
