@@ -585,6 +585,26 @@ def test_what_is_equal_is_merged_also_beside_what_is_not(tmp_path: Path, toy: To
     memories.close()
 
 
+def test_duplicates_but_for_punctuation_need_no_model(tmp_path: Path) -> None:
+    """They are shown as one group, and not merged unasked."""
+    memories = Memories(tmp_path / ".memory", None, None, Config(check=False))
+    for content in (
+        "Prices are in cents.",
+        "prices are in cents",
+        "Prices, are  in cents!",
+        "!",
+        "1.5 < 2",
+        "15 < 2",
+        "15 > 2",
+        "Are prices in cents?",
+    ):
+        memories.store(content)
+    ((group,), _) = memories.duplicates()
+    assert group.kind == "equal but for case, blanks and punctuation"
+    assert len(group.memories) == 3 and memories.merge_equal() == []
+    memories.close()
+
+
 def test_undo_leaves_what_was_changed_since(memories: Memories) -> None:
     """Only what the merge took away comes back."""
     memories.store("tea is green", ["a"])

@@ -7,7 +7,7 @@ from typing import Any
 
 from aiaml_server.invisible import marked_line
 
-from .duplicates import EQUAL, Group, merged
+from .duplicates import SIMILAR, Group, merged
 from .excerpt import excerpts
 from .importing import Imported, Preview
 from .memories import Found, Page, Stored
@@ -157,7 +157,7 @@ def group(each: Group) -> dict[str, Any]:
             "keeps": each.memories[0].id,
             "priority": one.priority,
             "tags": list(one.tags),
-            "advice": "they are equal" if each.kind == EQUAL else "merge only what says the same",
+            "advice": "merge only what says the same" if each.kind == SIMILAR else "they are equal",
         },
     }
 

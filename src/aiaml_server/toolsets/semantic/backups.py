@@ -12,7 +12,7 @@ from contextlib import closing, suppress
 from datetime import datetime
 from pathlib import Path
 
-from aiaml_server.files import check_own, own_directory, take_name
+from aiaml_server.files import open_own, own_directory, remove_own, take_name
 
 from .database import Database, rows
 from .failures import Damaged, DiskError, NotFound
@@ -58,12 +58,12 @@ def make(database: Database, *, anew: bool = False) -> Path | None:
     target = directory(database) / _UNFINISHED
     try:
         own_directory(target.parent)
-        target.unlink(missing_ok=True)
+        remove_own(target)
         _copy(database, target)
         take_name(target, today)
         keep = 1 if anew else GENERATIONS
         for each in made(database)[keep:]:
-            each.unlink()
+            remove_own(each)
     except OSError as error:
         raise DiskError(f"cannot write {target}: {error.strerror or error}") from error
     return today
@@ -99,14 +99,14 @@ def restore(database: Database, day: str = "") -> tuple[Path, Path | None]:
     target = directory(database) / _UNFINISHED
     database.close()
     try:
-        target.unlink(missing_ok=True)
+        remove_own(target)
         with closing(Database(backup, database.name, database.project)) as copy:
             _copy(copy, target)
         if database.path.exists():
             aside = database.path.with_name(f"db-replaced-{datetime.now():%Y%m%d-%H%M%S}")  # noqa: DTZ005
             take_name(database.path, aside)
         for journal in ("-journal", "-wal", "-shm"):
-            database.path.with_name(database.path.name + journal).unlink(missing_ok=True)
+            remove_own(database.path.with_name(database.path.name + journal))
         take_name(target, database.path)
     except OSError as error:
         raise DiskError(f"cannot restore {database.path}: {error.strerror or error}") from error
@@ -116,8 +116,7 @@ def restore(database: Database, day: str = "") -> tuple[Path, Path | None]:
 def _copy(database: Database, target: Path) -> None:
     import apsw  # noqa: PLC0415 (an extra)
 
-    check_own(target)
-    os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    os.close(open_own(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
     with database.reading() as sql, closing(apsw.Connection(os.fspath(target))) as copy:
         copy.execute("PRAGMA journal_mode = OFF").fetchall()
         with copy.backup("main", sql, "main") as step:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from . import cutting, logs
+from .config import Thresholds
 from .database import Author, Database, author_of, packed, rows
 from .failures import Refused, Unavailable
 from .filters import Filters
@@ -218,19 +219,31 @@ class Embedding(Opened):
             return None, [f"{said}; embedding.dimension in config.json is {self.config.dimension}"]
         return embedder, []
 
+    def _thresholds(self, embedder: Embedder | None) -> Thresholds:
+        """Return what cosines mean: as set, as the model was measured, or as its name has it."""
+        known: Thresholds = getattr(embedder, "thresholds", None) or self.config.thresholds
+        weak, same = self.config.weak, self.config.same
+        return Thresholds(
+            known.weak if weak is None else weak, known.same if same is None else same
+        )
+
     def _vectors(
-        self, embedder: Embedder | None, texts: Sequence[str]
+        self, embedder: Embedder | None, texts: Sequence[str], *, asked: bool = False
     ) -> tuple[list[bytes], list[str]]:
-        """Return the vectors of a text's parts, or none and why the model has failed."""
+        """Return the vectors of a text's parts, or none and why the model has failed.
+
+        A question's are made by `embed_questions` where a model has that.
+        """
         if embedder is None:
             return [], []
+        embed = getattr(embedder, "embed_questions", embedder.embed) if asked else embedder.embed
         try:
             made: list[bytes] = []
             for start in range(0, len(texts), PARTS):
                 if start and self._closing.wait(PAUSE):
                     return [], []
                 some = texts[start : start + PARTS]
-                made += [packed(each, embedder.dimension) for each in embedder.embed(some)]
+                made += [packed(each, embedder.dimension) for each in embed(some)]
             if len(made) != len(texts):
                 raise ValueError("a vector is missing")  # noqa: TRY301
         except Exception as error:  # noqa: BLE001 (a model may raise anything)

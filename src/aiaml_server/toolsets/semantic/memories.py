@@ -410,7 +410,7 @@ class Memories(Merging):
         where, values = filters.where()
         is_here = self.model is not None and self.model.state().kind == "loading"
         embedder, warnings = self._embedder(FIRST_SECONDS if is_here else 0.0)
-        vectors, problem = self._vectors(embedder, [query])
+        vectors, problem = self._vectors(embedder, [query], asked=True)
         warnings += problem
         author = author_of(embedder) if embedder and vectors else None
         found: list[Candidate] = []
@@ -434,10 +434,12 @@ class Memories(Merging):
             found,
             self.config,
             present(),
-            weak=self.config.thresholds.weak,
+            weak=self._thresholds(embedder).weak,
             preferred=preferred if self.project is not None else None,
             named=periods(query, datetime.now().date()),  # noqa: DTZ005 (the person's own day)
         )[:limit]
+        if hits and all(each.weak for each in hits):
+            warnings.append("nothing here is near the question: it may not be known at all")
         if author:
             other = [each.memory for each in hits if _author(each.memory) not in (None, author)]
             self._later(other)
@@ -641,7 +643,7 @@ class Memories(Merging):
                 equal |= {f"{database.name}:{number}" for number in near}
                 made_by = embedder and database.author_id(sql, author_of(embedder))
                 if made_by and vectors:
-                    least = self.config.thresholds.same
+                    least = self._thresholds(embedder).same
                     near |= dict(rows(sql, _NEAR, (vectors[0], 10, made_by, own, least)))
                 for number, cosine in near.items():
                     same_id = rows(sql, f"{SELECT} WHERE id = ?", (number,))

@@ -164,6 +164,18 @@ def folded(content: str) -> str:
     return digest(" ".join(text.split()))
 
 
+_PUNCTUATION = re.compile(
+    r"""(?<!\w)[.,;:!"'\u2026\u201c\u201d\u2019]|[.,;:!"'\u2026\u201c\u201d\u2019](?!\w)"""
+)
+"""At the edge of words alone: 1.5 is not 15. Signs such as < and ? have a meaning."""
+
+
+def bare(content: str) -> str:
+    """Return what two texts have in common that differ in case, blanks and punctuation alone."""
+    text = unicodedata.normalize("NFC", content).lower()
+    return " ".join(_PUNCTUATION.sub(" ", text).split()) or content
+
+
 def now() -> str:
     """Return the present time as the databases have it, which sorts as text."""
     return kept(present())

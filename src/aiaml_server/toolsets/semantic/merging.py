@@ -13,7 +13,7 @@ from .embedding import Embedding
 from .failures import InvalidInput, NotFound, NothingToUndo
 from .filters import Filters
 from .journal import Change, as_text, fields_of
-from .memory import Memory
+from .memory import Memory, bare, column, decoded
 from .opened import SELECT
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Merging(Embedding):
         groups: list[Group] = []
         for database in self._readable(Filters(), warnings):
             with database.reading() as sql:
-                pairs = _equal_pairs(sql, database.name)
+                pairs = [*_equal_pairs(sql, database.name), *_alike_pairs(sql, database.name)]
                 made_by = database.author_id(sql, author_of(embedder)) if embedder else None
                 held = rows(sql, _FIRST_VECTORS, (made_by,)) if made_by is not None else []
             names = [f"{database.name}:{number}" for number, _ in held]
@@ -164,3 +164,15 @@ def _equal_pairs(sql: apsw.Connection, scope: str) -> list[Pair]:
         " (SELECT folded FROM memories GROUP BY folded HAVING count(*) > 1) ORDER BY id",
     )
     return [Pair(f"{scope}:{a}", f"{scope}:{b}", None) for a, b in found if a != b]
+
+
+def _alike_pairs(sql: apsw.Connection, scope: str) -> list[Pair]:
+    """Return the pairs that are equal but for case, blanks and punctuation."""
+    first: dict[str, int] = {}
+    pairs = []
+    for number, content in sql.execute(f"SELECT id, {column('content')} FROM memories ORDER BY id"):
+        if (text := decoded(content)) is not None:
+            before = first.setdefault(bare(text), number)
+            if before != number:
+                pairs.append(Pair(f"{scope}:{before}", f"{scope}:{number}", None))
+    return pairs

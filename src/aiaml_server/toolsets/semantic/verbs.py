@@ -182,6 +182,8 @@ def status(json: bool) -> int:
         here = state.kind == "loading"
         what = f"{memories.config.model}  in {model.folder}" if here else state.sentence
         out(f"model     {what}")
+        if (failed := logs.last(memories.home, "model")) and not here:
+            out(f"          the last try failed: {failed}")
         if code:
             note("`aiaml semantic doctor` says more")
     return code
@@ -500,36 +502,42 @@ def add(content: str | None, json: bool, **given: Any) -> int:
       aiaml semantic add 'Prices are kept in cents.' --tag billing
       git log -1 --format=%B | aiaml semantic add --category decision
     """
-    text = sys.stdin.buffer.read(_MOST_INPUT).decode("utf-8") if content is None else content
     with _opened() as memories:
-        stored = memories.store(text, **given)
+        stored = memories.store(_piped() if content is None else content, **given)
     return _stored(stored, json)
 
 
 @semantic.command("edit")
 @click.argument("id")
-@click.option("--content", metavar="TEXT", help="Another text; without an option, in your editor.")
+@click.option("--content", metavar="TEXT", help="Another text; - for standard input.")
 @click.option("--tag", "tags", metavar="TAG", multiple=True, help="In place of those it has.")
 @click.option("--priority", type=click.Choice(PRIORITIES, case_sensitive=False))
 @click.option("--category", metavar="WORD", help="A word for its kind; '' takes it away.")
 @as_json
 def edit(id: str, content: str | None, tags: Sequence[str], json: bool, **given: Any) -> int:
-    """Change a memory: its text in your editor, or what an option says.
+    """Change a memory: its text, tags, priority or category.
 
     \b
     Examples:
-      aiaml semantic edit project:12
+      aiaml semantic edit project:12 --content 'Prices are kept in cents.'
       aiaml semantic edit project:12 --priority HIGH
     """
     with _opened() as memories:
-        held = memories.get(id)
-        if content is None and not tags and not any(value is not None for value in given.values()):
-            content = click.edit(held.content + "\n", extension=".md")
-            if content is None or content.strip() == held.content:
-                note("Nothing was changed.")
-                return NOTHING
-        stored = memories.update(id, content, list(tags) or None, **given)
+        text = _piped() if content == "-" else content
+        stored = memories.update(id, text, list(tags) or None, **given)
     return _stored(stored, json)
+
+
+def _piped() -> str:
+    """Return the text that comes from standard input.
+
+    Raises:
+        InvalidInput: it is no text.
+    """
+    try:
+        return sys.stdin.buffer.read(_MOST_INPUT).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidInput("content: standard input is no text in UTF-8") from error
 
 
 def _stored(stored: Stored, json: bool) -> int:
