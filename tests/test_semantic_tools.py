@@ -147,6 +147,26 @@ def test_the_model_is_loaded_behind_the_first_answer(tmp_path: Path) -> None:
         assert client.close() == 0
 
 
+@pytest.mark.timeout(300)
+def test_the_first_search_compares_meanings(tmp_path: Path) -> None:
+    """The model is loaded behind the list of tools, where there are memories; else that is said."""
+    folder = str(model_folder())
+    with serving(tmp_path) as client:
+        client.call("store_memory", content="Deploys go out on Tuesdays from the main branch.")
+    with serving(tmp_path, model=NAME, path=folder) as client:
+        assert client.call("migrate_embeddings")["finished"]
+    for seconds in (4, 15, 60):  # a machine may be busy
+        with serving(tmp_path, model=NAME, path=folder) as client:
+            client.answer(client.request("tools/list", {}))
+            time.sleep(seconds)
+            found = client.call("search_memory", query="when do we release?")
+            assert client.close() == 0
+        if found["meaning"]:
+            break
+        assert "ask again in a few seconds" in found["warnings"][0]
+    assert found["meaning"] and found["memories"][0]["content"].startswith("Deploys")
+
+
 def test_resources(tmp_path: Path) -> None:
     """Lists of what always matters, as data; what is in them cannot break out of its line."""
     with serving(tmp_path) as client:

@@ -196,13 +196,19 @@ def similarities(found: Sequence[Candidate], named: Sequence[Period] = ()) -> Ma
         meaning = _scaled(low if each.cosine is None else each.cosine, low, high)
         words = each.bm25 / most if most > 0 else 0.0
         blend[each.memory.id] = MEANING * meaning + (1 - MEANING) * words
-    made = {each.memory.id: instant(each.memory.created_at) or 0 for each in found}
+    created = {each.memory.id: each.memory.created_at for each in found}
+
+    def made(name: str) -> int:
+        return instant(created[name]) or 0
+
     fits: dict[str, float] = {}
     for name, value in blend.items():
         scope, _, number = name.partition(":")
         beside = (f"{scope}:{int(number) + step}" for step in (-1, 1))
-        near = [blend[one] for one in beside if one in made and abs(made[one] - made[name]) < _HOUR]
-        is_named = any(first <= made[name] <= last for first, last in named)
+        near = [
+            blend[one] for one in beside if one in blend and abs(made(one) - made(name)) < _HOUR
+        ]
+        is_named = bool(named) and any(first <= made(name) <= last for first, last in named)
         fits[name] = value + NEIGHBOUR * max(near, default=0.0) + NAMED * is_named
     best = sorted(fits.values(), reverse=True)[:CANDIDATES]
     return {name: _scaled(value, best[-1], best[0]) for name, value in fits.items()}
