@@ -121,7 +121,11 @@ def test_a_model_is_fetched_used_and_memories_get_vectors(person: Person, hub: H
 def test_a_fetch_that_fails_is_said_in_a_sentence(person: Person) -> None:
     """With the reason, and the exit code of what another has refused."""
     said = person.runs("fetch", code=3)
-    assert said == f"aiaml: the model {BGE} cannot be fetched: connection refused\n"
+    assert said.startswith(f"aiaml: the model {BGE} cannot be fetched: connection refused; ")
+    assert "HF_ENDPOINT" in said and "`aiaml semantic use DIRECTORY`" in said
+    assert "the last try failed: " in person.runs("status") and "ConnectError" in person.runs(
+        "status"
+    )
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no Ctrl-C for a process there")

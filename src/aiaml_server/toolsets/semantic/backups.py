@@ -53,7 +53,7 @@ def make(database: Database, *, anew: bool = False) -> Path | None:
     today = directory(database) / f"db-{datetime.now():%Y-%m-%d}"  # noqa: DTZ005 (the person's day)
     if not database.there:
         return None
-    if not anew and held and (held[0] >= today or _time(held[0]) >= _time(database.path)):
+    if not anew and held and (held[0] >= today or _time(held[0]) > _time(database.path)):
         return None
     target = directory(database) / _UNFINISHED
     try:

@@ -40,7 +40,7 @@ def exchange(memories: Memories, store: Store) -> Exchanged:
     """
     database = memories.databases["global"]
     result = Exchanged()
-    there = _files(store, result)
+    there = dict(_files(store, result))
     held: dict[int, Memory] = {}
     known: dict[str, tuple[int, str]] = {}
     if database.there:
@@ -50,6 +50,18 @@ def exchange(memories: Memories, store: Store) -> Exchanged:
             for row in rows(sql, f"SELECT {COLUMNS} FROM memories ORDER BY id"):
                 held[row[0]] = of_row("global", row)
     named = {number: uid for uid, (number, _) in known.items()}
+    made = {one.created_at: number for number, one in held.items() if named.get(number) in there}
+    for uid in [uid for uid in there if uid not in known]:
+        name, text = there[uid]
+        number = made.get(memory.shown(memory.instant_of(files.parse(text).timestamp)) or "", 0)
+        if number:  # another version of one, which git kept as a file of its own
+            if _updated(text) > held[number].updated_at:
+                _Pair(database, store, result, uid, "", there[uid]).put(text, number)
+                held[number] = memories.get(f"global:{number}")
+            known[named[number]] = (number, "")  # either may be the later one now
+            store.replace(name, text, None)
+            del there[uid]
+            result.done["joined"] += 1
     for number, one in held.items():
         if number not in named:
             uid = _uid(one, {*known, *there})
@@ -151,7 +163,15 @@ class _Pair:
         self.result.done["deleted"] += 1
 
     def _take(self, text: str, number: int) -> None:
-        """Store what a file says, as a new memory, or in place of what one says."""
+        if number := self.put(text, number):
+            self._note(number, text)
+
+    def put(self, text: str, number: int) -> int:
+        """Store what a file says, as a new memory, or in place of what one says.
+
+        Returns:
+            The memory's number; 0 where another one has the text.
+        """
         draft = draft_of(files.parse(text)).checked()
         digest = memory.digest(draft.content)
         values = {
@@ -167,7 +187,7 @@ class _Pair:
                     sql, "SELECT 1 FROM exchanged WHERE memory_id = ?", (same[0][0],)
                 ):
                     self.result.skipped.append(f"{self.uid}: global:{same[0][0]} has that text")
-                    return
+                    return 0
                 number = same[0][0]
             if number:
                 was = journal.fields_of(sql, number)
@@ -185,7 +205,7 @@ class _Pair:
                 }  # fmt: skip
                 number = self.database.add(sql, [whole[name] for name in journal.FIELDS])
                 self.result.done["new"] += 1
-        self._note(number, text)
+        return number
 
 
 def _updated(text: str) -> str:
