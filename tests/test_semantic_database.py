@@ -287,7 +287,7 @@ def test_what_is_found_is_embedded_anew(tmp_path: Path) -> None:
     step = next(iter(memories.embed(outdated=True)))
     assert step == (16, 33)
     assert [each.left for each in memories.embed(outdated=True)] == [17, 1, 0]
-    assert memories.search("n3y").warnings == []
+    assert not any("no vector" in each for each in memories.search("n3y").warnings)
     assert agree(memories) == 50
     memories.close()
 

@@ -19,6 +19,7 @@ from .failures import Damaged, DiskError, NotFound
 
 NAME = "backups"
 GENERATIONS = 3
+MOST_UNASKED = 256 * 1024 * 1024  # bytes of a database that a server backs up by itself
 _FILE = re.compile(r"db-(\d{4}-\d\d-\d\d)")
 _UNFINISHED = "db-unfinished"
 

@@ -14,13 +14,14 @@ from aiaml_server.toolsets.warning import secret_in
 
 from . import backups, cutting, journal, memory, place, ranking
 from .database import Author, Database, author_of, rows
+from .embedding import Embedding
 from .failures import AlreadyThere, InvalidInput, NotFound
 from .filters import KEYS, Filters, behind, cursor_of
 from .journal import as_text, fields_of
 from .memory import COLUMNS, LIMITS, MOST_HITS, MOST_LISTED, SORTS, Draft, Memory, of_row
 from .merging import Merging
 from .model import Provider
-from .opened import SELECT
+from .opened import SELECT, Opened
 from .periods import periods
 from .priority import Suggestion, suggest
 from .ranking import Candidate, Hit
@@ -28,6 +29,7 @@ from .ranking import Candidate, Hit
 if TYPE_CHECKING:
     import apsw
 
+    from .config import Config
     from .model import Embedder
 
 LONGEST_QUERY = 10_000  # characters
@@ -108,11 +110,70 @@ class Page:
     warnings: builtins.list[str] = field(default_factory=list)
 
 
-class Memories(Merging):
+class Memories:
     """The memories of a person, and those of a project where one is active.
 
     Any method may be called from any thread, and raises `Refused` and its kinds.
     """
+
+    def __init__(
+        self,
+        home: Path,
+        project: Path | None = None,
+        model: Provider | None = None,
+        settings: Config | None = None,
+        *,
+        background: bool = False,
+        check_secrets: bool = True,
+    ) -> None:
+        """Take the places; nothing is opened or made.
+
+        Args:
+            home: the person's directory, `~/.memory`.
+            project: the project's top directory; None for none.
+            model: what turns texts into vectors; None for words only.
+            settings: else they are read from `config.json`.
+            background: whether what could not be embedded at once is embedded in a thread.
+            check_secrets: whether storing warns of what seems to hold a secret.
+
+        Raises:
+            InvalidConfig, InvalidProject: see `Opened`.
+        """
+        self.check_secrets = check_secrets
+        self._opened = Opened(home, project, settings)
+        self._embedding = Embedding(self._opened, None, background=background)
+        self._merging = Merging(self._opened, self._embedding)
+        self.model = model
+        self.home, self.project, self.databases = home, project, self._opened.databases
+        self.embed, self.left, self.counted = (
+            self._embedding.embed, self._embedding.left, self._embedding.counted,
+        )  # fmt: skip
+        self.merge, self.merge_equal = self._merging.merge, self._merging.merge_equal
+        self.duplicates = self._merging.duplicates
+        self.history, self.undo = self._merging.history, self._merging.undo
+
+    @property
+    def config(self) -> Config:
+        """The settings, which hold from the next call on."""
+        return self._opened.config
+
+    @config.setter
+    def config(self, settings: Config) -> None:
+        self._opened.config = settings
+
+    @property
+    def model(self) -> Provider | None:
+        """What turns texts into vectors; None for words only."""
+        return self._embedding.model
+
+    @model.setter
+    def model(self, model: Provider | None) -> None:
+        self._embedding.model, self._opened.compares = model, model is not None
+
+    def close(self) -> None:
+        """End what goes on in the background, and close the databases; another call opens them."""
+        self._embedding.close()
+        self._opened.close()
 
     @classmethod
     def at(
@@ -148,11 +209,11 @@ class Memories(Merging):
             path: the file that it was imported from.
         """
         new = Draft(content, tags, priority, category, source, path).checked()
-        database = self._database(scope)
-        embedder, warnings = self._embedder()
+        database = self._opened.database(scope)
+        embedder, warnings = self._embedding.embedder()
         parts = cutting.parts(new.content)
-        behind = self.background and len(parts) > 1
-        vectors, problem = self._vectors(embedder, parts[:1] if behind else parts)
+        behind = self._embedding.background and len(parts) > 1
+        vectors, problem = self._embedding.vectors(embedder, parts[:1] if behind else parts)
         warnings += [*problem, *memory.repaired(new.content, *new.tags, new.category or "")]
         warnings += self._secret_in(new.content, *new.tags, new.category)
         with database.writing() as sql:
@@ -160,11 +221,11 @@ class Memories(Merging):
             if not created:
                 warnings.append(f"that text is there already, as {database.name}:{number}")
             if not behind:
-                warnings += self._set_vectors(sql, database, number, embedder, vectors)
-            kept = self._row(sql, database, number)
+                warnings += self._embedding.set_vectors(sql, database, number, embedder, vectors)
+            kept = self._opened.row(sql, database, number)
         similar = self._similar(kept, embedder, vectors, warnings)
         suggestion = suggest(kept.content, kept.tags, kept.priority, kept.scope)
-        self._later(lacking=kept.embedding_model is None)
+        self._embedding.later(lacking=kept.embedding_model is None)
         return Stored(kept, created, similar, suggestion, warnings)
 
     def _secret_in(self, *texts: str | None) -> builtins.list[str]:
@@ -178,13 +239,13 @@ class Memories(Merging):
         all_new = [each.checked() for each in drafts]
         ids = []
         for database in self.databases.values():
-            own = [each for each in all_new if self._database(each.scope) is database]
+            own = [each for each in all_new if self._opened.database(each.scope) is database]
             if own:
                 with database.writing() as sql:
                     put = [self._put(sql, database, each) for each in own]
                 ids += [f"{database.name}:{number}" for number, created in put if created]
         if all_new:
-            self._later(lacking=True)
+            self._embedding.later(lacking=True)
         return ids
 
     def _put(self, sql: apsw.Connection, database: Database, new: Draft) -> tuple[int, bool]:
@@ -267,7 +328,7 @@ class Memories(Merging):
             used: that it has helped; alone, nothing else is changed.
             context: what for.
         """
-        database, number = self._at(memory_id)
+        database, number = self._opened.at(memory_id)
         content = None if content is None else memory.check_content(content)
         values = _changes(content, tags, priority, category, source)
         if context is not None:
@@ -277,15 +338,15 @@ class Memories(Merging):
                 "memory_id: nothing is given that would change it",
                 "Give updated_content, tags, priority, category or source, or used=true.",
             )
-        self._held(database, number, memory_id)
-        embedder, warnings = self._embedder() if content is not None else (None, [])
+        self._opened.held(database, number, memory_id)
+        embedder, warnings = self._embedding.embedder() if content is not None else (None, [])
         parts = cutting.parts(content) if content is not None else []
-        behind = self.background and len(parts) > 1
-        vectors, problem = self._vectors(embedder, parts[:1] if behind else parts)
+        behind = self._embedding.background and len(parts) > 1
+        vectors, problem = self._embedding.vectors(embedder, parts[:1] if behind else parts)
         warnings += [*problem, *memory.repaired(content or "", *(tags or ()), category or "")]
         warnings += self._secret_in(content, *(tags or ()), category, context)
         with database.writing() as sql:
-            before, was = self._row(sql, database, number), fields_of(sql, number)
+            before, was = self._opened.row(sql, database, number), fields_of(sql, number)
             is_new = content is not None and content != before.content
             if is_new:
                 same = "SELECT id FROM memories WHERE content_hash = ? AND id != ?"
@@ -304,11 +365,11 @@ class Memories(Merging):
             }
             database.change(sql, number, values)
             if is_new and not behind:
-                warnings += self._set_vectors(sql, database, number, embedder, vectors)
-            kept = self._row(sql, database, number)
+                warnings += self._embedding.set_vectors(sql, database, number, embedder, vectors)
+            kept = self._opened.row(sql, database, number)
             noted = is_changed and journal.note(sql, database.name, "update", number, was)
         similar = self._similar(kept, embedder, vectors, warnings) if is_new else ()
-        self._later(lacking=kept.embedding_model is None)
+        self._embedding.later(lacking=kept.embedding_model is None)
         suggestion = suggest(kept.content, kept.tags, kept.priority, kept.scope)
         return Stored(kept, False, similar, suggestion, warnings, noted or None)
 
@@ -324,7 +385,7 @@ class Memories(Merging):
         for database, number in meant:
             name = f"{database.name}:{number}"
             with database.writing() as sql:
-                self._row(sql, database, number)  # refuses what cannot be brought back
+                self._opened.row(sql, database, number)  # refuses what cannot be brought back
                 was = fields_of(sql, number)
                 database.remove(sql, number)
                 changes[name] = journal.note(sql, database.name, "delete", number, {}, [was])
@@ -350,7 +411,7 @@ class Memories(Merging):
         Raises:
             NotFound: there is none, and was none.
         """
-        database, number = self._at(memory_id)
+        database, number = self._opened.at(memory_id)
         if database.there:
             with database.reading() as sql:
                 if rows(sql, "SELECT 1 FROM memories WHERE id = ?", (number,)):
@@ -366,7 +427,7 @@ class Memories(Merging):
             raise InvalidInput("memory_id: give either memory_id or content_hash")
         if memory_id is None:
             return self._by_hash(content_hash or "")
-        database, number = self._at(memory_id)
+        database, number = self._opened.at(memory_id)
         if not database.there:
             raise NotFound(f"there is no memory {memory_id.strip()}")
         return [(database, number)]
@@ -374,7 +435,7 @@ class Memories(Merging):
     def _by_hash(self, content_hash: str) -> builtins.list[tuple[Database, int]]:
         wanted = content_hash.strip().lower()
         found = []
-        for database in self._there():
+        for database in self._opened.there():
             with database.reading() as sql:
                 held = rows(sql, "SELECT id FROM memories WHERE content_hash = ?", (wanted,))
             found += [(database, row[0]) for row in held]
@@ -409,13 +470,13 @@ class Memories(Merging):
         filters = filters or Filters()
         where, values = filters.where()
         is_here = self.model is not None and self.model.state().kind == "loading"
-        embedder, warnings = self._embedder(FIRST_SECONDS if is_here else 0.0)
-        vectors, problem = self._vectors(embedder, [query], asked=True)
+        embedder, warnings = self._embedding.embedder(FIRST_SECONDS if is_here else 0.0)
+        vectors, problem = self._embedding.vectors(embedder, [query], asked=True)
         warnings += problem
         author = author_of(embedder) if embedder and vectors else None
         found: list[Candidate] = []
         meaning = False
-        for database in self._readable(filters, warnings):
+        for database in self._opened.readable(filters, warnings):
             with database.reading() as sql:
                 database.check_words(sql)
                 made_by = author and database.author_id(sql, author)
@@ -424,7 +485,7 @@ class Memories(Merging):
                     values |= {"vector": vectors[0], "author": made_by}
                 given, compared = self._candidates(sql, where, values, warnings, bool(made_by))
                 meaning = meaning or compared
-                whole = self._whole(database, given, warnings)
+                whole = self._opened.whole(database, given, warnings)
                 found += [ranking.candidate(each, *scores) for each, scores in whole]
                 if author:
                     warnings += self._behind(sql, database, author)
@@ -434,7 +495,7 @@ class Memories(Merging):
             found,
             self.config,
             present(),
-            weak=self._thresholds(embedder).weak,
+            weak=self._embedding.thresholds(embedder).weak,
             preferred=preferred if self.project is not None else None,
             named=periods(query, datetime.now().date()),  # noqa: DTZ005 (the person's own day)
         )[:limit]
@@ -442,7 +503,7 @@ class Memories(Merging):
             warnings.append("nothing here is near the question: it may not be known at all")
         if author:
             other = [each.memory for each in hits if _author(each.memory) not in (None, author)]
-            self._later(other)
+            self._embedding.later(other)
         return Found(hits, meaning, list(dict.fromkeys(warnings)))
 
     def _candidates(
@@ -477,7 +538,7 @@ class Memories(Merging):
         )
         if not other and not rows(sql, "SELECT 1 FROM memories WHERE embedding_model = '' LIMIT 1"):
             return []
-        count = self._left(sql, author)
+        count = self._embedding.lacking(sql, author)
         if not count:
             return []
         said = f"{count} {database.name} memories have no vector of this model yet, and are found"
@@ -509,7 +570,7 @@ class Memories(Merging):
         found: list[tuple[tuple[Any, ...], Memory]] = []
         total = 0
         more = False
-        for database in self._readable(filters, warnings):
+        for database in self._opened.readable(filters, warnings):
             wanted = where or "true"
             with database.reading() as sql:
                 total += rows(sql, f"SELECT count(id) FROM memories WHERE {wanted}", values)[0][0]
@@ -529,7 +590,7 @@ class Memories(Merging):
                     values,
                 )
             more = more or len(held) > limit
-            for each, keys in self._whole(database, held, warnings):
+            for each, keys in self._opened.whole(database, held, warnings):
                 first, created = (memory.decoded(e) if isinstance(e, bytes) else e for e in keys)
                 found.append(((first, created, database.name, each.number), each))
         found.sort(key=lambda pair: tuple("" if x is None else x for x in pair[0]), reverse=True)
@@ -553,8 +614,8 @@ class Memories(Merging):
 
     def get(self, memory_id: str) -> Memory:
         """Return one memory."""
-        database, number = self._at(memory_id)
-        return self._held(database, number, memory_id)
+        database, number = self._opened.at(memory_id)
+        return self._opened.held(database, number, memory_id)
 
     def known(self) -> set[str]:
         """Return the texts that are memories, and those that were imported, as `folded` has them.
@@ -562,7 +623,7 @@ class Memories(Merging):
         What was imported is known as long as its memory is there, whatever that says now.
         """
         found: set[str] = set()
-        for database in self._there():
+        for database in self._opened.there():
             with database.reading() as sql:
                 for table, name in (("memories", "folded"), ("imports", "digest")):
                     digest = f"CAST({name} AS BLOB) FROM {table} WHERE octet_length({name}) = 64"
@@ -572,7 +633,7 @@ class Memories(Merging):
 
     def heard(self, session: str) -> int:
         """Return how many bytes of a session's transcript left their memories in the project."""
-        database = self._database("project")
+        database = self._opened.database("project")
         if not database.path.exists():
             return 0
         with database.reading() as sql:
@@ -581,7 +642,7 @@ class Memories(Merging):
 
     def hear(self, session: str, size: int) -> None:
         """Note how many did, of the newest sessions only."""
-        with self._database("project").writing() as sql:
+        with self._opened.database("project").writing() as sql:
             sql.execute("DELETE FROM about WHERE key = ?", (_SESSION + session,))
             sql.execute("INSERT INTO about VALUES (?, ?)", (_SESSION + session, str(size)))
             sql.execute(_FORGET_SESSIONS, (f"{_SESSION}%", _SESSIONS))
@@ -596,7 +657,7 @@ class Memories(Merging):
         most = self.config.session_start_limit if limit is None else limit
         _check_limit(most, MOST_HITS)
         found: dict[str, Candidate] = {}
-        for database in self._readable(Filters(), []):
+        for database in self._opened.readable(Filters(), []):
             with database.reading() as sql:
                 order = f"ORDER BY {KEYS['priority']} DESC, created_at DESC"
                 first = f"SELECT id FROM memories {order} LIMIT {ranking.CANDIDATES}"
@@ -606,7 +667,7 @@ class Memories(Merging):
                     database.check_words(sql)
                     statement = ranking.statement(meaning=False)
                     given += rows(sql, statement, {"words": cutting.match(words)})
-            for each, scores in self._whole(database, given, []):
+            for each, scores in self._opened.whole(database, given, []):
                 found[each.id] = ranking.candidate(each, *scores)
         now = present()
         best = max((each.bm25 for each in found.values()), default=0.0) or 1.0
@@ -633,7 +694,7 @@ class Memories(Merging):
             return []
         found: dict[str, Similar] = {}
         equal: set[str] = set()
-        for database in self._readable(Filters(), warnings):
+        for database in self._opened.readable(Filters(), warnings):
             with database.reading() as sql:
                 own = stored.number if stored.scope == database.name else 0
                 same = "SELECT id FROM memories WHERE folded = ? AND id != ? LIMIT 5"
@@ -643,11 +704,11 @@ class Memories(Merging):
                 equal |= {f"{database.name}:{number}" for number in near}
                 made_by = embedder and database.author_id(sql, author_of(embedder))
                 if made_by and vectors:
-                    least = self._thresholds(embedder).same
+                    least = self._embedding.thresholds(embedder).same
                     near |= dict(rows(sql, _NEAR, (vectors[0], 10, made_by, own, least)))
                 for number, cosine in near.items():
                     same_id = rows(sql, f"{SELECT} WHERE id = ?", (number,))
-                    for one, _ in self._whole(database, same_id, warnings):
+                    for one, _ in self._opened.whole(database, same_id, warnings):
                         found[one.id] = Similar(one, None if cosine is None else min(cosine, 1.0))
         order = sorted(
             found, key=lambda name: (name not in equal, -(found[name].cosine or 0), name)

@@ -14,7 +14,7 @@ from .failures import InvalidInput, NotFound, NothingToUndo
 from .filters import Filters
 from .journal import Change, as_text, fields_of
 from .memory import Memory, bare, column, decoded
-from .opened import SELECT
+from .opened import SELECT, Opened
 
 if TYPE_CHECKING:
     import apsw
@@ -26,8 +26,11 @@ WHERE vectors.part = 0 AND vectors.author = ? ORDER BY vectors.memory_id
 """
 
 
-class Merging(Embedding):
+class Merging:
     """What resembles is found; merged is what is told to; what was changed can be undone."""
+
+    def __init__(self, opened: Opened, embedding: Embedding) -> None:
+        self._opened, self._embedding = opened, embedding
 
     def duplicates(self, threshold: float = THRESHOLD) -> tuple[Sequence[Group], list[str]]:
         """Return groups of memories that resemble each other, within each database; and warnings.
@@ -36,11 +39,11 @@ class Merging(Embedding):
             threshold: the cosine from which on they do.
         """
         check_threshold(threshold)
-        embedder, warnings = self._embedder()
+        embedder, warnings = self._embedding.embedder()
         if embedder and find_spec("numpy") is None:
             embedder, warnings = None, ["words only: numpy is not installed"]
         groups: list[Group] = []
-        for database in self._readable(Filters(), warnings):
+        for database in self._opened.readable(Filters(), warnings):
             with database.reading() as sql:
                 pairs = [*_equal_pairs(sql, database.name), *_alike_pairs(sql, database.name)]
                 made_by = database.author_id(sql, author_of(embedder)) if embedder else None
@@ -54,7 +57,7 @@ class Merging(Embedding):
     def merge_equal(self) -> Sequence[Memory]:
         """Merge what is equal but for case and white space; return what was made of it."""
         groups: list[Group] = []
-        for database in self._there():
+        for database in self._opened.there():
             with database.reading() as sql:
                 groups += self._grouped(sql, database, _equal_pairs(sql, database.name), [])
         return [self.merge([one.id for one in each.memories]) for each in groups]
@@ -67,7 +70,7 @@ class Merging(Embedding):
         for name in {name for pair in unique for name in pair}:
             number = int(name.partition(":")[2])
             found = rows(sql, f"{SELECT} WHERE id = ?", (number,))
-            for held, _ in self._whole(database, found, warnings):
+            for held, _ in self._opened.whole(database, found, warnings):
                 known[name] = held
         return grouped([each for pair, each in unique.items() if pair <= known.keys()], known)
 
@@ -76,7 +79,7 @@ class Merging(Embedding):
 
         The newest stays, with its text; tags are united, the highest priority wins.
         """
-        meant = [self._at(each, "merge") for each in dict.fromkeys(memory_ids)]
+        meant = [self._opened.at(each, "merge") for each in dict.fromkeys(memory_ids)]
         if len(meant) < 2:
             raise InvalidInput("merge: must name two memories or more")
         database = meant[0][0]
@@ -88,7 +91,7 @@ class Merging(Embedding):
         if not database.there:
             raise NotFound(f"there is no memory {memory_ids[0]}")
         with database.writing() as sql:
-            found = [self._row(sql, database, number) for _, number in meant]
+            found = [self._opened.row(sql, database, number) for _, number in meant]
             kept, *others = sorted(found, key=newer, reverse=True)
             was, removed = fields_of(sql, kept.number), []
             for each in others:
@@ -105,7 +108,7 @@ class Merging(Embedding):
                  "usage_contexts": as_text(one.usage_contexts)},
             )  # fmt: skip
             journal.note(sql, database.name, "merge", kept.number, was, removed)
-            return self._row(sql, database, kept.number)
+            return self._opened.row(sql, database, kept.number)
 
     def history(self, memory_id: str | None = None) -> Sequence[Change]:
         """Return what was changed in the last 30 days, the newest first.
@@ -113,14 +116,14 @@ class Merging(Embedding):
         Args:
             memory_id: only of this one, which need not be there any more.
         """
-        name = None if memory_id is None else self._at(memory_id)[0].name
+        name = None if memory_id is None else self._opened.at(memory_id)[0].name
         found: list[Change] = []
-        for database in self._there():
+        for database in self._opened.there():
             if name in (None, database.name):
                 with database.reading() as sql:
                     found += journal.changes(sql, database.name)
         if memory_id is not None:
-            number = self._at(memory_id)[1]
+            number = self._opened.at(memory_id)[1]
             found = [
                 each
                 for each in found
@@ -145,14 +148,14 @@ class Merging(Embedding):
                 said = f"there is no change {change.strip()}, it was undone, or is older than"
                 raise NothingToUndo(f"{said} {journal.DAYS} days")
             raise NothingToUndo(f"no change of the last {journal.DAYS} days is left to be undone")
-        database = self.databases[found[0].id.partition("#")[0]]
+        database = self._opened.databases[found[0].id.partition("#")[0]]
         with database.writing() as sql:
             still = [each for each in journal.changes(sql, database.name) if each.id == found[0].id]
             if not still:
                 raise NothingToUndo(f"{found[0].id} was undone already")
             numbers = journal.undo(sql, database, still[0])
-            again = [self._row(sql, database, number) for number in numbers]
-        self._later(lacking=True)
+            again = [self._opened.row(sql, database, number) for number in numbers]
+        self._embedding.later(lacking=True)
         return again
 
 

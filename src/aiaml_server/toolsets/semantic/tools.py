@@ -279,15 +279,15 @@ class SemanticTools:
 
         if left.wait(_AHEAD_SECONDS):
             return
-        with suppress(AiamlError):
+        with suppress(AiamlError, OSError):  # what is wrong, the first call says
             memories = self._memories()
             there = [each for each in memories.databases.values() if each.there]
             model = memories.model
             if there and model is not None and model.state().kind == "loading":
                 model.ready()
             for each in there:
-                if not left.is_set():
-                    with suppress(AiamlError):  # what is wrong, the first call says
+                if not left.is_set() and each.path.stat().st_size <= backups.MOST_UNASKED:
+                    with suppress(AiamlError):
                         backups.make(each)
 
     def noted(self, call: Callable[..., Any]) -> Callable[..., Any]:
