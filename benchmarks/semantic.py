@@ -1,4 +1,4 @@
-"""Measure `semantic`: python benchmarks/semantic.py [--quick] [--quality DIRECTORY] [SIZE …].
+"""Measure `semantic`: benchmarks/semantic.py [--quick] [--quality DIRECTORY [LISTS]] [SIZE …].
 
 Without words, times for 1,000 memories (or the sizes that are named): a whole search beside what it
 cannot do without, the question's embedding, a bare search among the vectors and a bare one among
@@ -7,7 +7,9 @@ are of 20 to 40 words, the model is the tests' (`tests/semantic_model.py`).
 
 With `--quality DIRECTORY`, how often one of the first five hits answers a question: the directory
 holds `observations.json`, `turns.json` and `devbench.json`, each a list of stores {memories:
-[{id, timestamp, user, topics, content}], questions: [{text, relevant: [id]}]}.
+[{id, timestamp, user, topics, content}], questions: [{id, text, relevant: [id]}]}. LISTS is a JSON
+file {question's id: [word, …]} such as `benchmarks/keywords/ten.json`: what an agent writes behind
+each question; those without a list are left out. R@25 is the share of right memories among 25.
 """
 
 from __future__ import annotations
@@ -124,10 +126,12 @@ def speed(place: Path, size: int, repeats: int) -> Iterator[tuple[str, str, str]
     memories.close()
 
 
-def quality(place: Path, directory: Path, name: str) -> dict[str, float]:
+def quality(
+    place: Path, directory: Path, name: str, lists: dict[str, list[str]] | None = None
+) -> dict[str, float]:
     """Return how often one of the first five hits is right, by similarity alone and by score."""
     alone = replace(SETTINGS, similarity=1.0, recency=0.0, priority=0.0, usage=0.0)
-    right = dict.fromkeys(("similarity", "score"), 0)
+    right = dict.fromkeys(("similarity", "score", "R@25"), 0.0)
     asked = 0
     for number, each in enumerate(json.loads((directory / f"{name}.json").read_text("utf-8"))):
         home = place / f"{name}{number}" / ".memory"
@@ -137,14 +141,19 @@ def quality(place: Path, directory: Path, name: str) -> dict[str, float]:
         for _ in memories.embed():
             pass
         for question in each["questions"]:
+            if lists is not None and question["id"] not in lists:
+                continue
             asked += 1
+            query = " ".join([question["text"], *(lists or {}).get(question["id"], ())])
+            relevant = set(question["relevant"])
             for kind, settings in (("similarity", alone), ("score", SETTINGS)):
                 memories.config = settings
-                hits = memories.search(question["text"], 5).hits
-                found = {ids[hit.memory.number] for hit in hits}
-                right[kind] += bool(found & set(question["relevant"]))
+                hits = memories.search(query, 25).hits
+                found = [ids[hit.memory.number] for hit in hits]
+                right[kind] += bool(relevant & set(found[:5]))
+            right["R@25"] += len(relevant & set(found)) / len(relevant)
         memories.close()
-    return {kind: count / asked for kind, count in right.items()} | {"questions": asked}
+    return {kind: count / max(asked, 1) for kind, count in right.items()} | {"questions": asked}
 
 
 def of_set(one: dict[str, Any]) -> tuple[str, list[str], str]:
@@ -160,9 +169,10 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory)
         if "--quality" in words:
-            data = Path(words[words.index("--quality") + 1])
+            data, *rest = map(Path, words[words.index("--quality") + 1 :])
+            lists = json.loads(rest[0].read_text("utf-8")) if rest else None
             for name in SETS:
-                found = quality(place, data, name)
+                found = quality(place, data, name, lists)
                 print(f"{name}: {', '.join(f'{key} {value:.3f}' for key, value in found.items())}")
             return 0
         sizes = [int(each) for each in words if each.isdigit()] or [50 if quick else 1_000]

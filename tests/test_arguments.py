@@ -47,7 +47,12 @@ class Spied(NamedTuple):
 def tools(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Spied]:
     """Return every tool of every toolset, by toolset and name."""
     place = tmp_path_factory.mktemp("place")
-    environ = {**os.environ, "AIAML_CITATIONS_TOOLS": "all", "HOME": str(place), "AIAML_MEMORY_DIR": str(place / "base")}
+    environ = {
+        **os.environ,
+        "AIAML_CITATIONS_TOOLS": "all",
+        "HOME": str(place),
+        "AIAML_MEMORY_DIR": str(place / "base"),
+    }
     found = {}
     with mock.patch.dict(os.environ, environ):
         for name in OWN:

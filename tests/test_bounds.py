@@ -123,9 +123,11 @@ OTHERS = {
     "toolsets.citations.forgetful.ForgetfulIndex._asked": "64 MiB of JSON from a server on this "
     "machine that the repository's settings name",
     "toolsets.citations.skill.install": OURS_TO_WRITE,
+    "toolsets.semantic.logs.last": OURS,
     "toolsets.semantic.model._digest": "a model's file, in pieces",
     "toolsets.semantic.model._is_first": OURS,
     "toolsets.semantic.model._is_whole": OURS,
+    "toolsets.semantic.verbs._piped": "8 MiB of what is piped",
     "toolsets.semantic.verbs._said_in": "a model that the person names",
     "toolsets.sessions.demo.demo": OURS,
     "toolsets.sessions.place.git_directory": "4 KiB, of which a line is taken",
@@ -145,11 +147,11 @@ ELSEWHERE = {
     **OF_THE_PAGE,
     "server.greeting.Greeting._read": "test_greeting",
     "server.greeting._message": "test_greeting",
-    "exchange.toolkits._semantic_rows": "test_semantic_planted",
+    "exchange.databases._rows": "test_semantic_planted",
     "toolsets.semantic.filters.behind": "test_semantic_database",
-    "toolsets.semantic.memories.Memories._forget_merges": "test_semantic_database",
+    "toolsets.semantic.journal.changes": "test_semantic_database",
+    "toolsets.semantic.journal.purge": "test_semantic_database",
     "toolsets.semantic.memory._texts": "test_semantic_database",
-    "toolsets.semantic.merging.Merging.undo": "test_semantic_database",
 }
 """Functions that read and have their bound in another test: `module.function` and that test."""
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from aiaml_server.moments import present
 from aiaml_server.toolsets.semantic import failures
 from aiaml_server.toolsets.semantic.config import Config
 from aiaml_server.toolsets.semantic.database import packed
@@ -342,12 +343,12 @@ def test_a_search_counts_no_use(memories: Memories) -> None:
 
 
 def test_the_project_s_memory_hides_the_same_global_one(memories: Memories) -> None:
-    """And each of the project's has a boost, while a project is active."""
+    """And each of the project's has a tenth more, while a project is active."""
     memories.store("tea is green", scope="global")
     memories.store("tea is green")
     memories.store("tea is blue", scope="global")
     boosts = {each.memory.id: each.boost for each in memories.search("tea").hits}
-    assert boosts == {"project:1": 0.1, "global:2": 0.0}
+    assert boosts == {"project:1": pytest.approx(0.03), "global:2": 0.0}
     memories.store("TEA  is Blue")
     for given in (memories.session_start(), [each.memory for each in memories.search("tea").hits]):
         assert sorted(each.id for each in given) == ["project:1", "project:2"]
@@ -498,8 +499,9 @@ def test_deleting_by_id_or_hash(memories: Memories) -> None:
     digest = memories.store("tea").memory.content_hash
     memories.store("tea", scope="global")
     memories.store("coffee")
-    assert memories.delete(content_hash=digest.upper()) == ["project:1", "global:1"]
-    assert memories.delete("project:2") == ["project:2"]
+    deleted = memories.delete(content_hash=digest.upper())
+    assert deleted == {"project:1": "project#1", "global:1": "global#1"}
+    assert list(memories.delete("project:2")) == ["project:2"]
     assert memories.list().total == 0
 
 
@@ -583,13 +585,33 @@ def test_what_is_equal_is_merged_also_beside_what_is_not(tmp_path: Path, toy: To
     memories.close()
 
 
+def test_duplicates_but_for_punctuation_need_no_model(tmp_path: Path) -> None:
+    """They are shown as one group, and not merged unasked."""
+    memories = Memories(tmp_path / ".memory", None, None, Config(check=False))
+    for content in (
+        "Prices are in cents.",
+        "prices are in cents",
+        "Prices, are  in cents!",
+        "!",
+        "1.5 < 2",
+        "15 < 2",
+        "15 > 2",
+        "Are prices in cents?",
+    ):
+        memories.store(content)
+    ((group,), _) = memories.duplicates()
+    assert group.kind == "equal but for case, blanks and punctuation"
+    assert len(group.memories) == 3 and memories.merge_equal() == []
+    memories.close()
+
+
 def test_undo_leaves_what_was_changed_since(memories: Memories) -> None:
     """Only what the merge took away comes back."""
     memories.store("tea is green", ["a"])
     memories.store("is tea green", ["b"])
     memories.merge(["project:1", "project:2"])
     memories.update("project:2", "coffee")
-    kept, again = memories.undo()
+    kept, again = memories.undo("project#1")
     assert (kept.content, kept.tags, again.content) == ("coffee", ("b", "a"), "tea is green")
 
 
@@ -612,9 +634,77 @@ def test_forgetting_forgets_merges(memories: Memories) -> None:
     memories.store("tea is green")
     memories.store("is tea green")
     memories.merge(["project:1", "project:2"])
+    memories.update("project:2", "coffee")
     memories.delete("project:2")
+    memories.forget("project:2")
+    assert memories.history() == []
     with pytest.raises(failures.NothingToUndo):
         memories.undo()
+
+
+def test_undo_of_an_update(memories: Memories) -> None:
+    """Text, tags, priority, category and source are as before; that it was used stays."""
+    before = memories.store("tea is green", ["a"], "HIGH", "fact").memory
+    changed = memories.update(before.id, "X", [], "LOW", "", "auto_error")
+    assert changed.change == "project#1" and found(memories, "green") == ["X"]
+    memories.update(before.id, used=True)
+    assert memories.update(before.id, used=True).change is None
+    (again,) = memories.undo(changed.change)
+    names = ("content", "tags", "priority", "category", "source", "created_at", "updated_at")
+    assert [getattr(again, name) for name in names] == [getattr(before, name) for name in names]
+    assert again.access_count == 3 and found(memories, "green") == ["tea is green"]
+    with pytest.raises(failures.NothingToUndo, match="no change project#1"):
+        memories.undo("project#1")
+
+
+def test_undo_of_a_deletion(memories: Memories) -> None:
+    """It is there again under its id, and found; not where its text is another's by now."""
+    before = memories.store("tea is green", ["a"]).memory
+    deleted = memories.delete(before.id)
+    assert found(memories, "green") == []
+    (again,) = memories.undo(deleted[before.id])
+    assert (again.id, again.content, again.tags) == (before.id, "tea is green", ("a",))
+    assert found(memories, "green") == ["tea is green"]
+    memories.delete(before.id)
+    memories.store("tea is green")
+    with pytest.raises(failures.AlreadyThere, match="project:2 has exactly that text"):
+        memories.undo()
+
+
+def test_undo_of_an_earlier_change_names_the_later_one(memories: Memories) -> None:
+    """Each can be undone, the last one first."""
+    memories.store("one")
+    for content in ("two", "three"):
+        memories.update("project:1", content)
+    with pytest.raises(failures.NothingToUndo, match="changed or deleted again"):
+        memories.undo("project#1")
+    assert [memories.undo()[0].content for _ in range(2)] == ["two", "one"]
+    for wrong in ("project:1", "x", "team#1", "project#"):
+        with pytest.raises(failures.InvalidInput, match="change: must be"):
+            memories.undo(wrong)
+
+
+def test_history_of_thirty_days(memories: Memories, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What each change was, of one memory or all; after 30 days it is gone from the file."""
+    memories.store("one")
+    memories.store("alone", scope="global")
+    memories.update("project:1", "zq7x")
+    memories.update("project:1", "three")
+    memories.delete("global:1")
+    told = [(each.id, each.act, each.memory_id) for each in memories.history()]
+    assert told == [
+        ("global#1", "delete", "global:1"),
+        ("project#2", "update", "project:1"),
+        ("project#1", "update", "project:1"),
+    ]
+    assert [each.was["content"] for each in memories.history("project:1")] == ["zq7x", "one"]
+    later = present() + 31 * 86_400_000_000
+    monkeypatch.setattr("aiaml_server.toolsets.semantic.journal.present", lambda: later)
+    assert memories.history() == []
+    with pytest.raises(failures.NothingToUndo):
+        memories.undo()
+    memories.update("project:1", "four")
+    assert b"zq7x" not in memories.databases["project"].path.read_bytes()
 
 
 # --- sessions -------------------------------------------------------------------------------------

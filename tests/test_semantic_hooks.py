@@ -337,6 +337,33 @@ def test_an_error_with_its_solution_is_stored_and_found_again(hooked: Host) -> N
     assert hooked.happens("PostToolUseFailure", tool_name="Bash", error=other) == ""
 
 
+def test_an_error_is_understood_as_the_host_sends_it(hooked: Host) -> None:
+    """Behind a line `Exit code 1`: found again, stored once, and no other failure's memory."""
+    failed = f"Exit code 1\n{BROKEN}"
+    shown = [{"type": "tool_result", "is_error": True, "content": failed}]
+
+    def solved() -> str:
+        hooked.says(
+            ("user", shown),
+            ("assistant", "The price list lacked 7, so I added it."),
+        )
+        return hooked.happens("UserPromptSubmit", prompt="Great, works now.")
+
+    assert "stored as a memory" in solved()
+    with _open(hooked) as memories:
+        assert memories.get("project:3").content.startswith("Error: shop.PriceError: no price")
+    again = failed.replace("for 7", "for 9").replace("\n", "\r\n")
+    shown[0]["content"] = again
+    assert "project:3 (" in hooked.happens("PostToolUseFailure", tool_name="Bash", error=again)
+    assert solved() == ""
+    for other in ("Exit code 2\na.ts(1,1): error TS2304: Cannot find name 'x'.", "Exit code 1"):
+        assert hooked.happens("PostToolUseFailure", tool_name="Bash", error=other) == ""
+    shown[0]["content"] = "Exit code 1"
+    assert solved() == ""
+    with _open(hooked) as memories:
+        assert memories.list().total == 15
+
+
 def test_nothing_is_stored_that_no_person_has_confirmed(hooked: Host) -> None:
     """Or where there was no error, or no solution."""
     hooked.says(("user", "hello"), ("assistant", "Hello."))

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aiaml_server.toolsets.semantic import importing
+from aiaml_server.exchange import shapes
+from aiaml_server.format import memory as files
+from aiaml_server.toolsets.semantic import importing, verbs
+from aiaml_server.toolsets.semantic import memory as memory_rules
 from aiaml_server.toolsets.semantic.config import Config
 from aiaml_server.toolsets.semantic.failures import InvalidInput, InvalidProject
+from aiaml_server.toolsets.semantic.filters import Filters
 from aiaml_server.toolsets.semantic.markdown import pieces
 from aiaml_server.toolsets.semantic.memories import Memories
+from aiaml_server.toolsets.semantic.memory import Memory
+from aiaml_server.toolsets.semantic.portable import as_file, draft_of
 from growth import steep
 
 NOTES = """\
@@ -75,7 +83,7 @@ def memories(tmp_path: Path) -> Iterator[Memories]:
 
 def test_sections_and_items_become_pieces() -> None:
     """Each has the headings above it, the line where it stands, and a tag."""
-    found = pieces(NOTES, "NOTES")
+    found = pieces(NOTES, Path("NOTES.md"))
     assert [(each.content, each.line, each.tags) for each in found] == [
         ("Shop\n\nPrices are in cents.\nThey are shown in euros.", 3, ("shop",)),
         ("Shop > Rules of billing: Refunds wait for the bank.", 8, ("rules-of-billing",)),
@@ -93,13 +101,13 @@ def test_sections_and_items_become_pieces() -> None:
 @pytest.mark.parametrize("stem", ["ADR-7", "adr-0007-one-database", "decisions"])
 def test_a_decision_record_is_one_piece(stem: str) -> None:
     """By its name, or by its title."""
-    (found,) = pieces(ADR, stem)
+    (found,) = pieces(ADR, Path(f"{stem}.md"))
     assert (found.content, found.tags, found.category) == (ADR.strip(), ("adr",), "decision")
 
 
 def test_a_long_decision_record_is_cut() -> None:
     """What no memory should be long for."""
-    found = pieces(ADR + "\n## Context\n\n" + "It was so. " * 500, "ADR-7")
+    found = pieces(ADR + "\n## Context\n\n" + "It was so. " * 500, Path("ADR-7.md"))
     assert len(found) == 3
     assert all("adr" in each.tags for each in found)
 
@@ -146,14 +154,14 @@ def test_a_memory_of_another_toolset_is_one_piece(
 ) -> None:
     """With its own tags, and without its frontmatter."""
     for each in (text, "\ufeff" + text.replace("\n", "\r\n")):
-        (found,) = pieces(each, "20260102_030405_1b2c3d4e")
+        (found,) = pieces(each, Path("20260102_030405_1b2c3d4e.md"))
         assert (found.content, found.tags) == (content, tags)
 
 
 def test_a_tag_is_the_text_that_stands_there() -> None:
     """Whatever YAML would make of it: a number, a truth value or a date."""
     head = "id: mem-a\nsubject: 1.10\ntags: [1.10, 007, yes, null, 2026-01-02]\n"
-    (found,) = pieces(f"---\n{head}---\n\nIt is out.\n", "mem-a")
+    (found,) = pieces(f"---\n{head}---\n\nIt is out.\n", Path("mem-a.md"))
     assert found.content == "1.10\n\nIt is out."
     assert found.tags == ("1.10", "007", "yes", "null", "2026-01-02")
 
@@ -175,7 +183,7 @@ def test_no_text_of_a_file_is_lost(text: str) -> None:
 
     A heading with nothing below it, and what may be frontmatter, are no text.
     """
-    found = pieces(text, "x")
+    found = pieces(text, Path("x.md"))
     has_heading = bool({*"#-="} & {*text})
     assert all(each.content.strip() == each.content for each in found)
     assert [each.line for each in found] == sorted(each.line for each in found)
@@ -189,7 +197,7 @@ def test_the_time_to_cut_grows_with_the_file(piece: str) -> None:
 
     def cut(size: int) -> None:
         text = piece * (size // len(piece))
-        pieces(text, "x")
+        pieces(text, Path("x.md"))
 
     assert not steep(cut, 1024, 16 * 1024)
 
@@ -284,16 +292,16 @@ def test_a_preview_changes_nothing_and_an_import_does_what_it_says(memories: Mem
     shown = importing.preview(memories)
     assert not (project / ".memory").exists()
     assert len(shown.new) == len(shown.candidates) == 8
-    by_tag = {each.tags: each.priority for each in shown.candidates}
+    by_tag = {each.draft.tags: each.draft.priority for each in shown.candidates}
     assert by_tag[("adr",)] == by_tag[("security",)] == "HIGH"
     assert by_tag[("shop",)] == "NORMAL"
     done = importing.run(memories)
     assert (len(done.ids), done.already) == (8, 0)
     held = {each.content: each for each in memories.list(limit=100).memories}
     for each in shown.candidates:
-        memory = held[each.content]
+        memory = held[each.draft.content]
         assert (memory.source, memory.path) == ("import", each.path)
-        assert (memory.tags, memory.priority) == (each.tags, each.priority)
+        assert (memory.tags, memory.priority) == (each.draft.tags, each.draft.priority)
         assert memory.scope == "project"
     again = importing.run(memories)
     assert (again.ids, again.already) == ([], 8)
@@ -346,6 +354,8 @@ def test_what_was_imported_is_known_whatever_became_of_it(memories: Memories) ->
     with memories.databases["project"].writing() as sql:  # as an earlier version has left it
         sql.execute("DROP TABLE imports")
         sql.execute("ALTER TABLE memories DROP COLUMN spaced")
+        sql.execute("ALTER TABLE merges DROP COLUMN act")
+        sql.execute("DROP TABLE exchanged")
         sql.execute("PRAGMA user_version = 2")
     memories.close()
     memories.update(ids[0], content="It says something else now.")
@@ -388,3 +398,204 @@ def test_what_is_there_already_is_not_taken_over(
     assert not shown.is_new
     assert importing.run(memories, [".claude"]).ids == []
     assert [each.tags for each in memories.list().memories] == [("own",)]
+
+
+# --- times and tags -------------------------------------------------------------------------------
+
+DATED = """\
+---
+title: Brewing
+tags: [coffee, brewing]
+date: 2024-01-05
+permalink: notes/brewing
+---
+
+Water has 93 degrees.
+
+## 2024-03-01 Observations
+
+- [method] Pour slowly #v60
+- relates_to [[Grinder]]
+- [Scales](scales.md)
+"""
+
+
+def test_dates_tags_and_title_of_a_file() -> None:
+    """The frontmatter's, a heading's for what stands under it; links alone are no memory."""
+    first, second = pieces(DATED, Path("brewing.md"))
+    assert first.content == "Brewing\n\nWater has 93 degrees."
+    assert (first.tags, str(first.created)[:10]) == (("coffee", "brewing"), "2024-01-05")
+    assert second.content == "Brewing > 2024-03-01 Observations: Pour slowly #v60"
+    assert second.tags == ("coffee", "brewing", "method", "2024-03-01-observations", "v60")
+    assert str(second.created)[:10] == "2024-03-01"
+
+
+@pytest.mark.parametrize(
+    ("line", "day"),
+    [("Date: 2023-02-03", "2023-02-03"), ("* **Date**: 3 February 2023", "2023-02-03"),
+     ("- Date: February 3, 2023", "2023-02-03"), ("Date: some day", None)],
+)  # fmt: skip
+def test_date_of_a_decision_record(line: str, day: str | None, tmp_path: Path) -> None:
+    """Its own line, else when the file was changed."""
+    path = tmp_path / "ADR-7.md"
+    path.write_text(ADR, encoding="utf-8")
+    os.utime(path, (1_500_000_000, 1_500_000_000))
+    (found,) = pieces(ADR.replace("## Status", f"{line}\n\n## Status"), path)
+    assert str(found.created)[:10] == (day or "2017-07-14")
+
+
+def test_import_keeps_the_time_of_a_memory(memories: Memories, tmp_path: Path) -> None:
+    """Recency and date filters are true of what was written years ago."""
+    notes = tmp_path / "notes.md"
+    notes.write_text(DATED, encoding="utf-8")
+    importing.run(memories, [str(notes)], [tmp_path])
+    held = memories.list(Filters(until="2024-02"))
+    assert [each.created_at[:10] for each in held.memories] == ["2024-01-05"]
+    assert held.memories[0].updated_at == held.memories[0].created_at
+
+
+# --- there and back -------------------------------------------------------------------------------
+
+NAMES = ("content", "tags", "priority", "category", "source", "path", "scope", "created_at",
+         "updated_at", "access_count", "last_accessed_at", "usage_contexts")  # fmt: skip
+line = st.text(st.characters(exclude_categories=("Cc", "Cs")), min_size=1, max_size=40).filter(
+    lambda text: text.strip() == text and memory_rules.check_line("x", text) == text
+)
+
+
+def _is_content(text: str) -> bool:
+    try:
+        return memory_rules.check_content(text) == text
+    except InvalidInput:
+        return False
+
+
+texts = st.text(min_size=1, max_size=300).filter(_is_content)
+
+
+@given(
+    texts, st.lists(line, max_size=5), st.sampled_from(memory_rules.PRIORITIES), st.none() | line,
+    st.sampled_from(memory_rules.SOURCES), st.lists(line, max_size=3), st.integers(0, 10**6),
+)  # fmt: skip
+def test_a_memory_as_a_file_and_back(
+    content: str, tags: list[str], priority: str, category: str | None, source: str,
+    contexts: list[str], used: int,
+) -> None:  # fmt: skip
+    """Whatever it holds, nothing is lost, neither as a file nor as a line."""
+    one = Memory(
+        "global:1", content, "0" * 64, priority, category,
+        memory_rules.check_tags(tags), None, source,
+        "2024-01-05T10:00:00.123456Z", "2025-01-05T10:00:00.000001Z", None, None, None, used,
+        "2025-06-05T10:00:00.000000Z" if used else None, tuple(contexts), None,
+    )  # fmt: skip
+    portable = as_file(one, "abcdef12")
+    for read in (files.parse(files.format(portable)), _of_line(portable)):
+        draft = draft_of(read).checked()
+        assert (draft.content, draft.tags, draft.category) == (content, one.tags, category)
+        assert (draft.priority, draft.source, draft.scope) == (priority, source, "global")
+        assert memory_rules.shown(draft.created) == one.created_at
+        assert memory_rules.shown(draft.updated) == one.updated_at
+        assert draft.used == used and tuple(draft.contexts) == tuple(contexts)
+        assert memory_rules.shown(draft.last_used) == one.last_accessed_at
+
+
+def _of_line(portable: files.Memory) -> files.Memory:
+    value = json.loads(shapes.line_of(portable))
+    return files.Memory(
+        **{**value, "topics": tuple(value["topics"]), "extra": tuple(value["extra"])}
+    )
+
+
+@pytest.mark.parametrize("target", ["all.jsonl", "notes"])
+def test_export_and_import_lose_nothing(
+    target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of both databases; into others that are empty, and nothing comes twice."""
+    monkeypatch.chdir(tmp_path)
+    told: list[list[object]] = []
+    for home in ("one", "two"):
+        place, project = tmp_path / home, tmp_path / home / "shop"
+        (project / ".memory").mkdir(parents=True)
+        for name in ("HOME", "USERPROFILE"):
+            monkeypatch.setenv(name, str(place))
+        monkeypatch.setenv("AIAML_SEMANTIC_PROJECT", str(project))
+        memories = Memories(place / ".memory", project, None, Config())
+        if home == "one":
+            memories.store("Prices are in cents.", ["a b", "c,d"], "HIGH", "decision")
+            memories.store("Ada likes tea.", scope="global")
+            memories.update("global:1", "Ada likes green tea.", used=True, context="a, b")
+            verbs.semantic(["export", target], standalone_mode=False)
+        else:
+            for _ in range(2):
+                verbs.semantic(["import", "--yes", target], standalone_mode=False)
+        told.append([[getattr(each, name) for name in NAMES] for each in memories.every()])
+        memories.close()
+    assert len(told[0]) == 2 and sorted(map(repr, told[0])) == sorted(map(repr, told[1]))
+
+
+# --- other programs -------------------------------------------------------------------------------
+
+
+def test_foreign_sources_come_with_their_times(memories: Memories, tmp_path: Path) -> None:
+    """mem0's export here; every reader of the default's import is used."""
+    source = tmp_path / "mem0.json"
+    source.write_text(
+        json.dumps({"results": [
+            {"id": "1", "memory": "Likes tea", "categories": ["food"], "user_id": "ada",
+             "created_at": "2024-05-06T07:08:09Z"},
+        ]}),
+        encoding="utf-8",
+    )  # fmt: skip
+    kind = importing.foreign_kind(source)
+    assert kind == "mem0" and importing.foreign_kind(tmp_path / "none") is None
+    done = importing.run(memories, [], [tmp_path], [(source, kind)])
+    (one,) = (memories.get(each) for each in done.ids)
+    assert (one.content, one.created_at[:10], one.tags) == ("Likes tea", "2024-05-06", ("food",))
+
+
+def test_mcp_memory_service_and_claude_mem(memories: Memories, tmp_path: Path) -> None:
+    """Their own databases, with times, tags and kinds; what was deleted there stays away."""
+    sqlite = pytest.importorskip("sqlite3")
+    service, other = tmp_path / "sqlite_vec.db", tmp_path / ".claude-mem" / "claude-mem.db"
+    other.parent.mkdir()
+    with closing(sqlite.connect(service)) as database:
+        database.executescript(
+            "CREATE TABLE memories (id INTEGER PRIMARY KEY AUTOINCREMENT, content_hash TEXT UNIQUE"
+            " NOT NULL, content TEXT NOT NULL, tags TEXT, memory_type TEXT, metadata TEXT,"
+            " created_at REAL, updated_at REAL, created_at_iso TEXT, updated_at_iso TEXT,"
+            " deleted_at REAL DEFAULT NULL);"
+            "CREATE TABLE memory_embeddings (x);"
+            "INSERT INTO memories VALUES (1, 'a', 'Prices are in cents', 'billing,shop',"
+            " 'decision', '{}', 1715000000.5, 1715000000.5, 'x', 'x', NULL);"
+            "INSERT INTO memories VALUES (2, 'b', 'gone', '', NULL, '{}', 1, 1, 'x', 'x', 2.0);"
+            "INSERT INTO memories VALUES (-9223372036854775808, 'c', 'negative', '', '', '',"
+            " 1715000000.5, 1, 'x', 'x', NULL);"
+        )
+    with closing(sqlite.connect(other)) as database:
+        database.executescript(
+            "CREATE TABLE observations (id INTEGER PRIMARY KEY, memory_session_id TEXT,"
+            " project TEXT, text TEXT, type TEXT, title TEXT, facts TEXT, narrative TEXT,"
+            " concepts TEXT, created_at TEXT, created_at_epoch INTEGER);"
+            "CREATE TABLE session_summaries (id INTEGER PRIMARY KEY, project TEXT, request TEXT,"
+            " learned TEXT, created_at TEXT);"
+            "INSERT INTO observations VALUES (1, 's', 'shop', '', 'bugfix', 'Rounding fixed',"
+            " '[\"cents were lost\"]', 'Euros were rounded twice.', '[\"gotcha\"]',"
+            " '2025-12-01T10:00:00.000Z', 1);"
+            "INSERT INTO session_summaries VALUES (1, 'shop', 'Fix it', 'Round once.',"
+            " '2025-12-02T10:00:00.000Z');"
+        )
+    found = [(each, importing.foreign_kind(each)) for each in (service, other.parent)]
+    assert [kind for _, kind in found] == ["mcp-memory-service", "claude-mem"]
+    done = importing.run(memories, [], [tmp_path], [(path, str(kind)) for path, kind in found])
+    held = {each.content: each for each in map(memories.get, done.ids)}
+    assert set(held) == {
+        "negative",
+        "Prices are in cents",
+        "# Rounding fixed\n\nEuros were rounded twice.\n\ncents were lost",
+        "Fix it\n\nRound once.",
+    }
+    price = held["Prices are in cents"]
+    assert (price.created_at[:10], price.tags) == ("2024-05-06", ("billing", "shop", "decision"))
+    fixed = held["# Rounding fixed\n\nEuros were rounded twice.\n\ncents were lost"]
+    assert fixed.created_at[:10] == "2025-12-01" and {"gotcha", "bugfix"} <= set(fixed.tags)
+    assert not done.skipped

@@ -10,18 +10,22 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import strace
+from aiaml_server.toolsets.semantic import config as settings_file
 from aiaml_server.toolsets.semantic import model
-from aiaml_server.toolsets.semantic.config import Config
+from aiaml_server.toolsets.semantic.config import THRESHOLDS, Config
+from aiaml_server.toolsets.semantic.families import prefixes
+from aiaml_server.toolsets.semantic.memories import Memories
 from aiaml_server.toolsets.semantic.model import Model
 from clock import quick
 from model_hub import refusing, serving, silent
-from semantic_model import NAME, model_folder, needs_fastembed
+from semantic_model import NAME, Ready, model_folder, needs_fastembed
 
 pytestmark = needs_fastembed
 
@@ -387,3 +391,63 @@ def test_the_system_is_asked_for_no_socket(folder: Path, tmp_path: Path) -> None
         log = tmp_path / "log"
         run(tmp_path, config, then, *strace.following(log, "-e", "trace=socket,connect"))
         assert "socket(" not in log.read_text(encoding="utf-8", errors="replace")
+
+
+@pytest.mark.parametrize(
+    ("name", "question", "text"),
+    [
+        ("intfloat/multilingual-e5-large", "query: ", "passage: "),
+        ("intfloat/multilingual-e5-large-instruct", "Instruct: Given a question", ""),
+        ("nomic-ai/nomic-embed-text-v1.5", "search_query: ", "search_document: "),
+        ("snowflake/snowflake-arctic-embed-m", "Represent this sentence for searching", ""),
+        ("mixedbread-ai/mxbai-embed-large-v1", "Represent this sentence for searching", ""),
+        ("google/embeddinggemma-300m", "task: search result | query: ", "title: none | text: "),
+        ("BAAI/bge-small-en-v1.5", "", ""),
+        ("sentence-transformers/all-MiniLM-L6-v2", "", ""),
+        ("thenlper/gte-large", "", ""),
+    ],
+)
+def test_prefixes_of_each_family(name: str, question: str, text: str) -> None:
+    """As their model cards say; what a person sets wins."""
+    found = prefixes(name)
+    assert found.question.startswith(question) and bool(found.question) == bool(question)
+    assert found.text == text
+    assert prefixes(name, "q: ", "") == ("q: ", "")
+
+
+def test_prefixes_stand_before_what_is_embedded(folder: Path, tmp_path: Path) -> None:
+    """A question and a text have different vectors then, and the version tells them from others."""
+    settings_file.change(tmp_path, path=str(folder), model="my/e5-small", dimension=384)
+    plain = settings_file.load(tmp_path)
+    made = Model(plain, tmp_path / "models").ready(120)
+    assert made
+    bare = Model(replace(plain, query_prefix="", document_prefix=""), tmp_path / "models").ready(
+        120
+    )
+    assert bare and bare.version == made.version.partition("+")[0] != made.version
+    assert made.embed(["tea"]) == bare.embed(["passage: tea"])
+    assert made.embed_questions(["tea"]) == bare.embed(["query: tea"])  # type: ignore[attr-defined]
+
+
+def test_thresholds_are_measured_when_a_model_is_unknown(folder: Path, tmp_path: Path) -> None:
+    """By fixed pairs; near to those that are known of the same model by its name."""
+    unknown = Model(Config(model="my/own", path=str(folder)), tmp_path).ready(120)
+    known = Model(Config(model=NAME, path=str(folder)), tmp_path).ready(120)
+    assert unknown and known and known.thresholds is None  # type: ignore[attr-defined]
+    measured = unknown.thresholds  # type: ignore[attr-defined]
+    told = THRESHOLDS[NAME]
+    assert abs(measured.weak - told.weak) < 0.05 and abs(measured.same - told.same) < 0.05
+    memories = Memories(tmp_path / ".memory", None, Ready(unknown), Config(model="my/own"))
+    memories.store("Deploys go out on Tuesdays from the main branch.")
+    memories.store("Ada likes green tea.")
+    found = memories.search("how many moons has Jupiter?")
+    assert all(each.weak for each in found.hits)
+    assert "nothing here is near the question: it may not be known at all" in found.warnings
+    assert not memories.search("when do we deploy?").hits[0].weak
+    memories.close()
+
+
+def test_state_of_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    """It is named, and nothing is said to be loaded."""
+    state = Model(Config(path=str(tmp_path / "none")), tmp_path).state()
+    assert state.kind == "failed" and "there is no such folder" in state.reason

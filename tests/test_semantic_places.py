@@ -163,6 +163,7 @@ def test_thresholds_belong_to_the_model() -> None:
     [
         ('{"embedding": {"download": true, "download": false}}', "config.json: download is there"),
         ('{"retrieval": {}, "retrieval": {}}', "retrieval is there twice"),
+        ('{"embedding": {"dimension": %s}}' % ("9" * 5000), "a number of 5,000 digits"),
         ("{", "not JSON"), ("[]", "object"), ("[" * 60_000, "not JSON"),
         ('{"retrieval": {"limit": 3}}', "retrieval.limit is no known key; did you mean"),
         ('{"embeding": {}}', "did you mean embedding?"), ('{"retrieval": 3}', "must be an object"),

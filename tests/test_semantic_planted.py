@@ -284,9 +284,31 @@ def test_damaged_row_can_be_forgotten(tmp_path: Path, monkeypatch: pytest.Monkey
         memories.store("tea is green")
         memories.store("coffee")
         plant(tmp_path / ".memory" / "db", "UPDATE memories SET category = x'ff' WHERE id = 1")
-        assert memories.delete("global:1") == ["global:1"]
+        with pytest.raises(failures.Damaged) as refused:
+            memories.delete("global:1")
+        assert "`aiaml semantic forget global:1`" in refused.value.suggestion
+        memories.forget("global:1")
         assert [each.content for each in memories.list().memories] == ["coffee"]
         assert memories.list().warnings == []
+
+
+def test_row_with_the_highest_number_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No number comes behind it: that is no full disk, and it can be forgotten."""
+    with closing(opened_at_home(tmp_path, monkeypatch)) as memories:
+        memories.store("tea is green")
+        last = 2**63 - 1
+        plant(
+            tmp_path / ".memory" / "db",
+            "INSERT INTO memories (id, content, content_hash, embedding_model, folded)"
+            " VALUES (9223372036854775807, 'x', 'x', '', 'x')",
+        )
+        with pytest.raises(failures.Damaged, match="the highest number") as refused:
+            memories.store("coffee")
+        assert f"`aiaml semantic forget global:{last}`" in refused.value.suggestion
+        memories.forget(f"global:{last}")
+        assert memories.store("coffee").memory.id == "global:2"
 
 
 @pytest.mark.parametrize("warm", [True, False])
@@ -303,6 +325,9 @@ def test_damaged_index_of_words_is_named(
         plant(tmp_path / ".memory" / "db", f"UPDATE words_data SET block = {block} WHERE id = 10")  # noqa: S608
         with pytest.raises(failures.Damaged, match=r"\.memory/db is damaged") as told:
             memories.search("tea")
+        with pytest.raises(failures.Damaged, match=r"\.memory/db is damaged"):
+            memories.session_start(words="tea")
+        assert len(memories.session_start()) == 3
         assert "aiaml semantic doctor" in told.value.suggestion
         with pytest.raises(failures.Damaged, match=r"\.memory/db is damaged"):
             memories.store("milk")

@@ -7,16 +7,19 @@ import random
 import re
 import struct
 from collections.abc import Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from aiaml_server.moments import instant
+from aiaml_server.moments import instant, span
 from aiaml_server.toolsets.semantic import cutting, ranking
 from aiaml_server.toolsets.semantic.config import Config
 from aiaml_server.toolsets.semantic.memories import Memories
-from aiaml_server.toolsets.semantic.memory import Memory
+from aiaml_server.toolsets.semantic.memory import Draft, Memory
+from aiaml_server.toolsets.semantic.periods import periods
 from semantic_model import NAME, Ready, model_folder, real
 
 WIDTH = 12
@@ -89,9 +92,20 @@ def reference(memories: Memories, query: str, now: datetime) -> list[tuple[str, 
     high = max(near for _, near, _ in candidates.values())
     most = max(fit for _, _, fit in candidates.values())
     blend = {
-        name: 0.5 * (near - low) / (high - low) + 0.5 * (fit / most if most else 0)
+        name: 0.55 * (near - low) / (high - low) + 0.45 * (fit / most if most else 0)
         for name, (_, near, fit) in candidates.items()
     }
+    made = {
+        name: datetime.fromisoformat(one.created_at.replace("Z", "+00:00"))
+        for name, (one, _, _) in candidates.items()
+    }
+    hour = timedelta(hours=1)
+    plain = dict(blend)
+    for name, value in plain.items():
+        scope, _, number = name.partition(":")
+        beside = [f"{scope}:{int(number) + step}" for step in (-1, 1)]
+        there = [each for each in beside if each in made and abs(made[each] - made[name]) < hour]
+        blend[name] = value + 0.1 * max((plain[each] for each in there), default=0)
     top = sorted(blend, key=lambda name: -blend[name])[:50]
     first, last = blend[top[0]], blend[top[-1]]
     ranked = []
@@ -103,8 +117,7 @@ def reference(memories: Memories, query: str, now: datetime) -> list[tuple[str, 
             + 0.2 * 0.5 ** (age.total_seconds() / 86400 / 365)
             + 0.2 * PRIORITIES[one.priority]
             + 0.2 * min(math.log(1 + one.access_count) / math.log(101), 1)
-            + (0.1 if name.startswith("project") else 0)
-        )
+        ) * (1.1 if name.startswith("project") else 1)
         ranked.append((score, one.created_at, name))
     ranked.sort(reverse=True)
     return [(name, score) for score, _, name in ranked]
@@ -128,7 +141,8 @@ def test_ranking_is_that_of_the_reference(tmp_path: Path) -> None:
             )  # fmt: skip
         with memories.databases[scope].writing() as sql:
             for number in range(1, 91):
-                moment = datetime.now(timezone.utc) - timedelta(days=chance.randrange(1500))
+                days = number // 3 if number % 2 else chance.randrange(1500)  # some lie together
+                moment = datetime.now(timezone.utc) - timedelta(days=days)
                 values = (moment.strftime("%Y-%m-%d %H:%M:%S.%f"), chance.randrange(200), number)
                 sql.execute(
                     "UPDATE memories SET created_at = ?, access_count = ? WHERE id = ?", values
@@ -224,3 +238,124 @@ def test_half_lives() -> None:
 def test_the_real_model_is_there() -> None:
     """Where the Python index can be reached, nothing of this file is skipped."""
     assert (model_folder() / "model.onnx").stat().st_size > 20_000_000
+
+
+def test_words_that_the_answer_may_hold_find_it(tmp_path: Path) -> None:
+    """As the description asks for them, behind the question; the question alone does not."""
+    memories = Memories(tmp_path / ".memory", None, None, Config())
+    memories.store("Deploys go out on Tuesdays from the main branch.")
+    memories.store("Ada likes green tea.")
+    assert memories.search("when do we release?").hits == []
+    asked = "when do we release? deploy deploys rollout publish ship version weekday branch"
+    assert [each.memory.id for each in memories.search(asked).hits] == ["global:1"]
+    memories.close()
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("What did we decide in May?", ("2026-05-01", "2026-05-31")),
+        ("as of December", ("2025-12-01", "2025-12-31")),
+        ("prices in September 2023", ("2023-09-01", "2023-09-30")),
+        ("on 9 November, 2022", ("2022-11-09", "2022-11-09")),
+        ("on November 9th 2022", ("2022-11-09", "2022-11-09")),
+        ("the 3rd of June", ("2026-06-03", "2026-06-03")),
+        ("what happened in 2024?", ("2024-01-01", "2024-12-31")),
+        ("since 2026-11-02", ("2026-11-02", "2026-11-02")),
+        ("what did I say yesterday?", ("2026-11-23", "2026-11-23")),
+        ("notes of today", ("2026-11-24", "2026-11-24")),
+        ("decisions of last week", ("2026-11-10", "2026-11-24")),
+        ("in the past 3 days", ("2026-11-21", "2026-11-24")),
+        ("two days ago", ("2026-11-22", "2026-11-22")),
+        ("three months ago", ("2026-08-04", "2026-09-17")),
+        ("this year", ("2025-11-25", "2026-11-24")),
+        ("what may I do on the march?", None),
+        ("on 31 June 2022", None),
+        ("99999999 years ago", None),
+    ],
+)
+def test_periods_that_a_question_names(question: str, expected: tuple[str, str] | None) -> None:
+    """Days, months, years and spans until today; what is no date names nothing."""
+    found = periods(question, date(2026, 11, 24))
+    if expected is None:
+        assert found == []
+    else:
+        (first, _), (_, last) = span(expected[0]) or (0, 0), span(expected[1]) or (0, 0)
+        assert found == [(first, last)]
+
+
+@given(st.text(max_size=80))
+def test_periods_of_any_text(question: str) -> None:
+    """Whatever is asked, there is an answer, and no period ends before it begins."""
+    for first, last in periods(question, date(2026, 11, 24)):
+        assert first <= last
+
+
+def test_a_time_that_is_named_is_preferred_and_nothing_left_out(tmp_path: Path) -> None:
+    """What was stored then comes first among equals; the others come too."""
+    memories = Memories(tmp_path / ".memory", None, None, Config())
+    for number in range(6):
+        memories.store(f"We talked about prices, part {number}.")
+    with memories.databases["global"].writing() as sql:
+        sql.execute("UPDATE memories SET created_at = '2023-09-12 10:00:00.000000' WHERE id = 3")
+    found = [each.memory.number for each in memories.search("prices in September 2023").hits]
+    assert found[0] == 3 and len(found) == 6
+    assert memories.search("prices").hits[0].memory.number != 3
+    memories.close()
+
+
+def test_what_was_stored_beside_it_counts_a_little(tmp_path: Path) -> None:
+    """Of two memories that fit alike, the one next to a hit comes first; after an hour no more."""
+    memories = Memories(tmp_path / ".memory", None, None, Config(recency=0.0))
+    for content in ("apples pears", "plums apples", "x", "y", "z", "apples figs"):
+        memories.store(content)
+    order = [each.memory.number for each in memories.search("apples pears").hits]
+    assert order == [1, 2, 6]
+    with memories.databases["global"].writing() as sql:
+        sql.execute("UPDATE memories SET created_at = '2023-09-12 10:00:00.000000' WHERE id = 2")
+    hits = memories.search("apples pears").hits
+    alike = {each.memory.number: each.similarity for each in hits}
+    assert alike[2] == alike[6]
+    memories.close()
+
+
+PROJECT_NOTES = [
+    "The test framework of the billing service runs in two shards.",
+    "Test cleanup once deleted the staging database; it needs a guard now.",
+    "Integration tests start PostgreSQL in a container.",
+    "The time zone of the database is UTC; times are converted in the client.",
+    "The editor of templates was replaced by plain files.",
+    "Answers of the API are cached for five minutes.",
+    "The deploy takes a long time because images are built twice.",
+    "Commit hooks run the linter; the language of messages is English.",
+]
+PERSONAL = {
+    "which test framework does the user like? pytest jest prefers": "The user prefers pytest.",
+    "what time is it for the user?": "The user lives in Lisbon, time zone WEST.",
+    "which editor do I use?": "The user edits with Helix.",
+    "how long should answers to me be?": "The user wants short answers, the command first.",
+}
+OF_THE_PROJECT = {
+    "how do integration tests get a database?": 2,
+    "which time zone has the database?": 3,
+    "how long are answers of the API cached?": 5,
+    "why does the deploy take long?": 6,
+}
+
+
+def test_the_projects_boost_hides_nothing_of_the_person(tmp_path: Path) -> None:
+    """Questions about the person find theirs before a project's of no use to them."""
+    memories = Memories(tmp_path / ".memory", tmp_path / "shop", Ready(real()), Config(model=NAME))
+    memories.store_all([Draft(each) for each in PROJECT_NOTES])
+    for content in PERSONAL.values():
+        memories.store(content, scope="global")
+    places = []
+    for question, content in PERSONAL.items():
+        found = [each.memory.content for each in memories.search(question).hits]
+        places.append(found.index(content))
+    assert places == [0, 0, 1, 1]  # with 0.1 for every memory of the project: 1, 1, 1, 2
+    for question, number in OF_THE_PROJECT.items():
+        best = memories.search(question).hits[0]
+        assert best.memory.content == PROJECT_NOTES[number], question
+        assert best.boost == pytest.approx(0.1 * (best.score - best.boost))
+    memories.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import shutil
@@ -12,8 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from aiaml_server import toolsets
+from aiaml_server.toolset import at
 from aiaml_server.toolsets.semantic import logs
+from aiaml_server.toolsets.semantic.excerpt import excerpts
 from client import SERVER, Client
 from model_hub import refusing
 from semantic_model import NAME, model_folder
@@ -73,6 +79,22 @@ class TestSemantic(Contract):
             assert not value["success"] and value["error"][0].isupper() and value["suggestion"]
 
 
+def test_search_memory_asks_for_what_finds() -> None:
+    """The question with eight to ten words behind it: in all texts, and in the examples."""
+    tools = toolsets.manifest("semantic")
+    built = at(tools.build)(tools.values({}))
+    (search,) = (each for each in built.tools if each.name == "search_memory")
+    for text in (built.instructions, search.description):
+        said = " ".join(text.split())
+        assert "the question, and behind it eight to ten single words" in said
+    field = inspect.signature(search.call, eval_str=True).parameters["query"].annotation
+    about = field.__metadata__[0]
+    assert "eight to ten single words" in about.description
+    for example in about.examples:
+        question, words = example.split("? ")
+        assert 8 <= len(words.split()) <= 10 and not set(words.split()) & set(question.split())
+
+
 HEAVY = ("apsw", "numpy", "fastembed", "onnxruntime", "sqlite_vec", "tokenizers", "huggingface_hub")
 
 
@@ -111,18 +133,39 @@ def test_the_model_is_loaded_behind_the_first_answer(tmp_path: Path) -> None:
         client.call("store_memory", content="Bread is baked at six.")
         deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
-            found = client.call("search_memory", query="when is the vehicle cleaned?")
+            asked = "when is the vehicle cleaned?"
+            found = client.call("search_memory", query=asked, explain=True)
             if found["meaning"] and found["memories"][0]["breakdown"]["cosine"]:
                 break
             time.sleep(0.1)
         best = found["memories"][0]
-        assert best["id"] == stored["memory_id"] and not best["weak"]
+        assert best["id"] == stored["memory_id"] and "weak" not in best
         assert best["breakdown"]["bm25"] == 0 and best["embedding_model"] == NAME
         again = client.call("store_memory", content="On Fridays the car is washed.")
-        assert again["embedded"] and again["similar"][0]["memory_id"] == stored["memory_id"]
+        assert again["embedded"] and again["similar"][0]["id"] == stored["memory_id"]
         assert "update" in again["offer"]
         assert client.call("migrate_embeddings")["finished"]
         assert client.close() == 0
+
+
+@pytest.mark.timeout(300)
+def test_the_first_search_compares_meanings(tmp_path: Path) -> None:
+    """The model is loaded behind the list of tools, where there are memories; else that is said."""
+    folder = str(model_folder())
+    with serving(tmp_path) as client:
+        client.call("store_memory", content="Deploys go out on Tuesdays from the main branch.")
+    with serving(tmp_path, model=NAME, path=folder) as client:
+        assert client.call("migrate_embeddings")["finished"]
+    for seconds in (4, 15, 60):  # a machine may be busy
+        with serving(tmp_path, model=NAME, path=folder) as client:
+            client.answer(client.request("tools/list", {}))
+            time.sleep(seconds)
+            found = client.call("search_memory", query="when do we release?")
+            assert client.close() == 0
+        if found["meaning"]:
+            break
+        assert "ask again in a few seconds" in found["warnings"][0]
+    assert found["meaning"] and found["memories"][0]["content"].startswith("Deploys")
 
 
 def test_resources(tmp_path: Path) -> None:
@@ -292,7 +335,8 @@ def test_an_import_is_offered_and_confirmed(tmp_path: Path) -> None:
         done = client.call("import_markdown_memories", confirm_import=True)
         assert len(done["memory_ids"]) == 2
         listed = client.call("list_memories", filters={"source": "import"})["memories"]
-        assert {each["path"] for each in listed} == {"NOTES.md"}
+        whole = client.call("list_memories", ids=[each["id"] for each in listed])["memories"]
+        assert {each["path"] for each in whole} == {"NOTES.md"}
         again = client.call("import_markdown_memories", confirm_import=True)
         assert again["new"] == 0 and again["already"] == 2
 
@@ -311,7 +355,7 @@ def test_merging_by_the_tool(tmp_path: Path) -> None:
         again = client.call(
             "update_memory", memory_id="project:3", updated_content="The FLAG is off"
         )
-        assert [each["memory_id"] for each in again["similar"]] == ["project:2"] and again["offer"]
+        assert [each["id"] for each in again["similar"]] == ["project:2"] and again["offer"]
         for wrong in ({"similarity_threshold": 2}, {"cursor": "x"}):
             failed = client.call("deduplicate_memories", merge=["global:1", "global:2"], **wrong)
             assert failed["error"] == "InvalidInput" and next(iter(wrong)) in failed["message"]
@@ -351,7 +395,7 @@ def test_wrong_arguments_name_the_field(tmp_path: Path) -> None:
     cases += [
         (tool, {"query": "a", field: each} if tool == "search_memory" else {field: each}, field)
         for tool, field in numbers.items()
-        for each in ("one", True, 0, -1, [1])
+        for each in (True, 0, -1, [1], "x", 1.5)
     ]
     flags = {"update_memory": "used", "deduplicate_memories": "auto_merge",
              "import_markdown_memories": "confirm_import"}  # fmt: skip
@@ -365,6 +409,97 @@ def test_wrong_arguments_name_the_field(tmp_path: Path) -> None:
             failed = client.call(tool, **arguments)
             assert failed["error"] == "InvalidInput", (tool, arguments)
             assert said in failed["message"], (tool, arguments)
+
+
+def test_arguments_are_taken_as_clients_send_them(tmp_path: Path) -> None:
+    """Whole numbers as text or 5.0; "" and null count as left out, but clear a category."""
+    with serving(tmp_path) as client:
+        for number in range(4):
+            client.call("store_memory", content=f"tea {number}", category="drink", source="")
+        for limit in ("2", 2.0, 2):
+            assert len(client.call("search_memory", query="tea", limit=limit)["memories"]) == 2
+            assert len(client.call("list_memories", limit=limit)["memories"]) == 2
+        for nothing in ("", None):
+            listed = client.call("list_memories", limit=nothing, cursor=nothing, sort_by=nothing)
+            assert listed["total"] == 4
+            assert client.call("search_memory", query="tea", context=nothing)["success"]
+            told = client.call("delete_memory", memory_id=nothing, content_hash=nothing)
+            assert "give either" in told["message"]
+        same = client.call("update_memory", memory_id="project:1", updated_content="", used=True)
+        assert same["memory"]["content"] == "tea 0"
+        client.call("update_memory", memory_id="project:1", category="", priority="")
+        (read,) = client.call("list_memories", ids=["project:1"])["memories"]
+        assert read["category"] is None and read["priority"] == "NORMAL"
+
+
+TEXTS = [
+    "null", "true", "5", "1e5", '"x"', '{"a": 1}', "[1, 2]", '["a"]', "[[]]", "NaN", "{}", "''",
+]  # fmt: skip
+
+
+def test_text_is_stored_as_sent(tmp_path: Path) -> None:
+    """Also where it looks like JSON, for every parameter that is text."""
+    with serving(tmp_path) as client:
+        for text in TEXTS:
+            stored = client.call(
+                "store_memory", content=f"{text}", category=text, tags=[text], scope="project"
+            )
+            name = stored["memory_id"]
+            (read,) = client.call("list_memories", ids=[name])["memories"]
+            assert (read["content"], read["category"], read["tags"]) == (text, text, [text])
+            other = f"other {text}"
+            client.call("update_memory", memory_id=name, updated_content=other)
+            client.call("update_memory", memory_id=name, updated_content=text, context=text)
+            (read,) = client.call("list_memories", ids=[name])["memories"]
+            assert (read["content"], read["usage_contexts"]) == (text, [text])
+            found = client.call("search_memory", query=text, filters={"category": text})
+            assert found["success"]
+            client.call("delete_memory", memory_id=name)
+
+
+def test_definitions_are_short(tmp_path: Path) -> None:
+    """At most 12,000 characters of all tools, as they are listed."""
+    with serving(tmp_path) as client:
+        listed = client.answer(client.request("tools/list", {}))["result"]["tools"]
+    size = sum(len(json.dumps(each, separators=(",", ":"))) for each in listed)
+    assert size <= 12_000
+
+
+def test_answers_are_short(tmp_path: Path) -> None:
+    """One hit of 47 characters takes 250 at most, five of 90 take 1,500; long ones are cut."""
+    contents = ["Deploys go out on Tuesdays from the main branch"]
+    assert len(contents[0]) == 47
+    with serving(tmp_path, model=NAME, path=str(model_folder())) as client:
+        client.call("store_memory", content=contents[0], tags=["deploy"])
+        deadline = time.monotonic() + 120
+        while not client.call("search_memory", query="deploys").get("meaning"):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        one = client.call("search_memory", query="when do we deploy?")
+        assert len(json.dumps(one, separators=(",", ":"))) <= 250
+        for number in range(4):
+            more = f"The deploy number {number} of the shop went wrong as its image was built twice"
+            client.call("store_memory", content=f"{more:90}x", tags=["deploy", "shop"])
+        five = client.call("search_memory", query="when do we deploy?")
+        assert len(five["memories"]) == 5
+        assert len(json.dumps(five, separators=(",", ":"))) <= 1_500
+        long = f"{'It rained. ' * 60}The vault opens at noon. {'It snowed. ' * 60}"
+        stored = client.call("store_memory", content=long)
+        hits = client.call("search_memory", query="vault opens noon")["memories"]
+        (cut,) = (each["content"] for each in hits if each["id"] == stored["memory_id"])
+        assert "The vault opens at noon." in cut and len(cut) <= 6 * 185
+        (whole,) = client.call("list_memories", ids=[stored["memory_id"]])["memories"]
+        assert whole["content"] == long.strip()
+        assert "breakdown" in client.call("search_memory", query="x", explain=True)["memories"][0]
+
+
+@given(st.lists(st.text(max_size=900), max_size=12), st.text(max_size=80))
+def test_excerpts_of_any_texts(contents: list[str], question: str) -> None:
+    """Each is a part of its text, and all together keep to the room that they have."""
+    found = excerpts(contents, question)
+    assert sum(map(len, found)) <= max(600, 185 * len(contents))
+    for content, each in zip(contents, found, strict=True):
+        assert each == content or each.strip("…") in content
 
 
 def test_memory_server_serves_and_makes_the_databases(tmp_path: Path) -> None:

@@ -121,7 +121,11 @@ def test_a_model_is_fetched_used_and_memories_get_vectors(person: Person, hub: H
 def test_a_fetch_that_fails_is_said_in_a_sentence(person: Person) -> None:
     """With the reason, and the exit code of what another has refused."""
     said = person.runs("fetch", code=3)
-    assert said == f"aiaml: the model {BGE} cannot be fetched: connection refused\n"
+    assert said.startswith(f"aiaml: the model {BGE} cannot be fetched: connection refused; ")
+    assert "HF_ENDPOINT" in said and "`aiaml semantic use DIRECTORY`" in said
+    assert "the last try failed: " in person.runs("status") and "ConnectError" in person.runs(
+        "status"
+    )
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no Ctrl-C for a process there")
@@ -201,7 +205,7 @@ def test_memories_are_found_listed_shown_and_forgotten(person: Person) -> None:
     assert "Prices are kept in cents." in person.runs("show", "project:1")
     assert person.asks("show", "project:1")["priority"] == "NORMAL"
     assert "there is no terminal to ask on" in person.runs("forget", "project:1", code=2)
-    assert person.asks("forget", "project:1", "--yes") == {"deleted": ["project:1"]}
+    assert person.asks("forget", "project:1", "--yes") == {"forgotten": ["project:1"]}
     person.runs("show", "project:1", code=1)
     person.runs("show", "nonsense", code=2)
     assert person.asks("list")["total"] == 1
@@ -210,13 +214,34 @@ def test_memories_are_found_listed_shown_and_forgotten(person: Person) -> None:
 def test_a_merge_is_undone(person: Person) -> None:
     """And one that was not made is said not to be there."""
     person.stores("Prices are in cents.", "Amounts are in cents.")
-    assert "no merge was made" in person.runs("undo", code=1)
+    assert "is left to be undone" in person.runs("undo", code=1)
     memories = person.memories()
     memories.merge(["project:1", "project:2"])
     memories.close()
     assert person.asks("list")["total"] == 1
     assert "2 memories as before" in person.runs("undo")
     assert person.asks("list")["total"] == 2
+
+
+def test_changes_are_listed_undone_and_forgotten(person: Person) -> None:
+    """What a person adds and edits, too; a damaged or deleted one can be forgotten."""
+    added = person.asks("add", "Prices are in cents.", "--tag", "billing", "--priority", "HIGH")
+    name = added["memory"]["id"]
+    assert (added["memory"]["tags"], added["memory"]["priority"]) == (["billing"], "HIGH")
+    again = person.asks("add", "prices are in CENTS.")
+    assert any(f"there already, as {name}" in each for each in again["warnings"])
+    edited = person.asks("edit", name, "--content", "Prices are in euros.")
+    assert person.asks("history", name)[0]["was"]["content"] == "prices are in CENTS."
+    person.asks("undo", edited["undo"])
+    assert person.asks("show", name)["content"] == "prices are in CENTS."
+    assert "must be an id such as project#5" in person.runs("undo", name, code=2)
+    memories = person.memories()
+    memories.delete(name)
+    memories.close()
+    assert "delete" in person.runs("history")
+    assert f"forgotten: {name}" in person.runs("forget", name, "--yes")
+    assert "no memory" in person.runs("forget", name, "--yes", code=1)
+    assert "Nothing was changed" in person.runs("history", code=1)
 
 
 def test_markdown_is_shown_then_imported_once(person: Person) -> None:

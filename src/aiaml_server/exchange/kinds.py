@@ -7,11 +7,13 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.exchange.chats import chatgpt, chatgpt_files, claude_ai, claude_ai_files
+from aiaml_server.exchange.databases import database_below, kind_of, rows_of
 from aiaml_server.exchange.found import Found, Kept, Skip, label
 from aiaml_server.exchange.jsonl import Record, entities_in, memories_in, records
 from aiaml_server.exchange.notes import Style, notes_in
@@ -21,8 +23,6 @@ from aiaml_server.exchange.toolkits import (
     citations_below,
     compartments,
     is_compartments,
-    semantic,
-    semantic_below,
     sessions,
     sessions_below,
 )
@@ -213,7 +213,9 @@ READERS: dict[str, Reader] = {
     "claude-ai": lambda source, _: claude_ai(source),
     "mem0": _records("mem0", "memories.json"),
     "compartments": lambda source, _: compartments(source),
-    "semantic": lambda source, _: semantic(source),
+    "semantic": lambda source, _: rows_of(source, "semantic"),
+    "mcp-memory-service": lambda source, _: rows_of(source, "mcp-memory-service"),
+    "claude-mem": lambda source, _: rows_of(source, "claude-mem"),
     "sessions": lambda source, reading: sessions(source, split=reading.split),
     "citations": lambda source, reading: citations(source, split=reading.split),
     "json": _records("json"),
@@ -234,6 +236,8 @@ KINDS = {
     "mem0": "memories of mem0, or OpenMemory's export",
     "compartments": "the file of the toolset compartments",
     "semantic": "the database of the toolset semantic, or its .memory",
+    "mcp-memory-service": "the sqlite_vec.db of mcp-memory-service, or its folder",
+    "claude-mem": "the database of claude-mem, or ~/.claude-mem",
     "sessions": "session logs of the toolset sessions",
     "citations": "a code base's memories of the toolset citations",
     "json": "other JSON or JSON Lines; `--map` says which field is what",
@@ -254,8 +258,8 @@ def detect(source: Path) -> str | None:
         return next((kind for kind, is_so in _FOLDERS.items() if is_so(source)), None)
     if source.suffix.lower() in (".jsonl", ".ndjson", ".json"):
         return _detect_lines(source)
-    if semantic_below(source):
-        return "semantic"
+    if beginning(source, 15) == "SQLite format 3":
+        return kind_of(source) or "semantic"  # whose reader says that it is none
     return _detect_note(source) if source.suffix.lower() in MARKDOWN else None
 
 
@@ -370,7 +374,9 @@ _FOLDERS: dict[str, Callable[[Path], object]] = {
     "claude-ai": lambda source: _detect_export(source) == "claude-ai",
     "mem0": lambda source: _detect_export(source) == "mem0",
     "sessions": sessions_below,
-    "semantic": semantic_below,
+    "semantic": partial(database_below, kind="semantic"),
+    "mcp-memory-service": partial(database_below, kind="mcp-memory-service"),
+    "claude-mem": partial(database_below, kind="claude-mem"),
     "serena": lambda source: (
         ".serena" in source.parts or (source / ".serena" / "memories").is_dir()
     ),
@@ -393,7 +399,9 @@ _PARTS: dict[str, Callable[[Path], list[Path]]] = {
     "claude-ai": claude_ai_files,
     "mem0": lambda source: [source / "memories.json"],
     "sessions": lambda source: [sessions_below(source) or source],
-    "semantic": lambda source: [(semantic_below(source) or source / "db").parent],
+    "semantic": lambda source: [(database_below(source, "semantic") or source / "db").parent],
+    "mcp-memory-service": lambda source: [source],
+    "claude-mem": lambda source: [source],
     "serena": lambda source: [_serena_folder(source)],
     "claude": lambda source: _claude_home(source) if _is_claude_home(source) else [source],
     "citations": lambda source: [citations_below(source) or source],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
@@ -13,6 +13,12 @@ from typing_extensions import TypedDict
 
 from aiaml_server.errors import AiamlError, Refused
 from aiaml_server.toolset import CRASHED, Tool
+
+
+class Rule(NamedTuple):
+    """What a parameter must be: in its annotation, beside its description and examples."""
+
+    sentence: str
 
 
 class Failure(TypedDict, total=False):
@@ -84,7 +90,8 @@ def tool(
     call: Callable[..., Any],
     description: str,
     shape: type,
-    rules: Mapping[str, str],
+    rules: Mapping[str, str] | None = None,
+    /,
     **hints: Any,
 ) -> Tool:
     """Return a tool with the name of a function; the other arguments are those of `Tool`.
@@ -93,11 +100,24 @@ def tool(
         call: the function.
         description: what agents read of it.
         shape: what it answers.
-        rules: what each parameter must be; where tools differ, by "tool parameter".
+        rules: what each parameter must be; where tools differ, by "tool parameter". Without, each
+            parameter's annotation has a `Rule`.
         hints: what is true of it beside, as `Tool` has it.
     """
     name = call.__name__
-    parameters = inspect.signature(call).parameters
-    own = {each: rules.get(f"{name} {each}") or rules[each] for each in parameters}
+    if rules is None:
+        own = _stated(call)
+    else:
+        parameters = inspect.signature(call).parameters
+        own = {each: rules.get(f"{name} {each}") or rules[each] for each in parameters}
     title = name.removeprefix("memory_").replace("_", " ").capitalize()
     return Tool(name, title, description, call, shape, own, failure, **hints)
+
+
+def _stated(call: Callable[..., Any]) -> dict[str, str]:
+    """Return the rule in the annotation of each parameter."""
+    parameters = inspect.signature(call, eval_str=True).parameters
+    return {
+        name: next(each.sentence for each in one.annotation.__metadata__ if isinstance(each, Rule))
+        for name, one in parameters.items()
+    }

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from aiaml_server.format.invisible import marked_line
-from aiaml_server.toolsets.semantic.duplicates import EQUAL, Group, merged
+from aiaml_server.toolsets.semantic.duplicates import SIMILAR, Group, merged
+from aiaml_server.toolsets.semantic.excerpt import excerpts
 from aiaml_server.toolsets.semantic.importing import Imported, Preview
 from aiaml_server.toolsets.semantic.memories import Found, Page, Stored
 from aiaml_server.toolsets.semantic.memory import Memory
@@ -29,101 +31,132 @@ def whole(memory: Memory) -> dict[str, Any]:
     return {name: getattr(memory, name) for name in _WHOLE}
 
 
+def short(memory: Memory, content: str) -> dict[str, Any]:
+    """Return what is read of a memory; the rest comes with `explain`, or by its id."""
+    return {
+        "id": memory.id,
+        "content": content,
+        "date": memory.created_at[:10],
+        **({"tags": list(memory.tags)} if memory.tags else {}),
+        "priority": memory.priority,
+    }
+
+
 def stored(result: Stored) -> dict[str, Any]:
     """Return what storing has done."""
     memory = result.memory
-    answer: dict[str, Any] = {
+    return {
         "success": True,
         "memory_id": memory.id,
-        "content_hash": memory.content_hash,
         "created": result.created,
         "embedded": memory.embedding_model is not None,
-        "priority": memory.priority,
-        "tags": list(memory.tags),
-        "warnings": result.warnings,
+        **_beside(result),
     }
-    return answer | _beside(result)
 
 
 def updated(result: Stored) -> dict[str, Any]:
     """Return a memory as it is after an update."""
+    memory = result.memory
     return {
         "success": True,
-        "memory": whole(result.memory),
-        "warnings": result.warnings,
+        "memory": short(memory, memory.content),
+        **({"undo": result.change} if result.change else {}),
         **_beside(result),
     }
 
 
 def _beside(result: Stored) -> dict[str, Any]:
+    contents = excerpts([each.memory.content for each in result.similar], result.memory.content)
     similar = [
-        {"memory_id": each.memory.id, "content": each.memory.content, "cosine": _r(each.cosine)}
-        for each in result.similar
+        {"id": each.memory.id, "content": content, "cosine": _r(each.cosine)}
+        for each, content in zip(result.similar, contents, strict=True)
     ]
     suggested = result.suggestion
     return {
-        "similar": similar,
-        **({"offer": OFFER} if similar else {}),
+        **({"similar": similar, "offer": OFFER} if similar else {}),
         **({"priority_suggestion": suggested._asdict()} if suggested else {}),
+        **_warned(result.warnings),
     }
 
 
-def found(result: Found) -> dict[str, Any]:
-    """Return a search's hits."""
+def _warned(warnings: Sequence[str]) -> dict[str, Any]:
+    return {"warnings": list(warnings)} if warnings else {}
+
+
+def found(result: Found, question: str, *, explain: bool = False) -> dict[str, Any]:
+    """Return a search's hits, the long ones cut round the question's words."""
+    contents = [each.memory.content for each in result.hits]
+    cut = contents if explain else excerpts(contents, question)
     return {
         "success": True,
-        "memories": [hit(each) for each in result.hits],
+        "memories": [
+            hit(each, content, explain=explain)
+            for each, content in zip(result.hits, cut, strict=True)
+        ],
         "meaning": result.meaning,
-        "warnings": result.warnings,
+        **_warned(result.warnings),
     }
 
 
-def hit(each: Hit) -> dict[str, Any]:
-    """Return a memory with its score and what that is made of."""
-    return {
-        **whole(each.memory),
-        "score": _r(each.score),
-        "weak": each.weak,
-        "breakdown": {
-            "similarity": _r(each.similarity),
-            "recency": _r(each.recency),
-            "priority": _r(each.priority),
-            "usage": _r(each.usage),
-            "project_boost": _r(each.boost),
-            "cosine": _r(each.cosine),
-            "bm25": _r(each.bm25),
-        },
-    }
+def hit(each: Hit, content: str, *, explain: bool) -> dict[str, Any]:
+    """Return a memory with its score, and what that is made of."""
+    said = whole(each.memory) if explain else short(each.memory, content)
+    said["score"] = round(each.score, 2)
+    if each.weak:
+        said["weak"] = True
+    if explain:
+        names = ("similarity", "recency", "priority", "usage", "cosine", "bm25")
+        parts = {name: _r(getattr(each, name)) for name in names}
+        said["breakdown"] = {**parts, "project_boost": _r(each.boost)}
+    return said
 
 
 def listed(page: Page) -> dict[str, Any]:
     """Return a page of a list."""
+    contents = excerpts([each.content for each in page.memories], "")
     return {
         "success": True,
-        "memories": [whole(each) for each in page.memories],
+        "memories": [
+            short(each, content) for each, content in zip(page.memories, contents, strict=True)
+        ],
         "total": page.total,
-        "next_cursor": page.next_cursor,
-        "warnings": page.warnings,
+        **({"next_cursor": page.next_cursor} if page.next_cursor else {}),
+        **_warned(page.warnings),
+    }
+
+
+def read(memories: Sequence[Memory]) -> dict[str, Any]:
+    """Return memories whole, which were asked for by their ids."""
+    return {"success": True, "memories": list(map(whole, memories)), "total": len(memories)}
+
+
+def grouped(
+    groups: Sequence[Group], made: Sequence[Memory], cursor: str | None, warnings: Sequence[str]
+) -> dict[str, Any]:
+    """Return groups of what resembles, and what was merged."""
+    return {
+        "success": True,
+        "groups": [group(each) for each in groups],
+        "merged": [short(each, each.content) for each in made],
+        **({"next_cursor": cursor} if cursor else {}),
+        **_warned(warnings),
     }
 
 
 def group(each: Group) -> dict[str, Any]:
     """Return memories that resemble each other, and what they would become."""
     one = merged(each.memories)
+    contents = excerpts([memory.content for memory in each.memories], "")
     return {
         "kind": each.kind,
-        "memories": [whole(memory) for memory in each.memories],
-        "pairs": [
-            {"first": pair.first, "second": pair.second, "cosine": _r(pair.cosine)}
-            for pair in each.pairs
-        ],
+        "memories": [short(*pair) for pair in zip(each.memories, contents, strict=True)],
+        "pairs": [[pair.first, pair.second, _r(pair.cosine)] for pair in each.pairs],
         "merge_suggestion": {
             "merge": [memory.id for memory in each.memories],
             "keeps": each.memories[0].id,
             "priority": one.priority,
-            "category": one.category,
             "tags": list(one.tags),
-            "advice": "they are equal" if each.kind == EQUAL else "merge only what says the same",
+            "advice": "merge only what says the same" if each.kind == SIMILAR else "they are equal",
         },
     }
 
@@ -137,9 +170,9 @@ def previewed(preview: Preview) -> dict[str, Any]:
         "success": True,
         "imported": False,
         "new": len(preview.new),
-        "candidates": [{**each._asdict(), "tags": list(each.tags)} for each in shown],
+        "candidates": [each.fields() for each in shown],
         "skipped": [each._asdict() for each in preview.skipped],
-        "warnings": warnings,
+        **_warned(warnings),
     }
 
 
@@ -170,4 +203,4 @@ def resource(title: str, page: Page) -> str:
 
 
 def _r(value: float | None) -> float | None:
-    return None if value is None else round(float(value), 6)
+    return None if value is None else round(float(value), 4)

@@ -100,7 +100,7 @@ def _examined(database: Database) -> Finding:
             if damaged := list(_damaged(database, sql)):
                 more = f", and {len(damaged) - 5} more" if len(damaged) > 5 else ""
                 found = f"{database.path}: {'; '.join(map(str, damaged[:5]))}{more}"
-                remedy = "put a copy of the file back, or `aiaml semantic forget` each"
+                remedy = "`aiaml semantic forget` each, or `aiaml semantic restore` a backup"
                 return Finding(CHECK, "error", found, remedy)
             said = rows(sql, "PRAGMA integrity_check(1)")[0][0]
             if not database.read_only:
@@ -118,13 +118,13 @@ def _examined(database: Database) -> Finding:
         level: Level = "warning" if isinstance(error, Unavailable) else "error"
         return Finding(CHECK, level, str(error), error.suggestion)
     except Exception as error:  # noqa: BLE001 (apsw's, of what is damaged)
-        remedy = "put it back from a backup, or move it away"
+        remedy = "`aiaml semantic restore` puts a backup in its place"
         return Finding(CHECK, "error", f"{database.path}: {error}", remedy)
     finally:
         database.close()
     found = f"{database.path}: {plural(count, 'memory', 'memories')}"
     if said != "ok":
-        found, remedy = f"{found}, {said}", "put it back from a backup"
+        found, remedy = f"{found}, {said}", "`aiaml semantic restore` puts a backup in its place"
         return Finding(CHECK, "error", found, remedy)
     if database.read_only:
         found, remedy = f"{found}, which can only be read", DiskError.suggestion

@@ -16,6 +16,7 @@ from aiaml_server.toolsets.semantic.failures import DiskError, InvalidConfig
 NAME = "config.json"
 MODEL = "BAAI/bge-small-en-v1.5"
 _MOST = 64 * 1024  # bytes
+_MOST_DIGITS = 30  # of a number; Python reads at most 4,300, and says so in words of its own
 
 
 class Thresholds(NamedTuple):
@@ -43,6 +44,8 @@ class Config:
         model: the model's name, one that fastembed knows.
         path: a folder that holds the model; empty where it is downloaded.
         dimension: the numbers in one of its vectors.
+        query_prefix, document_prefix: what stands before a question or a text; None for what the
+            model's family wants.
         device: what it runs on: `cpu`, or `cuda` where onnxruntime has it.
         download: whether the model is downloaded where it is missing.
         limit: how many memories a search gives that does not say.
@@ -59,6 +62,8 @@ class Config:
     model: str = MODEL
     path: str = ""
     dimension: int = 384
+    query_prefix: str | None = None
+    document_prefix: str | None = None
     device: str = "cpu"
     download: bool = True
     limit: int = 10
@@ -95,6 +100,10 @@ def _is_folder(value: Any) -> bool:
     return value == "" or (isinstance(value, str) and Path(value).is_absolute())
 
 
+def _is_prefix(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= 200
+
+
 def _weight(attribute: str) -> Key:
     return number(attribute, 0, 1, "a number from 0 to 1")
 
@@ -103,6 +112,10 @@ KEYS = {
     "embedding.model": Key("model", _is_text, "a model that fastembed knows, as text"),
     "embedding.path": Key("path", _is_folder, "an absolute path of a folder, or empty"),
     "embedding.dimension": whole("dimension", 1, 8192),
+    "embedding.query_prefix": Key("query_prefix", _is_prefix, "text of at most 200 characters"),
+    "embedding.document_prefix": Key(
+        "document_prefix", _is_prefix, "text of at most 200 characters"
+    ),
     "embedding.device": Key("device", lambda value: value in ("cpu", "cuda"), "cpu or cuda"),
     "embedding.download": switch("download"),
     "retrieval.default_limit": whole("limit", 1, 50, "a whole number from 1 to 50"),
@@ -175,7 +188,7 @@ def parse(given: Mapping[str, Any], path: Path | str = NAME) -> Config:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        value = json.loads(read_own(path, _MOST), object_pairs_hook=_once)
+        value = json.loads(read_own(path, _MOST), object_pairs_hook=_once, parse_int=_number)
     except InvalidConfig as error:
         raise InvalidConfig(f"{path}: {error}") from None
     except FileNotFoundError:
@@ -189,6 +202,12 @@ def _read(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InvalidConfig(f"{path} must hold an object")
     return value
+
+
+def _number(digits: str) -> int:
+    if len(digits) > _MOST_DIGITS:
+        raise InvalidConfig(f"it holds a number of {len(digits):,} digits")
+    return int(digits)
 
 
 def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:

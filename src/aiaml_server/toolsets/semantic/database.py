@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from aiaml_server.toolsets.semantic.model import Embedder
 
+LAST = 2**63 - 1  # the highest number that SQLite gives a row
 PATIENCE = 5.0  # seconds that one try waits for another process
 LOOK = 0.002  # seconds after which it looks again; SQLite's own 0.1 miss what a long import leaves
 PAUSES = (0.1, 0.4)  # seconds between three tries
@@ -115,6 +116,12 @@ CREATE VIRTUAL TABLE words USING fts5(
 );
 INSERT INTO words(words, rank) VALUES ('secure-delete', 1)
 """
+
+_CHANGES = """
+ALTER TABLE merges ADD COLUMN act TEXT NOT NULL DEFAULT 'merge';
+CREATE TABLE exchanged (uid TEXT PRIMARY KEY, memory_id INTEGER NOT NULL, digest TEXT NOT NULL)
+"""
+"""All kinds of changes are noted beside merges; and what was exchanged with other machines."""
 
 _VECTORS = """
 CREATE VIRTUAL TABLE vec_memories USING vec0(
@@ -398,6 +405,12 @@ class Database:
             sql: a connection that is writing.
             fields: those of `_ADD`, the last one the number, or None for a new one.
         """
+        if fields[-1] is None and rows(sql, "SELECT 1 FROM memories WHERE id = ?", (LAST,)):
+            raise Damaged(
+                f"{self.path} has a memory of the highest number that there is, {LAST}: none can"
+                " come behind it",
+                f"`aiaml semantic forget {self.name}:{LAST}` takes it away, if it is not yours.",
+            )
         sql.execute(_ADD, tuple(fields))
         number = sql.last_insert_rowid()
         self._index(sql, number)
@@ -418,6 +431,9 @@ class Database:
         self.forget_vectors(sql, number)
         sql.execute("DELETE FROM imports WHERE memory_id = ?", (number,))
         sql.execute("DELETE FROM memories WHERE id = ?", (number,))
+        if number == LAST:
+            highest = "(SELECT coalesce(max(id), 0) FROM memories)"
+            sql.execute(f"UPDATE sqlite_sequence SET seq = {highest} WHERE name = 'memories'")
 
     def _index(self, sql: apsw.Connection, number: int) -> None:
         """Add a memory's words, whose text and tags may have changed."""
@@ -527,6 +543,7 @@ STEPS = (
     Database._extended,  # noqa: SLF001 (this module's own)
     _IMPORTS,
     Database._unspaced,  # noqa: SLF001
+    _CHANGES,
 )
 """What makes each version of the schema out of the one before: statements, or a method."""
 
@@ -545,7 +562,7 @@ def _known() -> frozenset[tuple[str, str]]:
 
     found: list[tuple[Any, ...]] = []
     with closing(apsw.Connection(":memory:")) as sql:
-        for step in (_SPECIFIED, _OURS, _IMPORTS, _UNSPACED):
+        for step in (_SPECIFIED, _OURS, _IMPORTS, _UNSPACED, _CHANGES):
             _run(sql, step)
             found += rows(sql, "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL")
     return frozenset((name, _plain(text)) for name, text in found)

@@ -12,6 +12,7 @@ from aiaml_server.toolsets.semantic.filters import behind, cursor_of
 from aiaml_server.toolsets.semantic.memory import Memory
 
 EQUAL = "equal but for case and white space"
+ALIKE = "equal but for case, blanks and punctuation"
 SIMILAR = "similar or contradicting"
 THRESHOLD = 0.95
 """The cosine from which on two resemble each other, unless another is asked for."""
@@ -42,7 +43,7 @@ class Group:
     """Memories that resemble each other.
 
     Attributes:
-        kind: `EQUAL` or `SIMILAR`.
+        kind: `EQUAL`, `ALIKE` or `SIMILAR`.
         memories: newest first.
         pairs: which of them resemble which.
     """
@@ -109,7 +110,10 @@ def grouped(pairs: Iterable[Pair], known: dict[str, Memory]) -> list[Group]:
     groups = []
     for top, found in members.items():
         found.sort(key=newer, reverse=True)
-        kind = EQUAL if len({memory.folded(each.content) for each in found}) == 1 else SIMILAR
+        contents = [each.content for each in found]
+        is_alike = len(set(map(memory.bare, contents))) == 1
+        kind = ALIKE if is_alike else SIMILAR
+        kind = EQUAL if len(set(map(memory.folded, contents))) == 1 else kind
         inside = tuple(each for each in pairs if find(each.first) == top)
         groups.append(Group(kind, tuple(found), inside))
     return sorted(groups, key=_order)

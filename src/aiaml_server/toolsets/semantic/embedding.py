@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from aiaml_server.toolsets.semantic import cutting, logs
+from aiaml_server.toolsets.semantic.config import Thresholds
 from aiaml_server.toolsets.semantic.database import Author, Database, author_of, packed, rows
 from aiaml_server.toolsets.semantic.failures import Refused, Unavailable
 from aiaml_server.toolsets.semantic.filters import Filters
 from aiaml_server.toolsets.semantic.memory import Memory, column, decoded
-from aiaml_server.toolsets.semantic.model import Embedder
+from aiaml_server.toolsets.semantic.model import Embedder, Provider
 from aiaml_server.toolsets.semantic.opened import Opened
 
 if TYPE_CHECKING:
@@ -44,10 +45,20 @@ class Progress(NamedTuple):
     left: int
 
 
-class Embedding(Opened):
+class Embedding:
     """The memories' vectors, made at once, or in the background where there is one."""
 
-    def _prepare(self) -> None:
+    def __init__(self, opened: Opened, model: Provider | None, *, background: bool) -> None:
+        """Take the databases and the model; nothing is loaded yet.
+
+        Args:
+            opened: the databases.
+            model: what turns texts into vectors; None for words only.
+            background: whether what could not be embedded at once is embedded in a thread, also
+                while the model is still being loaded.
+        """
+        self.opened, self.background = opened, background
+        self.model = model
         self._closing = threading.Event()
         self._asked = threading.Lock()
         self._wanted: set[str] = set()  # ids whose vectors are of another model
@@ -55,13 +66,12 @@ class Embedding(Opened):
         self._complete = False  # no memory lacks a vector, as far as is known
 
     def close(self) -> None:
-        """End what goes on in the background, and close the databases; another call opens them."""
+        """End what goes on in the background; another call begins it again."""
         self._closing.set()
         thread = self._thread
         if thread is not None:
             thread.join()
         self._closing.clear()
-        super().close()
 
     def embed(
         self, *, outdated: bool = False, wait: float = 0.0, told: list[str] | None = None
@@ -78,7 +88,7 @@ class Embedding(Opened):
         Raises:
             Unavailable: there is no model.
         """
-        embedder, warnings = self._embedder(wait)
+        embedder, warnings = self.embedder(wait)
         if embedder is None:
             raise Unavailable(
                 next(iter(warnings), "there is no model"), "Run `aiaml semantic status`."
@@ -87,7 +97,7 @@ class Embedding(Opened):
         lacking = _OUTDATED if outdated else _LACKING
         done = 0
         warnings = [] if told is None else told
-        usable = list(self._readable(Filters(), warnings))
+        usable = list(self.opened.readable(Filters(), warnings))
         for database in usable:
             if database.read_only:
                 warnings.append(f"no vectors for the {database.name} memories: only readable here")
@@ -111,13 +121,13 @@ class Embedding(Opened):
 
     def left(self) -> int:
         """Return how many memories have no vector."""
-        return self._lacking(self._there(), None)
+        return self._lacking(self.opened.there(), None)
 
     def _lacking(self, databases: Iterable[Database], author: Author | None) -> int:
         count = 0
         for database in databases:
             with database.reading() as sql:
-                count += self._left(sql, author)
+                count += self.lacking(sql, author)
         return count
 
     def counted(self, database: Database) -> tuple[int, int]:
@@ -125,9 +135,10 @@ class Embedding(Opened):
         if not database.there:
             return 0, 0
         with database.reading() as sql:
-            return rows(sql, "SELECT count(id) FROM memories")[0][0], self._left(sql, None)
+            return rows(sql, "SELECT count(id) FROM memories")[0][0], self.lacking(sql, None)
 
-    def _left(self, sql: apsw.Connection, author: Author | None) -> int:
+    def lacking(self, sql: apsw.Connection, author: Author | None) -> int:
+        """Return how many memories have no vector, or none of a model."""
         lacking, values = (_OUTDATED, author._asdict()) if author else (_LACKING, {})
         return int(rows(sql, f"SELECT count(id) FROM memories WHERE {lacking}", values)[0][0])
 
@@ -140,7 +151,7 @@ class Embedding(Opened):
             if self._closing.wait(PAUSE):
                 break
             if (text := decoded(content)) is not None:
-                made.append((number, content, self._vectors(embedder, cutting.parts(text))))
+                made.append((number, content, self.vectors(embedder, cutting.parts(text))))
         done = 0
         with database.writing() as sql:
             for number, content, (vectors, _) in made:
@@ -150,7 +161,7 @@ class Embedding(Opened):
                     done += 1
         return done
 
-    def _later(self, outdated: Iterable[Memory] = (), *, lacking: bool = False) -> None:
+    def later(self, outdated: Iterable[Memory] = (), *, lacking: bool = False) -> None:
         """Make missing vectors, and those of some memories anew: now, or in the background."""
         if self.model is None:
             return
@@ -171,7 +182,7 @@ class Embedding(Opened):
     def _work(self, wait: float) -> None:
         try:
             while not self._closing.is_set():
-                embedder, _ = self._embedder(wait)
+                embedder, _ = self.embedder(wait)
                 if embedder is None:
                     kind = self.model.state().kind if self.model else "off"
                     if not wait or kind not in ("loading", "downloading"):
@@ -191,21 +202,21 @@ class Embedding(Opened):
         except Refused as error:
             self._complete = False
             log.info("vectors are still to be made: %s", type(error).__name__)
-            logs.record(self.home, "embed", error)
+            logs.record(self.opened.home, "embed", error)
 
     def _renew(self, embedder: Embedder) -> None:
         """Make the vectors of memories anew that were found and have those of another model."""
         with self._asked:
             wanted, self._wanted = sorted(self._wanted), set()
         for name in wanted:
-            database, number = self._at(name)
+            database, number = self.opened.at(name)
             with database.reading() as sql:
                 held = rows(sql, f"SELECT id, {_CONTENT} FROM memories WHERE id = ?", (number,))
                 possible = not (database.problem or database.read_only)
             if held and possible:
                 self._embed(embedder, database, [held[0]])
 
-    def _embedder(self, wait: float = 0.0) -> tuple[Embedder | None, list[str]]:
+    def embedder(self, wait: float = 0.0) -> tuple[Embedder | None, list[str]]:
         """Return the model if it is loaded, else what an answer says instead."""
         if self.model is None:
             return None, []
@@ -213,33 +224,47 @@ class Embedding(Opened):
         if embedder is None:
             sentence = self.model.state().sentence
             return None, [sentence] if sentence else []
-        if embedder.dimension != self.config.dimension:
+        if embedder.dimension != self.opened.config.dimension:
             said = f"words only: the vectors of {embedder.name} have {embedder.dimension} numbers"
-            return None, [f"{said}; embedding.dimension in config.json is {self.config.dimension}"]
+            return None, [
+                f"{said}; embedding.dimension in config.json is {self.opened.config.dimension}"
+            ]
         return embedder, []
 
-    def _vectors(
-        self, embedder: Embedder | None, texts: Sequence[str]
+    def thresholds(self, embedder: Embedder | None) -> Thresholds:
+        """Return what cosines mean: as set, as the model was measured, or as its name has it."""
+        known: Thresholds = getattr(embedder, "thresholds", None) or self.opened.config.thresholds
+        weak, same = self.opened.config.weak, self.opened.config.same
+        return Thresholds(
+            known.weak if weak is None else weak, known.same if same is None else same
+        )
+
+    def vectors(
+        self, embedder: Embedder | None, texts: Sequence[str], *, asked: bool = False
     ) -> tuple[list[bytes], list[str]]:
-        """Return the vectors of a text's parts, or none and why the model has failed."""
+        """Return the vectors of a text's parts, or none and why the model has failed.
+
+        A question's are made by `embed_questions` where a model has that.
+        """
         if embedder is None:
             return [], []
+        embed = getattr(embedder, "embed_questions", embedder.embed) if asked else embedder.embed
         try:
             made: list[bytes] = []
             for start in range(0, len(texts), PARTS):
                 if start and self._closing.wait(PAUSE):
                     return [], []
                 some = texts[start : start + PARTS]
-                made += [packed(each, embedder.dimension) for each in embedder.embed(some)]
+                made += [packed(each, embedder.dimension) for each in embed(some)]
             if len(made) != len(texts):
                 raise ValueError("a vector is missing")  # noqa: TRY301
         except Exception as error:  # noqa: BLE001 (a model may raise anything)
             log.warning("the model failed: %s", type(error).__name__)
-            logs.record(self.home, "embed", error)
+            logs.record(self.opened.home, "embed", error)
             return [], [f"words only: the model failed on this text ({type(error).__name__})"]
         return made, []
 
-    def _set_vectors(
+    def set_vectors(
         self,
         sql: apsw.Connection,
         database: Database,
@@ -247,6 +272,7 @@ class Embedding(Opened):
         embedder: Embedder | None,
         vectors: Sequence[bytes],
     ) -> list[str]:
+        """Give a memory its vectors; return why that cannot be, if so."""
         if not vectors or embedder is None:
             return []
         if database.problem:

@@ -68,7 +68,7 @@ class Busy(Refused):
 class Damaged(Refused):
     """A file is no database of memories, or was damaged; it is left as it is."""
 
-    suggestion = "Run `aiaml semantic doctor`; put back a copy of the file, or move it away."
+    suggestion = "Run `aiaml semantic doctor`; `aiaml semantic restore` puts a backup in its place."
 
 
 class DiskError(Refused):

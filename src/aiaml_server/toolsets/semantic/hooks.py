@@ -18,9 +18,17 @@ from aiaml_server.files import check_end
 from aiaml_server.format.invisible import marked_line
 from aiaml_server.toolsets.semantic import PROJECT, config, place
 from aiaml_server.toolsets.semantic.config import Config
-from aiaml_server.toolsets.semantic.detection import confirmed, decision, decisions, error
+from aiaml_server.toolsets.semantic.detection import (
+    confirmed,
+    decision,
+    decisions,
+    error,
+    same_error,
+    telling,
+)
+from aiaml_server.toolsets.semantic.filters import Filters
 from aiaml_server.toolsets.semantic.memories import Memories
-from aiaml_server.toolsets.semantic.memory import Memory
+from aiaml_server.toolsets.semantic.memory import MOST_HITS, Memory
 
 _MOST_TRANSCRIPT = 1024 * 1024  # bytes, its end
 _MOST_ANSWER = 9000  # characters; Claude Code takes 10,000
@@ -127,7 +135,8 @@ def _decided(memories: Memories, sentence: str | None) -> str:
         " later sessions need and no memory says it yet, call store_memory with"
         ' source "auto_decision", in words that stand by themselves.'
     )
-    found = [hit.memory for hit in memories.search(sentence, _TRIGGERED).hits if hit.bm25]
+    hits = memories.search(sentence, 3 * _TRIGGERED).hits
+    found = [hit.memory for hit in hits if _share_words(sentence, hit.memory)][:_TRIGGERED]
     if not found:
         return said
     return f"{said} Memories about the same, kept by AIAML. {_FRAME}\n{_listed(found)}"
@@ -141,15 +150,22 @@ def _similar(memories: Memories, signature: str | None) -> str:
     hits = memories.search(signature, 3 * _TRIGGERED).hits
     found = [
         each
-        for each in (hit.memory for hit in hits if hit.bm25)
+        for each in (hit.memory for hit in hits)
         if any(name in each.content for name in names)
-        or (not names and each.source == "auto_error")
+        or (not names and each.source == "auto_error" and _share_words(signature, each))
     ]
     if not found:
         return ""
     return (
         f"Memories of errors like this one, kept by AIAML. {_FRAME}\n{_listed(found[:_TRIGGERED])}"
     )
+
+
+def _share_words(text: str, memory: Memory) -> bool:
+    """Say whether a memory has half of a text's telling words, two at least where there are two."""
+    words = telling(text)
+    shared = len(words & telling(memory.content))
+    return shared >= max(1, min(2, len(words)), len(words) / 2)
 
 
 # --- what is stored -------------------------------------------------------------------------------
@@ -159,10 +175,10 @@ def _resolved(memories: Memories, given: Mapping[str, Any]) -> str:
     """Store an error that a session has solved, with the solution; say so."""
     if memories.project is None:
         return ""
-    content = _resolution(list(_transcript(given)))
-    if content is None:
+    found = _resolution(list(_transcript(given)))
+    if found is None or _is_known(memories, found[0]):
         return ""
-    stored = memories.store(content, tags=["error"], category="error", source="auto_error")
+    stored = memories.store(found[1], tags=["error"], category="error", source="auto_error")
     if not stored.created:
         return ""
     return (
@@ -171,8 +187,15 @@ def _resolved(memories: Memories, given: Mapping[str, Any]) -> str:
     )
 
 
-def _resolution(said: Sequence[_Said]) -> str | None:
-    """Return the last error of a conversation with what was done about it."""
+def _is_known(memories: Memories, signature: str) -> bool:
+    """Say whether an error with its solution is a memory already, whatever its numbers were."""
+    hits = memories.search(signature, MOST_HITS, Filters(source="auto_error")).hits
+    firsts = (hit.memory.content.partition("\n")[0] for hit in hits)
+    return f"error: {same_error(signature)}" in map(same_error, firsts)
+
+
+def _resolution(said: Sequence[_Said]) -> tuple[str, str] | None:
+    """Return the last error of a conversation, and a memory of it with what was done about it."""
     for number in range(len(said) - 1, -1, -1):
         if said[number].who == "assistant" or not (signature := error(said[number].text)):
             continue
@@ -185,7 +208,7 @@ def _resolution(said: Sequence[_Said]) -> str | None:
         lines = [f"Error: {signature}", f"Solution: {told}"]
         if files:
             lines.append(f"Context: changed {', '.join(list(files)[:8])}")
-        return "\n".join(lines)
+        return signature, "\n".join(lines)
     return None
 
 

@@ -8,26 +8,38 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from aiaml_server.errors import MalformedFile
+from aiaml_server.exchange import kinds
+from aiaml_server.exchange.found import Kept, Note, Skip
 from aiaml_server.files import read_regular
+from aiaml_server.toolsets.semantic import memory
 from aiaml_server.toolsets.semantic.database import LOOK
 from aiaml_server.toolsets.semantic.failures import InvalidInput, InvalidProject
 from aiaml_server.toolsets.semantic.markdown import Piece, pieces
 from aiaml_server.toolsets.semantic.memories import Memories
-from aiaml_server.toolsets.semantic.memory import LONGEST, MOST_CONTENT, MOST_TAGS, Draft, folded
+from aiaml_server.toolsets.semantic.memory import (
+    LONGEST,
+    MOST_CONTENT,
+    MOST_TAGS,
+    Draft,
+    folded,
+    instant_of,
+)
+from aiaml_server.toolsets.semantic.portable import draft_of
 from aiaml_server.toolsets.semantic.priority import suggest
 
-NAMES = ("memory.md", "notes.md", "adr-*.md")
+NAMES = ("memory.md", "notes.md", "adr-*.md", "claude.md", "agents.md")
 """Files that are looked for in a project, whatever their case; besides them `.claude/*.md`."""
 _OWN = ".claude"
 _MOST_BYTES = 64 * 1024  # of a file; a parser takes half a second for it
 _MOST_FILES = 500
 _MOST_DIRECTORIES = 5000
+_MOST_TOPICS = 8  # that become tags, of a note of another program
 _AT_ONCE = 100  # memories that are written in one transaction
 _REST = 2 * LOOK  # seconds after each, in which who waits to write has a turn
 _PASSED_OVER = {"node_modules", "__pycache__", "venv", "site-packages", "dist", "build", "target"}
@@ -38,21 +50,24 @@ class Candidate(NamedTuple):
 
     Attributes:
         path: the file, from the project's top directory on where it lies in it.
-        line: where it begins there.
-        content: its text.
-        tags: that are suggested.
-        priority: that is suggested.
-        category: `decision` for an ADR.
+        line: where it begins there; 0 where a source has no lines.
+        draft: what would be stored.
         is_new: whether no memory has that text yet.
     """
 
     path: str
     line: int
-    content: str
-    tags: tuple[str, ...]
-    priority: str
-    category: str | None
+    draft: Draft
     is_new: bool
+
+    def fields(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        draft = self.draft
+        return {
+            "path": self.path, "line": self.line, "content": draft.content,
+            "tags": list(draft.tags), "priority": draft.priority, "category": draft.category,
+            "created_at": memory.shown(draft.created), "is_new": self.is_new,
+        }  # fmt: skip
 
 
 class Skipped(NamedTuple):
@@ -129,8 +144,22 @@ def offer(memories: Memories) -> str | None:
     )
 
 
+def foreign_kind(source: Path) -> str | None:
+    """Return the kind of a source that another program has left; None for markdown files.
+
+    Notes of others that are single markdown files are cut as any file is.
+    """
+    kind = kinds.detect(source) if source.exists() else None
+    own = ("aiaml", "citations", "markdown", "sessions")
+    notes = ("obsidian", "basic-memory", "claude", "serena")
+    return None if kind in (None, *own) or (kind in notes and source.is_file()) else kind
+
+
 def preview(
-    memories: Memories, paths: Sequence[str] | None = None, roots: Sequence[Path] | None = None
+    memories: Memories,
+    paths: Sequence[str] | None = None,
+    roots: Sequence[Path] | None = None,
+    foreign: Sequence[tuple[Path, str]] = (),
 ) -> Preview:
     """Show what an import of files would do; nothing is changed.
 
@@ -139,6 +168,7 @@ def preview(
         paths: files, or directories whose `.md` files are meant; without any, what `scan` finds.
         roots: the directories below which they may lie; the project's if not said. The first one
             is where a relative path begins.
+        foreign: sources of other programs, each with its kind.
 
     Raises:
         InvalidProject: no project is active, and nothing else was said.
@@ -149,40 +179,65 @@ def preview(
         if project is None:
             raise InvalidProject("file_paths: no project is active whose files could be read")
         roots = [project]
-    if paths is None:
+    if paths is None and not foreign:
         if project is None:
             raise InvalidInput("file_paths: must name files, since no project is active")
         found = [(project, each) for each in scan(project)]
     else:
-        found = [each for path in paths for each in _below(path, roots)]
+        found = [each for path in paths or () for each in _below(path, roots)]
     known = memories.known()
     candidates: list[Candidate] = []
     skipped: list[Skipped] = []
-    for root, inside in dict.fromkeys(found):
+    for one in [*_cut(dict.fromkeys(found), project), *_told(foreign)]:
+        if isinstance(one, Skipped):
+            skipped.append(one)
+            continue
+        shown, piece = one
+        if len(piece.content) > MOST_CONTENT:
+            at = f"what begins at line {piece.line} is longer than {MOST_CONTENT:,} characters"
+            skipped.append(Skipped(shown, at))
+            continue
+        key = folded(piece.content)
+        draft = piece.draft or _suggested(shown, piece)
+        if draft.source == "import" and not draft.path:
+            draft = draft._replace(path=shown)
+        candidates.append(Candidate(shown, piece.line, draft, key not in known))
+        known.add(key)
+    return Preview(candidates, skipped)
+
+
+def _cut(
+    found: Iterable[tuple[Path, str]], project: Path | None
+) -> Iterator[tuple[str, Piece] | Skipped]:
+    """Yield the pieces of markdown files, each with the path that is shown."""
+    for root, inside in found:
         shown = inside if root == project else os.fspath(root / inside)
         try:
-            cut = _read(root, inside)
+            cut = _read(Path(os.path.realpath(root)) / inside)
         except (ValueError, OSError, MalformedFile) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            skipped.append(Skipped(shown, reason[:1].lower() + reason[1:]))
+            yield Skipped(shown, reason[:1].lower() + reason[1:])
             continue
         if not cut:
-            skipped.append(Skipped(shown, "it has nothing that could be a memory"))
-        for piece in cut:
-            if len(piece.content) > MOST_CONTENT:
-                at = f"what begins at line {piece.line} is longer than {MOST_CONTENT:,} characters"
-                skipped.append(Skipped(shown, at))
-                continue
-            key = folded(piece.content)
-            candidates.append(_candidate(shown, piece, is_new=key not in known))
-            known.add(key)
-    return Preview(candidates, skipped)
+            yield Skipped(shown, "it has nothing that could be a memory")
+        yield from ((shown, piece) for piece in cut)
+
+
+def _told(foreign: Iterable[tuple[Path, str]]) -> Iterator[tuple[str, Piece] | Skipped]:
+    """Yield what the sources of other programs hold."""
+    for source, kind in foreign:
+        for one in kinds.READERS[kind](source, kinds.Reading(split=True)):
+            if isinstance(one, Skip):
+                yield Skipped(one.place, one.reason)
+            else:
+                yield one.place, _piece_of(one)
 
 
 def run(
     memories: Memories,
     paths: Sequence[str] | None = None,
     roots: Sequence[Path] | None = None,
+    foreign: Sequence[tuple[Path, str]] = (),
     told: Callable[[Sequence[Candidate]], Iterator[Candidate]] = iter,
 ) -> Imported:
     """Take over what `preview` shows as new, with the tags and priorities that it suggests.
@@ -194,18 +249,18 @@ def run(
         memories: where they go.
         paths: see `preview`.
         roots: see `preview`.
+        foreign: see `preview`.
         told: gives the candidates on one by one, and may show how far it is.
 
     Raises:
         InvalidProject, InvalidInput: see `preview`; so for what storing raises.
     """
-    shown = preview(memories, paths, roots)
+    shown = preview(memories, paths, roots, foreign)
     ids: list[str] = []
     batch: list[Draft] = []
     try:
         for one in told(shown.new):
-            draft = Draft(one.content, one.tags, one.priority, one.category, "import", one.path)
-            batch.append(draft)
+            batch.append(one.draft)
             if len(batch) == _AT_ONCE:
                 whole, batch = batch, []
                 ids += memories.store_all(whole)
@@ -247,19 +302,28 @@ def _files(root: Path, inside: Path, path: str) -> list[tuple[Path, str]]:
     return [(root, inside.as_posix())]
 
 
-def _read(root: Path, inside: str) -> list[Piece]:
-    path = os.fspath(Path(os.path.realpath(root)) / inside)
+def _read(whole: Path) -> list[Piece]:
+    path = os.fspath(whole)
     if os.path.realpath(path) != path:
         raise ValueError("it lies behind a link")
     try:
         text = read_regular(path, _MOST_BYTES).decode("utf-8")
     except UnicodeDecodeError as error:
         raise ValueError("it is no text in UTF-8") from error
-    return pieces(text, Path(inside).stem)
+    return pieces(text, whole)
 
 
-def _candidate(path: str, piece: Piece, *, is_new: bool) -> Candidate:
+def _piece_of(one: Note | Kept) -> Piece:
+    if isinstance(one, Kept):
+        draft = draft_of(one.memory)
+        return Piece(draft.content, 0, tuple(draft.tags), draft.category, draft.created, draft)
+    return Piece(one.content.strip(), 0, one.topics[:_MOST_TOPICS], None, instant_of(one.timestamp))
+
+
+def _suggested(path: str, piece: Piece) -> Draft:
     tags = tuple(tag[:LONGEST] for tag in piece.tags[:MOST_TAGS])
     wanted = suggest(piece.content, tags, "NORMAL", "project")
     priority = wanted.priority if wanted else "NORMAL"
-    return Candidate(path, piece.line, piece.content, tags, priority, piece.category, is_new)
+    return Draft(
+        piece.content, tags, priority, piece.category, "import", path, created=piece.created
+    )

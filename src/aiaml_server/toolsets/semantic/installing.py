@@ -67,17 +67,10 @@ def install_hooks(project: Path | None, dry_run: bool, json: bool) -> int:
         wanted = [(event, _group(event)) for event in HOOKS]
         made = clients.hook(_COPIES, _settings(project), wanted, _is_ours)
         kept = _saved(made, dry_run)
-    changed = made.before != made.after
-    if json:
-        _out(made, dry_run)
-    elif not changed:
+    if made.before == made.after and not json:
         out(f"The hooks are already installed: {made.path}")
-    else:
-        out(f"{bold('The hooks')} {'would be' if dry_run else 'are'} installed: {made.path}")
-        if kept:
-            out(f"  as it was, the file is kept in {kept}")
-        if not dry_run:
-            out("  Start a new session of Claude Code; /hooks shows them in it.")
+    elif _told(made, "installed", kept, dry_run, json) and not dry_run:
+        out("  Start a new session of Claude Code; /hooks shows them in it.")
     return DONE
 
 
@@ -98,16 +91,11 @@ def uninstall_hooks(project: Path | None, dry_run: bool, json: bool) -> int:
     with _refusals():
         made = clients.unhook(_COPIES, _settings(project), _is_ours)
         kept = _saved(made, dry_run)
-    changed = made.before != made.after
-    if json:
-        _out(made, dry_run)
-    elif not changed:
+    if made.before == made.after and not json:
         note(f"There are no hooks of it in {made.path}.")
     else:
-        out(f"{bold('The hooks')} {'would be' if dry_run else 'are'} uninstalled: {made.path}")
-        if kept:
-            out(f"  as it was, the file is kept in {kept}")
-    return DONE if changed else NOTHING
+        _told(made, "uninstalled", kept, dry_run, json)
+    return DONE if made.before != made.after else NOTHING
 
 
 @contextmanager
@@ -128,10 +116,17 @@ def _saved(made: Change, dry_run: bool) -> Path | None:
     return None if dry_run or made.before == made.after else clients.save(made)
 
 
-def _out(made: Change, dry_run: bool) -> None:
-    changed = made.before != made.after
-    path = str(made.path)
-    out_json({"file": path, "changed": changed and not dry_run, "would_change": changed})
+def _told(made: Change, what: str, kept: Path | None, dry_run: bool, json: bool) -> bool:
+    """Say what was done, or would be; return whether that was said to a person."""
+    if json:
+        changed = made.before != made.after
+        told = {"file": str(made.path), "changed": changed and not dry_run, "would_change": changed}
+        out_json(told)
+        return False
+    out(f"{bold('The hooks')} {'would be' if dry_run else 'are'} {what}: {made.path}")
+    if kept:
+        out(f"  as it was, the file is kept in {kept}")
+    return True
 
 
 def _settings(project: Path | None) -> Path:

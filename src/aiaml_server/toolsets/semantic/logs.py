@@ -9,7 +9,7 @@ from io import FileIO
 from pathlib import Path
 
 from aiaml_server.errors import AiamlError
-from aiaml_server.files import check_own, open_own, own_directory, take_name
+from aiaml_server.files import check_own, open_own, own_directory, read_own, take_name
 from aiaml_server.moments import present, timestamp
 
 NAME = "semantic.log"
@@ -41,3 +41,15 @@ def record(home: Path, doing: str, error: BaseException) -> None:
         descriptor = open_own(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         with FileIO(descriptor, "a") as stream:
             stream.write(line)
+
+
+def last(home: Path, doing: str) -> str:
+    """Return when something failed last, and by what kind of failure; empty where it never has."""
+    with suppress(OSError, AiamlError):
+        told = read_own(home / "logs" / NAME, 2 * MOST).decode("ascii", "replace")
+        for line in reversed(told.splitlines()):
+            moment, _, rest = line.partition(" ")
+            words = rest.split()
+            if len(words) > 2 and words[1] == doing:
+                return f"{moment}, {words[2]}"
+    return ""

@@ -8,11 +8,17 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from aiaml_server.errors import MalformedFile
+from aiaml_server.exchange.dates import moment_in
+from aiaml_server.exchange.walk import first_time
+from aiaml_server.format import memory as files
 from aiaml_server.frontmatter import check_written_out, divide, load_yaml
+from aiaml_server.toolsets.semantic.memory import Draft, instant_of, kept
+from aiaml_server.toolsets.semantic.portable import draft_of
 
 _MOST_HEAD = 16 * 1024  # characters of a frontmatter; YAML takes long
 _MOST_RECORD = 4000  # characters; a longer ADR is cut into its sections
@@ -20,6 +26,19 @@ _RECORD = re.compile(r"adr[-_ ]?\d*", re.IGNORECASE)
 _MARKER = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
 _WORD = re.compile(r"[^\W_]{2,}")
 _MOST_TAG = 40
+_CREATED = ("created", "created_at", "date", "timestamp", "updated", "modified")
+_TAGS = ("tags", "tag", "topics", "keywords")
+_DATED = re.compile(
+    r"^[ \t]*(?:[-*+][ \t]+)?\**date\**[ \t]*:\**[ \t]*(\S.{3,60})$", re.IGNORECASE | re.MULTILINE
+)
+_DAY = re.compile(r"(?<!\d)\d{4}-\d\d-\d\d(?!\d)")
+_LINK = re.compile(
+    r"(?:[\w -]{1,40}[ ])?(?:\[\[[^\]\n]{1,200}\]\]|\[[^\]\n]{1,200}\]\([^)\n]{1,400}\))"
+)
+"""An item that is a link and nothing else, such as `relates_to [[Grinder]]`."""
+_HASHTAG = re.compile(r"(?<!\S)#(?=[\w/-]{0,63}[^\W\d])([\w/-]{1,64})")
+_KIND = re.compile(r"\[([^\W\d][\w-]{1,63})\][ ]+(?=\S)")
+"""What Basic Memory writes before an observation: `[method] Pour slowly`."""
 
 
 class Piece(NamedTuple):
@@ -30,38 +49,76 @@ class Piece(NamedTuple):
         line: where it begins in the file, from 1.
         tags: that its place suggests.
         category: `decision` for an ADR.
+        created: when it was written, as the databases have it.
+        draft: where it is a memory already, of this product's own.
     """
 
     content: str
     line: int
     tags: tuple[str, ...] = ()
     category: str | None = None
+    created: str | None = None
+    draft: Draft | None = None
 
 
-def pieces(text: str, stem: str) -> list[Piece]:
-    """Cut a file into pieces.
+def pieces(text: str, path: Path) -> list[Piece]:
+    """Cut a file into pieces, each with the time that it, a heading or the file says.
 
     Args:
         text: what it says.
-        stem: its name without `.md`.
+        path: where it is; it need not be there, and then says no time.
     """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     fields, body, above = _fields(text)
-    # A memory: of this product's own, or one that cites code.
-    if {"id", "timestamp", "agent"} <= set(fields) or {"id", "subject"} <= set(fields):
+    if {"id", "timestamp", "agent"} <= set(fields):  # a memory of this product's own
+        draft = draft_of(files.parse(text))
+        return [Piece(draft.content, 1, tuple(draft.tags), draft.category, draft.created, draft)]
+    created = _time(fields, path)
+    tags = _tags_of(fields)
+    if {"id", "subject"} <= set(fields):  # one that cites code
         subject = str(fields.get("subject") or "")
         content = "\n\n".join(filter(None, [subject, body.strip()]))
-        given = fields.get("topics") or fields.get("tags")
-        labels = [str(each) for each in given] if isinstance(given, list) else []
-        return [Piece(content, 1, tuple(dict.fromkeys(filter(None, labels))))] if content else []
+        return [Piece(content, 1, tags, None, created)] if content else []
     lines = body.split("\n")
     blocks = list(_blocks(body))
     title = next((block.text for block in blocks if block.kind == "heading"), "")
-    if (_RECORD.match(stem) or _RECORD.match(title)) and len(body) <= _MOST_RECORD:
-        record = body.strip()
-        return [Piece(record, above + 1, ("adr",), "decision")] if _WORD.search(record) else []
-    tags = ("adr",) if _RECORD.match(stem) else ()
-    return sorted(_sections(lines, blocks, above, tags), key=lambda each: each.line)
+    if _RECORD.match(path.stem) or _RECORD.match(title):
+        tags = (*tags, "adr")
+        dated = _DATED.search(body)
+        created = (_day(dated[1]) if dated else None) or created
+        if len(body) <= _MOST_RECORD:
+            record = body.strip()
+            is_one = _WORD.search(record)
+            return [Piece(record, above + 1, tags, "decision", created)] if is_one else []
+    trail = [(0, str(fields["title"]))] if isinstance(fields.get("title"), str) else []
+    if trail and trail[0][1].strip().lower() == title.strip().lower():
+        trail = []  # its first heading says it
+    found = _Sections(lines, above, tags, created, trail).cut(blocks)
+    return sorted(found, key=lambda each: each.line)
+
+
+def _time(fields: Mapping[str, Any], path: Path) -> str | None:
+    """Return what the frontmatter, else the name, else the file says of when it was written."""
+    dated = _DAY.search(path.stem)
+    stated = [str(fields[name]) for name in _CREATED if fields.get(name)]
+    try:
+        return instant_of(first_time([*stated, dated and dated[0]], path))
+    except OSError:
+        return None
+
+
+def _day(text: str) -> str | None:
+    moment = moment_in(text.strip().strip("*"))
+    return None if moment is None else kept(moment)
+
+
+def _tags_of(fields: Mapping[str, Any]) -> tuple[str, ...]:
+    found: list[str] = []
+    for name in _TAGS:
+        value = fields.get(name)
+        given = re.split(r"[,\s]+", value) if isinstance(value, str) else value
+        found += [str(each).lstrip("#") for each in given] if isinstance(given, list) else []
+    return tuple(dict.fromkeys(filter(None, found)))
 
 
 def tag(text: str) -> str:
@@ -138,45 +195,59 @@ def _blocks(text: str) -> Iterator[_Block]:
             yield _Block("text", start, end)
 
 
-def _sections(
-    lines: Sequence[str], blocks: Sequence[_Block], above: int, tags: tuple[str, ...]
-) -> Iterator[Piece]:
-    """Yield a piece for each section's text, and one for each item of its lists."""
-    trail: list[tuple[int, str]] = []
-    held: list[_Block] = []
+class _Sections:
+    """The sections of a file, each with the headings above it."""
 
-    def section() -> Iterator[Piece]:
-        if held:
-            text = "\n".join("\n".join([*lines[each.start : each.end], ""]) for each in held)
-            line = above + held[0].start + 1
-            held.clear()
-            if _WORD.search(text):
-                yield Piece(_under(trail, "\n\n", text), line, _tags(trail, tags))
+    def __init__(
+        self,
+        lines: Sequence[str],
+        above: int,
+        tags: tuple[str, ...],
+        created: str | None,
+        trail: list[tuple[int, str]],
+    ) -> None:
+        self._lines, self._above, self._tags, self._created = lines, above, tags, created
+        self._trail = trail
+        self._held: list[_Block] = []
 
-    for block in blocks:
-        if block.kind == "heading":
-            yield from section()
-            trail = [each for each in trail if each[0] < block.level]
-            trail.append((block.level, " ".join(block.text.split())))
-        elif block.kind == "text":
-            held.append(block)
-        else:
-            for start, end in zip(block.items, (*block.items[1:], block.end), strict=True):
-                item = _item(lines[start:end])
-                if _WORD.search(item):
-                    yield Piece(_under(trail, ": ", item), above + start + 1, _tags(trail, tags))
-    yield from section()
+    def cut(self, blocks: Sequence[_Block]) -> Iterator[Piece]:
+        """Yield a piece for each section's text, and one for each item of its lists."""
+        for block in blocks:
+            if block.kind == "heading":
+                yield from self._section()
+                self._trail = [each for each in self._trail if each[0] < block.level]
+                self._trail.append((block.level, " ".join(block.text.split())))
+            elif block.kind == "text":
+                self._held.append(block)
+            else:
+                for start, end in zip(block.items, (*block.items[1:], block.end), strict=True):
+                    yield from self._piece(_item(self._lines[start:end]), start, ": ")
+        yield from self._section()
+
+    def _section(self) -> Iterator[Piece]:
+        if self._held:
+            held, self._held = self._held, []
+            parts = ("\n".join([*self._lines[each.start : each.end], ""]) for each in held)
+            yield from self._piece("\n".join(parts), held[0].start, "\n\n")
+
+    def _piece(self, text: str, start: int, between: str) -> Iterator[Piece]:
+        if not _WORD.search(text) or _LINK.fullmatch(text.strip()):
+            return
+        kind = _KIND.match(text)
+        text = text[kind.end() :] if kind else text
+        own = tag(self._trail[-1][1]) if self._trail else ""
+        tags = (*self._tags, *([kind[1]] if kind else ()), own, *_HASHTAG.findall(text))
+        headed = (_day(day[0]) for _, name in reversed(self._trail) if (day := _DAY.search(name)))
+        created = next(headed, None) or self._created
+        unique = tuple(dict.fromkeys(filter(None, tags)))
+        content = _under(self._trail, between, text)
+        yield Piece(content, self._above + start + 1, unique, None, created)
 
 
 def _under(trail: Sequence[tuple[int, str]], between: str, text: str) -> str:
     """Put before a text the headings that it stands under."""
     headings = " > ".join(name for _, name in trail if name)
     return f"{headings}{between}{text.strip()}" if headings else text.strip()
-
-
-def _tags(trail: Sequence[tuple[int, str]], more: tuple[str, ...]) -> tuple[str, ...]:
-    own = tag(trail[-1][1]) if trail else ""
-    return tuple(filter(None, (*more, own)))
 
 
 def _item(lines: Sequence[str]) -> str:

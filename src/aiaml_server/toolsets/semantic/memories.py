@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import builtins
-import json
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aiaml_server.moments import present
-from aiaml_server.toolsets.semantic import cutting, memory, place, ranking
-from aiaml_server.toolsets.semantic.database import MOST_VALUE, Author, Database, author_of, rows
+from aiaml_server.toolsets.semantic import backups, cutting, journal, memory, place, ranking
+from aiaml_server.toolsets.semantic.database import Author, Database, author_of, rows
+from aiaml_server.toolsets.semantic.embedding import Embedding
 from aiaml_server.toolsets.semantic.failures import AlreadyThere, InvalidInput, NotFound
 from aiaml_server.toolsets.semantic.filters import KEYS, Filters, behind, cursor_of
+from aiaml_server.toolsets.semantic.journal import as_text, fields_of
 from aiaml_server.toolsets.semantic.memory import (
     COLUMNS,
     LIMITS,
@@ -25,9 +26,10 @@ from aiaml_server.toolsets.semantic.memory import (
     Memory,
     of_row,
 )
-from aiaml_server.toolsets.semantic.merging import Merging, as_text, fields_of
+from aiaml_server.toolsets.semantic.merging import Merging
 from aiaml_server.toolsets.semantic.model import Provider
-from aiaml_server.toolsets.semantic.opened import SELECT
+from aiaml_server.toolsets.semantic.opened import SELECT, Opened
+from aiaml_server.toolsets.semantic.periods import periods
 from aiaml_server.toolsets.semantic.priority import Suggestion, suggest
 from aiaml_server.toolsets.semantic.ranking import Candidate, Hit
 from aiaml_server.toolsets.warning import secret_in
@@ -35,9 +37,11 @@ from aiaml_server.toolsets.warning import secret_in
 if TYPE_CHECKING:
     import apsw
 
+    from aiaml_server.toolsets.semantic.config import Config
     from aiaml_server.toolsets.semantic.model import Embedder
 
 LONGEST_QUERY = 10_000  # characters
+FIRST_SECONDS = 2.0  # that a search waits for a model which is on this machine
 _NEAR = """
 SELECT vectors.memory_id, 1 - near.distance
 FROM (
@@ -71,6 +75,7 @@ class Stored:
         similar: what it resembles, the nearest first.
         suggestion: another priority that its words suggest.
         warnings: what should be known.
+        change: what `undo` takes back of an update; None where nothing was changed.
     """
 
     memory: Memory
@@ -78,6 +83,7 @@ class Stored:
     similar: Sequence[Similar] = ()
     suggestion: Suggestion | None = None
     warnings: builtins.list[str] = field(default_factory=list)
+    change: str | None = None
 
 
 @dataclass
@@ -112,11 +118,70 @@ class Page:
     warnings: builtins.list[str] = field(default_factory=list)
 
 
-class Memories(Merging):
+class Memories:
     """The memories of a person, and those of a project where one is active.
 
     Any method may be called from any thread, and raises `Refused` and its kinds.
     """
+
+    def __init__(
+        self,
+        home: Path,
+        project: Path | None = None,
+        model: Provider | None = None,
+        settings: Config | None = None,
+        *,
+        background: bool = False,
+        check_secrets: bool = True,
+    ) -> None:
+        """Take the places; nothing is opened or made.
+
+        Args:
+            home: the person's directory, `~/.memory`.
+            project: the project's top directory; None for none.
+            model: what turns texts into vectors; None for words only.
+            settings: else they are read from `config.json`.
+            background: whether what could not be embedded at once is embedded in a thread.
+            check_secrets: whether storing warns of what seems to hold a secret.
+
+        Raises:
+            InvalidConfig, InvalidProject: see `Opened`.
+        """
+        self.check_secrets = check_secrets
+        self._opened = Opened(home, project, settings)
+        self._embedding = Embedding(self._opened, None, background=background)
+        self._merging = Merging(self._opened, self._embedding)
+        self.model = model
+        self.home, self.project, self.databases = home, project, self._opened.databases
+        self.embed, self.left, self.counted = (
+            self._embedding.embed, self._embedding.left, self._embedding.counted,
+        )  # fmt: skip
+        self.merge, self.merge_equal = self._merging.merge, self._merging.merge_equal
+        self.duplicates = self._merging.duplicates
+        self.history, self.undo = self._merging.history, self._merging.undo
+
+    @property
+    def config(self) -> Config:
+        """The settings, which hold from the next call on."""
+        return self._opened.config
+
+    @config.setter
+    def config(self, settings: Config) -> None:
+        self._opened.config = settings
+
+    @property
+    def model(self) -> Provider | None:
+        """What turns texts into vectors; None for words only."""
+        return self._embedding.model
+
+    @model.setter
+    def model(self, model: Provider | None) -> None:
+        self._embedding.model, self._opened.compares = model, model is not None
+
+    def close(self) -> None:
+        """End what goes on in the background, and close the databases; another call opens them."""
+        self._embedding.close()
+        self._opened.close()
 
     @classmethod
     def at(
@@ -152,39 +217,44 @@ class Memories(Merging):
             path: the file that it was imported from.
         """
         new = Draft(content, tags, priority, category, source, path).checked()
-        database = self._database(scope)
-        embedder, warnings = self._embedder()
+        database = self._opened.database(scope)
+        embedder, warnings = self._embedding.embedder()
         parts = cutting.parts(new.content)
-        behind = self.background and len(parts) > 1
-        vectors, problem = self._vectors(embedder, parts[:1] if behind else parts)
+        behind = self._embedding.background and len(parts) > 1
+        vectors, problem = self._embedding.vectors(embedder, parts[:1] if behind else parts)
         warnings += [*problem, *memory.repaired(new.content, *new.tags, new.category or "")]
         warnings += self._secret_in(new.content, *new.tags, new.category)
         with database.writing() as sql:
             number, created = self._put(sql, database, new)
+            if not created:
+                warnings.append(f"that text is there already, as {database.name}:{number}")
             if not behind:
-                warnings += self._set_vectors(sql, database, number, embedder, vectors)
-            kept = self._row(sql, database, number)
+                warnings += self._embedding.set_vectors(sql, database, number, embedder, vectors)
+            kept = self._opened.row(sql, database, number)
         similar = self._similar(kept, embedder, vectors, warnings)
         suggestion = suggest(kept.content, kept.tags, kept.priority, kept.scope)
-        self._later(lacking=kept.embedding_model is None)
+        self._embedding.later(lacking=kept.embedding_model is None)
         return Stored(kept, created, similar, suggestion, warnings)
 
     def _secret_in(self, *texts: str | None) -> builtins.list[str]:
         return secret_in(*texts, check=self.check_secrets)
 
     def store_all(self, drafts: Sequence[Draft]) -> builtins.list[str]:
-        """Store memories in one transaction, as `store` does; return the ids of what is new.
+        """Store memories in one transaction for each database; return the ids of what is new.
 
         What they resemble is not said, and their vectors are made afterwards.
         """
         all_new = [each.checked() for each in drafts]
-        if not all_new:
-            return []
-        database = self._database(None)
-        with database.writing() as sql:
-            put = [self._put(sql, database, each) for each in all_new]
-        self._later(lacking=True)
-        return [f"{database.name}:{number}" for number, created in put if created]
+        ids = []
+        for database in self.databases.values():
+            own = [each for each in all_new if self._opened.database(each.scope) is database]
+            if own:
+                with database.writing() as sql:
+                    put = [self._put(sql, database, each) for each in own]
+                ids += [f"{database.name}:{number}" for number, created in put if created]
+        if all_new:
+            self._embedding.later(lacking=True)
+        return ids
 
     def _put(self, sql: apsw.Connection, database: Database, new: Draft) -> tuple[int, bool]:
         """Add a memory, or merge it into the one that is equal; return the number, and if added."""
@@ -193,13 +263,13 @@ class Memories(Merging):
             found = rows(sql, f"{SELECT} WHERE folded = ? LIMIT 1", (memory.folded(new.content),))
         there = of_row(database.name, found[0]) if found else None
         if there is None:
-            moment = memory.now()
+            created = new.created or memory.now()
             number = database.add(
                 sql,
                 (new.content, memory.digest(new.content), memory.folded(new.content),
                  new.priority or "NORMAL", new.category, as_text(new.tags),
-                 database.project_id(sql), new.source, moment, moment, 0, None, "[]", new.path,
-                 None),
+                 database.project_id(sql), new.source, created, new.updated or created,
+                 new.used, new.last_used, as_text(new.contexts), new.path, None),
             )  # fmt: skip
         else:
             number = there.number
@@ -217,7 +287,7 @@ class Memories(Merging):
         draft: Draft,
     ) -> None:
         """Merge what is to be stored into the memory that is equal to it."""
-        content, tags, priority, category, source, _ = draft
+        content, tags, priority, category, source = draft[:5]
         known = {memory.tag_key(each) for each in there.tags}
         more = tuple(each for each in tags if memory.tag_key(each) not in known)
         values: dict[str, Any] = {
@@ -238,7 +308,7 @@ class Memories(Merging):
             del values["content"], values["content_hash"]  # its vectors stay
         values["updated_at"] = memory.now()
         database.change(sql, there.number, values)
-        self._note_merge(sql, there.number, was, [new])
+        journal.note(sql, database.name, "merge", there.number, was, [new])
 
     def update(
         self,
@@ -254,6 +324,8 @@ class Memories(Merging):
     ) -> Stored:
         """Change what is given of a memory, and count it as used; return it as it is now.
 
+        For 30 days `undo` takes the change back, but for the count.
+
         Args:
             memory_id: which.
             content: another text; its vectors are made anew.
@@ -264,7 +336,7 @@ class Memories(Merging):
             used: that it has helped; alone, nothing else is changed.
             context: what for.
         """
-        database, number = self._at(memory_id)
+        database, number = self._opened.at(memory_id)
         content = None if content is None else memory.check_content(content)
         values = _changes(content, tags, priority, category, source)
         if context is not None:
@@ -274,15 +346,15 @@ class Memories(Merging):
                 "memory_id: nothing is given that would change it",
                 "Give updated_content, tags, priority, category or source, or used=true.",
             )
-        self._held(database, number, memory_id)
-        embedder, warnings = self._embedder() if content is not None else (None, [])
+        self._opened.held(database, number, memory_id)
+        embedder, warnings = self._embedding.embedder() if content is not None else (None, [])
         parts = cutting.parts(content) if content is not None else []
-        behind = self.background and len(parts) > 1
-        vectors, problem = self._vectors(embedder, parts[:1] if behind else parts)
+        behind = self._embedding.background and len(parts) > 1
+        vectors, problem = self._embedding.vectors(embedder, parts[:1] if behind else parts)
         warnings += [*problem, *memory.repaired(content or "", *(tags or ()), category or "")]
         warnings += self._secret_in(content, *(tags or ()), category, context)
         with database.writing() as sql:
-            before = self._row(sql, database, number)
+            before, was = self._opened.row(sql, database, number), fields_of(sql, number)
             is_new = content is not None and content != before.content
             if is_new:
                 same = "SELECT id FROM memories WHERE content_hash = ? AND id != ?"
@@ -290,7 +362,8 @@ class Memories(Merging):
                     raise AlreadyThere(f"{database.name}:{taken[0][0]} has exactly that text")
             else:
                 values.pop("content", None)
-            if values:
+            is_changed = any(was[name] != value for name, value in values.items())
+            if is_changed:
                 values["updated_at"] = memory.now()
             contexts = [*before.usage_contexts, *([context] if context else [])]
             values |= {
@@ -300,48 +373,77 @@ class Memories(Merging):
             }
             database.change(sql, number, values)
             if is_new and not behind:
-                warnings += self._set_vectors(sql, database, number, embedder, vectors)
-            kept = self._row(sql, database, number)
+                warnings += self._embedding.set_vectors(sql, database, number, embedder, vectors)
+            kept = self._opened.row(sql, database, number)
+            noted = is_changed and journal.note(sql, database.name, "update", number, was)
         similar = self._similar(kept, embedder, vectors, warnings) if is_new else ()
-        self._later(lacking=kept.embedding_model is None)
+        self._embedding.later(lacking=kept.embedding_model is None)
         suggestion = suggest(kept.content, kept.tags, kept.priority, kept.scope)
-        return Stored(kept, False, similar, suggestion, warnings)
+        return Stored(kept, False, similar, suggestion, warnings, noted or None)
 
-    def delete(self, memory_id: str | None = None, content_hash: str | None = None) -> list[str]:
-        """Delete a memory by its id, or those with a hash; return their ids.
+    def delete(
+        self, memory_id: str | None = None, content_hash: str | None = None
+    ) -> dict[str, str]:
+        """Delete a memory by its id, or those with a hash; return the change that each was.
 
-        Their texts, words and vectors, and what was noted of merges with them, are overwritten.
+        For 30 days `undo` brings each back; `forget` is for good.
         """
+        meant = self._meant(memory_id, content_hash)
+        changes = {}
+        for database, number in meant:
+            name = f"{database.name}:{number}"
+            with database.writing() as sql:
+                self._opened.row(sql, database, number)  # refuses what cannot be brought back
+                was = fields_of(sql, number)
+                database.remove(sql, number)
+                changes[name] = journal.note(sql, database.name, "delete", number, {}, [was])
+        return changes
+
+    def forget(self, memory_id: str) -> None:
+        """Delete a memory for good, or what a change in the last 30 days has kept of it.
+
+        Its text, words and vectors, and every change and backup that holds its text, are
+        overwritten.
+        """
+        database, number = self.check_known(memory_id)
+        with database.writing() as sql:
+            if rows(sql, "SELECT 1 FROM memories WHERE id = ?", (number,)):
+                database.remove(sql, number)
+            journal.purge(sql, number)
+        if backups.made(database):
+            backups.make(database, anew=True)
+
+    def check_known(self, memory_id: str) -> tuple[Database, int]:
+        """Return where a memory is, or was in the last 30 days: its database and number.
+
+        Raises:
+            NotFound: there is none, and was none.
+        """
+        database, number = self._opened.at(memory_id)
+        if database.there:
+            with database.reading() as sql:
+                if rows(sql, "SELECT 1 FROM memories WHERE id = ?", (number,)):
+                    return database, number
+        if not self.history(memory_id):
+            raise NotFound(f"there is no memory {memory_id.strip()}")
+        return database, number
+
+    def _meant(
+        self, memory_id: str | None, content_hash: str | None
+    ) -> builtins.list[tuple[Database, int]]:
         if (memory_id is None) == (content_hash is None):
             raise InvalidInput("memory_id: give either memory_id or content_hash")
-        if memory_id is not None:
-            database, number = self._at(memory_id)
-            if not database.there:
-                raise NotFound(f"there is no memory {memory_id.strip()}")
-            meant = [(database, number)]
-        else:
-            meant = self._by_hash(content_hash or "")
-        for database, number in meant:
-            with database.writing() as sql:
-                if not rows(sql, "SELECT 1 FROM memories WHERE id = ?", (number,)):
-                    raise NotFound(f"there is no memory {database.name}:{number}")
-                database.remove(sql, number)
-                self._forget_merges(sql, number)
-        return [f"{database.name}:{number}" for database, number in meant]
-
-    def _forget_merges(self, sql: apsw.Connection, number: int) -> None:
-        """Forget what was noted of merges with a memory."""
-        noted = f"SELECT id, kept, {memory.guarded('removed', MOST_VALUE)} FROM merges"
-        for merge, kept, removed in sql.execute(noted).fetchall():
-            text = memory.decoded(removed) or "[]"
-            with suppress(ValueError, TypeError, KeyError, RecursionError):  # damaged: of no memory
-                if kept == number or number in {each["id"] for each in json.loads(text)}:
-                    sql.execute("DELETE FROM merges WHERE id = ?", (merge,))
+        if memory_id is None:
+            return self._by_hash(content_hash or "")
+        database, number = self._opened.at(memory_id)
+        if not database.there:
+            raise NotFound(f"there is no memory {memory_id.strip()}")
+        return [(database, number)]
 
     def _by_hash(self, content_hash: str) -> builtins.list[tuple[Database, int]]:
         wanted = content_hash.strip().lower()
         found = []
-        for database in self._there():
+        for database in self._opened.there():
             with database.reading() as sql:
                 held = rows(sql, "SELECT id FROM memories WHERE content_hash = ?", (wanted,))
             found += [(database, row[0]) for row in held]
@@ -375,13 +477,14 @@ class Memories(Merging):
         _check_limit(limit, MOST_HITS)
         filters = filters or Filters()
         where, values = filters.where()
-        embedder, warnings = self._embedder()
-        vectors, problem = self._vectors(embedder, [query])
+        is_here = self.model is not None and self.model.state().kind == "loading"
+        embedder, warnings = self._embedding.embedder(FIRST_SECONDS if is_here else 0.0)
+        vectors, problem = self._embedding.vectors(embedder, [query], asked=True)
         warnings += problem
         author = author_of(embedder) if embedder and vectors else None
         found: list[Candidate] = []
         meaning = False
-        for database in self._readable(filters, warnings):
+        for database in self._opened.readable(filters, warnings):
             with database.reading() as sql:
                 database.check_words(sql)
                 made_by = author and database.author_id(sql, author)
@@ -390,16 +493,25 @@ class Memories(Merging):
                     values |= {"vector": vectors[0], "author": made_by}
                 given, compared = self._candidates(sql, where, values, warnings, bool(made_by))
                 meaning = meaning or compared
-                whole = self._whole(database, given, warnings)
+                whole = self._opened.whole(database, given, warnings)
                 found += [ranking.candidate(each, *scores) for each, scores in whole]
                 if author:
                     warnings += self._behind(sql, database, author)
         found = _overridden(found)
-        now = present()
-        hits = ranking.ranked(found, self.config, now, in_project=self.project is not None)[:limit]
+        preferred = "global" if ranking.about_the_person(query) else "project"
+        hits = ranking.ranked(
+            found,
+            self.config,
+            present(),
+            weak=self._embedding.thresholds(embedder).weak,
+            preferred=preferred if self.project is not None else None,
+            named=periods(query, datetime.now().date()),  # noqa: DTZ005 (the person's own day)
+        )[:limit]
+        if hits and all(each.weak for each in hits):
+            warnings.append("nothing here is near the question: it may not be known at all")
         if author:
             other = [each.memory for each in hits if _author(each.memory) not in (None, author)]
-            self._later(other)
+            self._embedding.later(other)
         return Found(hits, meaning, list(dict.fromkeys(warnings)))
 
     def _candidates(
@@ -434,7 +546,7 @@ class Memories(Merging):
         )
         if not other and not rows(sql, "SELECT 1 FROM memories WHERE embedding_model = '' LIMIT 1"):
             return []
-        count = self._left(sql, author)
+        count = self._embedding.lacking(sql, author)
         if not count:
             return []
         said = f"{count} {database.name} memories have no vector of this model yet, and are found"
@@ -466,7 +578,7 @@ class Memories(Merging):
         found: list[tuple[tuple[Any, ...], Memory]] = []
         total = 0
         more = False
-        for database in self._readable(filters, warnings):
+        for database in self._opened.readable(filters, warnings):
             wanted = where or "true"
             with database.reading() as sql:
                 total += rows(sql, f"SELECT count(id) FROM memories WHERE {wanted}", values)[0][0]
@@ -486,7 +598,7 @@ class Memories(Merging):
                     values,
                 )
             more = more or len(held) > limit
-            for each, keys in self._whole(database, held, warnings):
+            for each, keys in self._opened.whole(database, held, warnings):
                 first, created = (memory.decoded(e) if isinstance(e, bytes) else e for e in keys)
                 found.append(((first, created, database.name, each.number), each))
         found.sort(key=lambda pair: tuple("" if x is None else x for x in pair[0]), reverse=True)
@@ -495,10 +607,23 @@ class Memories(Merging):
         next_cursor = cursor_of(asked, found[-1][0]) if more and found else None
         return Page([each for _, each in found], total, next_cursor, warnings)
 
+    def every(self, filters: Filters | None = None) -> Iterator[Memory]:
+        """Yield all memories, the newest first.
+
+        Args:
+            filters: what they must be like.
+        """
+        cursor = None
+        while True:
+            page = self.list(filters, limit=MOST_LISTED, cursor=cursor)
+            yield from page.memories
+            if (cursor := page.next_cursor) is None:
+                return
+
     def get(self, memory_id: str) -> Memory:
         """Return one memory."""
-        database, number = self._at(memory_id)
-        return self._held(database, number, memory_id)
+        database, number = self._opened.at(memory_id)
+        return self._opened.held(database, number, memory_id)
 
     def known(self) -> set[str]:
         """Return the texts that are memories, and those that were imported, as `folded` has them.
@@ -506,7 +631,7 @@ class Memories(Merging):
         What was imported is known as long as its memory is there, whatever that says now.
         """
         found: set[str] = set()
-        for database in self._there():
+        for database in self._opened.there():
             with database.reading() as sql:
                 for table, name in (("memories", "folded"), ("imports", "digest")):
                     digest = f"CAST({name} AS BLOB) FROM {table} WHERE octet_length({name}) = 64"
@@ -516,7 +641,7 @@ class Memories(Merging):
 
     def heard(self, session: str) -> int:
         """Return how many bytes of a session's transcript left their memories in the project."""
-        database = self._database("project")
+        database = self._opened.database("project")
         if not database.path.exists():
             return 0
         with database.reading() as sql:
@@ -525,7 +650,7 @@ class Memories(Merging):
 
     def hear(self, session: str, size: int) -> None:
         """Note how many did, of the newest sessions only."""
-        with self._database("project").writing() as sql:
+        with self._opened.database("project").writing() as sql:
             sql.execute("DELETE FROM about WHERE key = ?", (_SESSION + session,))
             sql.execute("INSERT INTO about VALUES (?, ?)", (_SESSION + session, str(size)))
             sql.execute(_FORGET_SESSIONS, (f"{_SESSION}%", _SESSIONS))
@@ -540,16 +665,17 @@ class Memories(Merging):
         most = self.config.session_start_limit if limit is None else limit
         _check_limit(most, MOST_HITS)
         found: dict[str, Candidate] = {}
-        for database in self._readable(Filters(), []):
+        for database in self._opened.readable(Filters(), []):
             with database.reading() as sql:
                 order = f"ORDER BY {KEYS['priority']} DESC, created_at DESC"
                 first = f"SELECT id FROM memories {order} LIMIT {ranking.CANDIDATES}"
                 held = rows(sql, f"{SELECT} WHERE id IN ({first})")
                 given = [(*row, None, 0.0) for row in held]
-                if match := cutting.match(words):
+                if words:
+                    database.check_words(sql)
                     statement = ranking.statement(meaning=False)
-                    given += rows(sql, statement, {"words": match})
-            for each, scores in self._whole(database, given, []):
+                    given += rows(sql, statement, {"words": cutting.match(words)})
+            for each, scores in self._opened.whole(database, given, []):
                 found[each.id] = ranking.candidate(each, *scores)
         now = present()
         best = max((each.bm25 for each in found.values()), default=0.0) or 1.0
@@ -576,7 +702,7 @@ class Memories(Merging):
             return []
         found: dict[str, Similar] = {}
         equal: set[str] = set()
-        for database in self._readable(Filters(), warnings):
+        for database in self._opened.readable(Filters(), warnings):
             with database.reading() as sql:
                 own = stored.number if stored.scope == database.name else 0
                 same = "SELECT id FROM memories WHERE folded = ? AND id != ? LIMIT 5"
@@ -586,11 +712,11 @@ class Memories(Merging):
                 equal |= {f"{database.name}:{number}" for number in near}
                 made_by = embedder and database.author_id(sql, author_of(embedder))
                 if made_by and vectors:
-                    least = self.config.thresholds.same
+                    least = self._embedding.thresholds(embedder).same
                     near |= dict(rows(sql, _NEAR, (vectors[0], 10, made_by, own, least)))
                 for number, cosine in near.items():
                     same_id = rows(sql, f"{SELECT} WHERE id = ?", (number,))
-                    for one, _ in self._whole(database, same_id, warnings):
+                    for one, _ in self._opened.whole(database, same_id, warnings):
                         found[one.id] = Similar(one, None if cosine is None else min(cosine, 1.0))
         order = sorted(
             found, key=lambda name: (name not in equal, -(found[name].cosine or 0), name)

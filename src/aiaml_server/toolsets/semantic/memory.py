@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from aiaml_server.moments import present, timestamp
+from aiaml_server.moments import in_utc, instant, present, timestamp
 from aiaml_server.toolsets.semantic.failures import Damaged, InvalidInput
 
 PRIORITIES = ("CORE", "HIGH", "NORMAL", "LOW")
@@ -163,6 +163,18 @@ def folded(content: str) -> str:
     return digest(" ".join(text.split()))
 
 
+_PUNCTUATION = re.compile(
+    r"""(?<!\w)[.,;:!"'\u2026\u201c\u201d\u2019]|[.,;:!"'\u2026\u201c\u201d\u2019](?!\w)"""
+)
+"""At the edge of words alone: 1.5 is not 15. Signs such as < and ? have a meaning."""
+
+
+def bare(content: str) -> str:
+    """Return what two texts have in common that differ in case, blanks and punctuation alone."""
+    text = unicodedata.normalize("NFC", content).lower()
+    return " ".join(_PUNCTUATION.sub(" ", text).split()) or content
+
+
 def now() -> str:
     """Return the present time as the databases have it, which sorts as text."""
     return kept(present())
@@ -171,6 +183,12 @@ def now() -> str:
 def kept(moment: int) -> str:
     """Return a moment as the databases have it."""
     return timestamp(moment).replace("T", " ").removesuffix("+00:00")
+
+
+def instant_of(text: str) -> str | None:
+    """Return the moment that an ISO 8601 text names, as the databases have it; None for none."""
+    moment = instant(text)
+    return None if moment is None or in_utc(moment) is None else kept(moment)
 
 
 def shown(kept: str | None) -> str | None:
@@ -191,6 +209,10 @@ class Draft(NamedTuple):
         category: a word for its kind.
         source: one of `SOURCES`.
         path: the file that it was imported from.
+        scope: the database; None for the project's, where one is active.
+        created, updated, last_used: as the databases have it; None for now, or never.
+        used: how often it was used.
+        contexts: what for.
     """
 
     content: str
@@ -199,6 +221,12 @@ class Draft(NamedTuple):
     category: str | None = None
     source: str = "manual"
     path: str | None = None
+    scope: str | None = None
+    created: str | None = None
+    updated: str | None = None
+    used: int = 0
+    last_used: str | None = None
+    contexts: Sequence[str] = ()
 
     def checked(self) -> Draft:
         """Return it as it is kept.
@@ -207,13 +235,12 @@ class Draft(NamedTuple):
             InvalidInput: a field is not what it must be.
         """
         priority, category = self.priority, self.category
-        return Draft(
-            check_content(self.content),
-            check_tags(self.tags),
-            None if priority is None else check_choice("priority", priority, PRIORITIES),
-            None if category is None else check_line("category", category),
-            check_choice("source", self.source, SOURCES),
-            self.path,
+        return self._replace(
+            content=check_content(self.content),
+            tags=check_tags(self.tags),
+            priority=None if priority is None else check_choice("priority", priority, PRIORITIES),
+            category=None if category is None else check_line("category", category),
+            source=check_choice("source", self.source, SOURCES),
         )
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from aiaml_server.toolsets.semantic import memory
-from aiaml_server.toolsets.semantic.database import MOST_VALUE, Database, author_of, rows
+from aiaml_server.toolsets.semantic import journal, memory
+from aiaml_server.toolsets.semantic.database import Database, author_of, rows
 from aiaml_server.toolsets.semantic.duplicates import (
     THRESHOLD,
     Group,
@@ -22,8 +21,9 @@ from aiaml_server.toolsets.semantic.duplicates import (
 from aiaml_server.toolsets.semantic.embedding import Embedding
 from aiaml_server.toolsets.semantic.failures import InvalidInput, NotFound, NothingToUndo
 from aiaml_server.toolsets.semantic.filters import Filters
-from aiaml_server.toolsets.semantic.memory import Memory
-from aiaml_server.toolsets.semantic.opened import SELECT
+from aiaml_server.toolsets.semantic.journal import Change, as_text, fields_of
+from aiaml_server.toolsets.semantic.memory import Memory, bare, column, decoded
+from aiaml_server.toolsets.semantic.opened import SELECT, Opened
 
 if TYPE_CHECKING:
     import apsw
@@ -33,14 +33,13 @@ SELECT vectors.memory_id, vec_memories.embedding
 FROM vectors JOIN vec_memories ON vec_memories.vector_id = vectors.id
 WHERE vectors.part = 0 AND vectors.author = ? ORDER BY vectors.memory_id
 """
-_FIELDS = (
-    "content", "content_hash", "folded", "priority", "category", "tags", "project_id", "source",
-    "created_at", "updated_at", "access_count", "last_accessed_at", "usage_contexts", "path", "id",
-)  # fmt: skip
 
 
-class Merging(Embedding):
-    """What resembles is found; merged is what is told to, and noted so that it can be undone."""
+class Merging:
+    """What resembles is found; merged is what is told to; what was changed can be undone."""
+
+    def __init__(self, opened: Opened, embedding: Embedding) -> None:
+        self._opened, self._embedding = opened, embedding
 
     def duplicates(self, threshold: float = THRESHOLD) -> tuple[Sequence[Group], list[str]]:
         """Return groups of memories that resemble each other, within each database; and warnings.
@@ -49,13 +48,13 @@ class Merging(Embedding):
             threshold: the cosine from which on they do.
         """
         check_threshold(threshold)
-        embedder, warnings = self._embedder()
+        embedder, warnings = self._embedding.embedder()
         if embedder and find_spec("numpy") is None:
             embedder, warnings = None, ["words only: numpy is not installed"]
         groups: list[Group] = []
-        for database in self._readable(Filters(), warnings):
+        for database in self._opened.readable(Filters(), warnings):
             with database.reading() as sql:
-                pairs = _equal_pairs(sql, database.name)
+                pairs = [*_equal_pairs(sql, database.name), *_alike_pairs(sql, database.name)]
                 made_by = database.author_id(sql, author_of(embedder)) if embedder else None
                 held = rows(sql, _FIRST_VECTORS, (made_by,)) if made_by is not None else []
             names = [f"{database.name}:{number}" for number, _ in held]
@@ -67,7 +66,7 @@ class Merging(Embedding):
     def merge_equal(self) -> Sequence[Memory]:
         """Merge what is equal but for case and white space; return what was made of it."""
         groups: list[Group] = []
-        for database in self._there():
+        for database in self._opened.there():
             with database.reading() as sql:
                 groups += self._grouped(sql, database, _equal_pairs(sql, database.name), [])
         return [self.merge([one.id for one in each.memories]) for each in groups]
@@ -80,7 +79,7 @@ class Merging(Embedding):
         for name in {name for pair in unique for name in pair}:
             number = int(name.partition(":")[2])
             found = rows(sql, f"{SELECT} WHERE id = ?", (number,))
-            for held, _ in self._whole(database, found, warnings):
+            for held, _ in self._opened.whole(database, found, warnings):
                 known[name] = held
         return grouped([each for pair, each in unique.items() if pair <= known.keys()], known)
 
@@ -89,7 +88,7 @@ class Merging(Embedding):
 
         The newest stays, with its text; tags are united, the highest priority wins.
         """
-        meant = [self._at(each, "merge") for each in dict.fromkeys(memory_ids)]
+        meant = [self._opened.at(each, "merge") for each in dict.fromkeys(memory_ids)]
         if len(meant) < 2:
             raise InvalidInput("merge: must name two memories or more")
         database = meant[0][0]
@@ -101,7 +100,7 @@ class Merging(Embedding):
         if not database.there:
             raise NotFound(f"there is no memory {memory_ids[0]}")
         with database.writing() as sql:
-            found = [self._row(sql, database, number) for _, number in meant]
+            found = [self._opened.row(sql, database, number) for _, number in meant]
             kept, *others = sorted(found, key=newer, reverse=True)
             was, removed = fields_of(sql, kept.number), []
             for each in others:
@@ -117,72 +116,56 @@ class Merging(Embedding):
                  "access_count": one.access_count, "updated_at": memory.now(),
                  "usage_contexts": as_text(one.usage_contexts)},
             )  # fmt: skip
-            self._note_merge(sql, kept.number, was, removed)
-            return self._row(sql, database, kept.number)
+            journal.note(sql, database.name, "merge", kept.number, was, removed)
+            return self._opened.row(sql, database, kept.number)
 
-    def undo(self) -> Sequence[Memory]:
-        """Take the last merge back; return the memories that are there again, the kept one first.
+    def history(self, memory_id: str | None = None) -> Sequence[Change]:
+        """Return what was changed in the last 30 days, the newest first.
 
-        What was kept becomes what it was, unless it was changed since.
+        Args:
+            memory_id: only of this one, which need not be there any more.
         """
-        last: tuple[str, Database] | None = None
-        for database in self._there():
-            with database.reading() as sql:
-                for row in rows(sql, "SELECT at FROM merges ORDER BY id DESC LIMIT 1"):
-                    last = max(last or ("", database), (row[0], database), key=lambda one: one[0])
-        if last is None:
-            raise NothingToUndo("no merge was made, or all were undone")
-        database = last[1]
+        name = None if memory_id is None else self._opened.at(memory_id)[0].name
+        found: list[Change] = []
+        for database in self._opened.there():
+            if name in (None, database.name):
+                with database.reading() as sql:
+                    found += journal.changes(sql, database.name)
+        if memory_id is not None:
+            number = self._opened.at(memory_id)[1]
+            found = [
+                each
+                for each in found
+                if number in (each.kept, *(one.get("id") for one in each.removed))
+            ]
+        return sorted(found, key=lambda each: (each.at, each.number), reverse=True)
+
+    def undo(self, change: str | None = None) -> Sequence[Memory]:
+        """Take a change back; return the memories that are there again, the kept one first.
+
+        Args:
+            change: its id, such as project#5; without, the last one.
+        """
+        wanted = None if change is None else journal.numbered(change)
+        found = [
+            each
+            for each in self.history()
+            if wanted is None or wanted == (each.id.partition("#")[0], each.number)
+        ]
+        if not found:
+            if change:
+                said = f"there is no change {change.strip()}, it was undone, or is older than"
+                raise NothingToUndo(f"{said} {journal.DAYS} days")
+            raise NothingToUndo(f"no change of the last {journal.DAYS} days is left to be undone")
+        database = self._opened.databases[found[0].id.partition("#")[0]]
         with database.writing() as sql:
-            found = rows(sql, "SELECT * FROM merges ORDER BY id DESC LIMIT 1")
-            if not found:
-                raise NothingToUndo("no merge was made, or all were undone")
-            merge, _, kept, kept_as, was, removed = found[0]
-            now = fields_of(sql, kept)
-            if json.loads(kept_as) == now:
-                before = json.loads(was)
-                if before["content"] == now["content"]:
-                    del before["content"]
-                database.change(sql, kept, {k: v for k, v in before.items() if k != "id"})
-            numbers = [kept]
-            for each in json.loads(removed):
-                taken = rows(
-                    sql, "SELECT id FROM memories WHERE content_hash = ?", (each["content_hash"],)
-                )
-                if not taken:
-                    fields = [each[name] for name in _FIELDS]
-                    numbers.append(database.add(sql, fields))
-            sql.execute("DELETE FROM merges WHERE id = ?", (merge,))
-            again = [self._row(sql, database, number) for number in numbers]
-        self._later(lacking=True)
+            still = [each for each in journal.changes(sql, database.name) if each.id == found[0].id]
+            if not still:
+                raise NothingToUndo(f"{found[0].id} was undone already")
+            numbers = journal.undo(sql, database, still[0])
+            again = [self._opened.row(sql, database, number) for number in numbers]
+        self._embedding.later(lacking=True)
         return again
-
-    def _note_merge(
-        self,
-        sql: apsw.Connection,
-        kept: int,
-        was: dict[str, Any],
-        removed: Sequence[dict[str, Any]],
-    ) -> None:
-        """Note what was there before a merge, and what is kept now: it is undone while it is so."""
-        texts = [as_text(each) for each in (fields_of(sql, kept), was, removed)]
-        if sum(len(each.encode()) for each in texts) > MOST_VALUE // 2:
-            raise InvalidInput("merge: these are too long to be merged at once; merge fewer")
-        sql.execute(
-            "INSERT INTO merges (at, kept, kept_as, was, removed) VALUES (?, ?, ?, ?, ?)",
-            (memory.now(), kept, *texts),
-        )
-
-
-def fields_of(sql: apsw.Connection, number: int) -> dict[str, Any]:
-    """Return a memory's row but for its vectors' author."""
-    found = rows(sql, f"SELECT {', '.join(_FIELDS)} FROM memories WHERE id = ?", (number,))
-    return dict(zip(_FIELDS, found[0], strict=True)) if found else {}
-
-
-def as_text(value: Any) -> str:
-    """Return a JSON value as the databases have it."""
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _equal_pairs(sql: apsw.Connection, scope: str) -> list[Pair]:
@@ -193,3 +176,15 @@ def _equal_pairs(sql: apsw.Connection, scope: str) -> list[Pair]:
         " (SELECT folded FROM memories GROUP BY folded HAVING count(*) > 1) ORDER BY id",
     )
     return [Pair(f"{scope}:{a}", f"{scope}:{b}", None) for a, b in found if a != b]
+
+
+def _alike_pairs(sql: apsw.Connection, scope: str) -> list[Pair]:
+    """Return the pairs that are equal but for case, blanks and punctuation."""
+    first: dict[str, int] = {}
+    pairs = []
+    for number, content in sql.execute(f"SELECT id, {column('content')} FROM memories ORDER BY id"):
+        if (text := decoded(content)) is not None:
+            before = first.setdefault(bare(text), number)
+            if before != number:
+                pairs.append(Pair(f"{scope}:{before}", f"{scope}:{number}", None))
+    return pairs

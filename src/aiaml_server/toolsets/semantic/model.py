@@ -30,9 +30,14 @@ from aiaml_server.toolset import Embedder as AnyEmbedder
 from aiaml_server.toolset import repair_surrogates
 from aiaml_server.toolsets.semantic import config, place
 from aiaml_server.toolsets.semantic.config import Config
+from aiaml_server.toolsets.semantic.families import Prefixes, calibrated, prefixes
 
 CACHE = "models"  # in a person's directory, what was fetched
 FETCH = "aiaml semantic fetch"
+_WITHOUT_HUB = (
+    "without a way there, HF_ENDPOINT can name a mirror, or `aiaml semantic use DIRECTORY` takes a"
+    " folder with an .onnx file, tokenizer.json and tokenizer_config.json"
+)
 AGAIN_SECONDS = 300.0  # between two tries to fetch
 _HUB_SECONDS = 20.0  # that a hub may be silent
 _LOAD_SECONDS = 30.0  # that loading takes on a slow machine, and may hold up a process's end
@@ -193,10 +198,13 @@ class Model:
             if running or self._embedder is not None or not self._due():
                 return
             self._state = self._before(download)
-            if self._state.kind in ("off", "missing") or self._wrong():
+            if self._state.kind in ("off", "missing", "failed"):
                 return
             self._done.clear()
             if self._thread is None:
+                # What is loaded wants to register with it, which a process that ends refuses.
+                import concurrent.futures.thread  # noqa: PLC0415, F401
+
                 atexit.register(self._leave)
             self._thread = threading.Thread(
                 target=self._work, args=(download,), name="semantic-model", daemon=True
@@ -217,7 +225,7 @@ class Model:
         if wrong := self._wrong():
             return State("failed", wrong)
         if not self._fetched or _is_whole(self.folder):
-            return State("loading", f"the model {name} is being loaded")
+            return _loading(name)
         total = _SIZES.get(name, 0)
         done = min(_size(self.folder), total)
         size = f" ({_megabytes(total)} MB)" if total else ""
@@ -232,6 +240,8 @@ class Model:
 
     def _wrong(self) -> str:
         name = self._wanted.model
+        if not self._fetched and not self.folder.is_dir():
+            return f"embedding.path is {self.folder}, and there is no such folder"
         if not self._fetched or (_NAME.fullmatch(name) and ".." not in name):
             return ""
         return f"embedding.model is {name!r}, which is no model's name"
@@ -249,7 +259,7 @@ class Model:
                 self._fetch()
             if self._leaving:
                 return
-            self._state = State("loading", f"the model {self._wanted.model} is being loaded")
+            self._state = _loading(self._wanted.model)
             embedder = _load(self._wanted, self.folder)
             self._state, self._embedder = State("ready"), embedder
         except Unusable as error:
@@ -259,7 +269,7 @@ class Model:
         except Exception as error:  # noqa: BLE001 (fastembed, onnxruntime and the hub raise anything)
             self._failed_at = self._clock()
             what = f"the model {self._wanted.model} cannot be fetched: {_reason(error)}"
-            self._state = State("failed", what)
+            self._state = State("failed", what, _WITHOUT_HUB)
             self._noted(error)
         finally:
             self._done.set()
@@ -314,19 +324,40 @@ def embedder() -> Embedder | None:
     return Model(wanted, home / CACHE).ready(_LOAD_SECONDS)
 
 
-class _Loaded:
-    """A model of fastembed's."""
+def _loading(name: str) -> State:
+    return State("loading", f"the model {name} is being loaded", "ask again in a few seconds")
 
-    def __init__(self, name: str, version: str, dimension: int, embedding: Any) -> None:
+
+class _Loaded:
+    """A model of fastembed's.
+
+    Attributes:
+        thresholds: what its cosines mean; None where that is known of its name.
+    """
+
+    def __init__(
+        self, name: str, version: str, dimension: int, embedding: Any, before: Prefixes
+    ) -> None:
         self.name = name
-        self.version = version
+        mark = hashlib.sha256(before.text.encode()).hexdigest()[:6]
+        self.version = f"{version}+{mark}" if before.text else version  # other vectors, then
         self.dimension = dimension
         self._embedding = embedding
+        self._before = before
         self._lock = threading.Lock()
+        is_known = name in (*config.THRESHOLDS, config.MODEL)
+        self.thresholds = None if is_known else calibrated(self.embed_questions, self.embed)
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return a vector for each text."""
-        whole = [repair_surrogates(text) for text in texts]
+        return self._vectors(self._before.text, texts)
+
+    def embed_questions(self, questions: Sequence[str]) -> list[list[float]]:
+        """Return a vector for each question, to be compared with those of texts."""
+        return self._vectors(self._before.question, questions)
+
+    def _vectors(self, before: str, texts: Sequence[str]) -> list[list[float]]:
+        whole = [before + repair_surrogates(text) for text in texts]
         with self._lock:
             return [
                 [float(each) for each in vector]
@@ -449,7 +480,8 @@ def _load(wanted: Config, folder: Path) -> Embedder:
     if (width := len(vector)) != wanted.dimension:
         what = f"embedding.dimension is {wanted.dimension}, and the model {wanted.model} makes"
         raise Unusable(f"{what} vectors of {width}", f"set it to {width}")
-    return _Loaded(wanted.model, _digest(weights), width, embedding)
+    before = prefixes(wanted.model, wanted.query_prefix, wanted.document_prefix)
+    return _Loaded(wanted.model, _digest(weights), width, embedding, before)
 
 
 def _registered(folder: Path, weights: Path, wanted: Config) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from aiaml_server.toolset import repair_surrogates
 from aiaml_server.toolsets.semantic import config, logs, memory, place
 from aiaml_server.toolsets.semantic.config import Config
-from aiaml_server.toolsets.semantic.database import Database, rows
+from aiaml_server.toolsets.semantic.database import LAST, Database, rows
 from aiaml_server.toolsets.semantic.failures import (
     Busy,
     Damaged,
@@ -22,7 +22,6 @@ from aiaml_server.toolsets.semantic.failures import (
 )
 from aiaml_server.toolsets.semantic.filters import Filters
 from aiaml_server.toolsets.semantic.memory import COLUMNS, Memory, of_row
-from aiaml_server.toolsets.semantic.model import Provider
 
 if TYPE_CHECKING:
     import apsw
@@ -35,35 +34,21 @@ _NAMED = 5  # damaged memories that a warning names
 class Opened:
     """The databases of whoever works here, and the memories in them by their ids."""
 
-    def __init__(
-        self,
-        home: Path,
-        project: Path | None = None,
-        model: Provider | None = None,
-        settings: Config | None = None,
-        *,
-        background: bool = False,
-        check_secrets: bool = True,
-    ) -> None:
+    def __init__(self, home: Path, project: Path | None, settings: Config | None) -> None:
         """Take the places; nothing is opened or made.
 
         Args:
             home: the person's directory, `~/.memory`.
             project: the project's top directory; None for none.
-            model: what turns texts into vectors; None for words only.
             settings: else they are read from `config.json`.
-            background: whether what could not be embedded at once is embedded in a thread, also
-                while the model is still being loaded.
-            check_secrets: whether storing warns of what seems to hold a secret.
 
         Raises:
             InvalidConfig: the settings are not as they must be.
             InvalidProject: the project is the home directory, or has a name that is no text.
         """
-        self.home, self.project, self.model = home, project, model
+        self.home, self.project = home, project
         self.config = config.load(home) if settings is None else settings
-        self.background = background
-        self.check_secrets = check_secrets
+        self.compares = False  # whether there is a model, which vectors are missed for
         self.databases: dict[str, Database] = {}
         for path in filter(None, (home, project)):
             if repair_surrogates(os.fspath(path)) != os.fspath(path):
@@ -76,17 +61,13 @@ class Opened:
                 directory / place.DATABASE, "project", project.name or "project"
             )
         self.databases["global"] = Database(home / place.DATABASE, "global")
-        self._prepare()
-
-    def _prepare(self) -> None:
-        """Make what a subclass needs besides."""
 
     def close(self) -> None:
         """Close the databases; another call opens them."""
         for each in self.databases.values():
             each.close()
 
-    def _database(self, scope: str | None) -> Database:
+    def database(self, scope: str | None) -> Database:
         """Return the database for what is new."""
         if scope is None:
             return next(iter(self.databases.values()))
@@ -95,12 +76,12 @@ class Opened:
             raise InvalidProject("scope: is project, and no project is active here")
         return self.databases[scope]
 
-    def _at(self, memory_id: str, field: str = "memory_id") -> tuple[Database, int]:
+    def at(self, memory_id: str, field: str = "memory_id") -> tuple[Database, int]:
+        """Return the database and the number that an id names."""
         scope, _, number = memory_id.strip().partition(":")
         database = self.databases.get(scope)
-        if not (number.isascii() and number.isdigit() and len(number) < 19) or (
-            scope not in memory.SCOPES
-        ):
+        is_number = number.isascii() and number.isdigit() and len(number) < 20
+        if scope not in memory.SCOPES or not is_number or int(number) > LAST:
             raise InvalidInput(
                 f"{field}: must be an id such as project:12 or global:12",
                 NotFound.suggestion,
@@ -109,19 +90,25 @@ class Opened:
             raise InvalidProject(f"{field}: {scope}:{number} is a project's, and none is active")
         return database, int(number)
 
-    def _held(self, database: Database, number: int, memory_id: str) -> Memory:
+    def held(self, database: Database, number: int, memory_id: str) -> Memory:
+        """Return a memory, opening its database."""
         if not database.there:
             raise NotFound(f"there is no memory {memory_id.strip()}")
         with database.reading() as sql:
-            return self._row(sql, database, number)
+            return self.row(sql, database, number)
 
-    def _row(self, sql: apsw.Connection, database: Database, number: int) -> Memory:
+    def row(self, sql: apsw.Connection, database: Database, number: int) -> Memory:
+        """Return a memory by its number, from a connection that is open."""
         found = rows(sql, f"{SELECT} WHERE id = ?", (number,))
         if not found:
             raise NotFound(f"there is no memory {database.name}:{number}")
-        return of_row(database.name, found[0])
+        try:
+            return of_row(database.name, found[0])
+        except Damaged as error:
+            forget = f"`aiaml semantic forget {database.name}:{number}` takes it away for good."
+            raise Damaged(str(error), forget) from error
 
-    def _whole(
+    def whole(
         self, database: Database, found: Iterable[Sequence[Any]], warnings: list[str]
     ) -> Iterator[tuple[Memory, Sequence[Any]]]:
         """Yield the memories of rows that begin with `COLUMNS`, each with the rest of its row.
@@ -142,12 +129,13 @@ class Opened:
             named = ", ".join(damaged[:_NAMED]) + (f" and {more} more" if more > 0 else "")
             warnings.append(f"without {named}: damaged; `aiaml semantic doctor` says more")
 
-    def _there(self) -> list[Database]:
+    def there(self) -> list[Database]:
+        """Return the databases that have a file."""
         return [each for each in self.databases.values() if each.there]
 
-    def _readable(self, filters: Filters, warnings: list[str]) -> Iterator[Database]:
+    def readable(self, filters: Filters, warnings: list[str]) -> Iterator[Database]:
         """Yield the databases that can be read; warn of one that cannot, unless it is the only."""
-        meant = [each for each in self._there() if filters.meant(each.name)]
+        meant = [each for each in self.there() if filters.meant(each.name)]
         failed: list[Refused] = []
         for database in meant:
             try:
@@ -158,7 +146,7 @@ class Opened:
                 logs.record(self.home, f"open_{database.name}", error)
                 warnings.append(f"without the {database.name} memories: {error}")
             else:
-                if database.problem and self.model is not None:
+                if database.problem and self.compares:
                     warnings.append(f"words only: {database.problem}")
                 yield database
         if failed and len(failed) == len(meant):

@@ -6,6 +6,7 @@ scaled each by itself, the best of a poor database would count as much as the be
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite, log1p
@@ -13,12 +14,25 @@ from math import isfinite, log1p
 from aiaml_server.moments import instant
 from aiaml_server.toolsets.semantic.config import Config
 from aiaml_server.toolsets.semantic.memory import COLUMNS, Memory
+from aiaml_server.toolsets.semantic.periods import Period
 
 CANDIDATES = 50
 """The nearest, the best by words, and what is left of both for the score."""
 PRIORITY = {"CORE": 1.0, "HIGH": 0.75, "NORMAL": 0.5, "LOW": 0.25}
 USES = 100
 """Uses after which more count no more."""
+MEANING = 0.55
+"""What meaning counts in how well a memory fits; its words count the rest."""
+NEIGHBOUR = 0.1
+"""What counts of the memory that was stored just before or after, within an hour."""
+NAMED = 0.2
+"""What is added where a memory was stored in a time that the question names."""
+_HOUR = 3_600_000_000  # microseconds
+_OF_THE_PERSON = re.compile(
+    r"\b(?:i|i'm|me|my|mine|myself|(?:the|this) (?:user|person)|user's|person's"
+    r"|prefers?|likes?|favou?rites?)\b",
+    re.IGNORECASE,
+)
 
 _NEAREST = """
     SELECT vectors.memory_id AS id, min(near.distance) AS distance
@@ -94,7 +108,8 @@ class Hit:
         cosine: the raw likeness by meaning; None without a vector to compare.
         bm25: the raw fit of the words.
         recency, priority, usage: each from 0 to 1.
-        boost: what is added for the active project's memories.
+        boost: what is added for the active project's memories, or for the person's own where the
+            question is about them; a share of the rest.
         weak: whether the cosine is below the model's threshold.
     """
 
@@ -116,16 +131,31 @@ def candidate(memory: Memory, cosine: float | None, bm25: float | None) -> Candi
     return Candidate(memory, near, bm25 if bm25 is not None and isfinite(bm25) else 0.0)
 
 
-def ranked(found: Sequence[Candidate], config: Config, now: int, *, in_project: bool) -> list[Hit]:
+def about_the_person(question: str) -> bool:
+    """Say whether a question is about whoever asks; seen in English alone."""
+    return bool(_OF_THE_PERSON.search(question))
+
+
+def ranked(
+    found: Sequence[Candidate],
+    config: Config,
+    now: int,
+    *,
+    weak: float,
+    preferred: str | None,
+    named: Sequence[Period] = (),
+) -> list[Hit]:
     """Return candidates best first: by score, then newest, then id.
 
     Args:
         found: of all databases.
         config: the weights.
         now: the moment that recency counts from.
-        in_project: whether a project is active, whose memories are preferred.
+        weak: the cosine below which a hit is marked.
+        preferred: the database whose memories get the boost; None for neither.
+        named: the times that the question names.
     """
-    similar = similarities(found)
+    similar = similarities(found, named)
     hits = []
     best = sorted(found, key=lambda one: (-similar[one.memory.id], one.memory.id))
     for each in best[:CANDIDATES]:
@@ -134,36 +164,53 @@ def ranked(found: Sequence[Candidate], config: Config, now: int, *, in_project: 
         recent = recency(memory, now, config.half_life)
         priority = PRIORITY[memory.priority]
         usage = min(log1p(memory.access_count) / log1p(USES), 1.0)
-        boost = config.project_boost if in_project and memory.scope == "project" else 0.0
         score = (
             config.similarity * similarity
             + config.recency * recent
             + config.priority * priority
             + config.usage * usage
-            + boost
         )
-        weak = each.cosine is not None and each.cosine < config.thresholds.weak
+        boost = score * config.project_boost if memory.scope == preferred else 0.0
+        is_weak = each.cosine is not None and each.cosine < weak
         hits.append(
-            Hit(memory, score, similarity, each.cosine, each.bm25, recent, priority, usage,
-                boost, weak)
+            Hit(memory, score + boost, similarity, each.cosine, each.bm25, recent, priority, usage,
+                boost, is_weak)
         )  # fmt: skip
     hits.sort(key=lambda hit: (hit.memory.scope, hit.memory.number))
     hits.sort(key=lambda hit: (hit.score, hit.memory.created_at), reverse=True)
     return hits
 
 
-def similarities(found: Sequence[Candidate]) -> Mapping[str, float]:
-    """Return how well each fits, by id: half by meaning, half by words, the best 50 on 0 to 1."""
+def similarities(found: Sequence[Candidate], named: Sequence[Period] = ()) -> Mapping[str, float]:
+    """Return how well each fits, by id: the best 50 on 0 to 1.
+
+    Meaning and words count by `MEANING`; what was stored beside something that fits, and in a time
+    that the question names, fits somewhat better.
+    """
     cosines = [each.cosine for each in found if each.cosine is not None]
     low, high = min(cosines, default=0.0), max(cosines, default=0.0)
     most = max((each.bm25 for each in found), default=0.0)
-    blend = {
-        each.memory.id: 0.5 * _scaled(low if each.cosine is None else each.cosine, low, high)
-        + 0.5 * (each.bm25 / most if most > 0 else 0.0)
-        for each in found
-    }
-    best = sorted(blend.values(), reverse=True)[:CANDIDATES]
-    return {name: _scaled(value, best[-1], best[0]) for name, value in blend.items()}
+    blend: dict[str, float] = {}
+    for each in found:
+        meaning = _scaled(low if each.cosine is None else each.cosine, low, high)
+        words = each.bm25 / most if most > 0 else 0.0
+        blend[each.memory.id] = MEANING * meaning + (1 - MEANING) * words
+    created = {each.memory.id: each.memory.created_at for each in found}
+
+    def made(name: str) -> int:
+        return instant(created[name]) or 0
+
+    fits: dict[str, float] = {}
+    for name, value in blend.items():
+        scope, _, number = name.partition(":")
+        beside = (f"{scope}:{int(number) + step}" for step in (-1, 1))
+        near = [
+            blend[one] for one in beside if one in blend and abs(made(one) - made(name)) < _HOUR
+        ]
+        is_named = bool(named) and any(first <= made(name) <= last for first, last in named)
+        fits[name] = value + NEIGHBOUR * max(near, default=0.0) + NAMED * is_named
+    best = sorted(fits.values(), reverse=True)[:CANDIDATES]
+    return {name: _scaled(value, best[-1], best[0]) for name, value in fits.items()}
 
 
 def _scaled(value: float, low: float, high: float) -> float:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Field, with_config
+from pydantic import BeforeValidator, Field, with_config
 from typing_extensions import NotRequired, TypedDict
 
 from aiaml_server.errors import AiamlError
 from aiaml_server.toolset import Changed, Resource, Tool, Toolset
 from aiaml_server.toolsets import answering
+from aiaml_server.toolsets.answering import Rule
 from aiaml_server.toolsets.semantic import PROJECT, memory, words
 from aiaml_server.toolsets.semantic.failures import InvalidProject, Refused
 from aiaml_server.toolsets.semantic.memory import LIMITS, MOST_HITS, MOST_LISTED, SORTS
@@ -34,15 +35,13 @@ class Failure(answering.Failure, total=False):
 
 
 _closed = with_config(extra="forbid")  # a key that nobody knows is refused, not dropped
-_Moment = Annotated[
-    str,
-    Field(description="A date, week, month or time in ISO 8601; as `to`, a date is its whole day."),
-]
-DateRange = TypedDict("DateRange", {"from": NotRequired[_Moment], "to": NotRequired[_Moment]})
+DateRange = TypedDict("DateRange", {"from": NotRequired[str], "to": NotRequired[str]})
 _closed(DateRange)
-_Priority = Annotated[str, Field(json_schema_extra={"enum": list(memory.PRIORITIES)})]
-_Source = Annotated[str, Field(json_schema_extra={"enum": list(memory.SOURCES)})]
-_Scope = Annotated[str, Field(json_schema_extra={"enum": list(memory.SCOPES)})]
+_Objects = list[dict[str, Any]]  # what is in them, `answers` says: a schema would cost each session
+
+
+def _one_of(choices: Sequence[str]) -> dict[str, Any]:
+    return {"json_schema_extra": {"enum": [*choices]}}
 
 
 @_closed
@@ -50,190 +49,84 @@ class Wanted(TypedDict, total=False):
     """What memories must be like."""
 
     tags: Annotated[list[str], Field(description="They have all of these.")]
-    priority: _Priority
-    date_range: DateRange
+    priority: str
+    date_range: Annotated[DateRange, Field(description="ISO 8601; `to` is meant whole.")]
     category: str
-    source: _Source
-    project_id: str
-    scope: _Scope
-
-
-class MemoryShape(TypedDict):
-    """A memory with all its metadata."""
-
-    id: str
-    content: str
-    priority: str
-    category: str | None
-    tags: list[str]
-    scope: str
-    project_id: str | None
     source: str
-    path: str | None
-    created_at: str
-    updated_at: str
-    content_hash: str
-    embedding_model: str | None
-    embedding_model_version: str | None
-    embedding_dimension: int | None
-    access_count: int
-    last_accessed_at: str | None
-    usage_contexts: list[str]
-
-
-class Breakdown(TypedDict):
-    """What a score is made of."""
-
-    similarity: float
-    recency: float
-    priority: float
-    usage: float
-    project_boost: float
-    cosine: float | None
-    bm25: float
-
-
-class HitShape(MemoryShape):
-    """A memory that was found."""
-
-    score: float
-    weak: bool
-    breakdown: Breakdown
-
-
-class SuggestionShape(TypedDict):
-    """A priority that the words suggest."""
-
-    priority: str
-    reason: str
-
-
-class SimilarShape(TypedDict):
-    """A memory that resembles the one that was stored."""
-
-    memory_id: str
-    content: str
-    cosine: float | None
+    project_id: str
+    scope: str
 
 
 class StoreResult(Failure, total=False):
-    """What `store_memory` answers."""
+    """Answers `store_memory`."""
 
     memory_id: str
-    content_hash: str
     created: bool
     embedded: bool
-    priority: str
-    tags: list[str]
-    similar: list[SimilarShape]
+    similar: _Objects
     offer: str
-    priority_suggestion: SuggestionShape
+    priority_suggestion: dict[str, str]
     warnings: list[str]
 
 
 class SearchResult(Failure, total=False):
-    """What `search_memory` answers."""
+    """Answers `search_memory`."""
 
-    memories: list[HitShape]
+    memories: _Objects
     meaning: bool
     warnings: list[str]
 
 
 class ListResult(Failure, total=False):
-    """What `list_memories` answers."""
+    """Answers `list_memories`."""
 
-    memories: list[MemoryShape]
+    memories: _Objects
     total: int
-    next_cursor: str | None
+    next_cursor: str
     warnings: list[str]
 
 
 class DeleteResult(Failure, total=False):
-    """What `delete_memory` answers."""
+    """Answers `delete_memory`."""
 
     deleted: list[str]
+    undo: list[str]
 
 
 class UpdateResult(Failure, total=False):
-    """What `update_memory` answers."""
+    """Answers `update_memory`."""
 
-    memory: MemoryShape
-    similar: list[SimilarShape]
+    memory: dict[str, Any]
+    undo: str
+    similar: _Objects
     offer: str
-    priority_suggestion: SuggestionShape
+    priority_suggestion: dict[str, str]
     warnings: list[str]
-
-
-class PairShape(TypedDict):
-    """Two memories that resemble each other."""
-
-    first: str
-    second: str
-    cosine: float | None
-
-
-class MergeSuggestion(TypedDict):
-    """What a group would become."""
-
-    merge: list[str]
-    keeps: str
-    priority: str
-    category: str | None
-    tags: list[str]
-    advice: str
-
-
-class GroupShape(TypedDict):
-    """Memories that resemble each other."""
-
-    kind: str
-    memories: list[MemoryShape]
-    pairs: list[PairShape]
-    merge_suggestion: MergeSuggestion
 
 
 class DeduplicateResult(Failure, total=False):
-    """What `deduplicate_memories` answers."""
+    """Answers `deduplicate_memories`."""
 
-    groups: list[GroupShape]
-    merged: list[MemoryShape]
-    next_cursor: str | None
+    groups: _Objects
+    merged: _Objects
+    next_cursor: str
     warnings: list[str]
 
 
-class CandidateShape(TypedDict):
-    """What would become a memory."""
-
-    path: str
-    line: int
-    content: str
-    tags: list[str]
-    priority: str
-    category: str | None
-    is_new: bool
-
-
-class SkippedShape(TypedDict):
-    """A file of which nothing is taken."""
-
-    path: str
-    reason: str
-
-
 class ImportResult(Failure, total=False):
-    """What `import_markdown_memories` answers."""
+    """Answers `import_markdown_memories`."""
 
     imported: bool
     memory_ids: list[str]
     already: int
     new: int
-    candidates: list[CandidateShape]
-    skipped: list[SkippedShape]
+    candidates: _Objects
+    skipped: _Objects
     warnings: list[str]
 
 
 class MigrateResult(Failure, total=False):
-    """What `migrate_embeddings` answers."""
+    """Answers `migrate_embeddings`."""
 
     done: int
     left: int
@@ -241,54 +134,66 @@ class MigrateResult(Failure, total=False):
     warnings: list[str]
 
 
-_Tags = Field(description="Words to filter by.", examples=[["billing", "api"]])
-_PriorityField = Field(
-    description="CORE, HIGH, NORMAL or LOW.",
-    examples=["NORMAL", "HIGH"],
-    json_schema_extra={"enum": [*memory.PRIORITIES, None]},
-)
-_CategoryField = Field(description="A word for its kind.", examples=["decision", "preference"])
-_SourceField = Field(
-    description="What it comes from.",
-    examples=["manual", "auto_decision"],
-    json_schema_extra={"enum": [*memory.SOURCES, None]},
-)
-_FiltersField = Field(
-    description="Only memories that are like this.",
-    examples=[{"tags": ["api"], "priority": "HIGH", "date_range": {"from": "2026-01-01"}}],
-)
-_Cursor = Field(description="The next_cursor of the page before.", examples=["WyJjcmVhdGVk"])
-_Hits = Field(strict=True, ge=1, le=MOST_HITS, description="At most so many.", examples=[5])
-_Listed = Field(strict=True, ge=1, le=MOST_LISTED, description="At most so many.", examples=[5])
-_Limit = Field(strict=True, ge=1, description="At most so many.", examples=[5])
-_AGAIN = "Make that directory again, or start the server anew; scope global can be used meanwhile."
-Id = Annotated[str, Field(description="The memory's id.", examples=["project:12", "global:3"])]
+# --- parameters: what agents read of each, and the rule that a wrong type is answered with ------
+
+_AHEAD_SECONDS = 1.0  # after the start, in which tools are listed
+_LAST_SECONDS = 5.0  # that a backup may hold up the end
 _FILTERS = "an object with some of tags, priority, date_range, category, source, project_id, scope"
-RULES = {
-    "content": "text",
-    "updated_content": "text, or nothing",
-    "tags": "a list of texts, or nothing",
-    "priority": f"one of {', '.join(memory.PRIORITIES)}, or nothing",
-    "category": "text, or nothing",
-    "source": f"one of {', '.join(memory.SOURCES)}, or nothing",
-    "scope": "project or global, or nothing",
-    "query": "words or a question, as text",
-    "limit": "a whole number from 1",
-    "search_memory limit": f"a whole number from 1 to {MOST_HITS}, or nothing",
-    "list_memories limit": f"a whole number from 1 to {MOST_LISTED}",
-    "filters": f"{_FILTERS}, or nothing; date_range is {{from, to}} in ISO 8601",
-    "context": "text, or nothing",
-    "sort_by": f"one of {', '.join(SORTS)}",
-    "cursor": "the next_cursor of an earlier answer, or nothing",
-    "memory_id": "an id such as project:12, as text",
-    "content_hash": "a memory's content_hash, as text, or nothing",
-    "used": "true or false",
-    "similarity_threshold": "a number above 0, at most 1",
-    "auto_merge": "true or false",
-    "merge": "a list of two or more ids, or nothing",
-    "file_paths": "a list of paths, or nothing for what a scan finds",
-    "confirm_import": "true or false",
-}
+_AGAIN = "Make that directory again, or start the server anew; scope global can be used meanwhile."
+
+Tags = Annotated[
+    list[str] | None,
+    Field(description="Words to filter by.", examples=[["billing", "api"]]),
+    Rule("a list of texts, or nothing"),
+]
+Priority = Annotated[
+    str | None,
+    Field(description="How much rests on it.", examples=["HIGH"], **_one_of(memory.PRIORITIES)),
+    Rule(f"one of {', '.join(memory.PRIORITIES)}, or nothing"),
+]
+Category = Annotated[
+    str | None,
+    Field(description="A word for its kind; '' clears it.", examples=["decision"]),
+    Rule("text, or nothing"),
+]
+Source = Annotated[
+    str | None,
+    Field(description="What it comes from.", examples=["auto_decision"], **_one_of(memory.SOURCES)),
+    Rule(f"one of {', '.join(memory.SOURCES)}, or nothing"),
+]
+Matching = Annotated[
+    Wanted | None,
+    Field(
+        description="Only memories like this.",
+        examples=[{"tags": ["api"], "date_range": {"from": "2026-01"}}],
+    ),
+    Rule(f"{_FILTERS}, or nothing; date_range is {{from, to}} in ISO 8601"),
+]
+Cursor = Annotated[
+    str | None,
+    Field(description="The next_cursor of the page before.", examples=["WyJjcmVhdGVk"]),
+    Rule("the next_cursor of an earlier answer, or nothing"),
+]
+Explain = Annotated[
+    bool,
+    Field(
+        strict=True, description="Whole, with all metadata and the score's parts.", examples=[True]
+    ),
+    Rule("true or false"),
+]
+
+
+def _as_whole(value: Any) -> Any:
+    """Take a whole number as clients send it: 5, 5.0 or "5"; empty text is nothing."""
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
+        return int(value)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return None if value == "" else value
+
+
+def _at_most(most: int | None) -> Any:
+    return Field(strict=True, ge=1, le=most, description="At most so many.", examples=[5])
 
 
 def build(values: Mapping[str, Any]) -> Toolset:
@@ -297,7 +202,7 @@ def build(values: Mapping[str, Any]) -> Toolset:
     reads = {"reads": True, "repeatable": True}
 
     def made(call: Callable[..., Any], words: str, shape: type, **hints: Any) -> Tool:
-        one = answering.tool(calls.noted(call), words, shape, RULES, **hints)
+        one = answering.tool(calls.noted(call), words, shape, **hints)
         return one._replace(failure=failure)
 
     return Toolset(
@@ -358,12 +263,37 @@ class SemanticTools:
 
     @contextmanager
     def opened(self, _changed: Changed) -> Iterator[None]:
-        """Close at the end what calls have opened."""
+        """Make ready behind the first answers; close at the end what calls have opened."""
+        left = threading.Event()
+        ahead = threading.Thread(target=self._ahead, args=(left,), name="ahead", daemon=True)
+        ahead.start()
         try:
             yield
         finally:
+            left.set()
+            ahead.join(_LAST_SECONDS)
             if self._open is not None:
                 self._open.close()
+
+    def _ahead(self, left: threading.Event) -> None:
+        """Load the model that is on this machine, and make backups, where there are memories.
+
+        Whoever has none pays nothing for the model: agents ask for what somebody has stored.
+        """
+        from aiaml_server.toolsets.semantic import backups
+
+        if left.wait(_AHEAD_SECONDS):
+            return
+        with suppress(AiamlError, OSError):  # what is wrong, the first call says
+            memories = self._memories()
+            there = [each for each in memories.databases.values() if each.there]
+            model = memories.model
+            if there and model is not None and model.state().kind == "loading":
+                model.ready()
+            for each in there:
+                if not left.is_set() and each.path.stat().st_size <= backups.MOST_UNASKED:
+                    with suppress(AiamlError):
+                        backups.make(each)
 
     def noted(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """Return a call whose failures are noted in the log."""
@@ -442,20 +372,22 @@ class SemanticTools:
             str,
             Field(
                 description="One fact, decision or solution, in one to three sentences.",
-                examples=["Prices are in cents until they are shown, since euros lost rounding."],
+                examples=["Prices are kept in cents, since rounding euros lost money."],
             ),
+            Rule("text"),
         ],
-        tags: Annotated[list[str] | None, _Tags] = None,
-        priority: Annotated[str | None, _PriorityField] = None,
-        category: Annotated[str | None, _CategoryField] = None,
-        source: Annotated[str | None, _SourceField] = None,
+        tags: Tags = None,
+        priority: Priority = None,
+        category: Category = None,
+        source: Source = None,
         scope: Annotated[
             str | None,
             Field(
-                description="project, the default where one is active, or global.",
+                description="project is the default where one is active.",
                 examples=["global"],
-                json_schema_extra={"enum": [*memory.SCOPES, None]},
+                **_one_of(memory.SCOPES),
             ),
+            Rule("project or global, or nothing"),
         ] = None,
     ) -> Any:
         """Store a memory."""
@@ -465,7 +397,10 @@ class SemanticTools:
         if str(scope).strip().lower() != "global" and (gone := self._gone(memories)):
             raise InvalidProject(f"scope: {gone}", _AGAIN)
         offer = self._offer(memories)
-        stored = memories.store(content, tags or (), priority, category, source or "manual", scope)
+        stored = memories.store(
+            content, tags or (), priority or None, category or None, source or "manual",
+            scope or None,
+        )  # fmt: skip
         stored.warnings += offer
         return answers.stored(stored)
 
@@ -474,86 +409,118 @@ class SemanticTools:
         query: Annotated[
             str,
             Field(
-                description="A question, or a few words.",
-                examples=["how is authentication set up?", "rounding prices"],
+                description="The question, then eight to ten single words its answer may hold.",
+                examples=[
+                    "how is authentication done? login oauth token jwt session password sso user"
+                ],
             ),
+            Rule("words or a question, as text"),
         ],
-        limit: Annotated[int | None, _Hits] = None,
-        filters: Annotated[Wanted | None, _FiltersField] = None,
+        limit: Annotated[
+            int | None,
+            _at_most(MOST_HITS),
+            BeforeValidator(_as_whole),
+            Rule(f"a whole number from 1 to {MOST_HITS}, or nothing"),
+        ] = None,
+        filters: Matching = None,
         context: Annotated[
-            str,
+            str | None,
             Field(
-                description="What it is for, which says how many are given where no limit is: "
-                "explicit 10 (unless the settings say otherwise), session_start 8, auto_trigger 5.",
-                examples=["explicit", "auto_trigger"],
-                json_schema_extra={"enum": list(LIMITS)},
+                description="Without limit: 10 (explicit; or as set), 8 or 5 hits.",
+                examples=["auto_trigger"],
+                **_one_of(tuple(LIMITS)),
             ),
-        ] = "explicit",
+            Rule("text, or nothing"),
+        ] = None,
+        explain: Explain = False,
     ) -> Any:
         """Find memories."""
         from aiaml_server.toolsets.semantic import answers
 
         memories = self._memories()
-        found = memories.search(query, limit, _filters(filters), context)
+        found = memories.search(query, limit, _filters(filters), context or "explicit")
         found.warnings += self._offer(memories)
-        return answers.found(found)
+        return answers.found(found, query, explain=explain)
 
     def list_memories(
         self,
-        filters: Annotated[Wanted | None, _FiltersField] = None,
+        filters: Matching = None,
         sort_by: Annotated[
-            str,
+            str | None,
             Field(
                 description="The highest first, then the newest.",
                 examples=["priority"],
-                json_schema_extra={"enum": list(SORTS)},
+                **_one_of(SORTS),
             ),
-        ] = "created_at",
-        limit: Annotated[int, _Listed] = 20,
-        cursor: Annotated[str | None, _Cursor] = None,
+            Rule(f"one of {', '.join(SORTS)}, or nothing"),
+        ] = None,
+        limit: Annotated[
+            int | None,
+            _at_most(MOST_LISTED),
+            BeforeValidator(_as_whole),
+            Rule(f"a whole number from 1 to {MOST_LISTED}, or nothing"),
+        ] = None,
+        cursor: Cursor = None,
+        ids: Annotated[
+            list[str] | None,
+            Field(description="Only these, with all metadata.", examples=[["project:12"]]),
+            Rule("a list of ids such as project:12, or nothing"),
+        ] = None,
     ) -> Any:
         """List memories."""
         from aiaml_server.toolsets.semantic import answers
 
         memories = self._memories()
-        page = memories.list(_filters(filters), sort_by, limit, cursor)
+        if ids:
+            return answers.read([memories.get(each) for each in dict.fromkeys(ids)])
+        page = memories.list(
+            _filters(filters), sort_by or "created_at", limit or 20, cursor or None
+        )
         page.warnings += self._offer(memories)
         return answers.listed(page)
 
     def delete_memory(
         self,
         memory_id: Annotated[
-            str | None, Field(description="The memory's id.", examples=["project:12"])
+            str | None,
+            Field(description="The memory's id.", examples=["project:12"]),
+            Rule("an id such as project:12, as text"),
         ] = None,
         content_hash: Annotated[
-            str | None, Field(description="Or its content_hash.", examples=["0f3c…"])
+            str | None,
+            Field(description="Or its content_hash.", examples=["0f3c…"]),
+            Rule("a memory's content_hash, as text, or nothing"),
         ] = None,
     ) -> Any:
         """Delete a memory."""
-        return {"success": True, "deleted": self._memories().delete(memory_id, content_hash)}
+        changes = self._memories().delete(memory_id or None, content_hash or None)
+        return {"success": True, "deleted": list(changes), "undo": list(changes.values())}
 
     def update_memory(
         self,
-        memory_id: Id,
+        memory_id: Annotated[
+            str,
+            Field(description="The memory's id.", examples=["project:12"]),
+            Rule("an id such as project:12, as text"),
+        ],
         updated_content: Annotated[
             str | None,
-            Field(description="Another text.", examples=["Prices are in tenths of a cent."]),
+            Field(description="Another text.", examples=["Prices are in cents."]),
+            Rule("text, or nothing"),
         ] = None,
-        tags: Annotated[list[str] | None, _Tags] = None,
-        priority: Annotated[str | None, _PriorityField] = None,
-        category: Annotated[
-            str | None,
-            Field(
-                description="A word for its kind; empty text takes it away.", examples=["decision"]
-            ),
-        ] = None,
-        source: Annotated[str | None, _SourceField] = None,
+        tags: Tags = None,
+        priority: Priority = None,
+        category: Category = None,
+        source: Source = None,
         used: Annotated[
-            bool, Field(strict=True, description="That it has helped.", examples=[True])
+            bool,
+            Field(strict=True, description="That it has helped.", examples=[True]),
+            Rule("true or false"),
         ] = False,
         context: Annotated[
             str | None,
             Field(description="What it has helped with.", examples=["rounding invoices"]),
+            Rule("text, or nothing"),
         ] = None,
     ) -> Any:
         """Change a memory."""
@@ -561,8 +528,8 @@ class SemanticTools:
 
         return answers.updated(
             self._memories().update(
-                memory_id, updated_content, tags, priority, category, source,
-                used=used, context=context,
+                memory_id, updated_content or None, tags, priority or None, category,
+                source or None, used=used, context=context or None,
             )
         )  # fmt: skip
 
@@ -573,60 +540,51 @@ class SemanticTools:
             Field(
                 strict=True, description="The cosine from which on two resemble.", examples=[0.9]
             ),
+            Rule("a number above 0, at most 1"),
         ] = 0.95,
         auto_merge: Annotated[
             bool,
-            Field(
-                strict=True,
-                description="Merge what is equal but for case and white space.",
-                examples=[True],
-            ),
+            Field(strict=True, description="Merge what is equal.", examples=[True]),
+            Rule("true or false"),
         ] = False,
         merge: Annotated[
             list[str] | None,
             Field(
-                description="Merge exactly these, which were looked at.",
+                description="Merge these, which were looked at.",
                 examples=[["project:3", "project:8"]],
             ),
+            Rule("a list of two or more ids, or nothing"),
         ] = None,
-        cursor: Annotated[str | None, _Cursor] = None,
+        cursor: Cursor = None,
     ) -> Any:
         """Find what resembles, and merge what is named."""
         from aiaml_server.toolsets.semantic import answers, duplicates
 
         duplicates.check_threshold(similarity_threshold)  # before anything is merged
-        begun = duplicates.after(cursor, similarity_threshold)
+        begun = duplicates.after(cursor or None, similarity_threshold)
         memories = self._memories()
         merged = [memories.merge(merge)] if merge is not None else []
         if auto_merge:
             merged += memories.merge_equal()
         groups, warnings = memories.duplicates(similarity_threshold)
         shown, next_cursor = duplicates.page(groups, begun, similarity_threshold)
-        return {
-            "success": True,
-            "groups": [answers.group(each) for each in shown],
-            "merged": [answers.whole(each) for each in merged],
-            "next_cursor": next_cursor,
-            "warnings": warnings,
-        }
+        return answers.grouped(shown, merged, next_cursor, warnings)
 
     def import_markdown_memories(
         self,
         file_paths: Annotated[
             list[str] | None,
             Field(
-                description="Files or directories of the project; what a scan finds (MEMORY.md, "
-                "NOTES.md, ADR-*.md, .claude/*.md) where none are given.",
+                description="Files or directories of the project; else MEMORY.md, NOTES.md, "
+                "ADR-*.md, .claude/*.md.",
                 examples=[["NOTES.md", "docs/adr"]],
             ),
+            Rule("a list of paths, or nothing for what a scan finds"),
         ] = None,
         confirm_import: Annotated[
             bool,
-            Field(
-                strict=True,
-                description="Store what a preview has shown as new.",
-                examples=[False],
-            ),
+            Field(strict=True, description="Store what a preview showed as new.", examples=[False]),
+            Rule("true or false"),
         ] = False,
     ) -> Any:
         """Show or take over what markdown files hold."""
@@ -641,7 +599,12 @@ class SemanticTools:
 
     def migrate_embeddings(
         self,
-        limit: Annotated[int, _Limit] = 256,
+        limit: Annotated[
+            int | None,
+            _at_most(None),
+            BeforeValidator(_as_whole),
+            Rule("a whole number from 1, or nothing"),
+        ] = None,
     ) -> Any:
         """Make vectors anew."""
         memories = self._memories()
@@ -649,12 +612,11 @@ class SemanticTools:
         warnings: list[str] = []
         for step in memories.embed(outdated=True, wait=30.0, told=warnings):
             done, left = step
-            if done >= limit:
+            if done >= (limit or 256):
                 break
         finished = left == 0
-        return {
-            "success": True, "done": done, "left": left, "finished": finished, "warnings": warnings
-        }  # fmt: skip
+        return {"success": True, "done": done, "left": left, "finished": finished,
+                **({"warnings": warnings} if warnings else {})}  # fmt: skip
 
     def core(self) -> str:
         """Return the CORE memories."""

@@ -16,6 +16,9 @@ from typing import Any
 import click
 
 from aiaml_server.errors import AiamlError
+from aiaml_server.exchange.shapes import line_of
+from aiaml_server.files import make_directory, replace_atomic
+from aiaml_server.format.memory import format as format_file
 from aiaml_server.terminal import (
     DONE,
     NOTHING,
@@ -37,7 +40,7 @@ from aiaml_server.terminal import (
     width,
     yes,
 )
-from aiaml_server.toolsets.semantic import PROJECT, config, hooks, importing, logs, place
+from aiaml_server.toolsets.semantic import PROJECT, backups, config, hooks, importing, logs, place
 from aiaml_server.toolsets.semantic.checking import checks
 from aiaml_server.toolsets.semantic.config import MODEL, Config
 from aiaml_server.toolsets.semantic.failures import (
@@ -55,9 +58,10 @@ from aiaml_server.toolsets.semantic.failures import (
 )
 from aiaml_server.toolsets.semantic.filters import Filters
 from aiaml_server.toolsets.semantic.installing import install_hooks, uninstall_hooks
-from aiaml_server.toolsets.semantic.memories import Memories
+from aiaml_server.toolsets.semantic.memories import Memories, Stored
 from aiaml_server.toolsets.semantic.memory import PRIORITIES, SCOPES, Memory
 from aiaml_server.toolsets.semantic.model import CACHE, Model, State, described
+from aiaml_server.toolsets.semantic.portable import as_file
 from aiaml_server.toolsets.semantic.starting import init
 
 _MOST_INPUT = 8 * 1024 * 1024  # bytes
@@ -177,6 +181,8 @@ def status(json: bool) -> int:
         here = state.kind == "loading"
         what = f"{memories.config.model}  in {model.folder}" if here else state.sentence
         out(f"model     {what}")
+        if (failed := logs.last(memories.home, "model")) and not here:
+            out(f"          the last try failed: {failed}")
         if code:
             note("`aiaml semantic doctor` says more")
     return code
@@ -480,50 +486,287 @@ def show(id: str, json: bool) -> int:
     return DONE
 
 
+@semantic.command("add")
+@click.argument("content", required=False)
+@click.option("--tag", "tags", metavar="TAG", multiple=True, help="A word to filter by.")
+@click.option("--priority", type=click.Choice(PRIORITIES, case_sensitive=False))
+@click.option("--category", metavar="WORD", help="A word for its kind.")
+@click.option("--scope", type=click.Choice(SCOPES), help="Where; else in the project, if any.")
+@as_json
+def add(content: str | None, json: bool, **given: Any) -> int:
+    """Store a memory: CONTENT, or what comes from standard input.
+
+    \b
+    Examples:
+      aiaml semantic add 'Prices are kept in cents.' --tag billing
+      git log -1 --format=%B | aiaml semantic add --category decision
+    """
+    with _opened() as memories:
+        stored = memories.store(_piped() if content is None else content, **given)
+    return _stored(stored, json)
+
+
+@semantic.command("edit")
+@click.argument("id")
+@click.option("--content", metavar="TEXT", help="Another text; - for standard input.")
+@click.option("--tag", "tags", metavar="TAG", multiple=True, help="In place of those it has.")
+@click.option("--priority", type=click.Choice(PRIORITIES, case_sensitive=False))
+@click.option("--category", metavar="WORD", help="A word for its kind; '' takes it away.")
+@as_json
+def edit(id: str, content: str | None, tags: Sequence[str], json: bool, **given: Any) -> int:
+    """Change a memory: its text, tags, priority or category.
+
+    \b
+    Examples:
+      aiaml semantic edit project:12 --content 'Prices are kept in cents.'
+      aiaml semantic edit project:12 --priority HIGH
+    """
+    with _opened() as memories:
+        text = _piped() if content == "-" else content
+        stored = memories.update(id, text, list(tags) or None, **given)
+    return _stored(stored, json)
+
+
+def _piped() -> str:
+    """Return the text that comes from standard input.
+
+    Raises:
+        InvalidInput: it is no text.
+    """
+    try:
+        return sys.stdin.buffer.read(_MOST_INPUT).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidInput("content: standard input is no text in UTF-8") from error
+
+
+def _stored(stored: Stored, json: bool) -> int:
+    if json:
+        out_json({"memory": asdict(stored.memory), "undo": stored.change,
+                  "warnings": stored.warnings})  # fmt: skip
+        return DONE
+    _shown(stored.memory)
+    for each in stored.similar:
+        note(f"resembles {each.memory.id}: {one_line(each.memory.content, width() - 30)}")
+    for warning in stored.warnings:
+        note(warning)
+    if stored.change:
+        note(f"`aiaml semantic undo {stored.change}` takes it back")
+    return DONE
+
+
 @semantic.command("forget")
 @click.argument("ids", metavar="ID...", nargs=-1, required=True)
 @yes
 @as_json
 def forget(ids: Sequence[str], yes: bool, json: bool) -> int:
-    """Delete memories; no byte of them stays in the databases.
+    """Delete memories for good; no byte of them stays in the databases or their backups.
+
+    Also one that was deleted, and that `undo` could bring back.
 
     \b
     Examples:
       aiaml semantic forget project:12
     """
     with _opened() as memories:
-        held = [memories.get(each) for each in dict.fromkeys(ids)]
+        for each in (names := list(dict.fromkeys(ids))):
+            memories.check_known(each)
         if not yes:
-            for each in held:
-                _shown(each)
-            confirm(f"Delete {plural(len(held), 'memory', 'memories')} for good?")
-        for each in held:
-            memories.delete(each.id)
+            for each in names:
+                try:
+                    _shown(memories.get(each))
+                except (NotFound, Damaged):
+                    out(f"{bold(each)}  deleted, or damaged")
+            confirm(f"Delete {plural(len(names), 'memory', 'memories')} for good?")
+        for each in names:
+            memories.forget(each)
     if json:
-        out_json({"deleted": [each.id for each in held]})
+        out_json({"forgotten": names})
     else:
-        out(f"deleted {', '.join(each.id for each in held)}")
+        out(f"forgotten: {', '.join(names)}")
     return DONE
 
 
-@semantic.command("undo")
+@semantic.command("history")
+@click.argument("id", required=False)
 @as_json
-def undo(json: bool) -> int:
-    """Take the last merge of memories back.
+def history(id: str | None, json: bool) -> int:
+    """List what was changed, merged and deleted in the last 30 days, the newest first.
+
+    \b
+    Examples:
+      aiaml semantic history
+      aiaml semantic history project:12
+    """
+    with _opened() as memories:
+        found = memories.history(id)
+    if json:
+        out_json([each._asdict() for each in found])
+        return DONE if found else NOTHING
+    for each in found:
+        out(f"{bold(each.id)}  {each.at[:16].replace('T', ' ')}  {each.act}  {each.memory_id}")
+        for before in filter(None, (each.was if each.act == "update" else None, *each.removed)):
+            out(dim(f"    {one_line(str(before.get('content')), width() - 4)}"))
+    if not found:
+        note("Nothing was changed in the last 30 days.")
+    return DONE if found else NOTHING
+
+
+@semantic.command("undo")
+@click.argument("change", required=False)
+@as_json
+def undo(change: str | None, json: bool) -> int:
+    """Take a change back: the last one, or the one that `history` names.
 
     \b
     Examples:
       aiaml semantic undo
+      aiaml semantic undo project#5
     """
     with _opened() as memories:
-        again = memories.undo()
+        again = memories.undo(change)
     if json:
         out_json({"memories": list(map(asdict, again))})
         return DONE
-    out(f"The merge was undone; {plural(len(again), 'memory', 'memories')} as before:")
+    out(f"Undone; {plural(len(again), 'memory', 'memories')} as before:")
     for each in again:
         _shown(each)
     return DONE
+
+
+@semantic.command("backup")
+@click.option("--list", "listed", is_flag=True, help="List those that there are; make none.")
+@as_json
+def backup(listed: bool, json: bool) -> int:
+    """Copy the databases into `backups` beside each; a server does so once a day.
+
+    Those of the last three days on which something was changed are kept.
+
+    \b
+    Examples:
+      aiaml semantic backup
+      aiaml semantic backup --list
+    """
+    with _opened() as memories:
+        there = [each for each in memories.databases.values() if each.there]
+        if not listed:
+            for each in there:
+                backups.make(each)
+        found = [(each.name, path) for each in there for path in backups.made(each)]
+    if json:
+        out_json([{"scope": name, "file": str(path)} for name, path in found])
+        return DONE if found else NOTHING
+    for name, path in found:
+        out(f"{name:8}  {path.name.removeprefix('db-')}  {path}")
+    if not found:
+        note("There are no backups yet.")
+    return DONE if found else NOTHING
+
+
+@semantic.command("restore")
+@click.argument("scope", type=click.Choice(SCOPES))
+@click.argument("day", required=False)
+@yes
+@as_json
+def restore(scope: str, day: str | None, yes: bool, json: bool) -> int:
+    """Put a backup in the place of a database: the newest, or that of DAY.
+
+    The database that is there, damaged or not, is kept beside it under another name.
+
+    \b
+    Examples:
+      aiaml semantic restore project
+      aiaml semantic restore global 2026-11-24
+    """
+    with _opened() as memories:
+        if scope not in memories.databases:
+            raise InvalidProject("scope: is project, and no project is active here")
+        database = memories.databases[scope]
+        if not yes:
+            confirm(f"Put a backup in the place of {database.path}?")
+        taken, aside = backups.restore(database, day or "")
+    if json:
+        out_json({"backup": str(taken), "before": str(aside) if aside else None})
+        return DONE
+    out(f"restored from {taken.name.removeprefix('db-')}: {database.path}")
+    if aside:
+        note(f"what was there is {aside}; delete it once all is well")
+    return DONE
+
+
+@semantic.command("export")
+@click.argument("target", metavar="FILE.jsonl|DIRECTORY")
+@filtered
+@as_json
+def export(target: str, json: bool, **wanted: Any) -> int:
+    """Write memories out: as lines of JSON, or as markdown files into a directory; - for stdout.
+
+    Both are the default toolset's own formats, with dates, tags, priority and scope: `aiaml
+    semantic import` takes them back without loss, and `aiaml import` reads them.
+
+    \b
+    Examples:
+      aiaml semantic export memories.jsonl
+      aiaml semantic export notes/ --scope project
+    """
+    with _opened() as memories:
+        found = list(memories.every(Filters(**wanted)))
+    portable = [as_file(each, _uid(each)) for each in found]
+    if not found:
+        note("There are no memories like that; nothing was written.")
+        return NOTHING
+    try:
+        if target == "-":
+            sys.stdout.write("".join(map(line_of, portable)))
+        elif target.lower().endswith(".jsonl"):
+            data = "".join(map(line_of, portable)).encode()
+            replace_atomic(Path(target).resolve(), data, 0o600)
+        else:
+            directory = Path(target).resolve()
+            make_directory(directory)
+            for each in portable:
+                replace_atomic(directory / each.file_name, format_file(each).encode(), 0o600)
+    except OSError as error:
+        raise Ended(f"cannot write {target}: {error.strerror or error}", REFUSED) from error
+    if json:
+        out_json({"memories": len(found), "target": target})
+    elif target != "-":
+        note(f"Wrote {plural(len(found), 'memory', 'memories')} to {target}.")
+    return DONE
+
+
+def _uid(memory: Memory) -> str:
+    """Return an id for a file, the same at each export; its first digit is no number to YAML."""
+    return "abcdef"[len(memory.scope) % 6] + memory.content_hash[:7]
+
+
+@semantic.command("sync")
+@as_json
+def sync(json: bool) -> int:
+    """Exchange your memories with your other machines, as files that `aiaml sync` carries.
+
+    Each global memory is a file in the default toolset's directory, where `think` finds it too.
+    What was changed on one side goes to the other; where both were, the later change wins, and
+    the earlier one is in `aiaml semantic history`. Run it before and after `aiaml sync`.
+
+    \b
+    Examples:
+      aiaml semantic sync; aiaml sync; aiaml semantic sync
+    """
+    from aiaml_server.settings import Settings  # noqa: PLC0415 (only this needs it)
+    from aiaml_server.storage.store import Store  # noqa: PLC0415
+    from aiaml_server.toolsets.semantic.exchanging import exchange  # noqa: PLC0415
+
+    base = Settings.from_environ(os.environ).base
+    with _opened() as memories:
+        result = exchange(memories, Store(base))
+    if json:
+        out_json({"directory": str(base), **result.done, "skipped": result.skipped})
+        return REFUSED if result.skipped else DONE
+    told = ", ".join(f"{count:,} {what}" for what, count in sorted(result.done.items()))
+    out(f"{told or 'all was the same'}: {base / 'files'}")
+    for each in result.skipped:
+        note(each)
+    return REFUSED if result.skipped else DONE
 
 
 @semantic.command("import")
@@ -537,7 +780,10 @@ def import_(paths: Sequence[str], dry_run: bool, yes: bool, json: bool) -> int:
     Without a path, the project's files that look like memories are meant: MEMORY.md, NOTES.md,
     ADR-*.md and .claude/*.md. What would be imported is shown first. What is a memory already
     is not imported again, and no file is changed. A directory stands for its .md files; that
-    of this product's own memories, and of `citations`, too.
+    of this product's own memories, and of `citations`, too. What other programs left is read as
+    `aiaml import` reads it: ChatGPT, Claude, mem0, Obsidian, Basic Memory, mcp-memory-service,
+    claude-mem and more. Each keeps its date: of the frontmatter, a heading, a decision record,
+    else of the file.
 
     \b
     Examples:
@@ -547,27 +793,34 @@ def import_(paths: Sequence[str], dry_run: bool, yes: bool, json: bool) -> int:
     with _opened() as memories:
         roots = None
         named: list[str] | None = None
+        foreign: list[tuple[Path, str]] = []
         if paths:  # a person may name any file of theirs
             whole = [Path(os.path.realpath(each)) for each in paths]
+            told = [(each, importing.foreign_kind(each)) for each in whole]
+            foreign = [(each, kind) for each, kind in told if kind]
+            whole = [each for each, kind in told if not kind]
             tops = dict.fromkeys(Path(each.anchor) for each in whole)
             roots = [*([memories.project] if memories.project else []), *tops]
             named = [os.fspath(each) for each in whole]
-        preview = importing.preview(memories, named, roots)
+        preview = importing.preview(memories, named, roots, foreign)
         new = preview.new
         asks = not (json or yes or dry_run)
         if dry_run or asks:
             if json:
                 out_json(
                     {
-                        "candidates": [each._asdict() for each in preview.candidates],
+                        "candidates": [each.fields() for each in preview.candidates],
                         "skipped": [each._asdict() for each in preview.skipped],
                     }
                 )
             else:
                 for each in new:
-                    tags = " ".join(f"#{tag}" for tag in each.tags)
-                    out(f"{bold(f'{each.path}:{each.line}')}  {each.priority}  {dim(tags)}")
-                    out(f"    {one_line(each.content, width() - 4)}")
+                    draft, at = each.draft, f":{each.line}" if each.line else ""
+                    tags = " ".join(f"#{tag}" for tag in draft.tags)
+                    day = (draft.created or "")[:10]
+                    about = f"{draft.priority or 'NORMAL'}  {day}"
+                    out(f"{bold(each.path + at)}  {about}  {dim(tags)}")
+                    out(f"    {one_line(draft.content, width() - 4)}")
         if not json:
             _passed_over(preview, memories)
         if dry_run:
@@ -578,7 +831,7 @@ def import_(paths: Sequence[str], dry_run: bool, yes: bool, json: bool) -> int:
             return DONE if new else NOTHING
         if asks and new:
             confirm(f"Import {plural(len(new), 'memory', 'memories')}?")
-        done = importing.run(memories, named, roots, _told)
+        done = importing.run(memories, named, roots, foreign, _told)
     if json:
         skipped = [each._asdict() for each in done.skipped]
         out_json({"imported": list(done.ids), "already": done.already, "skipped": skipped})

@@ -3,9 +3,9 @@
 INSTRUCTIONS = """\
 Memories of this project and of this person across projects, found by meaning and by words.
 
-1. Search before you work: `search_memory` with a question or a few words, at the beginning of a \
-task, when a decision is near, when an error looks known. `memory://core` and `memory://high` hold \
-what always matters.
+1. Search before you work: `search_memory` with the question, and behind it eight to ten single \
+words that the answer may hold; at the beginning of a task, when a decision is near, when an error \
+looks known. `memory://core` and `memory://high` hold what always matters.
 2. Store small, narrowly-focused memories: one decision, solution, preference or fact each, in one \
 to three sentences that stand by themselves; names and dates written out; tags for filtering. \
 When: a key decision was made (source auto_decision: what, why, what was rejected); an error was \
@@ -38,43 +38,41 @@ STORE = """\
 Stores one small memory in the project's or the global database, with its vector.
 
 What is equal to one that is there, but for case and white space, is merged into it (`created` is \
-false). What resembles others is stored all the same, and they are listed in `similar`: the new \
-one may say the contrary. `priority_suggestion` is what its words suggest; it is not applied."""
+false). What it resembles is listed in `similar`: it may say the contrary. `priority_suggestion` \
+is not applied."""
 
 SEARCH = """\
-Finds memories by meaning and words in both databases, best first.
+Finds memories by meaning and words, best first.
 
-Each comes whole with its score and what that is made of: similarity (0 to 1 among the \
-candidates), recency, priority, usage, the project's boost; `cosine` is the raw likeness. A hit \
-below the model's threshold is marked `weak`. `meaning` is false where only words were compared; \
+What finds most: the question, and behind it eight to ten single words of the kind that would \
+stand in the memory: likely answers, synonyms, broader words, other forms of its words.
+
+Long ones are cut round the words ("…"); `list_memories(ids=[…])` reads them whole. A `weak` hit \
+may have nothing to do with the question. `meaning` is false where only words were compared; \
 `warnings` say why."""
 
 LIST = """\
-Lists memories by their metadata, a page at a time: `next_cursor` asks for the next one."""
+Lists memories by their metadata, a page at a time, or reads those named by `ids` whole."""
 
 DELETE = """\
-Deletes a memory by its id, or by the hash of its content. Its text, words and vectors are \
-overwritten; it cannot be undone."""
+Deletes a memory by its id, or by the hash of its content. For 30 days the person can undo it; \
+`aiaml semantic forget` is for good."""
 
 UPDATE = """\
-Changes the text or metadata of a memory; what is not given stays, a new text gets a new vector. \
-Or, with `used`, says that it has helped, and with `context` what for. Answers with the memory as \
-it is now, and for a new text with what it resembles in `similar`."""
+Changes the text or metadata of a memory; what is not given stays. Or, with `used`, says that it \
+has helped, and with `context` what for. `undo` in the answer is for `aiaml semantic undo`."""
 
 DEDUPLICATE = """\
-Lists groups of memories that resemble each other, the largest first, with what would become of \
-them; changes nothing else unless told to. `next_cursor` asks for more groups.
+Lists groups of memories that resemble each other, with what they would become.
 
 `auto_merge` merges only what is equal but for case and white space: what is near by meaning may \
-say the contrary ("on" and "off"). Look at those, then name the ones that say the same in `merge`: \
-the newest stays, tags are united, the highest priority wins. `aiaml semantic undo` takes a merge \
-back."""
+say the contrary ("on" and "off"). Name those that say the same in `merge`: the newest stays, tags \
+are united, the highest priority wins."""
 
 IMPORT = """\
-Reads markdown files (headings, lists, decision records) of the project and shows which memories \
-they would become, with suggested priority and tags. Show that to the person; with \
-`confirm_import` they are stored. A second run adds nothing."""
+Shows which memories the project's markdown files would become, with suggested priority and tags. \
+Show that to the person; with `confirm_import` they are stored. A second run adds nothing."""
 
 MIGRATE = """\
-Makes the vectors of memories anew that another model has made, and those that are missing, up to \
-`limit` at a call. Call again while `left` is not 0; it goes on where it was."""
+Makes the vectors anew that another model has made, or that are missing, 256 at a call. Call again \
+while `left` is not 0."""

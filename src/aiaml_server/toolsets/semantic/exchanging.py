@@ -1,0 +1,212 @@
+"""The person's memories as files of the default toolset, whose git carries them to other machines.
+
+What was the same on both sides at the last exchange is known by a digest of the file, so that each
+side can be told to have changed. Where both have, the later change wins, and what is replaced in a
+database stays in its history.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from aiaml_server.errors import MalformedFile
+from aiaml_server.format import memory as files
+from aiaml_server.storage.store import Store
+from aiaml_server.toolsets.semantic import journal, memory
+from aiaml_server.toolsets.semantic.database import Database, rows
+from aiaml_server.toolsets.semantic.memories import Memories
+from aiaml_server.toolsets.semantic.memory import COLUMNS, Memory, of_row
+from aiaml_server.toolsets.semantic.portable import AGENT, as_file, draft_of
+
+
+@dataclass
+class Exchanged:
+    """What an exchange has done: how many memories, by what became of them, and what was not."""
+
+    done: Counter[str] = field(default_factory=Counter)
+    skipped: list[str] = field(default_factory=list)
+
+
+def exchange(memories: Memories, store: Store) -> Exchanged:
+    """Bring the global memories and their files to the same state.
+
+    Raises:
+        Refused: the database cannot be used.
+        StoreError: the disk refused a file.
+    """
+    database = memories.databases["global"]
+    result = Exchanged()
+    there = dict(_files(store, result))
+    held: dict[int, Memory] = {}
+    known: dict[str, tuple[int, str]] = {}
+    if database.there:
+        with database.reading() as sql:
+            for uid, number, digest in rows(sql, "SELECT uid, memory_id, digest FROM exchanged"):
+                known[str(uid)] = (number, str(digest))
+            for row in rows(sql, f"SELECT {COLUMNS} FROM memories ORDER BY id"):
+                held[row[0]] = of_row("global", row)
+    named = {number: uid for uid, (number, _) in known.items()}
+    made = {one.created_at: number for number, one in held.items() if named.get(number) in there}
+    for uid in [uid for uid in there if uid not in known]:
+        name, text = there[uid]
+        number = made.get(memory.shown(memory.instant_of(files.parse(text).timestamp)) or "", 0)
+        if number:  # another version of one, which git kept as a file of its own
+            if _updated(text) > held[number].updated_at:
+                _Pair(database, store, result, uid, "", there[uid]).put(text, number)
+                held[number] = memories.get(f"global:{number}")
+            known[named[number]] = (number, "")  # either may be the later one now
+            store.replace(name, text, None)
+            del there[uid]
+            result.done["joined"] += 1
+    for number, one in held.items():
+        if number not in named:
+            uid = _uid(one, {*known, *there})
+            named[number], known[uid] = uid, (number, "")
+    for uid in sorted({*known, *there}):
+        number, digest = known.get(uid, (0, ""))
+        _Pair(database, store, result, uid, digest, there.get(uid)).settle(held.get(number), number)
+    return result
+
+
+def _files(store: Store, result: Exchanged) -> Mapping[str, tuple[str, str]]:
+    """Return the files of ours by their ids: each with its name and text."""
+    found: dict[str, tuple[str, str]] = {}
+    for name in store.names():
+        text = store.present(name)
+        if text is None or f"agent: {AGENT}\n" not in text:
+            continue
+        try:
+            one = files.parse(text)
+        except MalformedFile as error:
+            result.skipped.append(f"{name}: {error}")
+        else:
+            if one.agent == AGENT and "scope: global" in one.extra:
+                if one.id in found:
+                    result.skipped.append(f"{name}: another file has the id {one.id}, too")
+                else:
+                    found[one.id] = (name, text)
+    return found
+
+
+def _uid(one: Memory, taken: set[str]) -> str:
+    """Return an id for a file: the same on each machine for what is stored on each by itself."""
+    uid = hashlib.sha256(f"{one.created_at}{one.content_hash}".encode()).hexdigest()[:8]
+    bare = any(each.isalpha() and each != "e" for each in uid)  # else YAML could take a number
+    return uid if bare and uid not in taken else files.draw_id()
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass
+class _Pair:
+    """A memory and its file.
+
+    Attributes:
+        digest: of the file when both were the same; empty where they never were.
+        file: its name and text; None where there is none.
+    """
+
+    database: Database
+    store: Store
+    result: Exchanged
+    uid: str
+    digest: str
+    file: tuple[str, str] | None
+
+    def settle(self, held: Memory | None, number: int) -> None:
+        """Have both say the same."""
+        mine = files.format(as_file(held, self.uid, uses=False)) if held else None
+        text = self.file[1] if self.file else None
+        is_mine_new = mine is not None and _digest(mine) != self.digest
+        is_file_new = text is not None and _digest(text) != self.digest
+        if mine == text:
+            if text is not None and is_file_new:
+                self._note(number, text)
+        elif mine is None and (is_file_new or not self.digest):
+            self._take(text or "", 0)
+        elif text is None and (is_mine_new or not self.digest):
+            self._write(mine or "", held)
+        elif mine is None:
+            self._write(None, None)
+        elif text is None:
+            self._drop(number)
+        elif is_file_new and not (is_mine_new and held and held.updated_at >= _updated(text)):
+            self._take(text, number)
+        else:
+            self._write(mine, held)
+
+    def _note(self, number: int, text: str | None) -> None:
+        with self.database.writing() as sql:
+            sql.execute("DELETE FROM exchanged WHERE uid = ? OR memory_id = ?", (self.uid, number))
+            if text is not None:
+                values = (self.uid, number, _digest(text))
+                sql.execute("INSERT INTO exchanged VALUES (?, ?, ?)", values)
+
+    def _write(self, text: str | None, held: Memory | None) -> None:
+        name = self.file[0] if self.file else as_file(held, self.uid).file_name if held else ""
+        self.store.replace(name, self.file[1] if self.file else None, text)
+        self._note(held.number if held else 0, text)
+        self.result.done["written" if text else "file deleted"] += 1
+
+    def _drop(self, number: int) -> None:
+        with self.database.writing() as sql:
+            was = journal.fields_of(sql, number)
+            self.database.remove(sql, number)
+            journal.note(sql, "global", "delete", number, {}, [was])
+            sql.execute("DELETE FROM exchanged WHERE uid = ?", (self.uid,))
+        self.result.done["deleted"] += 1
+
+    def _take(self, text: str, number: int) -> None:
+        if number := self.put(text, number):
+            self._note(number, text)
+
+    def put(self, text: str, number: int) -> int:
+        """Store what a file says, as a new memory, or in place of what one says.
+
+        Returns:
+            The memory's number; 0 where another one has the text.
+        """
+        draft = draft_of(files.parse(text)).checked()
+        digest = memory.digest(draft.content)
+        values = {
+            "content": draft.content, "content_hash": digest,
+            "folded": memory.folded(draft.content), "priority": draft.priority or "NORMAL",
+            "category": draft.category, "tags": journal.as_text(draft.tags),
+            "source": draft.source, "updated_at": draft.updated or memory.now(),
+        }  # fmt: skip
+        with self.database.writing() as sql:
+            same = rows(sql, "SELECT id FROM memories WHERE content_hash = ?", (digest,))
+            if same and same[0][0] != number:
+                if number or rows(
+                    sql, "SELECT 1 FROM exchanged WHERE memory_id = ?", (same[0][0],)
+                ):
+                    self.result.skipped.append(f"{self.uid}: global:{same[0][0]} has that text")
+                    return 0
+                number = same[0][0]
+            if number:
+                was = journal.fields_of(sql, number)
+                if was["content_hash"] == digest:
+                    del values["content"]  # its vectors stay
+                self.database.change(sql, number, values)
+                journal.note(sql, "global", "update", number, was)
+                self.result.done["changed"] += 1
+            else:
+                created = draft.created or memory.now()
+                whole = {
+                    **values, "project_id": None, "created_at": created, "access_count": draft.used,
+                    "last_accessed_at": draft.last_used, "id": None, "path": draft.path,
+                    "usage_contexts": journal.as_text(draft.contexts),
+                }  # fmt: skip
+                number = self.database.add(sql, [whole[name] for name in journal.FIELDS])
+                self.result.done["new"] += 1
+        return number
+
+
+def _updated(text: str) -> str:
+    """Return when a file's memory was changed last, as `Memory` has it."""
+    return memory.shown(draft_of(files.parse(text)).updated) or ""

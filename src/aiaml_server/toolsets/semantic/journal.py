@@ -1,0 +1,203 @@
+"""What was updated, merged and deleted in the last 30 days, each of which can be undone.
+
+It stands in the database itself (the table is `merges`, as versions before had only these in it),
+so that a change and what it replaces are durable together. `forget` purges it of a memory.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from aiaml_server.moments import present
+from aiaml_server.toolsets.semantic import memory
+from aiaml_server.toolsets.semantic.database import MOST_VALUE, Database, rows
+from aiaml_server.toolsets.semantic.failures import AlreadyThere, InvalidInput, NothingToUndo
+
+if TYPE_CHECKING:
+    import apsw
+
+DAYS = 30  # that a change can be undone
+FIELDS = (
+    "content", "content_hash", "folded", "priority", "category", "tags", "project_id", "source",
+    "created_at", "updated_at", "access_count", "last_accessed_at", "usage_contexts", "path", "id",
+)  # fmt: skip
+"""The columns of a memory but for its vectors' author, in the order of `Database.add`."""
+_SAID = ("content", "priority", "category", "tags", "source")
+"""Those that a change was about; that a memory was used since does not count."""
+_COUNTS = ("access_count", "last_accessed_at", "usage_contexts")
+_ROW = ", ".join(
+    (
+        "id",
+        "at",
+        "act",
+        "kept",
+        *(memory.guarded(x, MOST_VALUE) for x in ("kept_as", "was", "removed")),
+    )
+)
+_ID = re.compile(r"(project|global)#(\d{1,18})")
+
+
+class Change(NamedTuple):
+    """One change.
+
+    Attributes:
+        id: its database and number there, `project#5`.
+        at: when it was made, in UTC, as ISO 8601.
+        act: `update`, `merge` or `delete`.
+        memory_id: what was changed or deleted, or is left of what was merged.
+        was: its columns before; None where the table is damaged.
+        removed: the columns of each memory that is gone.
+    """
+
+    id: str
+    at: str
+    act: str
+    memory_id: str
+    now: Mapping[str, Any]
+    was: Mapping[str, Any]
+    removed: Sequence[Mapping[str, Any]]
+
+    @property
+    def number(self) -> int:
+        """Its number in the database."""
+        return int(self.id.partition("#")[2])
+
+    @property
+    def kept(self) -> int:
+        """The number of the memory."""
+        return int(self.memory_id.partition(":")[2])
+
+
+def fields_of(sql: apsw.Connection, number: int) -> dict[str, Any]:
+    """Return a memory's row but for its vectors' author; nothing where there is none."""
+    found = rows(sql, f"SELECT {', '.join(FIELDS)} FROM memories WHERE id = ?", (number,))
+    return dict(zip(FIELDS, found[0], strict=True)) if found else {}
+
+
+def as_text(value: Any) -> str:
+    """Return a JSON value as the databases have it."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def note(
+    sql: apsw.Connection,
+    name: str,
+    act: str,
+    kept: int,
+    was: Mapping[str, Any],
+    removed: Sequence[Mapping[str, Any]] = (),
+) -> str:
+    """Note what was there before a change, which was just made; return the change's id.
+
+    Args:
+        sql: a connection that is writing.
+        name: the database's.
+        act: `update`, `merge` or `delete`.
+        kept: the number of the memory.
+        was: its columns before.
+        removed: those of each memory that is gone.
+
+    Raises:
+        InvalidInput: it is too much to be noted.
+    """
+    texts = [as_text(each) for each in (fields_of(sql, kept), was, list(removed))]
+    if sum(len(each.encode()) for each in texts) > MOST_VALUE // 2:
+        raise InvalidInput("merge: these are too long to be merged at once; merge fewer")
+    oldest = memory.kept(present() - DAYS * 86_400_000_000)
+    sql.execute("DELETE FROM merges WHERE at < ?", (oldest,))
+    sql.execute(
+        "INSERT INTO merges (at, kept, kept_as, was, removed, act) VALUES (?, ?, ?, ?, ?, ?)",
+        (memory.now(), kept, *texts, act),
+    )
+    return f"{name}#{sql.last_insert_rowid()}"
+
+
+def changes(sql: apsw.Connection, name: str) -> list[Change]:
+    """Return a database's changes that can be undone, the newest first; damaged ones are left out.
+
+    What is older than 30 days counts no more, though it is only deleted at the next change.
+    """
+    oldest = memory.kept(present() - DAYS * 86_400_000_000)
+    found = []
+    for row in rows(sql, f"SELECT {_ROW} FROM merges WHERE at >= ? ORDER BY id DESC", (oldest,)):
+        number, at, act, kept, *texts = row
+        with suppress(ValueError, TypeError, RecursionError):
+            now, was, removed = (json.loads(memory.decoded(each) or "") for each in texts)
+            if all(isinstance(each, dict) for each in (now, was, *removed)):
+                at = memory.shown(str(at)) or ""
+                found.append(
+                    Change(f"{name}#{number}", at, str(act), f"{name}:{kept}", now, was, removed)
+                )
+    return found
+
+
+def numbered(change: str) -> tuple[str, int]:
+    """Return the database and the number of a change.
+
+    Raises:
+        InvalidInput: it is no id of one.
+    """
+    match = _ID.fullmatch(change.strip())
+    if not match:
+        raise InvalidInput(
+            "change: must be an id such as project#5", "`aiaml semantic history` tells them."
+        )
+    return match[1], int(match[2])
+
+
+def undo(sql: apsw.Connection, database: Database, change: Change) -> list[int]:
+    """Take a change back; return the numbers of the memories that are there again.
+
+    Of a merge what was kept becomes what it was, unless it was changed since.
+
+    Args:
+        sql: a connection that is writing.
+        database: which it is of.
+        change: one of `changes`.
+
+    Raises:
+        NothingToUndo: the memory was changed again since.
+        AlreadyThere: another memory has that text now.
+    """
+    now, kept = fields_of(sql, change.kept), change.kept
+    same = all(now.get(name) == change.now.get(name) for name in _SAID)
+    if change.act == "update" and not same:
+        raise NothingToUndo(
+            f"{change.memory_id} was changed or deleted again since {change.id}",
+            "Undo the later change first: `aiaml semantic history` tells them.",
+        )
+    if now and same:
+        _check_free(sql, database.name, change.was, kept)
+        left_out = {"id", *(_COUNTS if change.act == "update" else ())}
+        if change.was["content"] == now["content"]:
+            left_out.add("content")  # its vectors stay
+        values = {name: change.was[name] for name in FIELDS if name not in left_out}
+        database.change(sql, kept, values)
+    numbers = [kept] if now else []
+    for each in change.removed:
+        if change.act == "delete":
+            _check_free(sql, database.name, each, 0)
+        if not rows(sql, "SELECT 1 FROM memories WHERE content_hash = ?", (each["content_hash"],)):
+            numbers.append(database.add(sql, [each[name] for name in FIELDS]))
+    sql.execute("DELETE FROM merges WHERE id = ?", (change.number,))
+    return numbers
+
+
+def _check_free(sql: apsw.Connection, name: str, fields: Mapping[str, Any], but: int) -> None:
+    taken = "SELECT id FROM memories WHERE content_hash = ? AND id != ?"
+    for (number,) in rows(sql, taken, (fields["content_hash"], but)):
+        raise AlreadyThere(f"{name}:{number} has exactly that text by now")
+
+
+def purge(sql: apsw.Connection, number: int) -> None:
+    """Forget every change that holds a memory's text, now or before."""
+    noted = f"SELECT id, kept, {memory.guarded('removed', MOST_VALUE)} FROM merges"
+    for change, kept, removed in rows(sql, noted):
+        text = memory.decoded(removed) or "[]"
+        with suppress(ValueError, TypeError, KeyError, RecursionError):  # damaged: of no memory
+            if kept == number or number in {each["id"] for each in json.loads(text)}:
+                sql.execute("DELETE FROM merges WHERE id = ?", (change,))
