@@ -493,7 +493,7 @@ def test_without_locks_and_in_memory_all_is_tokenized_too(
         index.kept = True
         assert_right(bank, base)
         assert index.unusable
-        wait_until(lambda: not index._database or not unindexed(index._database))
+        wait_until(lambda: not index._database or not unindexed(index._database).waiting)
         assert_right(bank, base)
 
 

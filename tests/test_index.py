@@ -258,9 +258,9 @@ def test_what_stands_nearly_everywhere_is_counted_in_the_texts(
 
     encoded, passes = View.encoded, [0]
 
-    def passed(self: View, first: int = 0) -> Iterator[tuple[int, bytes]]:
+    def passed(self: View) -> Iterator[tuple[int, bytes]]:
         passes[0] += 1
-        return encoded(self, first)
+        return encoded(self)
 
     monkeypatch.setattr(View, "texts", counted)
     monkeypatch.setattr(View, "encoded", passed)

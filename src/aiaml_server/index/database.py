@@ -13,7 +13,7 @@ import sys
 import time
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import chain, islice
@@ -251,7 +251,7 @@ class Database(CheckedFile):
         texts_sum, described = 0, {}
         files: list[tuple[object, ...]] = []
         texts: list[tuple[object, ...]] = []
-        waiting: dict[int, int] = {}
+        waiting: list[tuple[int, int | None]] = []
         for doc, entry in enumerate(entries, first):
             self.beat()
             facts = facts_of(entry)
@@ -265,7 +265,7 @@ class Database(CheckedFile):
                 texts_sum += its_sum
                 columns = [text for _, text in searched]
                 texts.append((doc, *columns, its_sum))
-                waiting[doc] = sum(map(len, columns))
+                waiting.append((doc, sum(map(len, columns))))
         self.sql.executemany(_ADD_FILE, files)
         self.sql.executemany(_ADD_TEXT, texts)
         self.verified.docs[first : first + len(files)] = bytes([ROW | TEXT | TIE_BREAK]) * len(
@@ -277,17 +277,19 @@ class Database(CheckedFile):
         self.change_sum("texts", texts_sum)
         return len(files)
 
-    def _leave(self, memories: Mapping[int, int | None]) -> None:
+    def _leave(self, rows: Collection[tuple[int, int | None]]) -> None:
         """Leave memories unindexed, each with its characters if it waits to be tokenized."""
-        rows = memories.items()
         self.sql.executemany("INSERT INTO unindexed VALUES (?, ?)", rows)
         self.change_sum("unindexed", sum_of(rows))
-        unindexed(self).update(memories)
+        waiting, skipped = unindexed(self)
+        waiting.update((doc, size) for doc, size in rows if size is not None)
+        skipped.update(doc for doc, size in rows if size is None)
 
     def _take(self, docs: Iterable[int]) -> None:
         """Take memories from among the unindexed, if they are there."""
-        left = unindexed(self)
-        rows = [(doc, left.pop(doc)) for doc in docs if doc in left]
+        waiting, skipped = unindexed(self)
+        rows = [(doc, waiting.pop(doc, None)) for doc in docs if doc in waiting or doc in skipped]
+        skipped.difference_update(doc for doc, _ in rows)
         self.sql.executemany("DELETE FROM unindexed WHERE id = ?", [row[:1] for row in rows])
         self.change_sum("unindexed", -sum_of(rows))
 
@@ -355,9 +357,10 @@ class Database(CheckedFile):
                             unfit.append(doc)
                 yield
             with self.transaction():
-                now = dict(self.read_some(_TEXT_SUMS, sums.keys() & unindexed(self).keys()))
+                still = sums.keys() & unindexed(self).waiting.keys()
+                now = dict(self.read_some(_TEXT_SUMS, still))
                 if now == sums:
                     self._postings.add(segment, batch)
                     self._take(sums)
-                    self._leave(dict.fromkeys(unfit))
+                    self._leave([(doc, None) for doc in unfit])
             yield

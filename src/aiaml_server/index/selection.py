@@ -88,13 +88,13 @@ def best(view: View, question: Question, without: AbstractSet[int] = frozenset()
         bounds = [_bounds(view, keyword) for keyword in question.others]
         scores = _counted(view, scores, bounds, question.others, without)
     some = _without([*scores.items()], without)
-    waiting = view.unindexed
-    if len(waiting) > max(tuning.SCANNED, view.end // tuning.DEARER):
-        most = _most_in_all_texts(view, question.keywords, indexed=False)
+    scored = view.unindexed
+    if len(view.waiting) * tuning.DEARER > max(tuning.SCANNED, view.passed_over):
+        most = _most_in_all_texts(view, question.keywords, waiting=True)
         some += _counted(view, {}, [(most, False)], question.keywords, without).items()
-    else:
-        recent = [number for number in waiting if number not in without]
-        some.append((0, +Counter(dict(_in_texts(view, recent, question.keywords)))))
+        scored = [number for number in scored if number not in view.waiting]
+    recent = [number for number in scored if number not in without]
+    some.append((0, +Counter(dict(_in_texts(view, recent, question.keywords)))))
     return [*_top(view, some, MAX_HITS)]
 
 
@@ -197,28 +197,29 @@ def _times(view: View, keyword: str) -> tuple[dict[int, int], int | None]:
 
 
 def _in_all_texts(
-    view: View, keywords: Sequence[str], *, indexed: bool = True
+    view: View, keywords: Sequence[str], *, waiting: bool = False
 ) -> Iterator[tuple[int, bytes]]:
     """Return how often keywords occur in the texts, in the topics twice, packed as postings are.
 
-    By segment, of all memories that are indexed, or else of all that are not yet.
+    By segment, of all memories that are indexed, or else of all that wait for it.
     """
     if not keywords:
         return
     parts = [keyword.encode() for keyword in keywords]
-    values = array("I", bytes(4 * SEGMENT * -(-view.end // SEGMENT)))
-    unindexed = set(view.unindexed)
-    for number, text in view.encoded():
-        if (number in unindexed) is not indexed:
-            values[number] = sum([text.count(part) for part in parts])
-    for first in range(0, len(values), SEGMENT):
-        yield first // SEGMENT, planes(values[first : first + SEGMENT])
+    first = min(view.waiting) // SEGMENT * SEGMENT if waiting else 0
+    values = array("I", bytes(4 * SEGMENT * -(-(view.end - first) // SEGMENT)))
+    others = () if waiting else frozenset(view.unindexed)
+    for number, text in view.waiting_texts() if waiting else view.encoded():
+        if number not in others:
+            values[number - first] = sum([text.count(part) for part in parts])
+    for at in range(0, len(values), SEGMENT):
+        yield (first + at) // SEGMENT, planes(values[at : at + SEGMENT])
 
 
-def _most_in_all_texts(view: View, keywords: Sequence[str], *, indexed: bool = True) -> BySegment:
+def _most_in_all_texts(view: View, keywords: Sequence[str], *, waiting: bool = False) -> BySegment:
     """Return the most that keywords can score in the same texts: were each a whole word."""
     found: defaultdict[int, Accumulator] = defaultdict(Accumulator)
-    for segment, counted in _in_all_texts(view, keywords, indexed=indexed):
+    for segment, counted in _in_all_texts(view, keywords, waiting=waiting):
         found[segment].add(counted, 2)
     return {segment: each.scores() for segment, each in found.items()}
 

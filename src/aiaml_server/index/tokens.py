@@ -25,7 +25,7 @@ import struct
 import sys
 import zlib
 from array import array
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
@@ -140,11 +140,10 @@ class Batch:
                 return False
             if 4 * sum(map(len, different)) > 3 * len(text):
                 return False
-        for ids in map(self.totals.__getitem__, terms):
-            ids.append(local_id)
         topics = tokenize("\n".join([text for weight, text in searched if weight > 1]))
-        for ids in map(self.topics.__getitem__, topics):
-            ids.append(local_id)
+        for found, postings in ((terms, self.totals), (topics, self.topics)):
+            lists = map(postings.__getitem__, found)
+            deque(map(array.append, lists, repeat(local_id)), maxlen=0)  # a loop in C
         return True
 
 
@@ -160,10 +159,12 @@ def pack(ids: LocalIds) -> bytes:
     if len(ids) < COMMON:
         return ids.tobytes()
     counts = Counter(ids)
+    plane = bytearray(SEGMENT)
+    with suppress(ValueError):  # a count above 255 needs a second byte
+        deque(map(plane.__setitem__, counts, counts.values()), maxlen=0)
+        return bytes(plane)
     every = list(map(counts.get, range(SEGMENT), repeat(0)))
     width = (max(counts.values()).bit_length() + 7) // 8
-    if width == 1:
-        return bytes(every)
     return b"".join(bytes([count >> 8 * plane & 0xFF for count in every]) for plane in range(width))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from zlib import crc32
 
 from aiaml_server.format.filters import Filter
@@ -55,6 +55,22 @@ _ORDER_SUM = """
 SELECT ifnull(sum(instant % 2147483647 * (id + 1) % 2147483647), 0) FROM """
 
 
+class Unindexed(NamedTuple):
+    """The memories that have no postings.
+
+    Attributes:
+        waiting: those that are yet to be tokenized, and the characters of each.
+        skipped: those for which it does not pay.
+    """
+
+    waiting: dict[int, int]
+    skipped: set[int]
+
+    def __contains__(self, doc: object) -> bool:
+        """Say whether a memory is one of them."""
+        return doc in self.waiting or doc in self.skipped
+
+
 class View:
     """What one question reads, in one snapshot or transaction.
 
@@ -83,12 +99,12 @@ class View:
     @cached_property
     def waiting(self) -> Mapping[int, int]:
         """The memories that are yet to be tokenized, and the characters of each."""
-        return {doc: size for doc, size in unindexed(self._file).items() if size is not None}
+        return unindexed(self._file).waiting
 
     @cached_property
     def unindexed(self) -> list[int]:
-        """The memories that have no postings."""
-        return list(unindexed(self._file))
+        """The memories that have no postings: those that wait, and those that do not pay."""
+        return [*unindexed(self._file).waiting, *unindexed(self._file).skipped]
 
     @property
     def due(self) -> bool:
@@ -151,17 +167,31 @@ class View:
             self._verified.docs[row[0]] |= TEXT
             yield row[:5]
 
-    def encoded(self, first: int = 0) -> Iterator[tuple[int, bytes]]:
+    @property
+    def passed_over(self) -> int:
+        """How many texts `waiting_texts` reads."""
+        first = min(self.waiting, default=self.end)
+        return self.end - (first if "texts" in self._verified.kinds else 0)
+
+    def waiting_texts(self) -> Iterable[tuple[int, bytes]]:
+        """Return, of `encoded`, the memories that are yet to be tokenized."""
+        waiting = self.waiting
+        if len(waiting) == self.passed_over:
+            return self._encoded(min(waiting))
+        return (each for each in self._encoded(min(waiting)) if each[0] in waiting)
+
+    def encoded(self) -> Iterator[tuple[int, bytes]]:
         """Return what is searched in all memories as UTF-8, one at a time, with their documents.
 
         There are zeros between the fields, and the topics stand there twice.
-
-        Args:
-            first: the lowest document.
         """
+        return self._encoded(0)
+
+    def _encoded(self, first: int) -> Iterator[tuple[int, bytes]]:
+        """Return the same from a document on, if all texts agreed before."""
         if "texts" in self._verified.kinds:
             return self._file.sql.execute(_ENCODED.format(""), (first,))
-        return (each for each in self._encoded_agreeing() if each[0] >= first)
+        return self._encoded_agreeing()
 
     def _encoded_agreeing(self) -> Iterator[tuple[int, bytes]]:
         agreed, total, last = self._verified.docs, 0, -1
@@ -235,14 +265,16 @@ def last_doc(database: CheckedFile) -> int:
     return int(database.read("SELECT ifnull(max(id), -1) FROM files")[0][0])
 
 
-def unindexed(database: CheckedFile) -> dict[int, int | None]:
-    """Return the memories without postings, and the characters of those that wait for them."""
+def unindexed(database: CheckedFile) -> Unindexed:
+    """Return the memories that have no postings; it is kept, and changed as they are."""
     kept = database.verified.kept
     if "unindexed" not in kept:
         rows = database.read("SELECT id, size FROM unindexed")
         database.compare_sum("unindexed", sum_of(rows))
-        kept["unindexed"] = dict(rows)
-    found: dict[int, int | None] = kept["unindexed"]
+        waiting = {doc: size for doc, size in rows if size is not None}
+        skipped = {doc for doc, size in rows if size is None}
+        kept["unindexed"] = Unindexed(waiting, skipped)
+    found: Unindexed = kept["unindexed"]
     return found
 
 
