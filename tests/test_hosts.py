@@ -76,9 +76,9 @@ def test_a_program_reads_the_entry_of_its_project(name: str, person: Person) -> 
     listing = LISTINGS[name]
     person.run(*AIAML, "install", name, "--project")
     listed = listing.of(person)
-    assert re.search(r"\baiaml\b", listed) and OURS in listed, listed
+    assert re.search(r"\baiaml\b", listed) and "uvx aiaml-server" in listed, listed
     person.run(*AIAML, "uninstall", name, "--project")
-    assert OURS not in listing.of(person)
+    assert "uvx aiaml-server" not in listing.of(person)
 
 
 def test_codex_reads_the_entry_of_a_project_that_is_trusted(person: Person) -> None:
@@ -89,11 +89,11 @@ def test_codex_reads_the_entry_of_a_project_that_is_trusted(person: Person) -> N
     listing = LISTINGS["codex"]
     person.run(*AIAML, "install", "codex", "--project", str(project))
     person.home = project  # where programs are started
-    assert OURS not in listing.of(person)
+    assert "aiaml-server" not in listing.of(person)
     trusted = f'[projects."{project}"]\ntrust_level = "trusted"\n'
     own.write_text(trusted, encoding="utf-8")
     listed = listing.of(person)
-    assert re.search(r"\baiaml\b", listed) and OURS in listed, listed
+    assert re.search(r"\baiaml\b", listed) and "uvx aiaml-server" in listed, listed
     person.run(*AIAML, "uninstall", "codex", "--project")
-    assert OURS not in listing.of(person)
+    assert "aiaml-server" not in listing.of(person)
     assert own.read_text(encoding="utf-8") == trusted
