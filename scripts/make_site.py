@@ -37,6 +37,8 @@ PAGES: Parts = {
     "Start": "README.md",
     "Connect a client": CLIENTS_PAGE,
     "Plugins and bundles": "docs/packages.md",
+    "Are my memories safe?": "docs/safe.md",
+    "The tools do not appear": "docs/not-there.md",
     "Your side": {
         "Find": "docs/search.md",
         "The page": "docs/web.md",

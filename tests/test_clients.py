@@ -19,6 +19,8 @@ from aiaml_server import clients
 from aiaml_server.clients import CLIENTS, Client, ConfigError, Machine, jsonc, launch, toml, yaml
 from aiaml_server.clients.entry import ENTRY as OURS
 from aiaml_server.clients.text import Refused, position
+from client import PYTHON
+from printed import completed, inherited
 
 FIXTURES = Path(__file__).with_name("fixtures") / "clients"
 SYSTEMS = ["linux", "darwin", "win32"]
@@ -1003,3 +1005,77 @@ def test_goose_is_connected_by_hand(tmp_path: Path) -> None:
     assert (found.connected, found.command) == (True, ("/x/aiaml-server",))
     with pytest.raises(ConfigError, match="of it"):
         clients.disconnect(OURS, goose, machine)
+
+
+# --- adding, and taking nothing away --------------------------------------------------------------
+
+
+def typed(home: Path, *words: str, code: int = 0) -> str:
+    """Type a line as somebody with this home and this current directory."""
+    environ = {**inherited(), "HOME": str(home), "USERPROFILE": str(home)}
+    environ |= {"XDG_CONFIG_HOME": str(home / ".config"), "COLUMNS": "200"}
+    line = [PYTHON, "-m", "aiaml_server", *words]
+    done = completed(line, env=environ, cwd=home)
+    assert done.returncode == code, done
+    return done.stdout
+
+
+def test_install_adds_a_toolset_to_the_default(tmp_path: Path) -> None:
+    """`remember` is not taken away by installing another; `--only` does that."""
+    path = tmp_path / ".cursor" / "mcp.json"
+    typed(tmp_path, "install", "cursor")
+    said = typed(tmp_path, "install", "cursor", "--toolset", "citations")
+    entry = json.loads(path.read_text("utf-8"))["mcpServers"]["aiaml"]
+    assert entry["env"] == {"AIAML_TOOLSETS": "aiaml,citations"}
+    assert "it serves aiaml and citations" in said and "--only" in said
+    typed(tmp_path, "install", "cursor", "--toolset", "citations", "--only")
+    entry = json.loads(path.read_text("utf-8"))["mcpServers"]["aiaml"]
+    assert entry["env"] == {"AIAML_TOOLSETS": "citations"}
+
+
+def test_install_in_a_project_writes_nothing_of_this_computer(tmp_path: Path) -> None:
+    """An entry of its own for each toolset, by a name that every teammate's computer has."""
+    path = tmp_path / ".mcp.json"
+    words = ("claude-code", "--project", "--toolset", "citations", "--toolset", "sessions")
+    typed(tmp_path, "install", *words)
+    text = path.read_text("utf-8")
+    servers = json.loads(text)["mcpServers"]
+    assert list(servers) == ["aiaml-sessions", "aiaml-citations"]
+    for name, entry in servers.items():
+        assert entry["command"] in ("uvx", "aiaml-server")
+        assert entry["env"]["AIAML_TOOLSETS"] == name.removeprefix("aiaml-")
+    assert str(tmp_path) not in text and sys.prefix not in text
+    typed(tmp_path, "uninstall", "claude-code", "--project")
+    assert not path.exists()
+
+
+def test_install_has_codex_wait_where_it_is_asked_to(tmp_path: Path) -> None:
+    """Not otherwise: a server that does not start would keep Codex from starting."""
+    path = tmp_path / ".codex" / "config.toml"
+    typed(tmp_path, "install", "codex")
+    assert "required" not in path.read_text("utf-8")
+    typed(tmp_path, "install", "codex", "--required")
+    assert "required = true" in path.read_text("utf-8")
+    typed(tmp_path, "install", "cursor", "--required", code=2)
+
+
+@pytest.mark.parametrize("client", ["claude-code", "gemini", "vscode"])
+def test_install_names_what_a_client_has_twice(client: str, tmp_path: Path) -> None:
+    """By a plugin, an extension or a project's file; so do the list and the doctor."""
+    if client == "claude-code":
+        path = tmp_path / ".claude" / "settings.json"
+        path.parent.mkdir()
+        path.write_text('{"enabledPlugins": {"aiaml@aiaml": true, "other@x": true}}')
+        what = "the plugin aiaml@aiaml"
+    elif client == "gemini":
+        path = tmp_path / ".gemini" / "extensions" / "aiaml" / "gemini-extension.json"
+        path.parent.mkdir(parents=True)
+        path.write_text("{}")
+        what = "the extension aiaml"
+    else:
+        (tmp_path / ".vscode").mkdir()
+        typed(tmp_path, "install", client, "--project")
+        what = "the project's .vscode/mcp.json"
+    assert what in typed(tmp_path, "install", client)
+    assert what in typed(tmp_path, "install", "--list")
+    assert what in typed(tmp_path, "doctor", "clients", code=1)

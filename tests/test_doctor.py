@@ -132,7 +132,7 @@ def test_the_screen_names_each_check_once(base: Path) -> None:
         ["ok", "space"],
         ["ok", "git"],
     ]
-    assert done.stderr == "\nAll is well.\n"
+    assert done.stderr == "\nNothing is wrong.\n"
 
 
 def test_an_unknown_check_is_refused(base: Path) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
+import time
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from client import SECONDS
 from hosts import CLAUDE, CODEX, COPILOT, GEMINI, OPENCODE, Person, host
+from models import model
 
 AIAML = (sys.executable, "-m", "aiaml_server")
 
@@ -76,9 +80,9 @@ def test_a_program_reads_the_entry_of_its_project(name: str, person: Person) -> 
     listing = LISTINGS[name]
     person.run(*AIAML, "install", name, "--project")
     listed = listing.of(person)
-    assert re.search(r"\baiaml\b", listed) and OURS in listed, listed
+    assert re.search(r"\baiaml\b", listed) and "uvx aiaml-server" in listed, listed
     person.run(*AIAML, "uninstall", name, "--project")
-    assert OURS not in listing.of(person)
+    assert "uvx aiaml-server" not in listing.of(person)
 
 
 def test_codex_reads_the_entry_of_a_project_that_is_trusted(person: Person) -> None:
@@ -89,11 +93,65 @@ def test_codex_reads_the_entry_of_a_project_that_is_trusted(person: Person) -> N
     listing = LISTINGS["codex"]
     person.run(*AIAML, "install", "codex", "--project", str(project))
     person.home = project  # where programs are started
-    assert OURS not in listing.of(person)
+    assert "aiaml-server" not in listing.of(person)
     trusted = f'[projects."{project}"]\ntrust_level = "trusted"\n'
     own.write_text(trusted, encoding="utf-8")
     listed = listing.of(person)
-    assert re.search(r"\baiaml\b", listed) and OURS in listed, listed
+    assert re.search(r"\baiaml\b", listed) and "uvx aiaml-server" in listed, listed
     person.run(*AIAML, "uninstall", "codex", "--project")
-    assert OURS not in listing.of(person)
+    assert "aiaml-server" not in listing.of(person)
     assert own.read_text(encoding="utf-8") == trusted
+
+
+# --- the first session ----------------------------------------------------------------------------
+
+ASKED = {
+    "codex": (CODEX, "exec", "--skip-git-repo-check", "hi"),
+    "claude-code": (CLAUDE, "-p", "hi"),
+    "gemini": (
+        GEMINI,
+        "-p",
+        "hi",
+        "-m",
+        "gemini-2.5-pro",
+        "--yolo",
+    ),  # else it has no tools that ask
+}
+
+
+def prepared(name: str, person: Person, address: str) -> None:
+    """Have a program ask the model at an address."""
+    if name == "codex":
+        (person.home / ".codex").mkdir()
+        (person.home / ".codex" / "config.toml").write_text(
+            f'model = "m"\nmodel_provider = "local"\n[model_providers.local]\nname = "local"\n'
+            f'base_url = "{address}/v1"\nwire_api = "responses"\n'
+        )
+    elif name == "claude-code":
+        person.environ |= {"ANTHROPIC_BASE_URL": address, "ANTHROPIC_API_KEY": "x"}
+    else:
+        (person.home / ".gemini").mkdir()
+        auth = {"security": {"auth": {"selectedType": "gemini-api-key"}}}
+        (person.home / ".gemini" / "settings.json").write_text(json.dumps(auth))
+        person.environ |= {"GOOGLE_GEMINI_BASE_URL": address, "GEMINI_API_KEY": "x"}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_first_request_to_a_model_has_the_tools(name: str, person: Person) -> None:
+    """In the first session after `aiaml install`, and in four more; Codex is not told to wait."""
+    package, *words = ASKED[name]
+    program = host(package)
+    cache = person.home / ".cache" / "aiaml"
+    with model() as (address, sent):
+        prepared(name, person, address)
+        person.run(*AIAML, "install", name)
+        end = time.monotonic() + SECONDS
+        while [each.suffix for each in cache.glob("*")] != [""] and time.monotonic() < end:
+            time.sleep(0.1)  # as long as a person needs to start the program
+        for _ in range(5):
+            sent.clear()
+            person.run(program, *words)
+            first = json.dumps(sent[0])
+            named = re.findall(r"aiaml_+(remember|think|recall)\b", first)
+            in_space = '"mcp__aiaml"' in first and re.findall(r'"(remember|think|recall)"', first)
+            assert {*named, *(in_space or ())} == {"remember", "think", "recall"}, first[:3000]

@@ -272,7 +272,7 @@ def test_where_people_are_all_is_well(installed: Path, tmp_path: Path) -> None:
     done = completed(
         [installed / "aiaml", "doctor", "--offline"], cwd=tmp_path, env=outside(tmp_path)
     )
-    assert done.stderr == "\nAll is well.\n", done.stdout + done.stderr
+    assert done.stderr == "\nNothing is wrong.\n", done.stdout + done.stderr
     assert done.returncode == 0
     version = done.stdout.splitlines()[0]
     assert f"installed by uv, in {installed.parent}" in version

@@ -366,15 +366,17 @@ def test_a_toolset_has_its_verbs_demo_and_checks(tmp_path: Path) -> None:
 
 
 def test_install_writes_the_list_of_the_one_entry(tmp_path: Path) -> None:
-    """Replacing an earlier one."""
+    """Adding to what it serves, or replacing it."""
     home = {"HOME": str(tmp_path), "TOY_PROGRAM": "aiaml"}
     config = tmp_path / ".cursor" / "mcp.json"
     config.parent.mkdir()
     assert serve("install", "cursor", "--toolset", "toy", environ=home).returncode == 0
     assert '"AIAML_TOOLSETS": "toy"' in config.read_text("utf-8")
-    words = ("install", "cursor", "--toolset", "toy", "--toolset", "aiaml")
-    assert serve(*words, environ=home).returncode == 0
+    added = serve("install", "cursor", "--toolset", "aiaml", environ=home)
     assert '"AIAML_TOOLSETS": "aiaml,toy"' in config.read_text("utf-8")
+    assert "it serves aiaml and toy; with --only" in added.stdout
+    assert serve("install", "cursor", "--toolset", "toy", "--only", environ=home).returncode == 0
+    assert '"AIAML_TOOLSETS": "toy"' in config.read_text("utf-8")
     assert serve("install", "cursor", "--toolset", "tea", environ=home).returncode == 2
 
 

@@ -350,7 +350,7 @@ def test_a_memory_that_was_left_and_is_gone_does_not_close_the_one_being_opened(
 
 def test_how_sync_stands_can_be_read(page: Page, files: Path) -> None:
     """In words, with the directory."""
-    page.get_by_role("button", name="Saved on this computer").click()
+    page.get_by_role("button", name="On this computer only").click()
     dialog = page.get_by_role("dialog", name="Sync")
     expect(dialog).to_contain_text("AIAML_ENABLE_SYNC")
     expect(dialog).to_contain_text(str(files.parent))

@@ -126,7 +126,8 @@ def _show(findings: Iterable[Finding]) -> Iterator[Finding]:
 def _summary(found: list[Finding], fixes: int) -> None:
     counts = {level: sum(each.level == level for each in found) for level in ("error", "warning")}
     if not any(counts.values()):
-        note("\nAll is well.")
+        alone = any(each.check == "remote" and "this computer only" in each.found for each in found)
+        note("\nNothing is wrong." if alone else "\nAll is well.")
         return
     words = [plural(count, level) for level, count in counts.items() if count]
     more = f"; `aiaml doctor --fix` can mend {fixes} of them" if fixes else ""

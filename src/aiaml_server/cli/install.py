@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from difflib import unified_diff
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import click
 
 from aiaml_server import clients, toolsets
-from aiaml_server.clients import CLIENTS, Change, Client, ConfigError, Connection, launch
+from aiaml_server.clients import CLIENTS, Change, Client, ConfigError, Connection, Entry, launch
 from aiaml_server.clients.entry import ENTRY, machine
 from aiaml_server.errors import InvalidSetting
 from aiaml_server.settings import Settings
@@ -64,8 +65,10 @@ in_project = click.option(
     "served",
     metavar="NAME",
     multiple=True,
-    help="Have the entry serve this toolset, and no other; can be given several times.",
+    help="Have the entry serve this toolset as well; can be given several times.",
 )
+@click.option("--only", is_flag=True, help="Have it serve what is named, and no other toolset.")
+@click.option("--required", is_flag=True, help="Have Codex wait for the server, at each start.")
 @click.option(
     "--dir",
     "directory",
@@ -81,6 +84,8 @@ def install(
     listing: bool,
     printed: str | None,
     served: Sequence[str],
+    only: bool,
+    required: bool,
     directory: str | None,
     project: Path | None,
     dry_run: bool,
@@ -99,21 +104,22 @@ def install(
     now go into the entry. Doing it again brings the entry up to date. For Goose,
     what to put in by hand is printed.
 
+    A toolset that is named is added to what the entry serves; --only leaves that alone. In a
+    project's file there is an entry of its own for each toolset, as `aiaml-citations`, which
+    starts uvx or the program by its name, so that it works on the computers of all.
+
     \b
     Examples:
       aiaml install cursor claude-code
       aiaml install --all --dry-run
       aiaml install zed --dir ~/work/memory
       aiaml install --print generic
-      aiaml install cursor --toolset aiaml
-      aiaml install claude-code --project
+      aiaml install cursor --toolset citations
+      aiaml install cursor --toolset aiaml --only
+      aiaml install claude-code --project --toolset citations
+      aiaml install codex --required
     """
-    if json and not listing:
-        raise click.UsageError("--json goes with --list")
-    if sum(map(bool, (names, everything, listing, printed))) != 1:
-        raise click.UsageError("name clients, or say --all, --list or --print CLIENT")
-    if project and not names:
-        raise click.UsageError("--project goes with clients that are named")
+    _check_usage(locals())
     if listing:
         return _list(json)
     if directory is not None:
@@ -128,16 +134,69 @@ def install(
     if not wanted:
         note("No client was found here; `aiaml install --list` shows where each was looked for.")
         return NOTHING
-    command = launch.command()
 
     def one(client: Client) -> int:
+        if required:
+            client = replace(client, extras={**client.extras, "required": True})
         if client.form == "yaml":
             note(wrapped(f"{client.title} is connected by hand: AIAML edits no YAML.", 2))
             return _print(client.name, variables)
-        change = clients.connect(ENTRY, client, here, command, variables)
-        return _connect(change, clients.located(ENTRY, client, here)[1], variables, dry_run)
+        if project:
+            return _connect_project(client, here, served, dry_run)
+        more = dict(variables)
+        if served and not only:
+            more[toolsets.VARIABLE.name] = _added(client, here, served)
+        change = clients.connect(ENTRY, client, here, launch.command(), more)
+        return _connect(change, clients.located(ENTRY, client, here)[1], more, dry_run)
 
     return _each(wanted, one)
+
+
+def _check_usage(given: Mapping[str, Any]) -> None:
+    """See that what is asked of `install` goes together.
+
+    Raises:
+        UsageError: it does not.
+    """
+    if given["json"] and not given["listing"]:
+        raise click.UsageError("--json goes with --list")
+    if sum(bool(given[each]) for each in ("names", "everything", "listing", "printed")) != 1:
+        raise click.UsageError("name clients, or say --all, --list or --print CLIENT")
+    if given["project"] and not given["names"]:
+        raise click.UsageError("--project goes with clients that are named")
+    if given["project"] and given["directory"] is not None:
+        raise click.UsageError("--dir names a directory of this computer, and --project is for all")
+    if given["only"] and not given["served"]:
+        raise click.UsageError("--only goes with --toolset")
+    if given["required"] and set(given["names"]) != {"codex"}:
+        raise click.UsageError("--required goes with codex alone")
+
+
+def _added(client: Client, here: clients.Machine, served: Sequence[str]) -> str:
+    """Return what an entry serves with these toolsets besides what it serves now."""
+    _, current = clients.connected(ENTRY, client, here)
+    had = current.get(toolsets.VARIABLE.name, toolsets.DEFAULT) if current is not None else ""
+    return ",".join(toolsets.known(toolsets.OPTION, ",".join([had, *served])))
+
+
+def _connect_project(
+    client: Client, here: clients.Machine, served: Sequence[str], dry_run: bool
+) -> int:
+    """Put an entry for each toolset into a project's file, with nothing of this computer in it."""
+    command = launch.anywhere()
+    worst = DONE
+    for name in toolsets.known(toolsets.OPTION, ",".join(served)) if served else [toolsets.DEFAULT]:
+        entry = _in_project(name)
+        variables = {} if name == toolsets.DEFAULT else {toolsets.VARIABLE.name: name}
+        variables |= launch.compiled(command)
+        change = clients.connect(entry, client, here, command, variables)
+        worst = max(worst, _connect(change, True, variables, dry_run))
+    return worst
+
+
+def _in_project(toolset: str) -> Entry:
+    """Return the entry of a toolset in a project's file."""
+    return ENTRY if toolset == toolsets.DEFAULT else ENTRY._replace(name=f"{ENTRY.name}-{toolset}")
 
 
 def _get_ready(variables: Mapping[str, str]) -> None:
@@ -192,10 +251,14 @@ def uninstall(
         return NOTHING
 
     def one(client: Client) -> int:
-        changes = clients.disconnect(ENTRY, client, here)
-        if not changes:
+        codes = []
+        ours = [_in_project(each) for each in reversed(toolsets.OWN)] if project else [ENTRY]
+        for entry in ours:  # the last that was put in first, so that each finds what was before
+            changes = clients.disconnect(entry, client, here)
+            codes += [_disconnect(change, dry_run) for change in changes]
+        if not codes:
             note(f"{client.title} is not connected.")
-        return max([_disconnect(change, dry_run) for change in changes], default=NOTHING)
+        return max(codes, default=NOTHING)
 
     return _each(_named(names, project), one)
 
@@ -246,6 +309,11 @@ def _connect(change: Change, installed: bool, variables: Mapping[str, str], dry_
         out(f"  {joined(change.kept)} as before")
     if kept:
         out(wrapped(f"  as it was, the file is kept in {kept}"))
+    if names := variables.get(toolsets.VARIABLE.name):
+        only = "; with --only, what is named and no other" if "," in names else ""
+        out(wrapped(f"  it serves {joined(names.split(','))}{only}"))
+    for what, remedy in clients.besides(ENTRY, client, machine()):
+        out(wrapped(f"  {client.title} has it by {what} as well, and starts both: {remedy}"))
     out(wrapped(f"  {client.then.format(name=ENTRY.name)}"))
     return DONE
 
@@ -302,6 +370,8 @@ def _list(json: bool) -> int:
         out(wrapped(line if one.installed else dim(line), 2))
         for problem in one.problems:
             out(wrapped(f"  {problem}"))
+        for what, remedy in clients.besides(ENTRY, one.client, machine()) if one.connected else ():
+            out(wrapped(f"  it has it by {what} as well, and starts both: {remedy}"))
     return DONE
 
 
@@ -353,7 +423,7 @@ def _variables(environ: Mapping[str, str], served: Sequence[str]) -> dict[str, s
         found["AIAML_MEMORY_DIR"] = str(settings.base)
     if served:
         found[toolsets.VARIABLE.name] = ",".join(manifest.name for manifest in manifests)
-    return found | (launch.COMPILED if Path(launch.command()[0]).stem == "uvx" else {})
+    return found | launch.compiled(launch.command())
 
 
 def _masked(text: str) -> str:

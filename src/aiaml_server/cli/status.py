@@ -53,6 +53,12 @@ _OFF = (
 _TURN_ON = "Set AIAML_ENABLE_SYNC to true, here and where your client starts the server"
 _CHANGE_REMOTE = "To change it, set AIAML_GITHUB_REMOTE where your client starts the server"
 _ADD_REMOTE = "AIAML_GITHUB_REMOTE can name a private git repository to exchange memories with"
+_ONE_COPY = (
+    "Kept on this computer only: if its disk breaks, they are gone. `aiaml export --to FILE` makes "
+    "a copy now; a private git repository has one from now on, and brings memories to your other "
+    "computers (docs/safe.md)."
+)
+_HOSTED = "Whoever hosts that can read them"
 
 
 # --- status -------------------------------------------------------------------------------------
@@ -120,20 +126,14 @@ class Standing:
 
     def lines(self) -> Iterator[str]:
         """Tell it in plain words."""
+        if self.settings.base.is_dir():
+            yield self._place()
         if not self.settings.sync:
             yield f"{_OFF}."
             yield f"{_TURN_ON}, to switch it on."
+            yield _ONE_COPY
             return
-        remote = self.settings.remote
-        how = f"with {without_password(remote)}" if remote else "on this computer only"
-        yield f"Sync is on, {how}." if remote else f"Sync is on, {how}. {_ADD_REMOTE}."
-        if usual := _another_in_use(self.settings):
-            yield f"Servers here use another, {usual}, of which the following is. {_CHANGE_REMOTE}."
-        times = {"committed": self.last.last_commit}
-        if self.settings.remote:
-            times |= {"fetched": self.last.last_fetch, "pushed": self.last.last_push}
-        told = [f"{what} {_since(at)}" if at else f"never {what}" for what, at in times.items()]
-        yield f"{joined(told).capitalize()}."
+        yield from self._how()
         if self.survey.occupied:
             yield "A process synchronises it at this moment."
         yield from self._waiting()
@@ -150,12 +150,44 @@ class Standing:
         if held := self.survey.still_held:
             yield f"What was forgotten everywhere is still in git here. {still(held)}"
         yield from self._notice()
-        if (
-            not self.problem
-            and self.code == DONE
-            and not (self.survey.ahead or self._not_committed())
-        ):
-            yield "All is well."
+        yield from self._copy()
+
+    def _how(self) -> Iterator[str]:
+        """Say with what it is exchanged, and when it last was."""
+        remote = self.settings.remote
+        if remote:
+            yield f"Sync is on, with {without_password(remote)}. {_HOSTED}."
+        else:
+            yield "Sync is on, without a remote: each version is kept, in git on this computer."
+        if usual := _another_in_use(self.settings):
+            yield f"Servers here use another, {usual}, of which the following is. {_CHANGE_REMOTE}."
+        times = {"committed": self.last.last_commit}
+        if remote:
+            times["fetched"] = self.last.last_fetch
+        if remote and (self.last.last_push or self.survey.ahead or not self.last.last_fetch):
+            times["pushed"] = self.last.last_push  # else there was nothing to push yet
+        told = [f"{what} {_since(at)}" if at else f"never {what}" for what, at in times.items()]
+        yield f"{joined(told).capitalize()}."
+
+    def _copy(self) -> Iterator[str]:
+        """Say whether there is a copy elsewhere, and how old it is."""
+        if not self.settings.remote:
+            yield _ONE_COPY
+        elif self.code == DONE and not (self.survey.ahead or self._not_committed()):
+            at = self.last.last_push or self.last.last_fetch
+            yield f"All is well: there is a copy, of {_since(at)}."
+
+    def _place(self) -> str:
+        """Say where the memories are, and who on this computer can read them."""
+        base = self.settings.base
+        inside = [each for each in (base, base / "files") if each.is_dir()]
+        is_open = sys.platform != "win32" and all(each.stat().st_mode & 0o077 for each in inside)
+        if is_open:
+            return (
+                f"Memories are in {base}, which other users of this computer can look into: "
+                "`aiaml doctor --fix` closes it."
+            )
+        return f"Memories are in {base}; no other user of this computer can read them."
 
     def _notice(self) -> Iterator[str]:
         noticed = instant(self.last.noticed_at) if self.last.noticed_at else None

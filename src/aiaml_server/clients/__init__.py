@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from aiaml_server.clients import file, jsonc, toml, yaml
 from aiaml_server.clients.file import Backups, ConfigError
+from aiaml_server.clients.packages import packages
 from aiaml_server.clients.places import CLIENTS, Client, Machine, Place
 from aiaml_server.clients.text import Refused, position
 from aiaml_server.storage.programs import find
@@ -29,7 +30,9 @@ __all__ = [
     "Entry",
     "Machine",
     "Problem",
+    "besides",
     "connect",
+    "connected",
     "connections",
     "disconnect",
     "hook",
@@ -419,6 +422,32 @@ def _connection(entry: Entry, client: Client, path: Path) -> Connection:
     given = current.get(client.environment) if isinstance(current, dict) else None
     variables = {str(k): str(v) for k, v in given.items()} if isinstance(given, dict) else {}
     return Connection(client, path, True, True, command, problems, variables)
+
+
+def connected(
+    entry: Entry, client: Client, machine: Machine
+) -> tuple[Path, Mapping[str, str] | None]:
+    """Return the file that a client reads, and the environment of its entry; None without one.
+
+    Raises:
+        ConfigError: there are several, and nothing says which one is in use.
+    """
+    path, _ = located(entry, client, machine)
+    found = _connection(entry, client, path)
+    return path, found.variables if found.connected else None
+
+
+def besides(entry: Entry, client: Client, machine: Machine) -> Iterator[tuple[str, str]]:
+    """Yield how else a client has the program that its entry starts, and what takes that out.
+
+    That is a package of the client's own, or the file of the project of the current directory.
+    """
+    yield from packages(entry.name, client, machine)
+    path = Path.cwd() / client.project
+    is_own = not client.project or located(entry, client, machine)[0] == path
+    if not is_own and path.is_file() and _connection(entry, client, path).connected:
+        remedy = f"`aiaml uninstall {client.name} --project` takes the latter out"
+        yield f"the project's {client.project}", remedy
 
 
 def _command(client: Client, entry: Any) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -52,6 +52,16 @@ def command_of(
         return [runner, "run", *spec, SERVER]
     # With -m, Python would import what lies in the directory where the client starts it.
     return _script(argv0, path) or _beside(executable) or [executable, "-m", "aiaml_server"]
+
+
+def anywhere() -> list[str]:
+    """Return words that start the server on any computer that has it, or uv."""
+    return ["uvx", SERVER] if Path(command()[0]).stem == "uvx" or find("uvx") else [SERVER]
+
+
+def compiled(words: Sequence[str]) -> dict[str, str]:
+    """Return what the environment of a command has besides."""
+    return COMPILED if Path(words[0]).stem == "uvx" else {}
 
 
 def _parts(prefix: str) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from aiaml_server.storage.programs import find
 
 def clients(_: Context) -> Iterator[Finding]:
     """Look into every client's configuration."""
-    from aiaml_server.clients import connections  # noqa: PLC0415 (only this check reads them)
+    from aiaml_server.clients import besides, connections  # noqa: PLC0415 (only this check reads them)
     from aiaml_server.clients.entry import ENTRY, machine  # noqa: PLC0415
 
     good = []
@@ -25,6 +25,9 @@ def clients(_: Context) -> Iterator[Finding]:
             yield Finding("clients", level, f"{each.client.title}: {problem.what}", remedy)
         if not each.connected:
             continue
+        for what, remedy in besides(ENTRY, each.client, machine()):
+            twice = f"{each.client.title} has it by {what} as well, and starts both"
+            yield Finding("clients", "warning", twice, remedy)
         try:
             names = [manifest.name for manifest in toolsets.chosen([], each.variables)]
         except InvalidSetting as error:

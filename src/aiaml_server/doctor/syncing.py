@@ -83,7 +83,9 @@ def remote(context: Context) -> Iterator[Finding]:
     if "AIAML_GITHUB_REMOTE" in context.wrong or not settings or not settings.sync:
         return
     if not settings.remote:
-        yield Finding("remote", "ok", "none set: memories stay on this computer")
+        found = "none set: memories are on this computer only, and gone if its disk breaks"
+        todo = "`aiaml export --to FILE` writes a copy; docs/safe.md tells how to have one always"
+        yield Finding("remote", "ok", found, todo)
         return
     if re.match(r"\w+://[^/@:]*:[^/@]+@", settings.remote):
         found = "AIAML_GITHUB_REMOTE holds a password, which stands in your client's configuration"

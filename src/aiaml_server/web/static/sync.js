@@ -18,10 +18,10 @@ export function showSync(status) {
 
 function inShort(status) {
   const held = Object.keys(status.held_back).length;
-  if (!status.sync) return ["off", "Saved on this computer"];
+  if (!status.sync) return ["off", "On this computer only"];
   if (status.problem) return ["bad", "Sync fails"];
   if (held) return ["bad", `${held} held back`];
-  if (!status.remote) return ["good", "Saved on this computer"];
+  if (!status.remote) return ["busy", "On this computer only"];
   if (status.ahead || status.behind) return ["busy", `${status.ahead + status.behind} to sync`];
   return status.last_fetch ? ["good", `Synced ${ago(status.last_fetch)}`] : ["off", "Not synced yet"];
 }
@@ -50,6 +50,6 @@ function facts(status) {
 function sentence(status) {
   if (!status.sync) return "Sync is off (AIAML_ENABLE_SYNC): memories are files on this computer, and nothing else.";
   if (status.problem) return status.problem;
-  if (!status.remote) return "Memories are kept in git on this computer. To have them on your other ones too, make an empty private repository and say once in a terminal:";
-  return "Memories are kept in git, and exchanged with the remote.";
+  if (!status.remote) return "Memories are kept on this computer only: if its disk breaks, they are gone. Export writes a copy now. To have one from now on, and memories on your other computers too, make an empty private repository and say once in a terminal:";
+  return "Memories are kept in git, and exchanged with the remote. Whoever hosts that can read them.";
 }

@@ -1,0 +1,94 @@
+"""A model on this computer that answers every question with one word, and keeps what it is sent."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+_MESSAGE = {
+    "type": "message", "role": "assistant", "id": "m", "status": "completed",
+    "content": [{"type": "output_text", "text": "Done.", "annotations": []}],
+}  # fmt: skip
+_USED = {
+    "input_tokens": 1, "output_tokens": 1, "total_tokens": 2,
+    "input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0},
+}  # fmt: skip
+OPENAI: list[dict[str, Any]] = [
+    {"type": "response.created", "response": {"id": "r"}},
+    {"type": "response.output_item.done", "output_index": 0, "item": _MESSAGE},
+    {"type": "response.completed", "response": {"id": "r", "output": [_MESSAGE], "usage": _USED}},
+]
+ANTHROPIC: list[dict[str, Any]] = [
+    {"type": "message_start", "message": {
+        "id": "m", "type": "message", "role": "assistant", "model": "m", "content": [],
+        "stop_reason": None, "stop_sequence": None,
+        "usage": {"input_tokens": 1, "output_tokens": 1},
+    }},
+    {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Done."}},
+    {"type": "content_block_stop", "index": 0},
+    {"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": None},
+     "usage": {"output_tokens": 1}},
+    {"type": "message_stop"},
+]  # fmt: skip
+GOOGLE: list[dict[str, Any]] = [
+    {
+        "candidates": [
+            {
+                "content": {"role": "model", "parts": [{"text": "Done."}]},
+                "finishReason": "STOP",
+                "index": 0,
+            }
+        ],
+        "usageMetadata": {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2},
+    }
+]
+
+
+STREAMS = {"/responses": OPENAI, "/messages": ANTHROPIC, ":streamGenerateContent": GOOGLE}
+"""What each of three kinds of requests is answered with, by the end of its address."""
+
+
+@contextmanager
+def model() -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Yield the model's address, and the requests that it gets, as they come."""
+    sent: list[dict[str, Any]] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self._answer(b'{"data": [], "models": []}', "application/json")
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])) or b"{}")
+            for end, events in STREAMS.items():
+                if self.path.partition("?")[0].endswith(end):
+                    sent.append(body)
+                    self._stream(events)
+                    return
+            self._answer(json.dumps(GOOGLE[0]).encode(), "application/json")
+
+        def _stream(self, events: Sequence[dict[str, Any]]) -> None:
+            lines = []
+            for each in events:
+                lines += [f"event: {each['type']}"] if "type" in each else []
+                lines += [f"data: {json.dumps(each)}", ""]
+            self._answer("\n".join([*lines, ""]).encode(), "text/event-stream")
+
+        def _answer(self, body: bytes, kind: str) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}", sent
+        server.shutdown()
