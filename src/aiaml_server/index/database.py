@@ -20,7 +20,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from struct import Struct
 from typing import Any, NamedTuple, TypeAlias
@@ -33,13 +33,13 @@ from aiaml_server.format.scorer import Fields, fields
 from aiaml_server.index import labels, postings, tuning
 from aiaml_server.index.labels import Label, Labels
 from aiaml_server.index.postings import MASK, Postings
-from aiaml_server.index.tokens import Batch, tokenize
+from aiaml_server.index.tokens import Batch, about, tokenize
 from aiaml_server.index.tuning import SEGMENT
 from aiaml_server.moments import instant
 from aiaml_server.storage.sqlite import PATIENCE, TRY, Damaged, SharedFile, files_of
 from aiaml_server.storage.store import Stamp
 
-SCHEMA = 9
+SCHEMA = 10
 _NO_INSTANT = -(1 << 63)
 _SUFFIX = ".sqlite"
 _NAME = re.compile(r"[0-9]{1,6}-[0-9a-f]{8}(?:-[0-9a-f]{8})?\.sqlite")
@@ -599,8 +599,9 @@ class Database(SharedFile):
             if number not in unindexed:
                 by_segment[number // SEGMENT].add(number)
         for segment, its in by_segment.items():
-            texts = chain.from_iterable(searched for _, searched in self.texts(its))
-            terms = set(chain.from_iterable(tokenize(text) for _, text in texts))
+            terms = set[bytes]()
+            for _, searched in self.texts(its):
+                terms.update(about(searched), *[tokenize(text) for _, text in searched])
             self.postings.remove(segment, {number % SEGMENT for number in its}, terms)
         self.labels.remove(numbers)
         self._change_texts_sum(-sum(each for _, each in self.read_some(_TEXT_SUMS, numbers)))

@@ -23,6 +23,7 @@ from typing import TypeVar
 
 from aiaml_server.errors import AiamlError, MalformedFile, NotOurs, Nowhere, StoreError
 from aiaml_server.files import Lock, is_local
+from aiaml_server.format import bm25
 from aiaml_server.format.filters import Filter
 from aiaml_server.format.memory import Memory
 from aiaml_server.format.scorer import MAX_HITS, Found, Hit, every_hit, newest_first, ordered, rank
@@ -31,6 +32,7 @@ from aiaml_server.index.behind import Behind
 from aiaml_server.index.database import Database, Entry, Row, file_of, making, remove, remove_others
 from aiaml_server.index.freshness import Closed, Freshness
 from aiaml_server.index.labels import Counts
+from aiaml_server.index.ranking import ranked
 from aiaml_server.index.selection import Question, best, can_occur, every
 from aiaml_server.moments import present
 from aiaml_server.storage.derived import INDEX, folder
@@ -133,6 +135,36 @@ class Index:
             if found != (expected := Found(len(hits), hits[part])):
                 raise Mismatch(f"the index found {found}, the files say {expected}")
         return found
+
+    def ask(
+        self,
+        question: bm25.Question,
+        wanted: Filter | None = None,
+        first: int = 0,
+        last: int | None = MAX_HITS,
+    ) -> bm25.Answer:
+        """Return what answers a question in a person's words, in the order of `bm25`.
+
+        Args:
+            question: what is asked.
+            wanted: which memories are meant; None for all.
+            first: how many hits are passed over.
+            last: before which the part ends; None for all.
+
+        Raises:
+            StoreError: the directory cannot be read.
+            Mismatch: the answer was checked, and is wrong.
+        """
+        part = slice(first, last)
+        found = self._ask(lambda database: self._ranked(database, question, wanted, part))
+        answer = found or bm25.rank([], question)
+        if self._check:
+            meant = wanted.matches if wanted else lambda _: True
+            literal = bm25.rank([*self._store.scan()], question, meant)
+            expected = Found(literal.found.total, literal.found.hits[part])
+            if answer.found != expected:
+                raise Mismatch(f"the index found {answer.found}, the files say {expected}")
+        return answer
 
     def files(self, ids: Collection[str]) -> dict[str, list[tuple[str, Memory]]]:
         """Return, for each id that any file carries, its files' names and memories, newest first.
@@ -562,6 +594,26 @@ class Index:
                     hits += filter(None, map(question.hit, rows))
             if not changed:
                 return Found(total, ordered(hits))
+            self._record(database, changed)
+
+    def _ranked(
+        self, database: Database, question: bm25.Question, wanted: Filter | None, part: slice
+    ) -> bm25.Answer:
+        self._catch_up(database)
+        while True:
+            with database.snapshot():
+                marks = database.labels.marks(wanted, database.end()) if wanted else None
+                best = ranked(database, question, marks, part.stop)
+                numbers = [*best.scores][part]
+                hits: list[Hit] = []
+                changed: list[str] = []
+                for at in range(0, len(numbers), tuning.PART):
+                    rows = database.rows(numbers[at : at + tuning.PART])
+                    changed += [row.name for row in rows if self._differs(row)]
+                    hits += map(best.hit, rows)
+            if not changed:
+                found = Found(best.total, ordered(hits))
+                return bm25.Answer(found, best.question, best.collection, best.apart)
             self._record(database, changed)
 
     def _differs(self, row: Row) -> bool:

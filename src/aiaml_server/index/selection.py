@@ -96,7 +96,7 @@ def best(
     else:
         recent = [number for number in waiting if number not in without]
         some.append((0, +Counter(dict(_in_texts(database, recent, question.keywords)))))
-    return [*_top(database, some, MAX_HITS)]
+    return [*highest(database, some, MAX_HITS)]
 
 
 def _without(
@@ -145,7 +145,7 @@ def every(
         ]
         recent = [number for number in recent if marks[number]]
     scores.append((0, +Counter(dict(_in_texts(database, recent, question.keywords)))))
-    top = _top(database, scores, most)
+    top = highest(database, scores, most)
     ages = sorted(database.ages(top), key=lambda each: (top[each[2]], *each), reverse=True)
     return sum(number_of(each) for _, each in scores), [number for *_, number in ages]
 
@@ -345,7 +345,7 @@ def _from(scores: Iterable[tuple[int, Scores]], lowest: int) -> Iterator[tuple[i
             yield value, segment * SEGMENT + local_id
 
 
-def _top(
+def highest(
     database: Database, scores: Sequence[tuple[int, Scores]], most: int | None
 ) -> dict[int, int]:
     """Return up to `most` numbers, or all, with the highest scores, and these; then the newest."""
