@@ -26,7 +26,7 @@ from typing import NamedTuple
 from aiaml_server.errors import InvalidInput
 from aiaml_server.format.languages import Language, Word, common, language_of
 from aiaml_server.format.memory import Memory
-from aiaml_server.format.scorer import MAX_QUESTION, Fields, Found, Hit, fields, ordered
+from aiaml_server.format.scorer import FIELDS, MAX_QUESTION, Fields, Found, Hit, fields, ordered
 
 K1, B = 0.9, 0.4
 TOPIC, CONTENT, NAME = 8, 4, 3  # quarters of an occurrence
@@ -239,6 +239,47 @@ def hit(
         return None
     words = [word.text for word, quarters in zip(question.words, counts, strict=True) if quarters]
     return Hit(*named, collection.score(counts, length(searched)), tuple(words))
+
+
+class Part(NamedTuple):
+    """What a word of the question adds to a memory's score.
+
+    Attributes:
+        word: as it is asked for.
+        forms: those that stand in the memory.
+        fields: how often they stand in each field that has any.
+        memories: in how many memories they stand.
+        points: what is added, before the share of the question is taken.
+    """
+
+    word: str
+    forms: tuple[str, ...]
+    fields: dict[str, int]
+    memories: int
+    points: int
+
+
+def explained(answer: Answer, memory: Memory) -> list[Part]:
+    """Return of what a memory's score is the sum."""
+    searched = fields(memory)
+    counts = answer.question.counts(searched)
+    forms: list[dict[str, None]] = [{} for _ in counts]
+    times: list[Counter[str]] = [Counter() for _ in counts]
+    for field, (_, text) in zip(FIELDS, searched, strict=True):
+        for term, number in answer.question.terms(text):
+            forms[number][term] = None
+            times[number][field] += 1
+    return [
+        Part(
+            answer.question.words[number].text,
+            tuple(forms[number]),
+            dict(times[number]),
+            answer.collection.holding[number],
+            answer.collection.points(number, quarters, length(searched)),
+        )
+        for number, quarters in enumerate(counts)
+        if quarters
+    ]
 
 
 def rank(
