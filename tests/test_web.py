@@ -21,6 +21,7 @@ from urllib.parse import unquote, urlencode, urlsplit
 import pytest
 
 from aiaml_server import MemoryBank, Settings
+from aiaml_server.format.bm25 import Question
 from aiaml_server.format.memory import Memory, format, parse  # noqa: A004
 from clock import quick
 from machine import wait_until
@@ -295,18 +296,18 @@ def test_what_is_no_http_harms_nothing(shared: Web) -> None:
 # --- reading --------------------------------------------------------------------------------------
 
 
-def test_a_search_is_the_answer_of_think(shared: Web, base: Path) -> None:
+def test_search_is_that_of_the_verb(shared: Web, base: Path) -> None:
     """The same memories, in the same order, with their scores and keywords."""
     bank = MemoryBank(Settings(base, sync=False))
     for words in (["marco", "dog"], ["python"], ["san francisco", "lisbon"], ["nothing like it"]):
         asked = " ".join(f'"{word}"' if " " in word else word for word in words)
         found = shared.get(f"/api/memories?{urlencode({'q': asked})}")
-        expected = bank.think(words)
+        expected = bank.ask(Question.of(words)).found.hits
         assert [each["file"] for each in found["memories"]] == [hit.file_name for hit in expected]
         assert [each["score"] for each in found["memories"]] == [
             hit.relevance_score for hit in expected
         ]
-        assert [tuple(each["keywords"]) for each in found["memories"]] == [
+        assert [tuple(part["word"] for part in each["why"]) for each in found["memories"]] == [
             hit.matching_keywords for hit in expected
         ]
         assert found["total"] == len(expected) and found["next"] is None

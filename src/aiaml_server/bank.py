@@ -25,6 +25,7 @@ from aiaml_server.storage.store import MAX_FILE, Stamp, Store
 from aiaml_server.sync import Problem, Sync, once
 
 if TYPE_CHECKING:
+    from aiaml_server.format.bm25 import Answer, Question
     from aiaml_server.format.filters import Filter
     from aiaml_server.format.scorer import Found, Hit
     from aiaml_server.index import Counts, Index
@@ -190,6 +191,20 @@ class MemoryBank:
             StoreError: the directory cannot be read.
         """
         return self._index.search(keywords, wanted, first, last)
+
+    def ask(
+        self,
+        question: Question,
+        wanted: Filter | None = None,
+        first: int = 0,
+        last: int | None = MAX_HITS,
+    ) -> Answer:
+        """Return what answers a question in a person's words; `bm25` defines the order.
+
+        Raises:
+            StoreError: the directory cannot be read.
+        """
+        return self._index.ask(question, wanted, first, last)
 
     def recall(self, memory_ids: Iterable[str]) -> dict[str, list[Memory]]:
         """Return for each id, in the order asked and once, every memory that carries it.

@@ -52,7 +52,7 @@ start. The other verbs are for you.
 Examples:
   aiaml install --all                 connect the agents on this computer
   aiaml list                          the newest memories
-  aiaml search dinner vegetarian      what an agent would find
+  aiaml search when is the rehearsal  what answers your question
   aiaml doctor                        whether all is well, and what to do
 """
 
@@ -71,7 +71,7 @@ VERBS = {
     "show": ("show:show", "Show memories whole, their markdown rendered."),
     "search": (
         "show:search",
-        "Find memories as agents do: in the order of `think`, the best first.",
+        "Find memories that answer a question in your own words, the best first.",
     ),
     "topics": ("stats:topics", "List the topics, the most frequent first."),
     "stats": ("stats:stats", "Count memories by agent, user, topic and month."),

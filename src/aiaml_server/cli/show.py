@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -15,10 +15,12 @@ from aiaml_server.cli.context import opened, reading
 from aiaml_server.cli.filtering import Part, filtered, paged
 from aiaml_server.cli.rows import NARROW, Layout, print_lines
 from aiaml_server.errors import AiamlError, InvalidInput
+from aiaml_server.format import bm25
+from aiaml_server.format.bm25 import Answer, Question
 from aiaml_server.format.filters import Filter
 from aiaml_server.format.invisible import marked_line
 from aiaml_server.format.memory import SHORTEST_ID, Memory
-from aiaml_server.format.scorer import Hit, Points, clean, explained
+from aiaml_server.format.scorer import Found, Hit, Points, clean, explained
 from aiaml_server.moments import minute, present
 from aiaml_server.rendering import visible
 from aiaml_server.terminal import (
@@ -251,6 +253,8 @@ def _end(memory: Memory) -> str:
 @click.option("--lines", "-l", metavar="N", default=2, type=click.IntRange(0),
               help="Matching lines to show of each memory; 2 if not said.")  # fmt: skip
 @click.option("--explain", "-e", is_flag=True, help="Say of what each score is the sum.")
+@click.option("--as-agent", is_flag=True,
+              help="The very answer of `think`: words as they are written.")  # fmt: skip
 @as_json
 def search(
     words: Sequence[str],
@@ -259,73 +263,141 @@ def search(
     everything: bool,
     lines: int,
     explain: bool,
+    as_agent: bool,
     json: bool,
     **options: Any,
 ) -> None:
-    """Find memories as agents do: in the order of `think`, the best first.
+    """Find memories that answer a question in your own words, the best first.
 
-    Each word is looked for as it is written, in any case, also inside words; quotes make several
-    words one. A word such as agent:claude, user:ann, topic:food, since:7d or until:2026-01-01 says
-    which memories are meant, as the options do.
+    Rare words count more than frequent ones, several of the question more than one said often, and
+    a word is found in its forms. What stands in quotes must stand so. A word such as agent:claude,
+    user:ann, topic:food, since:7d or until:2026-01-01 says which memories are meant, as the options
+    do.
 
     \b
     Examples:
-      aiaml search dinner restaurant vegetarian
+      aiaml search when is the choir rehearsal
       aiaml search "san francisco" agent:claude since:30d
-      aiaml search dinner --explain
+      aiaml search dinner restaurant --as-agent
     """
     wanted, rest = Filter.of(**options).and_said(words)
-    keywords = clean(rest)
-    if not keywords:
+    if not clean(rest):
         hint = "; `aiaml list` lists without one" if wanted else ""
         raise InvalidInput("WORD", f"must be a word to look for{hint}")
     part = Part(limit, page, everything)
+    answer: Answer | None = None
     with opened() as bank:
-        found = bank.search(keywords, wanted, part.first, part.last)
-        total = found.total
-        hits = [(hit, memory) for hit in found.hits for _, memory in bank.read([hit.file_name])]
+        if as_agent:
+            found = bank.search(clean(rest), wanted, part.first, part.last)
+        else:
+            answer = bank.ask(Question.of(rest), wanted, part.first, part.last)
+            found = answer.found
+        hits = [
+            Shown(hit, memory, answer)
+            for hit in found.hits
+            for _, memory in bank.read([hit.file_name])
+        ]
     if json:
-        out_json([_hit_fields(hit, memory, explain=explain) for hit, memory in hits])
+        out_json([each.fields(explain=explain) for each in hits])
     else:
         _print_hits(hits, lines, explain=explain)
     if not hits:
-        like = "memory that is like that" if wanted else "memory"
-        raise Ended("there is no such page" if total else f"no {like} holds any of these words")
-    if told := part.told(len(hits), total):
+        raise Ended(_nothing(found, answer, wanted))
+    if told := part.told(len(hits), found.total):
         note(dim(told))
 
 
-def _hit_fields(hit: Hit, memory: Memory, *, explain: bool) -> dict[str, Any]:
-    said = {
-        **fields(memory, hit.file_name),
-        "relevance_score": hit.relevance_score,
-        "matching_keywords": list(hit.matching_keywords),
-    }
-    if explain:
-        said["explanation"] = [each._asdict() for each in explained(memory, hit.matching_keywords)]
-    return said
+def _nothing(found: Found, answer: Answer | None, wanted: Filter) -> str:
+    """Say why nothing is shown."""
+    like = "memory that is like that" if wanted else "memory"
+    if found.total:
+        return "there is no such page"
+    if answer and answer.question.phrases:
+        said = ", ".join(f'"{marked_line(each)}"' for each in answer.question.phrases)
+        hold = "1 holds" if answer.apart == 1 else f"{answer.apart:,} hold"
+        apart = f"; {hold} all of its words, apart" if answer.apart else ""
+        return f"no {like} says {said}{apart}"
+    return f"no {like} holds any of these words"
 
 
-def _print_hits(hits: Sequence[tuple[Hit, Memory]], lines: int, *, explain: bool) -> None:
-    layout = Layout.of([memory for _, memory in hits])
+class Shown(NamedTuple):
+    """A hit that is shown: of an answer to a question, or of `think`, where that is None."""
+
+    hit: Hit
+    memory: Memory
+    answer: Answer | None
+
+    def fields(self, *, explain: bool) -> dict[str, Any]:
+        """Return what `--json` tells of it."""
+        said = {
+            **fields(self.memory, self.hit.file_name),
+            "relevance_score": self.hit.relevance_score,
+            "matching_keywords": list(self.hit.matching_keywords),
+        }
+        if explain:
+            parts = self._points() if self.answer is None else bm25.explained(*self._asked())
+            said["explanation"] = [each._asdict() for each in parts]
+        return said
+
+    def marked(self) -> re.Pattern[str]:
+        """Return a pattern of what is marked in its text."""
+        if self.answer is None:
+            return pattern(self.hit.matching_keywords)
+        parts = bm25.explained(*self._asked())
+        forms = [form for part in parts for form in part.forms]
+        words = rf"(?<!\w)(?:{pattern(forms).pattern})(?!\w)" if forms else ""
+        phrases = pattern(self.answer.question.phrases).pattern
+        return re.compile("|".join(filter(None, (phrases, words))), re.IGNORECASE)
+
+    def why(self) -> list[str]:
+        """Say of what its score is the sum."""
+        if self.answer is None:
+            return _why(self._points())
+        parts = bm25.explained(*self._asked())
+        said = [_part(each, self.answer) for each in parts]
+        lacking = {word.text for word in self.answer.question.words} - {each.word for each in parts}
+        if lacking and said:
+            lost = sum(each.points for each in parts) - self.hit.relevance_score
+            said.append(f"without {', '.join(sorted(map(marked_line, lacking)))}: -{lost:,}")
+        return said
+
+    def _points(self) -> list[Points]:
+        return explained(self.memory, self.hit.matching_keywords)
+
+    def _asked(self) -> tuple[Answer, Memory]:
+        assert self.answer  # noqa: S101 (only asked where there is one)
+        return self.answer, self.memory
+
+
+def _part(part: bm25.Part, answer: Answer) -> str:
+    """Say what a word of the question adds."""
+    fields = ", ".join(f"{field} {times}" for field, times in part.fields.items())
+    other = [form for form in part.forms if form != part.word]
+    forms = f" as {', '.join(map(marked_line, other))}" if other else ""
+    of = f"in {part.memories:,} of {plural(answer.collection.memories, 'memory')}"
+    return f"{marked_line(part.word)} {part.points:,}: {fields}{forms}, {of}"
+
+
+def _print_hits(hits: Sequence[Shown], lines: int, *, explain: bool) -> None:
+    layout = Layout.of([each.memory for each in hits])
     indent = " " * (10 if width() >= NARROW else 2)
-    for hit, memory in hits:
-        why = _why(explained(memory, hit.matching_keywords)) if explain else []
+    for each in hits:
+        why = each.why() if explain else []
+        score = str(each.hit.relevance_score)
         if not is_terminal():
-            out("\t".join([*layout.lines(memory, score=str(hit.relevance_score)), *why]))
+            out("\t".join([*layout.lines(each.memory, score=score), *why]))
             continue
-        mark = marker(hit.matching_keywords)
-        score = f"{hit.relevance_score:>4}  "
-        text = visible(memory).content.splitlines() if lines else []
+        marks = each.marked()
+        mark = marker(marks)
+        text = visible(each.memory).content.splitlines() if lines else []
         matching = [line for line in text if mark(line) != line][:lines]
-        for line in layout.lines(memory, mark, score, titled=not matching):
+        for line in layout.lines(each.memory, mark, f"{score:>4}  ", titled=not matching):
             out(line)
         for line in matching:
-            around = _around(line, hit.matching_keywords, width() - len(indent))
-            out(f"{indent}{mark(around)}")
+            out(f"{indent}{mark(_around(line, marks, width() - len(indent)))}")
         for line in why:
-            for each in broken(f"{indent}{line}", width(), 2):
-                out(dim(each))
+            for piece in broken(f"{indent}{line}", width(), 2):
+                out(dim(piece))
 
 
 def _why(parts: Sequence[Points]) -> list[str]:
@@ -345,19 +417,25 @@ def _sum(part: Points) -> str:
     return f"{part.field} {times}{whole}"
 
 
-def marker(keywords: Iterable[str]) -> Callable[[str], str]:
-    """Return what makes the keywords in a text stand out."""
+def pattern(keywords: Iterable[str]) -> re.Pattern[str]:
+    """Return what finds keywords in a text, the longest first."""
     longest = sorted(keywords, key=len, reverse=True)
-    pattern = re.compile("|".join(map(re.escape, longest)), re.IGNORECASE)
-    return lambda text: pattern.sub(lambda found: styled(found[0], "yellow"), text)
+    return re.compile("|".join(map(re.escape, longest)), re.IGNORECASE)
 
 
-def _around(line: str, keywords: Iterable[str], most: int) -> str:
-    """Return the part of a line in which a keyword first occurs."""
+def marker(marked: re.Pattern[str]) -> Callable[[str], str]:
+    """Return what makes all that a pattern finds in a text stand out."""
+    if not marked.pattern:
+        return lambda text: text
+    return lambda text: marked.sub(lambda found: styled(found[0], "yellow"), text)
+
+
+def _around(line: str, marked: re.Pattern[str], most: int) -> str:
+    """Return the part of a line in which something marked first stands."""
     line = " ".join(line.split())
     if len(line) <= most:
         return line
-    lower = line.lower()
-    first = min((at for word in keywords if (at := lower.find(word)) >= 0), default=0)
+    found = marked.search(line)
+    first = found.start() if found else 0
     start = max(0, min(first - most // 3, len(line) - most + 1))
     return ("…" if start else "") + one_line(line[start:], most - bool(start))

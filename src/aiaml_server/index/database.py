@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from zlib import crc32
 
@@ -40,14 +40,14 @@ from aiaml_server.index.records import (
     texts_of,
     unpacked,
 )
-from aiaml_server.index.tokens import Batch, tokenize
+from aiaml_server.index.tokens import Batch, about, tokenize
 from aiaml_server.index.tuning import SEGMENT
 from aiaml_server.index.view import View, last_doc, order_sum, unindexed
 from aiaml_server.moments import instant
 from aiaml_server.storage.sqlite import PATIENCE, TRY, files_of
 from aiaml_server.storage.store import Stamp
 
-SCHEMA = 10
+SCHEMA = 11
 _SUFFIX = ".sqlite"
 _NAME = re.compile(r"[0-9]{1,6}-[0-9a-f]{8}(?:-[0-9a-f]{8})?\.sqlite")
 
@@ -316,8 +316,9 @@ class Database(CheckedFile):
             if doc not in left:
                 by_segment[doc // SEGMENT].add(doc)
         for segment, its in by_segment.items():
-            texts = chain.from_iterable(searched for _, searched in view.texts(its))
-            terms = set(chain.from_iterable(tokenize(text) for _, text in texts))
+            terms = set[bytes]()
+            for _, searched in view.texts(its):
+                terms.update(about(searched), *[tokenize(text) for _, text in searched])
             self._postings.remove(segment, {doc % SEGMENT for doc in its}, terms)
         self._facets.remove(docs)
         self.change_sum("texts", -sum(each for _, each in self.read_some(_TEXT_SUMS, docs)))

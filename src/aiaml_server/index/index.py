@@ -25,6 +25,7 @@ from typing import TypeVar
 
 from aiaml_server.errors import AiamlError, MalformedFile, NotOurs, Nowhere, StoreError
 from aiaml_server.files import Lock, is_local
+from aiaml_server.format import bm25
 from aiaml_server.format.filters import Filter
 from aiaml_server.format.memory import Memory
 from aiaml_server.format.scorer import MAX_HITS, Found, Hit, every_hit, newest_first, ordered, rank
@@ -40,6 +41,7 @@ from aiaml_server.index.database import (
 )
 from aiaml_server.index.facets import Counts
 from aiaml_server.index.freshness import Closed, Freshness
+from aiaml_server.index.ranking import ranked
 from aiaml_server.index.recording import Recorder, give_back
 from aiaml_server.index.selection import Question, best, can_occur, every
 from aiaml_server.index.view import View
@@ -159,6 +161,46 @@ class Index:
             if found != (expected := Found(len(hits), hits[part])):
                 raise Mismatch(f"the index found {found}, the files say {expected}")
         return found
+
+    def ask(
+        self,
+        question: bm25.Question,
+        wanted: Filter | None = None,
+        first: int = 0,
+        last: int | None = MAX_HITS,
+    ) -> bm25.Answer:
+        """Return what answers a question in a person's words, in the order of `bm25`.
+
+        Args:
+            question: what is asked.
+            wanted: which memories are meant; None for all.
+            first: how many hits are passed over.
+            last: before which the part ends; None for all.
+
+        Raises:
+            StoreError: the directory cannot be read.
+            Mismatch: the answer was checked, and is wrong.
+        """
+        part = slice(first, last)
+
+        def asked(view: View) -> bm25.Answer:
+            marks = view.facets.marks(wanted, view.end) if wanted else None
+            best = ranked(view, question, marks, last)
+            docs = [*best.scores][part]
+            hits: list[Hit] = []
+            for at in range(0, len(docs), tuning.PART):
+                hits += map(best.hit, view.rows(docs[at : at + tuning.PART]))
+            found = Found(best.total, ordered(hits))
+            return bm25.Answer(found, best.question, best.collection, best.apart)
+
+        answer = self._then_schedule(asked, by_words=True) or bm25.rank([], question)
+        if self._check:
+            meant = wanted.matches if wanted else lambda _: True
+            literal = bm25.rank([*self._store.scan()], question, meant)
+            expected = Found(literal.found.total, literal.found.hits[part])
+            if answer.found != expected:
+                raise Mismatch(f"the index found {answer.found}, the files say {expected}")
+        return answer
 
     def files(self, ids: Collection[str]) -> dict[str, list[tuple[str, Memory]]]:
         """Return, for each id that any file carries, its files' names and memories, newest first.

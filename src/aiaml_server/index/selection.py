@@ -95,7 +95,7 @@ def best(view: View, question: Question, without: AbstractSet[int] = frozenset()
         scored = [number for number in scored if number not in view.waiting]
     recent = [number for number in scored if number not in without]
     some.append((0, +Counter(dict(_in_texts(view, recent, question.keywords)))))
-    return [*_top(view, some, MAX_HITS)]
+    return [*highest(view, some, MAX_HITS)]
 
 
 def _without(
@@ -144,7 +144,7 @@ def every(
         ]
         recent = [number for number in recent if marks[number]]
     scores.append((0, +Counter(dict(_in_texts(view, recent, question.keywords)))))
-    top = _top(view, scores, most)
+    top = highest(view, scores, most)
     newest = sorted(view.tie_breaks(top), key=lambda each: (top[each[2]], *each), reverse=True)
     return sum(number_of(each) for _, each in scores), [number for *_, number in newest]
 
@@ -343,7 +343,7 @@ def _from(scores: Iterable[tuple[int, Scores]], lowest: int) -> Iterator[tuple[i
             yield value, segment * SEGMENT + local_id
 
 
-def _top(view: View, scores: Sequence[tuple[int, Scores]], most: int | None) -> dict[int, int]:
+def highest(view: View, scores: Sequence[tuple[int, Scores]], most: int | None) -> dict[int, int]:
     """Return up to `most` numbers, or all, with the highest scores, and these; then the newest."""
     if most is None:
         return {number: value for value, number in _from(scores, 1)}

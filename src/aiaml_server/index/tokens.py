@@ -28,10 +28,11 @@ from array import array
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache
 from itertools import accumulate, repeat
 from typing import TypeAlias
 
+from aiaml_server.format.bm25 import length
 from aiaml_server.format.scorer import Fields
 from aiaml_server.index import tuning
 from aiaml_server.index.tuning import COMMON, SEGMENT
@@ -94,6 +95,27 @@ def _kind(character: str) -> tuple[bytes, bool, bool]:
     return encoded, bool(_WORD.match(character)), bool(_SIGNS.match(character))
 
 
+LENGTH = b"\xc0"
+"""The term of which a memory has as many as its length is steps; like those of names, no text."""
+
+_DIGITS = bytes.maketrans(b"01234567", bytes(range(0xF8, 0x100)))
+
+
+@lru_cache(maxsize=1000)
+def name_of(term: bytes) -> bytes:
+    """Return the term of a term that stands in the user or the agent.
+
+    It is of bytes that are in no UTF-8, so that no keyword stands in it.
+    """
+    return b"".join([b"%03o" % byte for byte in term]).translate(_DIGITS)
+
+
+def about(searched: Fields) -> list[bytes]:
+    """Return the terms that say of a memory how long it is, and which of its terms are names."""
+    _, _, (_, user), (_, agent) = searched
+    return [LENGTH] * length(searched) + [name_of(each) for each in tokenize(f"{user}\n{agent}")]
+
+
 def _encoded(texts: Iterable[str]) -> list[bytes]:
     return [text.encode("utf-8", "surrogatepass") for text in texts]
 
@@ -141,7 +163,8 @@ class Batch:
             if 4 * sum(map(len, different)) > 3 * len(text):
                 return False
         topics = tokenize("\n".join([text for weight, text in searched if weight > 1]))
-        for found, postings in ((terms, self.totals), (topics, self.topics)):
+        both = ((terms + about(searched), self.totals), (topics, self.topics))
+        for found, postings in both:
             lists = map(postings.__getitem__, found)
             deque(map(array.append, lists, repeat(local_id)), maxlen=0)  # a loop in C
         return True
@@ -351,10 +374,11 @@ class Block:
 
 
 def matching(
-    blocks: Iterable[Block], part: str, *, begins: bool = False, ends: bool = False
+    blocks: Iterable[Block], part: str | bytes, *, begins: bool = False, ends: bool = False
 ) -> Iterator[tuple[int, bytes]]:
     """Find the terms that contain `part`; at their beginning, at their end, or as a whole."""
-    pattern = b"\n" * begins + part.encode() + b"\n" * ends
+    letters = part.encode() if isinstance(part, str) else part
+    pattern = b"\n" * begins + letters + b"\n" * ends
     for block in blocks:
         lines = block.lines
         at = lines.find(pattern)

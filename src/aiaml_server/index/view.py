@@ -7,6 +7,7 @@ damage gives a wrong answer unseen (`checked`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 from zlib import crc32
@@ -115,7 +116,7 @@ class View:
 
     # --- by words -------------------------------------------------------------------------------
 
-    def postings(self, terms: Mapping[int, int]) -> Iterator[Posting]:
+    def postings(self, terms: AbstractSet[int] | Mapping[int, int]) -> Iterator[Posting]:
         """Return the postings of some terms, in all segments."""
         return self._postings.find(terms)
 

@@ -13,8 +13,9 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from aiaml_server.errors import AiamlError, MalformedFile
+from aiaml_server.format.bm25 import Answer, explained
 from aiaml_server.format.memory import Memory, parse
-from aiaml_server.format.scorer import Hit, explained
+from aiaml_server.format.scorer import Hit
 from aiaml_server.sync import Status
 from aiaml_server.web.asked import number, question
 from aiaml_server.web.changes import MOST_STREAMS, Streams
@@ -55,10 +56,10 @@ class Api:
     # --- many memories ------------------------------------------------------------------------
 
     def _memories(self, request: Request) -> Response:
-        """Answer `think` when there are words; otherwise the newest; by the page."""
+        """Answer a question when there are words; otherwise the newest; by the page."""
         first = number(request, "from")
-        total, some = self._choice.part(request, first, first + PAGE)
-        told = [self._found(file, hit) for file, hit in some]
+        total, some, answer = self._choice.part(request, first, first + PAGE)
+        told = [self._found(file, hit, answer) for file, hit in some]
         following = first + PAGE
         return Json(
             {
@@ -68,20 +69,22 @@ class Api:
             }
         )
 
-    def _found(self, file: File, hit: Hit | None = None) -> dict[str, Any] | None:
+    def _found(self, file: File, hit: Hit | None, answer: Answer | None) -> dict[str, Any] | None:
         """Return what a list shows of a memory; None when it went away in this moment."""
         with suppress(FileNotFoundError, MalformedFile):
             text = file.text
             memory = parse(text)
-            keywords = hit.matching_keywords if hit else ()
+            why = explained(answer, memory) if answer else []
+            words = [form for each in why for form in each.forms]
+            words += answer.question.phrases if answer else ()
             return {
                 **head(file, memory),
                 **self._known(file, memory),
                 "version": version_of(text),
-                "excerpt": excerpt(memory.content, keywords),
+                "excerpt": excerpt(memory.content, words),
                 "score": hit.relevance_score if hit else None,
-                "keywords": list(keywords),
-                "why": [each._asdict() for each in explained(memory, keywords)],
+                "keywords": words,
+                "why": [each._asdict() for each in why],
             }
         return None
 

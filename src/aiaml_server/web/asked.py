@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from aiaml_server.errors import InvalidInput
+from aiaml_server.format.bm25 import Question
 from aiaml_server.format.filters import Filter, words
 from aiaml_server.format.scorer import clean
 from aiaml_server.storage.store import MAX_FILE, SUFFIX
@@ -23,8 +24,8 @@ _HALVES = re.compile(r"\\u[dD][89a-fA-F]")
 _CLOSING = {"connection": "close"}  # what is left of the body is not waited for
 
 
-def question(request: Request) -> tuple[Filter, list[str]]:
-    """Return which memories are meant, and the words to look for in them.
+def question(request: Request) -> tuple[Filter, Question | None]:
+    """Return which memories are meant, and what they are to answer; None for nothing.
 
     Raises:
         InvalidInput: it is too long, or a field of it cannot be understood.
@@ -41,7 +42,7 @@ def question(request: Request) -> tuple[Filter, list[str]]:
         asked.get("until") or None,
     )
     wanted, rest = by_field.and_said(words(said))
-    return wanted, clean(rest)
+    return wanted, Question.of(rest) if clean(rest) else None
 
 
 def number(request: Request, field: str) -> int:

@@ -4,16 +4,32 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from aiaml_server.errors import ChangedMeanwhile
+from aiaml_server.format.bm25 import Answer
 from aiaml_server.format.scorer import Hit
 from aiaml_server.storage.inbox import digest
 from aiaml_server.storage.store import Stamp
 from aiaml_server.web.asked import json_in, question
 from aiaml_server.web.places import File, Places
+
+
+class Chosen(NamedTuple):
+    """What a question means.
+
+    Attributes:
+        total: how many memories.
+        some: the part of them that was asked for, with their hits where there are words.
+        answer: to these.
+    """
+
+    total: int
+    some: list[tuple[File, Hit | None]]
+    answer: Answer | None
 
 
 class Choice:
@@ -23,37 +39,35 @@ class Choice:
         self._places = places
         self._digests: dict[str, tuple[Stamp, bytes]] = {}  # of files that have settled
 
-    def part(
-        self, request: Request, first: int = 0, last: int | None = None
-    ) -> tuple[int, list[tuple[File, Hit | None]]]:
-        """Return how many memories a question means, and a part of them, in their order.
+    def part(self, request: Request, first: int = 0, last: int | None = None) -> Chosen:
+        """Return what a question means, and a part of it, in its order.
 
         Raises:
             InvalidInput: the question cannot be understood.
             StoreError: the directory cannot be read.
         """
-        wanted, keywords = question(request)
+        wanted, asked = question(request)
         place = self._places.one(request)
         new = "new" in request.query_params
+        some = (0, None) if new else (first, last)
         found: list[tuple[File, Hit | None]]
-        if keywords:
-            some = (0, None) if new else (first, last)
-            total, hits = place.bank.search(keywords, wanted, *some)
-            found = [(File(place, hit.file_name), hit) for hit in hits]
-            if not new:
-                return total, found
+        answer = None
+        if asked:
+            answer = place.bank.ask(asked, wanted, *some)
+            total = answer.found.total
+            found = [(File(place, hit.file_name), hit) for hit in answer.found.hits]
         else:
             names = [name for _, name in place.bank.dated(wanted)]
-            total, part = len(names), names if new else names[first:last]
-            found = [(File(place, name), None) for name in part]
-            if not new:
-                return total, found
-        found = [each for each in found if self.is_new(each[0])]
-        return len(found), found[first:last]
+            total = len(names)
+            found = [(File(place, name), None) for name in names[slice(*some)]]
+        if new:
+            found = [each for each in found if self.is_new(each[0])]
+            total, found = len(found), found[first:last]
+        return Chosen(total, found, answer)
 
     def files(self, request: Request) -> list[File]:
         """Return the files of all memories that a question means."""
-        return [file for file, _ in self.part(request)[1]]
+        return [file for file, _ in self.part(request).some]
 
     def said(self, request: Request, text: str) -> list[File]:
         """Return the files that a body lists; without one, those that the question means.

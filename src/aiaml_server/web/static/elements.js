@@ -66,12 +66,12 @@ export function invisible(text) {
   return [...new Set(text.match(INVISIBLE) ?? [])].map(codePoint).filter((each) => shown.includes(each));
 }
 
-// The words of a text, the keywords in them marked.
+// The words of a text, marked where one of them is a keyword.
 export function marked(text, keywords) {
   if (!keywords.length) return [text];
   const longest = [...keywords].sort((a, b) => b.length - a.length);
   const escaped = longest.map((each) => each.replace(/[\\^$.*+?()[\]{}|/-]/g, "\\$&"));
-  const pieces = text.split(new RegExp(`(${escaped.join("|")})`, "giu"));
+  const pieces = text.split(new RegExp(`(?<![\\p{L}\\p{N}_])(${escaped.join("|")})(?![\\p{L}\\p{N}_])`, "giu"));
   return pieces.map((piece, number) => (number % 2 ? h("mark", {}, piece) : piece));
 }
 

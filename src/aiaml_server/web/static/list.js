@@ -40,8 +40,8 @@ function row(memory, address, { fresh }) {
 
 // Of what a score is the sum.
 function reason(score, why = []) {
-  const words = why.map(({ keyword, field, times, points }) => `${keyword} ×${times} in ${field}: ${points}`);
-  return `Score ${score} = ${words.join(" + ")}`;
+  const words = why.map(({ word, memories, points }) => `${word} (in ${memories.toLocaleString()}): ${points}`);
+  return `Score ${score} of ${words.join(" + ")}`;
 }
 
 export const links = () => [...byId("hits").querySelectorAll("a[data-file]")];
