@@ -53,10 +53,11 @@ works() {
 }
 
 set_up() {
-    echo "Setting up the server in $venv; this is done once." >&2
+    echo "Setting up the server in $venv: 40 packages, half a minute to two; this is done once." >&2
     if ! "$venv/bin/python" -c '' 2>/dev/null; then rm -rf "$venv"; fi # its Python is gone
     with_uv || with_pip # which may know a package index or certificates that uv does not
     echo "$here" >"$ready"
+    echo "Set up; starting." >&2
 }
 
 # Python imports what lies where it is started, also for -c and -m; that may be anybody's directory.

@@ -106,7 +106,7 @@ def picture() -> str:
 def recording() -> str:
     """Return what `aiaml demo` prints, as an SVG in which one paragraph comes after the other."""
     with tempfile.TemporaryDirectory() as home:
-        printed = _printed("aiaml demo", Path(home)).partition("\n\nTo connect")[0]
+        printed = _printed("aiaml demo", Path(home)).partition("\n\n\x1b[1mTo connect")[0]
     for pattern, sample in _DEMO.items():
         printed = re.sub(pattern, sample, printed)
     shown = [f"{each}\n" for each in re.split(r"\n\n(?! )", printed)]
@@ -154,7 +154,7 @@ def _moving(svg: str, ends: list[int]) -> str:
 _DEMO = {
     r"\d{4}-\d\d-\d\dT[\d:.]+": "2026-11-21T18:30:12.345678",
     r"\d{8}_\d{6}_": "20261121_183012_",
-    r"(?<![\d.])[0-9a-f]{8}(?=[\".\n])": "9c760da6",
+    r"(?<![\d.])[0-9a-f]{8}(?=[\".,\n])": "9c760da6",
     r"Done in [\d.]+ s": "Done in 0.4 s",
 }
 """What is new each time, as it looks in the recording."""

@@ -38,7 +38,7 @@ PAGES: Parts = {
     "Connect a client": CLIENTS_PAGE,
     "Plugins and bundles": "docs/packages.md",
     "Are my memories safe?": "docs/safe.md",
-    "The tools do not appear": "docs/not-there.md",
+    "The tools do not appear": "docs/missing-tools.md",
     "Your side": {
         "Find": "docs/search.md",
         "The page": "docs/web.md",

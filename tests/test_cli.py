@@ -111,8 +111,23 @@ def test_the_demo_shows_the_whole_way() -> None:
     assert (done.returncode, done.stderr) == (0, "")
     for shown in ("remember(", "think(", "recall(", "Memory stored successfully", "topics: [food"):
         assert shown in done.stdout
-    assert '"mcpServers"' in done.stdout
-    assert str(Path(sys.executable).with_name("aiaml-server")) in done.stdout
+    assert f"{Path(sys.executable).with_name('aiaml-server')} install --all" in done.stdout
+
+
+def test_the_demo_fits_on_a_screen() -> None:
+    """Of 80 columns and 40 lines."""
+    lines = run("demo").stdout.splitlines()
+    assert sum(-(-len(line) // 72) or 1 for line in lines) <= 40
+
+
+def test_without_a_word_the_verbs_of_every_day_come_first() -> None:
+    """In 30 lines; `help --all` has every verb, setting and exit code, as `--help`."""
+    said = run("help").stdout
+    assert len(said.splitlines()) <= 30 and max(map(len, said.splitlines())) <= 80
+    assert said.index("search") < said.index("doctor") < said.index("help --all")
+    assert run("help", "--all").stdout == run("--help").stdout
+    named = [name for _, names in app.GROUPS for name in names]
+    assert set(app.VERBS) - set(named) <= {"serve", "version", "help"}
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows tells it otherwise")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import select
@@ -420,10 +419,11 @@ def test_the_demo_breaks_between_words(home: Path) -> None:
     """Also what the tools are called with and answer; but not what is to be copied."""
     terminal = Terminal(home, "demo", COLUMNS="40")
     assert terminal.code() == 0
-    before, _, entry = terminal.seen.replace("\r", "").partition("\nTo connect")
+    seen = re.sub("\x1b\\[[0-9]*m|\r", "", terminal.seen)
+    before, _, entry = seen.partition("\nTo connect")
     for line in before.splitlines():
         assert len(line) <= 40 or len(line.split()) == 1, line
-    json.loads(entry[entry.index("{") :])
+    assert "install --all" in entry
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from aiaml_server.terminal import (
     Ended,
     as_json,
     be_silent,
+    bold,
     broken,
     is_seen,
     is_terminal,
@@ -113,6 +114,19 @@ VERBS = {
 }
 """Each verb, in the order that `--help` has them: where it is, imported only when used; and what it
 says of itself."""
+
+GROUPS = (
+    ("Every day", ("list", "search", "show", "remember", "edit", "forget", "web")),
+    ("What was", ("history", "restore", "log")),
+    ("How things stand", ("status", "sync", "doctor")),
+    ("Connecting", ("install", "uninstall", "demo", "toolsets")),
+    ("In and out", ("import", "export")),
+    (
+        "More",
+        ("topics", "stats", "seen", "uses", "tidy", "keep-local", "where", "dirs", "completion"),
+    ),
+)
+"""The verbs as a person meets them; those of the last group by their names alone."""
 
 WRITING = frozenset(
     ("remember", "edit", "forget", "restore", "sync", "keep-local", "seen", "tidy", "import", "web")
@@ -281,16 +295,21 @@ def aiaml(
 
 @click.command("help")
 @click.argument("words", metavar="[VERB]...", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="Every verb, setting and exit code.")
 @click.pass_context
-def help_(context: click.Context, words: Sequence[str]) -> None:
-    """Show what a verb does, as its `--help` does.
+def help_(context: click.Context, words: Sequence[str], everything: bool) -> None:
+    """Show what a verb does, as its `--help` does; without a name, the verbs in short.
 
     \b
     Examples:
       aiaml help
+      aiaml help --all
       aiaml help search
       aiaml help sessions check
     """
+    if not words and not everything:
+        out(in_short())
+        return
     asked = context.find_root()
     for word in words:
         group = asked.command
@@ -299,6 +318,20 @@ def help_(context: click.Context, words: Sequence[str]) -> None:
             raise click.UsageError(f"there is no verb {' '.join(words)!r}", asked)
         asked = click.Context(verb, asked, word)
     out(asked.get_help())
+
+
+def in_short() -> str:
+    """Return the verbs of every day with a sentence, and the names of the others."""
+    lines = [HELP.partition("\n")[0], ""]
+    for title, names in GROUPS[:-1]:
+        lines.append(bold(title))
+        for name in names:
+            sentence = VERBS[name][1].partition(": ")[0].partition("; ")[0].rstrip(".")
+            lines.append(f"  {name:10} {sentence}")
+    lines.append(f"{bold(GROUPS[-1][0])}: {', '.join(GROUPS[-1][1])}")
+    lines.append(f"{bold('Of toolsets')}: {', '.join(each.name for each in _with_verbs())}")
+    lines.append("`aiaml VERB --help` tells of one, `aiaml help --all` of all.")
+    return "\n".join(wrapped(line, 2) for line in lines)
 
 
 @click.command("version")
@@ -349,7 +382,7 @@ def _run(name: str, words: Sequence[str], group: str) -> int:
     try:
         verbs = aiaml.get_command(click.Context(aiaml), group) if group else aiaml
         code = verbs.main(
-            list(words) or ["--help"],
+            list(words) or ["--help" if group else "help"],
             prog_name=name,
             standalone_mode=False,
             terminal_width=min(width(), 100) - 2,  # click's own never goes below 50

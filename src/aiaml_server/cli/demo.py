@@ -11,11 +11,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from aiaml_server.clients import snippet
-from aiaml_server.clients.entry import ENTRY
 from aiaml_server.clients.launch import command
 from aiaml_server.doctor.conversation import Conversation, begun
-from aiaml_server.terminal import out, wrapped
+from aiaml_server.terminal import bold, dim, out, styled, wrapped
 
 MEMORY: dict[str, Any] = {
     "agent": "claude",
@@ -37,45 +35,43 @@ def demo() -> int:
             out(wrapped(f"Connected to {what}."))
             out("\nToday, one agent remembers:")
             stored = _call(server, "remember", MEMORY)
+            _answered(stored["message"])
             asked = "Next week, another agent is asked for a place for dinner, and thinks first:"
             out(wrapped(f"\n{asked}"))
             found = _call(server, "think", {"keywords": KEYWORDS})
+            for hit in found:
+                words = ", ".join(hit["matching_keywords"])
+                _answered(f"{hit['id']}, score {hit['relevance_score']}: {words}")
             out("\nThen it recalls what it found:")
-            _call(server, "recall", {"memory_ids": [hit["id"] for hit in found]})
+            for each in _call(server, "recall", {"memory_ids": [hit["id"] for hit in found]}):
+                _answered(each["content"])
         (path,) = (place / "base" / "files").glob(f"*_{stored['memory_id']}.md")
-        out(wrapped(f"\nAll there is on disk is files/{path.name}:\n"))
-        out(wrapped(_indented(path.read_text(encoding="utf-8"))))
+        out(wrapped(f"\nAll there is on disk is files/{path.name}:"))
+        out(dim(wrapped(_indented(path.read_text(encoding="utf-8")))))
     took = time.perf_counter() - started
     out(wrapped(f"\nDone in {took:.1f} s; the throw-away directory is gone.\n"))
-    out(_how_to_connect())
+    out(wrapped(bold("To connect your agents:")))
+    out(f"  {_typed('install --all')}")
+    out(wrapped("Which there are, and what goes into any other by hand:"))
+    out(f"  {_typed('install --list')}")
+    out(f"  {_typed('install --print generic')}")
     return 0
 
 
 def _call(server: Conversation, tool: str, arguments: dict[str, Any]) -> Any:
     given = ", ".join(f"{key}={json.dumps(value)}" for key, value in arguments.items())
-    out(wrapped(_indented(f"{tool}({given})"), 2))
-    value = server.call(tool, arguments)
-    out(wrapped(_indented(f"-> {json.dumps(value)}"), 2))
-    return value
+    out(wrapped(f"  {bold(tool)}({given})", 4))
+    return server.call(tool, arguments)
+
+
+def _answered(text: str) -> None:
+    out(wrapped(f"  {styled('->', 'green')} {text}", 3))
 
 
 def _indented(text: str) -> str:
     return "\n".join(f"  {line}".rstrip() for line in text.rstrip("\n").split("\n"))
 
 
-def _how_to_connect() -> str:
-    """Show the entry for a client's configuration that starts this very installation."""
-    return f"""\
-{wrapped("To connect your clients, one or all of them:")}
-
-  {_typed("install --all")}
-  {_typed("install --list")}
-
-{wrapped("For a client that it does not know, this goes into the client's configuration:")}
-
-{_indented(snippet(ENTRY, None, command(), {}))}"""
-
-
 def _typed(words: str) -> str:
     """Return what a person types to run this installation with other words."""
-    return shlex.join([*command(), words]).replace(f"'{words}'", words)
+    return shlex.join([*command(), *words.split()])
