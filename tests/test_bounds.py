@@ -453,6 +453,13 @@ def the_pairs(place: Path, data: bytes) -> Call:
     return told(lambda: [] in Apart())
 
 
+def the_operations(base: Path) -> object:
+    """Read what a person changed."""
+    from aiaml_server.storage.operations import operations
+
+    return len(operations(base))
+
+
 def the_uses(base: Path) -> object:
     """Read what agents asked for."""
     from aiaml_server.storage.uses import Uses
@@ -706,6 +713,17 @@ ROWS = (
         the_pairs,
         "",
         ("storage.inbox.Apart.__init__",),
+    ),
+    Row(
+        "what a person changed",
+        4 * MIB,
+        {
+            "files": again('["2026-01-02", "edit", {"a.md": ["0", "1"]}]\n'),
+            "nothing": again("{}\n"),
+        },
+        of_derived("operations.jsonl", the_operations),
+        "",
+        ("storage.operations.operations",),
     ),
     Row(
         "what agents asked for",

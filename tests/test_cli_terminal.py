@@ -366,16 +366,28 @@ def test_what_ends_a_thread_is_shown_safely() -> None:
 
 @pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 1), ("\x03", 130)])
 def test_restoring_asks_and_obeys(home: Path, answer: str, code: int) -> None:
-    """What it would be is shown before; only yes brings it back."""
+    """What it would be is shown before; only yes replaces what is there."""
     assert Terminal(home, "sync", AIAML_ENABLE_SYNC="true").code() == 0
-    (home / "store" / "files" / "20260620_120000_3d4e5f6a.md").unlink()
+    file = home / "store" / "files" / "20260620_120000_3d4e5f6a.md"
+    before = file.read_bytes()
+    file.write_bytes(before + b"And to nuts.\n")
     terminal = Terminal(home, "restore", "3d4e", AIAML_ENABLE_SYNC="true")
     terminal.read_until("Bring this version back? [y/N]: ")
-    assert "Max is allergic" in terminal.seen
+    assert "-And to nuts." in terminal.seen
     time.sleep(0.5)  # readline misses a signal that comes just before it waits
     terminal.type(answer)
     assert terminal.code() == code
-    assert len(names(home)) == (5 if code == 0 else 4)
+    assert (file.read_bytes() == before) == (code == 0)
+
+
+def test_restoring_what_is_gone_asks_nothing(home: Path) -> None:
+    """Nothing can be lost by it."""
+    assert Terminal(home, "sync", AIAML_ENABLE_SYNC="true").code() == 0
+    (home / "store" / "files" / "20260620_120000_3d4e5f6a.md").unlink()
+    terminal = Terminal(home, "restore", "3d4e", AIAML_ENABLE_SYNC="true")
+    assert terminal.code() == 0
+    assert "Restored memory 3d4e5f6a" in terminal.seen
+    assert len(names(home)) == 5
 
 
 def test_sync_shows_what_it_does_and_wipes_it_away(home: Path) -> None:

@@ -65,8 +65,7 @@ def tidy(kinds: Sequence[str], everything: bool, again: bool, json: bool) -> Non
 
     Each comes with the texts whole, what differs between [- -] and {+ +}, and the command that
     would mend it. On a terminal you are asked: yes, skip, all of this kind, never these again, or
-    quit. Nothing is changed without your yes, and `aiaml restore` brings back what was
-    forgotten.
+    quit. Nothing is changed without your yes, and `aiaml undo` takes it back.
 
     \b
     Examples:
