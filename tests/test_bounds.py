@@ -451,6 +451,24 @@ def the_inbox(base: Path) -> object:
     return Inbox(base).has(b"x")
 
 
+def the_pairs(place: Path, data: bytes) -> Call:
+    """What is never to be proposed again."""
+    from aiaml_server.storage.derived import state_directory
+    from aiaml_server.storage.inbox import Apart
+
+    del place
+    state_directory().mkdir(parents=True, exist_ok=True)
+    (state_directory() / "tidy-never").write_bytes(data)
+    return told(lambda: [] in Apart())
+
+
+def the_operations(base: Path) -> object:
+    """Read what a person changed."""
+    from aiaml_server.storage.operations import operations
+
+    return len(operations(base))
+
+
 def the_uses(base: Path) -> object:
     """Read what agents asked for."""
     from aiaml_server.storage.uses import Uses
@@ -696,6 +714,25 @@ ROWS = (
         of_derived("inbox", the_inbox),
         "",
         ("storage.inbox.Inbox._seen",),
+    ),
+    Row(
+        "what is never to be proposed again",
+        64 * MIB,
+        {"names": again(f"{'0' * 32}-{'0' * 32}\n")},
+        the_pairs,
+        "",
+        ("storage.inbox.Apart.__init__",),
+    ),
+    Row(
+        "what a person changed",
+        4 * MIB,
+        {
+            "files": again('["2026-01-02", "edit", {"a.md": ["0", "1"]}]\n'),
+            "nothing": again("{}\n"),
+        },
+        of_derived("operations.jsonl", the_operations),
+        "",
+        ("storage.operations.operations",),
     ),
     Row(
         "what agents asked for",

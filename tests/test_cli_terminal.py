@@ -119,6 +119,56 @@ def test_tidying_asks_for_each_and_obeys(home: Path) -> None:
     assert len(names(home)) == 7
 
 
+def test_tidying_all_of_a_kind_and_never_again(home: Path) -> None:
+    """One answer does for the rest of a kind; a pair that is to be left is not shown again."""
+    files = home / "store" / "files"
+    (first,) = files.glob("*_1b2c3d4e.md")
+    for new in ("5f6a7b8c", "6a7b8c9d", "7b8c9d0e"):
+        text = first.read_text(encoding="utf-8").replace("1b2c3d4e", new)
+        (files / f"{new}.md").write_text(text, encoding="utf-8")
+    terminal = Terminal(home, "tidy")
+    terminal.read_until("1 of 3: forget the last one?")
+    terminal.type("n\n")
+    terminal.read_until("2 of 3: forget the last one?")
+    terminal.type("a\n")
+    assert terminal.code() == 0
+    assert "Forgot 2 memories." in terminal.seen
+    assert len(names(home)) == 6
+    again = Terminal(home, "tidy")
+    assert again.code() == 1
+    assert "there is nothing to tidy" in again.seen
+    all_of_them = Terminal(home, "tidy", "--again")
+    all_of_them.read_until("1 of 1: forget the last one?")
+    all_of_them.type("q\n")
+    assert all_of_them.code() == 0
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_tidying_shows_two_texts_whole_with_the_difference_marked(home: Path, columns: int) -> None:
+    """Also where the word that differs is far behind; the same in a pipe."""
+    files = home / "store" / "files"
+    (first,) = files.glob("*_1b2c3d4e.md")
+    text = first.read_text(encoding="utf-8")
+    end = f"{'and he says so whenever somebody asks him about it ' * 3}at the office."
+    for new, begin in (
+        ("5f6a7b8c", "The desk lamp is on"),
+        ("6a7b8c9d", "The desk lamp is not on"),
+    ):
+        head = text.replace("1b2c3d4e", new).rpartition("---")[0]
+        (files / f"{new}.md").write_text(f"{head}---\n\n{end} {begin}\n", encoding="utf-8")
+    piped = subprocess.run(
+        [*AIAML, "tidy", "--all"], env=environment(home), capture_output=True, check=True
+    )
+    terminal = Terminal(home, "tidy", "--all", COLUMNS=str(columns), NO_COLOR="1")
+    terminal.read_until("1 of 1: open the last one?")
+    terminal.type("q\n")
+    assert terminal.code() == 0
+    for seen in (terminal.seen, piped.stdout.decode()):
+        shown = " ".join(seen.split())
+        assert f"{' '.join(end.split())} The desk lamp is on" in shown
+        assert re.search(r"lamp is (\{\+|\[-)not(\+\}|-\]) on", shown)
+
+
 @pytest.mark.parametrize(
     ("planted", "there"),
     [
@@ -315,16 +365,28 @@ def test_what_ends_a_thread_is_shown_safely() -> None:
 
 @pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 1), ("\x03", 130)])
 def test_restoring_asks_and_obeys(home: Path, answer: str, code: int) -> None:
-    """What it would be is shown before; only yes brings it back."""
+    """What it would be is shown before; only yes replaces what is there."""
     assert Terminal(home, "sync", AIAML_ENABLE_SYNC="true").code() == 0
-    (home / "store" / "files" / "20260620_120000_3d4e5f6a.md").unlink()
+    file = home / "store" / "files" / "20260620_120000_3d4e5f6a.md"
+    before = file.read_bytes()
+    file.write_bytes(before + b"And to nuts.\n")
     terminal = Terminal(home, "restore", "3d4e", AIAML_ENABLE_SYNC="true")
     terminal.read_until("Bring this version back? [y/N]: ")
-    assert "Max is allergic" in terminal.seen
+    assert "-And to nuts." in terminal.seen
     time.sleep(0.5)  # readline misses a signal that comes just before it waits
     terminal.type(answer)
     assert terminal.code() == code
-    assert len(names(home)) == (5 if code == 0 else 4)
+    assert (file.read_bytes() == before) == (code == 0)
+
+
+def test_restoring_what_is_gone_asks_nothing(home: Path) -> None:
+    """Nothing can be lost by it."""
+    assert Terminal(home, "sync", AIAML_ENABLE_SYNC="true").code() == 0
+    (home / "store" / "files" / "20260620_120000_3d4e5f6a.md").unlink()
+    terminal = Terminal(home, "restore", "3d4e", AIAML_ENABLE_SYNC="true")
+    assert terminal.code() == 0
+    assert "Restored memory 3d4e5f6a" in terminal.seen
+    assert len(names(home)) == 5
 
 
 def test_sync_shows_what_it_does_and_wipes_it_away(home: Path) -> None:

@@ -32,7 +32,7 @@ def ending(memory: Memory, until: str) -> Memory:
     return replace(memory, extra=(f"until: {until}",))
 
 
-def quiet(items: Sequence[int], _doing: str) -> Iterable[int]:
+def quiet(items: Sequence[Memory], _doing: str) -> Iterable[Memory]:
     """Show nothing."""
     return items
 
@@ -62,24 +62,88 @@ def test_nothing_is_to_go_for_what_ends_before_it() -> None:
     assert "the one that holds longer is kept" in only.why
     (only,) = found(ending(old, "2026-06-30"), new)
     assert only.ids == (new.id, old.id)
-    near = made(f"{DOG} please", "dog", day=3)
-    assert found(old, ending(near, "2026-12-31")) == []
+    near = made(f"Please note: {DOG}!", day=3)
+    assert found(old, ending(near, "2026-12-31"))[0].ids == (old.id, near.id)
+    more = ending(made(f"{DOG}. The vet says so.", day=3), "2026-12-31")
+    assert found(old, more) == []
     assert [each.kind for each in found(new, near)] == ["similar"]
 
 
-def test_what_is_nearly_the_same_is_told_from_what_may_contradict() -> None:
-    """A number or a negation makes the difference."""
-    first = made(DOG, "dog", day=1)
-    second = made(f"{DOG} please", "dog", day=2)
-    assert [each.kind for each in found(first, second)] == ["similar"]
+def test_the_one_with_more_topics_is_kept() -> None:
+    """Of two that say the same neither goes whose topics the other has not."""
+    old, new = (
+        made("The deadline is Friday.", "heron", "plan"),
+        made("The deadline is Friday.", "plan", day=2),
+    )
+    (only,) = found(old, new)
+    assert only.ids == (old.id, new.id)
+    assert "more topics" in only.why
+    assert found(old, replace(new, topics=("kestrel", "plan"))) == []
+
+
+PAIRS = [
+    line.split(" | ")
+    for line in (Path(__file__).parent / "fixtures" / "tidy" / "pairs.txt")
+    .read_text("utf-8")
+    .splitlines()
+    if not line.startswith("#")
+]
+RIGHT = {"same": {"forget"}, "updated": {"edit"}, "persons": set(), "times": set()}
+
+
+def test_two_hundred_labelled_pairs_get_no_wrong_proposal() -> None:
+    """And three of four that say the same, or may no longer hold, are found."""
+    right, all_right = 0, 0
+    for label, older, newer in PAIRS:
+        pair = [made(older.replace("\\n", "\n"), day=1), made(newer.replace("\\n", "\n"), day=2)]
+        verbs = {each.command[0] for each in found(*pair)}
+        assert verbs <= RIGHT[label], (label, older, newer)
+        right += bool(verbs)
+        all_right += bool(RIGHT[label])
+    assert (len(PAIRS), all_right) == (200, 110)
+    assert right / all_right >= 0.74
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("The heir of Anna is Bo", "The heir of Anna is not Bo"),
+        ("Plan A is cheaper", "Plan is cheaper"),
+        ("Use C for the client", "Use C++ for the client"),
+        ("It is below -5 degrees", "It is below 5 degrees"),
+        ("Ignore *.py files", "Ignore .py files"),
+        ("Bo has few friends", "Bo has a few friends"),
+        ("Is Anna vegetarian?", "Anna is vegetarian"),
+        ("Anna likes tea?", "Anna likes tea."),
+        ("Anna is allergic to nuts", "The sister of Anna is allergic to nuts"),
+        ("Anna likes tea.", "Anna likes tea. She does not like coffee."),
+        ("Anna likes tea.", "Anna likes tea. So does Bo, and Bo likes it strong."),
+        ("Dentist today", "Dentist today!"),
+    ],
+)
+def test_what_differs_in_a_telling_mark_or_word_does_not_go(older: str, newer: str) -> None:
+    """Also where hardly anything differs, or a day is meant by the day it was said on."""
+    assert "forget" not in {
+        each.command[0] for each in found(made(older, day=1), made(newer, day=2))
+    }
+
+
+def test_what_may_no_longer_hold_is_told_by_its_difference() -> None:
+    """A value or a negation, nothing else, and never as one to forget."""
     rent = made("The rent of the flat in Basel is 1,450 francs a month", "home", day=1)
     more = made("The rent of the flat in Basel is 1,520 francs a month", "home", day=2)
     (differing,) = found(rent, more)
     assert (differing.kind, differing.ids) == ("differing", (more.id, rent.id))
-    assert "1,450, 1,520" in differing.why
+    assert "alike but for 1,450 and 1,520:" in differing.why
+    assert differing.command == ("edit", rent.id)
     never = made("The rent of the flat in Basel is not 1,450 francs a month", "home", day=3)
-    assert {each.kind for each in found(rent, never)} == {"differing"}
-    assert found(first, rent, made("Anna plays the cello in an orchestra", "dog")) == []
+    (differing,) = found(rent, never)
+    assert 'alike but for "not":' in differing.why
+    assert found(rent, replace(more, topics=("garden",))) == []
+    series = [
+        replace(rent, id=f"{n:08}", content=f"The depth of the well is {n} m") for n in range(9)
+    ]
+    assert found(*series) == []
 
 
 def test_a_topic_is_spelled_as_most_memories_spell_it() -> None:
@@ -114,7 +178,7 @@ def test_what_is_kept_of_two_is_not_to_go_as_unused(
     used = Use("2026-01-20T00:00:00+00:00", "tests", "think", ("dog",), (old.id,))
     folder(tmp_path, make=True)
     (folder(tmp_path) / "uses.jsonl").write_bytes(used.line())
-    assert app.run(["tidy", "--json"]) == 0
+    assert app.run(["tidy", "--all", "--json"]) == 0
     proposed = [(each["kind"], *each["ids"]) for each in json.loads(capsys.readouterr().out)]
     assert proposed == [("duplicate", new.id, old.id), ("unused", other.id)]
 
@@ -127,10 +191,10 @@ def test_ten_thousand_memories_are_compared_without_comparing_each_with_each() -
         made(f"Notes of the weekly meeting: {' '.join(drawn.choices(words, k=40))}", day=2)
         for _ in range(10_000)
     ]
-    twin = made(f"{many[77].content} indeed", day=3)
+    twin = made(f"{many[77].content}!", day=3)
     began = time.process_time()
     assert [each.ids for each in found(*many, twin)] == [(twin.id, many[77].id)]
-    quick(time.process_time() - began, 60)  # a minute and a half, if each were compared with each
+    quick(time.process_time() - began, 3)
 
 
 def test_a_base_is_not_changed_by_looking(tmp_path: Path) -> None:

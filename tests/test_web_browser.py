@@ -429,6 +429,25 @@ def test_forgetting_asks_first(page: Page, files: Path) -> None:
     assert (files / DOG).exists()
 
 
+def test_undo_takes_back_the_last_change_until_the_next(page: Page, files: Path) -> None:
+    """Also long after the sentence about it went; without a change it says that there is none."""
+    page.keyboard.press("u")
+    expect(page.locator("#toast")).to_have_text("Nothing to undo")
+    hit(page, "allergic")
+    before = (files / DOG).read_bytes()
+    page.keyboard.press("e")
+    page.get_by_label("What to remember").fill("Max eats everything.")
+    page.keyboard.press("Control+s")
+    expect(page.locator(".memory h1")).to_have_text("Max eats everything.")
+    page.evaluate("document.querySelector('#toast').classList.remove('on')")
+    page.keyboard.press("u")
+    expect(page.locator("#toast")).to_have_text("As it was before")
+    expect(page.locator(".memory h1")).to_contain_text("allergic")
+    assert (files / DOG).read_bytes() == before
+    page.keyboard.press("u")
+    expect(page.locator("#toast")).to_have_text("Nothing to undo")
+
+
 def test_news_of_what_was_forgotten_here_leaves_its_undoing(page: Page) -> None:
     """Also where the page hears that it changed before it hears that it was forgotten."""
     hit(page, "allergic")

@@ -17,9 +17,11 @@ from aiaml_server.errors import (
     Occupied,
     StoreError,
 )
+from aiaml_server.format import memory as form
 from aiaml_server.format.memory import SHORTEST_ID, Memory, parse, parsed
 from aiaml_server.format.scorer import MAX_HITS
 from aiaml_server.settings import Settings
+from aiaml_server.storage import operations
 from aiaml_server.storage.inbox import Inbox
 from aiaml_server.storage.store import MAX_FILE, Stamp, Store
 from aiaml_server.sync import Problem, Sync, once
@@ -226,6 +228,7 @@ class MemoryBank:
             StoreError: the disk refused; nothing was left behind.
         """
         added = self._store.add(memory)
+        operations.note(self.base, added.file_name, None, form.format(added))
         self._tell()
         return added
 
@@ -235,8 +238,13 @@ class MemoryBank:
         Raises:
             StoreError: the disk refused; nothing was left behind but what `stored` was given.
         """
+
+        def added(memory: Memory) -> None:
+            operations.note(self.base, memory.file_name, None, form.format(memory))
+            stored(memory)
+
         try:
-            self._store.add_all(memories, stored)
+            self._store.add_all(memories, added)
         finally:
             self._tell()
 
@@ -256,8 +264,7 @@ class MemoryBank:
         if len(after.encode()) > MAX_FILE:
             raise MalformedFile([f"it is larger than {MAX_FILE // 1024 // 1024} MiB"])
         self.commit()
-        self._store.replace(name, before, after)
-        self._tell()
+        self._replace(name, before, after)
         return memory
 
     def forget(self, texts: Mapping[str, str]) -> set[str] | None:
@@ -272,9 +279,8 @@ class MemoryBank:
         """
         held_back = self.commit()
         for name, before in texts.items():
-            self._store.replace(name, before, None)
+            self._replace(name, before, None)
             self.sync.forgotten(name)
-            self._tell()
         return None if held_back is None else set(texts) - set(held_back)
 
     def erase(
@@ -330,7 +336,11 @@ class MemoryBank:
             why = (self.commit() or {}).get(name)
             off = "" if self._settings.sync else "sync is off"
             raise NotInGit(name, why.sentence if why else off)
-        self._store.replace(name, before, text)
+        self._replace(name, before, text)
+
+    def _replace(self, name: str, before: str | None, after: str | None) -> None:
+        self._store.replace(name, before, after)
+        operations.note(self.base, name, before, after)
         self._tell()
 
     def commit(self, *, seconds: float = PATIENCE_SECONDS) -> dict[str, Problem] | None:

@@ -90,6 +90,7 @@ VERBS = {
     ),
     "web": ("web:web", "See, search, edit and forget memories in the browser."),
     "history": ("history:history", "Show every version that a memory has had, newest first."),
+    "undo": ("undo:undo", "Take back your last change; again, the one before."),
     "restore": ("history:restore", "Bring back an earlier version, or a forgotten memory."),
     "log": ("history:log", "Show what came, changed and went lately, and from where."),
     "status": ("status:status", "Show how sync stands, and what to do where it fails."),
@@ -129,7 +130,19 @@ GROUPS = (
 """The verbs as a person meets them; those of the last group by their names alone."""
 
 WRITING = frozenset(
-    ("remember", "edit", "forget", "restore", "sync", "keep-local", "seen", "tidy", "import", "web")
+    (
+        "remember",
+        "edit",
+        "forget",
+        "undo",
+        "restore",
+        "sync",
+        "keep-local",
+        "seen",
+        "tidy",
+        "import",
+        "web",
+    )
 )
 """The verbs that say which directory they act on, where a person has several."""
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
 from aiaml_server.settings import BASE, Settings
+from aiaml_server.storage.operations import recorded
 from aiaml_server.sync import with_remote_in_use
 from aiaml_server.terminal import note
 
@@ -53,15 +56,19 @@ def reading(base: Path) -> Iterator[MemoryBank]:
 
 
 @contextmanager
-def opened() -> Iterator[MemoryBank]:
+def opened(*, record: bool = True) -> Iterator[MemoryBank]:
     """Open the bank of the environment's settings, without any background work.
 
     What is changed is committed at the end; other machines get it from a server or `aiaml sync`.
+    It is what `aiaml undo` takes back, unless it is not to be recorded.
     """
     from aiaml_server.bank import MemoryBank  # noqa: PLC0415 (a fifth of the start of a verb)
 
     bank = MemoryBank(settings(), lasting=False, told=note)
+    context = click.get_current_context(silent=True)
+    verb = context.info_name or "" if context else ""
     try:
-        yield bank
+        with recorded(verb, note) if record else nullcontext():
+            yield bank
     finally:
         bank.close()

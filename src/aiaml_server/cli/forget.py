@@ -68,7 +68,8 @@ def forget(
     """Delete memories, after showing them and asking: by their ids, or all that a filter means.
 
     The files are gone at once, and no agent finds them any more, on none of your machines. Git's
-    history, here and in your remote, still has them: `aiaml restore` brings them back.
+    history, here and in your remote, still has them: `aiaml undo` or `aiaml restore` brings them
+    back.
 
     With --everywhere the history is rewritten without them, here, in the remote and, when they next
     hear of it, on your other machines; also those that were forgotten before. That cannot be
@@ -205,8 +206,9 @@ def _answer(done: Forgotten, *, json: bool) -> None:
         again = f"aiaml import {_words([done.target])}"
         out(f"{done.target} has what they were: `{again}` adds it again.")
     if done.undo:
-        back = "that" if len(done.memories) == 1 else "them"
-        out(f"Git's history still has what it had: `{done.undo}` brings {back} back.")
+        one = len(done.memories) == 1
+        command, back = (done.undo, "that") if one else ("aiaml undo", "them")
+        out(f"Git's history still has what it had: `{command}` brings {back} back.")
     gone = "" if done.target else ": gone for good"
     if missing and done.kept is not None:
         names = joined(missing[:_NAMED]) + (" and others" if len(missing) > _NAMED else "")

@@ -116,7 +116,7 @@ def restore(ids: Sequence[str], at: str | None, since: str | None, yes: bool, js
     Without --at, it is the last version which a forgotten memory had; of a memory that is there,
     the version before its last change. The present version stays in git's history, so the same verb
     undoes it. Several ids are of forgotten memories, which come back. With --since, all memories
-    that were forgotten since then do.
+    that were forgotten since then do. What is there is replaced only after a yes.
 
     \b
     Examples:
@@ -128,7 +128,7 @@ def restore(ids: Sequence[str], at: str | None, since: str | None, yes: bool, js
     if bool(ids) == (since is not None) or (at and len(ids) != 1):
         raise Ended("it takes IDs, or --since TIME; --at goes with one ID", USAGE)
     if since is not None or len(ids) > 1:
-        _restore_forgotten(since, ids, yes=yes, json=json)
+        _restore_forgotten(since, ids, json=json)
         return
     (memory_id,) = ids
     with opened() as bank:
@@ -136,7 +136,7 @@ def restore(ids: Sequence[str], at: str | None, since: str | None, yes: bool, js
         past = Past.of(memory_id, bank, known)
         there = past.name(bank)
         if not there and at is None and len(past.last()) > 1:
-            _restored(_last_texts(known, ids, bank), bank, yes=yes, json=json)
+            _restored(_last_texts(known, ids, bank), bank, json=json)
             return
         before = _text(bank, there) if there else None
         version = _version_before(past, before) if at is None else _version_at(past, known, at)
@@ -151,7 +151,7 @@ def restore(ids: Sequence[str], at: str | None, since: str | None, yes: bool, js
             return
         if not json:
             _show(memory, before, text, of)
-        if not yes:
+        if there and not yes:
             confirm("Bring this version back?")
         bank.restore(name, before, text, past.texts.values())
         held_back = bank.commit()
@@ -169,7 +169,7 @@ def _print_restored(texts: Mapping[str, str]) -> None:
     out_json([fields(parse(text), name) for name, text in texts.items()])
 
 
-def _restore_forgotten(since: str | None, ids: Sequence[str], *, yes: bool, json: bool) -> None:
+def _restore_forgotten(since: str | None, ids: Sequence[str], *, json: bool) -> None:
     """Bring back the memories of the ids, or all that were forgotten since, on any machine."""
     start = _start(since)
     with opened() as bank:
@@ -178,17 +178,15 @@ def _restore_forgotten(since: str | None, ids: Sequence[str], *, yes: bool, json
         if not texts:
             since_then = "no memory was forgotten since then, or all are there again"
             raise Ended("none of these memories is forgotten" if ids else since_then)
-        _restored(texts, bank, yes=yes, json=json)
+        _restored(texts, bank, json=json)
 
 
-def _restored(texts: Mapping[str, str], bank: MemoryBank, *, yes: bool, json: bool) -> None:
-    """Give files that are not there their texts, after showing them and asking."""
+def _restored(texts: Mapping[str, str], bank: MemoryBank, *, json: bool) -> None:
+    """Give files that are not there their texts, after showing them."""
     from aiaml_server.cli.rows import print_lines  # noqa: PLC0415 (nothing else here lists memories)
 
     if not json:
         print_lines(parse(text) for text in texts.values())
-    if not yes:
-        confirm(f"Bring {plural(len(texts), 'memory')} back?")
     for name, text in texts.items():
         bank.restore(name, None, text)
     if json:

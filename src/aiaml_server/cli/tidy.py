@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from collections import Counter
@@ -13,11 +14,12 @@ import click
 
 from aiaml_server.cli.app import aiaml
 from aiaml_server.cli.context import opened
-from aiaml_server.cli.rows import print_lines
 from aiaml_server.format.filters import as_word
 from aiaml_server.format.memory import Memory
-from aiaml_server.format.tidying import Proposal, expired, proposals, unused
-from aiaml_server.moments import instant, present
+from aiaml_server.format.tidying import KINDS, Proposal, expired, proposals, unused
+from aiaml_server.moments import age, instant, present
+from aiaml_server.rendering import visible
+from aiaml_server.storage.inbox import Apart
 from aiaml_server.storage.uses import Summary
 from aiaml_server.terminal import (
     Ended,
@@ -31,42 +33,60 @@ from aiaml_server.terminal import (
     out_json,
     plural,
     progress,
+    styled,
     wrapped,
 )
 
 if TYPE_CHECKING:
     from aiaml_server.bank import MemoryBank
 
-KINDS = ("expired", "duplicate", "similar", "differing", "topics", "long", "unused")
 _UNUSED_DAYS = 30  # that the log of uses must go back
+_LINES = 10  # of a memory that is not compared with another
+_COMPARED = 250_000  # pairs of words of two texts; with more, their lines are compared
 
 
 @click.command("tidy")
 @click.option(
     "--kind", "-k", "kinds", type=click.Choice(KINDS), multiple=True, help="Only this kind."
 )
+@click.option("--all", "everything", is_flag=True, help="All kinds, not only duplicates.")
+@click.option("--again", is_flag=True, help="Also what was never to be proposed again.")
 @as_json
-def tidy(kinds: Sequence[str], json: bool) -> None:
+def tidy(kinds: Sequence[str], everything: bool, again: bool, json: bool) -> None:
     """Propose what could be tidied, and do it where you say so.
 
-    Memories that were to hold until a day that is over; that say the same or nearly so; that differ
-    in a number, a date or a "not" alone, so that one may no longer hold; topics spelled in several
-    ways; texts too long to be found well; and what no agent has been given in a month of
-    `aiaml uses`. Each comes with the command that would mend it. On a terminal you are asked for
-    each; elsewhere they are listed. Nothing is changed without your yes, and `aiaml restore` brings
-    back what was forgotten.
+    By itself it shows duplicates: memories of one person with the same text and topics. With --all,
+    or a --kind, also those that are the same but for articles and punctuation, or that a newer one
+    has whole (similar); that were to hold until a day that is over (expired); that a newer one
+    differs from in a value or a "not" alone, so that they may no longer hold (differing); topics
+    spelled in several ways; texts too long to be found well; and what no agent has been given in a
+    month of `aiaml uses`. Where a name, a number or a negation differs, nothing is proposed to be
+    forgotten.
 
-    Words are compared, not their meaning: what is alike may still be meant so.
+    Each comes with the texts whole, what differs between [- -] and {+ +}, and the command that
+    would mend it. On a terminal you are asked: yes, skip, all of this kind, never these again, or
+    quit. Nothing is changed without your yes, and `aiaml undo` takes it back.
 
     \b
     Examples:
       aiaml tidy
-      aiaml tidy --kind duplicate --kind similar
+      aiaml tidy --all
+      aiaml tidy --kind similar --kind differing
       aiaml tidy --json
     """
+    chosen = kinds or (KINDS if everything else KINDS[:1])
     with opened() as bank:
         memories = _by_id(bank.read(progress(bank.names(), "Reading")))
-        found = [each for each in _all(bank, memories) if not kinds or each.kind in kinds]
+        every = [*_all(bank, memories)]
+    try:
+        apart = None if again else Apart()
+        every = [each for each in every if not apart or _memories(each, memories) not in apart]
+    except OSError as error:
+        note(f"What was never to be proposed again cannot be told: {error}")
+    found = [each for each in every if each.kind in chosen]
+    others = Counter(each.kind for each in every if each.kind not in chosen)
+    told = ", ".join(f"{kind} ({count:,})" for kind, count in others.items())
+    rest = f"{told}: `aiaml tidy --all` shows them" if told and not kinds else ""
     if json:
         out_json([{**asdict(each), "command": _line(*each.command)} for each in found])
     elif found and is_terminal() and sys.stdin.isatty():
@@ -75,7 +95,13 @@ def tidy(kinds: Sequence[str], json: bool) -> None:
         for each in found:
             _show(each, memories)
     if not found:
-        raise Ended("there is nothing to tidy")
+        raise Ended(f"no duplicates; but {rest}" if rest else "there is nothing to tidy")
+    if rest:
+        note(dim(f"Besides {rest}."))
+
+
+def _memories(proposal: Proposal, memories: Mapping[str, Memory]) -> list[Memory]:
+    return [memories[each] for each in proposal.ids]
 
 
 def _all(bank: MemoryBank, memories: Mapping[str, Memory]) -> Iterator[Proposal]:
@@ -116,10 +142,47 @@ def _words(verb: str, *ids: str) -> list[str]:
 
 def _show(proposal: Proposal, memories: Mapping[str, Memory]) -> None:
     out(f"{bold(proposal.kind)}: {wrapped(proposal.why)}")
-    print_lines(memories[each] for each in proposal.ids)
-    if len(proposal.ids) > 1:
-        out(dim(_line("show", *proposal.ids)))
+    shown = [visible(each) for each in _memories(proposal, memories)]
+    texts = [each.content.rstrip() for each in shown]
+    if proposal.kind == "duplicate":
+        texts = ["", texts[-1]]
+    elif len(texts) == 2:
+        texts = [*_differences(*texts)]
+    for memory, text in zip(shown, texts, strict=True):
+        head = f"{memory.agent}, {memory.user} · {', '.join(memory.topics)}"
+        out(wrapped(f"{bold(memory.id)}  {age(memory.timestamp)}  {dim(head)}", 4))
+        lines = wrapped("\n".join(f"    {each}".rstrip() for each in text.splitlines())).split("\n")
+        shown_lines = lines if len(texts) > 1 else lines[:_LINES]
+        for line in shown_lines:
+            out(line)
+        if lines[len(shown_lines) :]:
+            out(dim("    …"))
     out(f"{dim(_line(*proposal.command))}\n")
+
+
+def _differences(newer: str, older: str) -> tuple[str, str]:
+    """Return two texts, the words marked that only one of them has."""
+    from difflib import SequenceMatcher  # noqa: PLC0415 (for two texts that differ alone)
+
+    short = len(newer.split()) * len(older.split()) <= _COMPARED
+    new, old = (re.split(r"(\s+)" if short else r"(\n+)", each) for each in (newer, older))
+    blocks = SequenceMatcher(None, new, old).get_opcodes()
+    newly, formerly = "", ""
+    for kind, begin, end, old_begin, old_end in blocks:
+        come, gone = "".join(new[begin:end]), "".join(old[old_begin:old_end])
+        is_same = kind == "equal" or not (come.strip() or gone.strip())
+        newly += come if is_same else _mark(come, "{+", "+}", "green")
+        formerly += gone if is_same else _mark(gone, "[-", "-]", "red")
+    return newly, formerly
+
+
+def _mark(text: str, begin: str, end: str, style: str) -> str:
+    """Return a text with marks about its words, as `git diff --word-diff` has them."""
+    words = text.strip()
+    if not words:
+        return text
+    lines = "\n".join(styled(line, style) if line else "" for line in words.split("\n"))
+    return text.replace(words, f"{begin}{lines}{end}", 1)
 
 
 def _ask(found: Sequence[Proposal], memories: Mapping[str, Memory]) -> None:
@@ -129,17 +192,32 @@ def _ask(found: Sequence[Proposal], memories: Mapping[str, Memory]) -> None:
         if gone.intersection(proposal.ids):
             continue
         _show(proposal, memories)
-        verb = "forget the last one" if proposal.command[0] == "forget" else "open it"
-        answer = choice(f"{number} of {len(found)}: {verb}? yes, skip or quit", "ysq", "s")
+        forgets = proposal.command[0] == "forget"
+        verb = "forget the last one" if forgets else "open the last one"
+        every = "all of this kind, " if forgets else ""
+        question = f"{number} of {len(found)}: {verb}? yes, skip, {every}never these again or quit"
+        answer = choice(question, "ysanq" if forgets else "ysnq", "s")
         if answer == "q":
             return
-        if answer == "y" and _apply(proposal) and proposal.command[0] == "forget":
-            gone.add(proposal.command[1])
+        if answer == "n":
+            try:
+                Apart().add(_memories(proposal, memories))
+            except OSError as error:
+                note(f"That could not be noted: {error}")
+        if answer not in "ya":
+            continue
+        same = [proposal]
+        if answer == "a":
+            left = [each for each in found[number:] if gone.isdisjoint(each.ids)]
+            same += [each for each in left if each.kind == proposal.kind]
+        ids = [each.ids[-1] for each in same]
+        if _apply(proposal.command[0], ids) and forgets:
+            gone.update(ids)
 
 
-def _apply(proposal: Proposal) -> bool:
-    """Run the command; say whether it was done."""
-    verb, *words = _words(*proposal.command)
+def _apply(verb: str, ids: Sequence[str]) -> bool:
+    """Run a command on memories; say whether it was done."""
+    verb, *words = _words(verb, *ids)
     words = [verb, *(["--yes"] if verb == "forget" else []), *words]
     try:
         aiaml.main(words, prog_name="aiaml", standalone_mode=False)

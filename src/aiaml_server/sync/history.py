@@ -188,6 +188,14 @@ class History:
         texts = {oid: data.decode("utf-8", "surrogateescape") for oid, data in blobs.items()}
         return {entry: texts[entry.oid] for entry in asked if entry.oid in texts}
 
+    def blobs(self, oids: Iterable[str]) -> dict[str, str]:
+        """Return the texts that git has under these names, as `texts` does."""
+        if not self.head:
+            return {}
+        wanted = {each: Entry(b"100644", each.encode()) for each in oids if each}
+        texts = self.texts(wanted.values())
+        return {oid: texts[entry] for oid, entry in wanted.items() if entry in texts}
+
     def commit(self, revision: str) -> str:
         """Return the commit that git understands by `revision`; empty where there is none."""
         if not revision or revision.startswith("-") or not self.head:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -19,6 +20,7 @@ from aiaml_server.errors import ChangedMeanwhile, InvalidInput, MalformedFile, S
 from aiaml_server.exchange.shapes import line_of
 from aiaml_server.format.memory import must_be, parse
 from aiaml_server.rendering.html import safe_html
+from aiaml_server.storage.operations import recorded
 from aiaml_server.storage.store import MAX_FILE, Stamp
 from aiaml_server.web.asked import MAX_BODY, body, json_in
 from aiaml_server.web.choice import Choice
@@ -26,6 +28,8 @@ from aiaml_server.web.pages import Json
 from aiaml_server.web.places import File, Place, Places, memories
 from aiaml_server.web.shown import whole
 from aiaml_server.web.writing import Words, with_line_ends, with_words
+
+log = logging.getLogger(__name__)
 
 _UNDONE = 4  # that can be undone, each as a whole
 
@@ -61,7 +65,11 @@ class Edits:
 
         async def answer(request: Request) -> Response:
             async with self._turn:
-                return await run_in_threadpool(work, request, await body(request, most))
+                return await run_in_threadpool(done, request, await body(request, most))
+
+        def done(request: Request, text: str) -> Response:
+            with recorded("web", log.warning):
+                return work(request, text)
 
         return Route(path, answer, methods=[method])
 
@@ -92,7 +100,8 @@ class Edits:
         """Delete a memory, after having git keep what git may keep."""
         file = self._places.file_in(request)
         text = file.current(request.headers.get("if-match"))
-        kept = _forget({file: text})
+        with recorded("web", log.warning):
+            kept = _forget({file: text})
         return Json({"forgotten": file.path, "kept": kept == {file}})
 
     def _forget_all(self, request: Request, text: str) -> Response:

@@ -71,6 +71,7 @@ export const memory = (file, signal) => ask("GET", one(file), { signal });
 export const versions = (file, signal) => ask("GET", `${one(file)}/history`, { signal });
 export const edit = (file, version, text) => ask("PUT", one(file), { version, text });
 export const editWords = (file, version, json) => ask("PUT", one(file), { version, json });
+export const remove = (file, version) => ask("DELETE", one(file), { version });
 export const store = (json, words) => ask("POST", `/api/memories?${words}`, { json });
 
 // What is done to several: to `files`, or to all that `words` mean, in the `version` that was told of.

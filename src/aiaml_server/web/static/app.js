@@ -610,7 +610,8 @@ function changed() {
 function listenTo() {
   reader.start({
     changed, close, fail, topic,
-    saved: (memory) => { toast(memory.directory ? `Saved in ${memory.directory}` : "Saved"); state.open = memory.file; history.replaceState(null, "", address(state.open)); reader.read(memory); byId("pane").focus({ preventScroll: true }); listed({ fresh: true }); count(); },
+    saved: (memory, undo) => { toast(memory.directory ? `Saved in ${memory.directory}` : "Saved", undo); state.open = memory.file; history.replaceState(null, "", address(state.open)); reader.read(memory); byId("pane").focus({ preventScroll: true }); listed({ fresh: true }); count(); },
+    undone: (file, before) => { if (state.open === file && !before) { reader.closed(); go("", { replace: true }); } changed(); },
     forgotten: (files) => { list.clear(); if (!files || files.includes(state.open)) { reader.closed(); go("", { replace: true }); } listed({ fresh: true }); count(); remembered(); },
   });
   byId("search").addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(search, TYPING); });

@@ -19,18 +19,26 @@ export function confirm(question, text, yes) {
   });
 }
 
-// Say something for some seconds; with `undo`, have a button for it beside.
-export function toast(text, undo = null) {
+let last = null; // takes the last change back, until the next one
+
+// Say something for some seconds; of a change, with a button beside for what takes it back.
+export function toast(text, undo = undefined) {
   const box = byId("toast");
-  box.replaceChildren(h("span", {}, text),
-    undo ? h("button", { type: "button", onclick: () => { hide(); undo(); } }, "Undo") : "");
+  if (undo !== undefined) last = undo;
+  box.replaceChildren(h("span", {}, text), undo ? h("button", { type: "button", onclick: undoLast }, "Undo") : "");
   box.classList.add("on");
   clearTimeout(hiding);
   hiding = setTimeout(hide, undo ? UNDO : SEEN);
 }
 
-// Undo what the last sentence offers to undo.
-export const undoLast = () => byId("toast").classList.contains("on") && byId("toast").querySelector("button")?.click();
+// Take the last change back, also long after it was made.
+export function undoLast() {
+  const undo = last;
+  last = null;
+  hide();
+  if (undo) undo();
+  else toast("Nothing to undo");
+}
 
 const hide = () => byId("toast").classList.remove("on");
 

@@ -125,10 +125,22 @@ export async function save() {
     const stored = !memory ? await api.store(words(), new URLSearchParams(value("into") ? { directory: value("into") } : {}))
       : raw ? await api.edit(memory.file, version, value("text")) : await api.editWords(memory.file, version, words());
     now = null;
-    calls.saved(stored);
+    calls.saved(stored, () => takeBack(memory, stored));
   } catch (error) {
     if (error.status === 412) await conflict(error);
     else say(error.message);
+  }
+}
+
+// Take back what was saved, as long as nobody has changed it since.
+async function takeBack(before, stored) {
+  try {
+    if (before) await api.edit(stored.file, stored.version, before.text);
+    else await api.remove(stored.file, stored.version);
+    toast(before ? "As it was before" : "Forgotten", null);
+    calls.undone(stored.file, before);
+  } catch (error) {
+    calls.fail(error);
   }
 }
 

@@ -89,7 +89,7 @@ function version({ what, time, machine, text, file, difference }, present) {
   const again = async () => {
     try {
       await api.restore({ [file]: text });
-      toast("Brought back");
+      toast("Brought back", null);
       calls.changed(file);
     } catch (error) {
       calls.fail(error);
@@ -118,7 +118,7 @@ export function readForgotten({ title, text, file, time, machine }) {
 export async function bringBack(texts) {
   try {
     await api.restore(texts);
-    toast("Brought back");
+    toast("Brought back", null);
     calls.changed();
   } catch (error) {
     calls.fail(error);
@@ -153,7 +153,7 @@ export async function forget({ count, titles, ...some }) {
 async function takeBack(undo) {
   try {
     const { restored } = await api.undo(undo);
-    toast(restored === 1 ? "Brought back" : `${plural(restored, "memory")} brought back`);
+    toast(restored === 1 ? "Brought back" : `${plural(restored, "memory")} brought back`, null);
     calls.changed();
   } catch (error) {
     calls.fail(error);

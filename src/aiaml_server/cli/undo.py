@@ -1,0 +1,125 @@
+"""`undo`: the last change of a person's, taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from aiaml_server.cli.context import opened, settings
+from aiaml_server.errors import AiamlError
+from aiaml_server.moments import age
+from aiaml_server.storage.operations import Operation, blob, drop, operations
+from aiaml_server.storage.store import id_in
+from aiaml_server.terminal import (
+    NOTHING,
+    REFUSED,
+    Ended,
+    as_json,
+    bold,
+    confirm,
+    dim,
+    note,
+    out,
+    out_json,
+    plural,
+    wrapped,
+    yes,
+)
+
+if TYPE_CHECKING:
+    from aiaml_server.bank import MemoryBank
+
+_NAMED = 6  # ids on one line
+
+
+@click.command("undo")
+@click.option("--list", "listed", is_flag=True, help="Only show what can be taken back.")
+@yes
+@as_json
+def undo(listed: bool, yes: bool, json: bool) -> int | None:
+    """Take back your last change: a remember, edit, forget, restore, import, or one of the page.
+
+    Again, it takes back the one before. A memory that something else has changed since then stays
+    as it is. What comes back is from git's history; with sync off there is none.
+
+    \b
+    Examples:
+      aiaml undo
+      aiaml undo --list
+    """
+    base = settings().base
+    done = operations(base)
+    if listed:
+        return _list(done, json=json)
+    if not done:
+        raise Ended("there is nothing to undo")
+    last = done[0]
+    gone = sum(1 for before, _ in last.files.values() if not before)
+    if gone and not settings().sync and not yes:
+        confirm(f"Sync is off, so {plural(gone, 'memory')} would be gone for good. Undo?")
+    with opened(record=False) as bank:
+        problems = _undone(bank, last)
+        drop(base, last)
+    count = len(last.files) - len(problems)
+    if json:
+        out_json({**_fields(last), "undone": count, "problems": problems})
+    else:
+        if count:
+            out(wrapped(f"Undid {last.verb} ({_told(last)})."))
+        for name, why in problems.items():
+            note(f"{name} is as it was: {why}")
+        if len(done) > 1:
+            note(dim(f"`aiaml undo` now takes back {done[1].verb} ({_told(done[1])})."))
+    return None if count else REFUSED
+
+
+def _list(done: Sequence[Operation], *, json: bool) -> int | None:
+    if json:
+        out_json([_fields(each) for each in done])
+    for each in () if json else done:
+        out(wrapped(f"{age(each.at):>10}  {bold(f'{each.verb:8}')}  {_told(each)}", 22))
+    if not done:
+        note("There is nothing to undo.")
+    return None if done else NOTHING
+
+
+def _fields(done: Operation) -> dict[str, object]:
+    return {"time": done.at, "verb": done.verb, "files": list(done.files)}
+
+
+def _told(done: Operation) -> str:
+    """Return what an operation did, by the ids of the memories."""
+    kinds: dict[str, list[str]] = {}
+    for name, (before, after) in done.files.items():
+        what = "changed" if before and after else "added" if after else "forgotten"
+        kinds.setdefault(what, []).append(id_in(name))
+    return "; ".join(
+        f"{', '.join(ids)} {what}" if len(ids) <= _NAMED else f"{plural(len(ids), 'memory')} {what}"
+        for what, ids in kinds.items()
+    )
+
+
+def _undone(bank: MemoryBank, done: Operation) -> Mapping[str, str]:
+    """Give files what they held before; return of those where that cannot be the reason why."""
+    known = bank.history()
+    texts = known.blobs(each for pair in done.files.values() for each in pair)
+    problems: dict[str, str] = {}
+    gone: dict[str, str] = {}
+    for name, (before, after) in done.files.items():
+        present = bank.text(name) if bank.stamp(name) else None
+        if blob(present) != after:
+            problems[name] = f"it has changed since; `aiaml history {id_in(name)}` has what it was"
+        elif before and before not in texts:
+            problems[name] = "git does not have what it held"
+        elif not before and present is not None:
+            gone[name] = present
+        elif before:
+            try:
+                bank.restore(name, present, texts[before], [texts.get(after, "")])
+            except AiamlError as error:
+                problems[name] = str(error)
+    if gone:
+        bank.forget(gone)
+    return problems
