@@ -381,7 +381,7 @@ def said(toolset: Toolset) -> object:
         pass
 
     tools = [Served(each, ready).listed for each in toolset.tools]
-    resources = [each._replace(read=str) for each in toolset.resources]
+    resources = [each._replace(read=str, listed=tuple) for each in toolset.resources]
     prompts = [each._replace(text=str) for each in toolset.prompts]
     return toolset.instructions, toolset.brief, tools, resources, prompts
 

@@ -12,9 +12,9 @@ from itertools import cycle
 from pathlib import Path
 
 import pytest
-from aiaml_server.format.leaks.table import forms
 
 from aiaml_server.format.leaks import Leak, find, leak, objection
+from aiaml_server.format.leaks.table import forms
 from clock import quick
 from secrets_corpus import (
     ALNUM,

@@ -14,7 +14,7 @@ import pytest
 
 from aiaml_server import Memory
 from aiaml_server.format.memory import format as text_of
-from aiaml_server.terminal.logs import MOST, Unhurried
+from aiaml_server.server.logs import MOST, Unhurried
 from client import SERVER, Client
 from clock import quick
 

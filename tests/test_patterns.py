@@ -9,12 +9,12 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from aiaml_server.format.leaks.table import forms
 
 from aiaml_server.doctor import place
 from aiaml_server.errors import InvalidInput, MalformedFile
 from aiaml_server.format import scorer
 from aiaml_server.format.leaks import finding
+from aiaml_server.format.leaks.table import forms
 from aiaml_server.format.memory import parse
 from aiaml_server.format.scorer import clean, score
 from aiaml_server.frontmatter import MAX_HEAD

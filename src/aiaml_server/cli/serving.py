@@ -9,9 +9,10 @@ from collections.abc import Sequence
 
 from aiaml_server.cli.copying import begin, copy_of
 from aiaml_server.errors import InvalidSetting
+from aiaml_server.format.invisible import LogFormatter
+from aiaml_server.server import logs
 from aiaml_server.server.wire import Wire
 from aiaml_server.settings import LOG_LEVEL
-from aiaml_server.terminal import logs
 from aiaml_server.toolset import at
 from aiaml_server.toolsets import chosen
 
@@ -39,7 +40,7 @@ def serve(toolsets: Sequence[str] = ()) -> int:
         wire = Wire.claim()
     except OSError:
         return _fail("standard input or output is closed; an MCP client must be at the other end")
-    logs.begin(level, logs.LogFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logs.begin(level, LogFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     greeting = copy_of(manifests)
     if greeting and greeting.known:
         wire.greet(greeting.answer)

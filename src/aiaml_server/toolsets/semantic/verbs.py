@@ -32,6 +32,7 @@ from aiaml_server.terminal import (
     note,
     one_line,
     out,
+    out_bytes,
     out_json,
     passing,
     plural,
@@ -716,7 +717,7 @@ def export(target: str, json: bool, **wanted: Any) -> int:
         return NOTHING
     try:
         if target == "-":
-            sys.stdout.write("".join(map(line_of, portable)))
+            out_bytes(line_of(each).encode() for each in portable)
         elif target.lower().endswith(".jsonl"):
             data = "".join(map(line_of, portable)).encode()
             replace_atomic(Path(target).resolve(), data, 0o600)

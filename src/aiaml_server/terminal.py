@@ -24,8 +24,7 @@ from typing import IO, Any, TextIO, TypeVar
 import click
 
 from aiaml_server.errors import AiamlError
-from aiaml_server.format.invisible import INVISIBLE, marked
-from aiaml_server.terminal.logs import LogFormatter
+from aiaml_server.format.invisible import INVISIBLE, LogFormatter, marked
 
 __all__ = [
     "DONE",

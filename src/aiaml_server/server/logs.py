@@ -14,8 +14,6 @@ import sys
 import threading
 from contextlib import suppress
 
-from aiaml_server.format.invisible import marked, marked_line
-
 MOST = 1 << 20  # bytes that wait to be written
 LONGEST = 1 << 14  # characters of one record
 FLUSH_SECONDS = 0.5
@@ -82,18 +80,6 @@ class Unhurried(logging.Handler):
             with self._changed:
                 self._size = sum(map(len, self._lines))
                 self._changed.notify_all()
-
-
-class LogFormatter(logging.Formatter):
-    """A record on one line and its traceback below, `marked`."""
-
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 (logging's name)
-        """Return the line."""
-        return marked_line(super().formatMessage(record))
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Return the line and the traceback."""
-        return marked(super().format(record))
 
 
 def begin(level: str, form: logging.Formatter) -> None:
