@@ -25,7 +25,12 @@ from client import Client
 from environments import ROOT, UV, environment
 from printed import completed, inherited
 
-DISTRIBUTIONS = {"yaml": "pyyaml", "markdown_it": "markdown-it-py"}
+DISTRIBUTIONS = {
+    "yaml": "pyyaml",
+    "markdown_it": "markdown-it-py",
+    "git": "gitpython",
+    "pydantic_core": "pydantic",  # of which each version has one of its own
+}
 """What installs a module, where it is not called as that."""
 
 
@@ -42,6 +47,7 @@ def imported() -> set[str]:
                 names |= {str(each.value) for each in node.args if isinstance(each, ast.Constant)}
     other = names - set(sys.stdlib_module_names) - {"aiaml_server", "tomllib"}
     other -= {"pytest"}  # of `testing`, which only tests import
+    other -= {"agents", "langgraph", "pydantic_ai", "smolagents"}  # what an adapter is for
     return {DISTRIBUTIONS.get(name, name).replace("_", "-") for name in other}
 
 
@@ -124,7 +130,7 @@ def test_builds_are_reproducible_and_small(twice: tuple[Path, Path]) -> None:
     second.pop(".gitignore", None)
     assert sorted(name.rpartition(".")[2] for name in first) == ["gz", "whl"]
     assert first == second
-    limits = {"whl": 800_000, "gz": 2_000_000}  # tests and pictures with it
+    limits = {"whl": 1_000_000, "gz": 2_500_000}  # tests and pictures with it
     assert all(len(data) < limits[name.rpartition(".")[2]] for name, data in first.items())
 
 
