@@ -27,7 +27,7 @@ from aiaml_server.format.memory import format  # noqa: A004
 from aiaml_server.format.scorer import Hit, rank
 from aiaml_server.index import postings, records, tuning, view
 from aiaml_server.index.database import Database, file_of, remove
-from aiaml_server.index.records import Entry
+from aiaml_server.index.records import FileEntry
 from aiaml_server.storage import sqlite, watch
 from aiaml_server.storage.derived import folder
 from aiaml_server.storage.store import UNREADABLE, Store
@@ -338,10 +338,10 @@ def test_a_slow_neighbour_is_waited_for(tmp_path: Path) -> None:
     file = file_of(folder(tmp_path))
     slow = Database(file)
 
-    def entries() -> Iterator[Entry]:
+    def entries() -> Iterator[FileEntry]:
         for number in range(30):
             time.sleep(0.1)
-            yield Entry(f"{number}.md", UNREADABLE, "slow")
+            yield FileEntry(f"{number}.md", UNREADABLE, "slow")
 
     def work() -> None:
         with slow.transaction():

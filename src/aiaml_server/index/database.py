@@ -31,7 +31,7 @@ from aiaml_server.index.records import (
     ROW,
     TEXT,
     TIE_BREAK,
-    Entry,
+    FileEntry,
     Known,
     facts_of,
     packed,
@@ -236,7 +236,7 @@ class Database(CheckedFile):
             for doc, name, *stamp in self.read_some(_FIND, map(packed, names))
         }
 
-    def add(self, entries: Iterable[Entry]) -> None:
+    def add(self, entries: Iterable[FileEntry]) -> None:
         """Record files that are not, at most as many as their segment takes.
 
         Their texts are found from then on; they wait to be tokenized.
@@ -246,7 +246,7 @@ class Database(CheckedFile):
             pass
         self._facets.finish(step)
 
-    def _add(self, entries: Iterable[Entry], step: Step) -> int:
+    def _add(self, entries: Iterable[FileEntry], step: Step) -> int:
         first = self.end
         texts_sum, described = 0, {}
         files: list[tuple[object, ...]] = []
@@ -293,7 +293,7 @@ class Database(CheckedFile):
         self.sql.executemany("DELETE FROM unindexed WHERE id = ?", [row[:1] for row in rows])
         self.change_sum("unindexed", -sum_of(rows))
 
-    def restamp_if_same(self, known: Known, entry: Entry) -> bool:
+    def restamp_if_same(self, known: Known, entry: FileEntry) -> bool:
         """Record the stamp of a file that holds what is recorded of it; False if it does not."""
         held = self.sql.execute(_RECORDED, (known.id,)).fetchone()
         facts = facts_of(entry)

@@ -19,7 +19,7 @@ from aiaml_server.format.memory import Memory
 from aiaml_server.index import tuning
 from aiaml_server.index.database import Database, remove_others
 from aiaml_server.index.freshness import Closed, Freshness
-from aiaml_server.index.records import Entry
+from aiaml_server.index.records import FileEntry
 from aiaml_server.storage.store import NEVER, UNREADABLE, Stamp, Store
 
 
@@ -133,7 +133,7 @@ class Recorder:
         database.add(chain(changed, self._entries(new)))
         return bool(differing)
 
-    def _entries(self, stamps: Mapping[str, Stamp | None]) -> Iterator[Entry]:
+    def _entries(self, stamps: Mapping[str, Stamp | None]) -> Iterator[FileEntry]:
         """Read files, one at a time; those that are gone are left out."""
         for name, stamp in stamps.items():
             if self._ended.is_set():
@@ -149,7 +149,7 @@ class Recorder:
                 found = str(error)
                 if stamp != UNREADABLE and _may_pass(error):
                     stamp = NEVER  # noqa: PLW2901
-            yield Entry(name, stamp if stamp and settled else NEVER, found)
+            yield FileEntry(name, stamp if stamp and settled else NEVER, found)
 
 
 def _may_pass(error: MalformedFile) -> bool:

@@ -41,7 +41,7 @@ class Known(NamedTuple):
     stamp: Stamp
 
 
-class Entry(NamedTuple):
+class FileEntry(NamedTuple):
     """What is to be recorded of a file: a memory, or the problems that make it none."""
 
     name: str
@@ -53,7 +53,7 @@ Facts: TypeAlias = "tuple[str | None, str | None, int, str | None]"
 """A file's id, timestamp, instant and problems as they are recorded."""
 
 
-def facts_of(entry: Entry) -> Facts:
+def facts_of(entry: FileEntry) -> Facts:
     """Return a file's id, timestamp, instant and problems as they are recorded."""
     if isinstance(entry.found, str):
         return None, None, NO_INSTANT, entry.found
@@ -61,7 +61,7 @@ def facts_of(entry: Entry) -> Facts:
     return entry.found.id, entry.found.timestamp, NO_INSTANT if moment is None else moment, None
 
 
-def texts_of(entry: Entry) -> tuple[str | None, ...]:
+def texts_of(entry: FileEntry) -> tuple[str | None, ...]:
     """Return what is searched in a file as it is recorded; of one that is no memory, nothing."""
     if isinstance(entry.found, str):
         return (None,) * 4
@@ -86,7 +86,7 @@ def unpacked(name: bytes) -> str:
     return name.decode("utf-8", "surrogatepass")
 
 
-def row_sums(doc: int, entry: Entry, facts: Facts) -> tuple[int, int]:
+def row_sums(doc: int, entry: FileEntry, facts: Facts) -> tuple[int, int]:
     """Return the checksums of what breaks ties and of a file's row."""
     memory_id, timestamp, moment, _ = facts
     tie_break = tie_break_sum(moment, packed(entry.name), doc)

@@ -88,11 +88,12 @@ def best(view: View, question: Question, without: AbstractSet[int] = frozenset()
         bounds = [_bounds(view, keyword) for keyword in question.others]
         scores = _counted(view, scores, bounds, question.others, without)
     some = _without([*scores.items()], without)
-    scored = view.unindexed
+    scored: Iterable[int] = view.skipped
     if len(view.waiting) * tuning.DEARER > max(tuning.SCANNED, view.passed_over):
         most = _most_in_all_texts(view, question.keywords, waiting=True)
         some += _counted(view, {}, [(most, False)], question.keywords, without).items()
-        scored = [number for number in scored if number not in view.waiting]
+    else:
+        scored = view.unindexed
     recent = [number for number in scored if number not in without]
     some.append((0, +Counter(dict(_in_texts(view, recent, question.keywords)))))
     return [*highest(view, some, MAX_HITS)]
@@ -206,12 +207,15 @@ def _in_all_texts(
     if not keywords:
         return
     parts = [keyword.encode() for keyword in keywords]
-    first = min(view.waiting) // SEGMENT * SEGMENT if waiting else 0
+    first = view.first_waiting // SEGMENT * SEGMENT if waiting else 0
     values = array("I", bytes(4 * SEGMENT * -(-(view.end - first) // SEGMENT)))
     others = () if waiting else frozenset(view.unindexed)
     for number, text in view.waiting_texts() if waiting else view.encoded():
         if number not in others:
-            values[number - first] = sum([text.count(part) for part in parts])
+            times = 0
+            for part in parts:
+                times += text.count(part)
+            values[number - first] = times
     for at in range(0, len(values), SEGMENT):
         yield (first + at) // SEGMENT, planes(values[at : at + SEGMENT])
 

@@ -103,9 +103,14 @@ class View:
         return unindexed(self._file).waiting
 
     @cached_property
+    def skipped(self) -> AbstractSet[int]:
+        """The memories for which that does not pay."""
+        return unindexed(self._file).skipped
+
+    @property
     def unindexed(self) -> list[int]:
-        """The memories that have no postings: those that wait, and those that do not pay."""
-        return [*unindexed(self._file).waiting, *unindexed(self._file).skipped]
+        """The memories that have no postings, for either reason."""
+        return [*self.waiting, *self.skipped]
 
     @property
     def due(self) -> bool:
@@ -168,18 +173,22 @@ class View:
             self._verified.docs[row[0]] |= TEXT
             yield row[:5]
 
+    @cached_property
+    def first_waiting(self) -> int:
+        """The lowest of the memories that are yet to be tokenized; `end` where there is none."""
+        return min(self.waiting, default=self.end)
+
     @property
     def passed_over(self) -> int:
         """How many texts `waiting_texts` reads."""
-        first = min(self.waiting, default=self.end)
-        return self.end - (first if "texts" in self._verified.kinds else 0)
+        return self.end - (self.first_waiting if "texts" in self._verified.kinds else 0)
 
     def waiting_texts(self) -> Iterable[tuple[int, bytes]]:
         """Return, of `encoded`, the memories that are yet to be tokenized."""
-        waiting = self.waiting
-        if len(waiting) == self.passed_over:
-            return self._encoded(min(waiting))
-        return (each for each in self._encoded(min(waiting)) if each[0] in waiting)
+        texts = self._encoded(self.first_waiting)
+        if len(self.waiting) == self.passed_over:
+            return texts
+        return (each for each in texts if each[0] in self.waiting)
 
     def encoded(self) -> Iterator[tuple[int, bytes]]:
         """Return what is searched in all memories as UTF-8, one at a time, with their documents.
