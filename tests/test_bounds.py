@@ -148,6 +148,8 @@ ELSEWHERE = {
     **OF_THE_PAGE,
     "server.greeting.Greeting._read": "test_greeting",
     "server.greeting._message": "test_greeting",
+    "server.hooks.hosts.Said.parsed": "test_hooks",
+    "server.hooks.__main__._stored": "test_hooks",
     "exchange.databases._rows": "test_semantic_planted",
     "toolsets.semantic.filters.behind": "test_semantic_database",
     "toolsets.semantic.journal.changes": "test_semantic_database",

@@ -33,6 +33,7 @@ class Settings:
         log_uses: whether servers note what was asked for, for `aiaml uses` (`AIAML_LOG_USES`).
         hide_expired: whether `think` leaves out memories whose `until` is over
             (`AIAML_HIDE_EXPIRED`).
+        hooks: whether the hooks that a person has installed tell anything (`AIAML_HOOKS`).
         inbox: whether `aiaml list` tells what the person has not seen yet (`AIAML_INBOX`).
     """
 
@@ -45,6 +46,7 @@ class Settings:
     check_secrets: bool = True
     log_uses: bool = True
     hide_expired: bool = False
+    hooks: bool = True
     inbox: bool = False
 
     @property
@@ -209,6 +211,12 @@ _BY_FIELD = {
         "false",
         _switch,
         "true: agents do not find memories whose `until` is over",
+    ),
+    "hooks": Variable(
+        "AIAML_HOOKS",
+        "true",
+        _switch,
+        "false: hooks that are installed (`aiaml install CLIENT --hooks`) tell nothing",
     ),
     "inbox": Variable(
         "AIAML_INBOX",

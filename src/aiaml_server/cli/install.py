@@ -35,6 +35,11 @@ from aiaml_server.terminal import (
 BY_NAME = {client.name: client for client in CLIENTS}
 NAMES = click.Choice(list(BY_NAME))
 
+with_hooks = click.option(
+    "--hooks",
+    is_flag=True,
+    help="What the client starts by itself, instead of the entry: claude-code, codex, gemini.",
+)
 dry_run = click.option("--dry-run", is_flag=True, help="Show what would change, and write nothing.")
 listed = click.option(
     "--list", "listing", is_flag=True, help="List the clients and how each stands."
@@ -76,6 +81,7 @@ in_project = click.option(
     help="Have the entry serve the memories of this directory: a path, or a name in `aiaml dirs`.",
 )
 @in_project
+@with_hooks
 @dry_run
 @as_json
 def install(
@@ -88,6 +94,7 @@ def install(
     required: bool,
     directory: str | None,
     project: Path | None,
+    hooks: bool,
     dry_run: bool,
     json: bool,
 ) -> int:
@@ -102,7 +109,8 @@ def install(
     Only the entry `aiaml` is written; all else in a file stays as it is, and
     the file as it was is kept beside it. The variables AIAML_... that are set
     now go into the entry. Doing it again brings the entry up to date. For Goose,
-    what to put in by hand is printed.
+    what to put in by hand is printed. With --hooks, memories that a prompt is
+    about come by themselves (docs/hooks.md); nothing else installs hooks.
 
     A toolset that is named is added to what the entry serves; --only leaves that alone. In a
     project's file there is an entry of its own for each toolset, as `aiaml-citations`, which
@@ -118,10 +126,12 @@ def install(
       aiaml install cursor --toolset aiaml --only
       aiaml install claude-code --project --toolset citations
       aiaml install codex --required
+      aiaml install claude-code --hooks
     """
     _check_usage(locals())
-    if listing:
-        return _list(json)
+    if listing or hooks:
+        more = project or served or directory
+        return _list(json) if listing else _hooks(names, more, dry_run, put=True)
     if directory is not None:
         from aiaml_server.cli.dirs import choose  # noqa: PLC0415 (reads the files of all clients)
 
@@ -214,6 +224,7 @@ def _get_ready(variables: Mapping[str, str]) -> None:
 @click.option("--all", "everything", is_flag=True, help="Every client that is connected.")
 @listed
 @in_project
+@with_hooks
 @dry_run
 @as_json
 def uninstall(
@@ -221,6 +232,7 @@ def uninstall(
     everything: bool,
     listing: bool,
     project: Path | None,
+    hooks: bool,
     dry_run: bool,
     json: bool,
 ) -> int:
@@ -234,6 +246,7 @@ def uninstall(
       aiaml uninstall cursor
       aiaml uninstall --all --dry-run
       aiaml uninstall --list
+      aiaml uninstall claude-code --hooks
     """
     if json and not listing:
         raise click.UsageError("--json goes with --list")
@@ -241,8 +254,8 @@ def uninstall(
         raise click.UsageError("name clients, or say --all or --list")
     if project and not names:
         raise click.UsageError("--project goes with clients that are named")
-    if listing:
-        return _list(json)
+    if listing or hooks:
+        return _list(json) if listing else _hooks(names, project, dry_run, put=False)
     here = machine()
     if everything:
         names = [one.client.name for one in clients.connections(ENTRY, here) if one.connected]
@@ -261,6 +274,44 @@ def uninstall(
         return max(codes, default=NOTHING)
 
     return _each(_named(names, project), one)
+
+
+def _hooks(names: Sequence[str], more: object, dry_run: bool, *, put: bool) -> int:
+    """Put hooks into the settings of clients that are named, or take them out.
+
+    Raises:
+        UsageError: one of them starts none that we serve, or more was asked for.
+    """
+    from aiaml_server.cli.hooks import HOSTS, hooked, unhooked  # noqa: PLC0415 (a verb's rare half)
+
+    if more or not names or any(name not in HOSTS for name in names):
+        raise click.UsageError(
+            f"--hooks goes alone with clients that are named: {joined([*HOSTS])}"
+        )
+    here = machine()
+
+    def one(client: Client) -> int:
+        change = hooked(client, here, os.environ) if put else unhooked(client, here)
+        if change.before == change.after:
+            state = "has its hooks already" if put else "has no hooks of AIAML"
+            note(wrapped(f"{client.title} {state}: {change.path}", 2))
+            return DONE if put else NOTHING
+        if dry_run:
+            return _show(change)
+        kept = clients.save(change)
+        done = "has hooks" if put else "has no hooks of AIAML any more"
+        out(wrapped(f"{bold(client.title)} {done}: {change.path}", 2))
+        if kept:
+            out(wrapped(f"  as it was, the file is kept in {kept}"))
+        if put:
+            out(
+                wrapped(
+                    "  A new session is told what is remembered; AIAML_HOOKS=false turns it off"
+                )
+            )
+        return DONE
+
+    return _each(_named(names, None), one)
 
 
 def _named(names: Sequence[str], project: Path | None) -> list[Client]:

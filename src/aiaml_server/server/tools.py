@@ -104,25 +104,24 @@ what was learned or proved hard, corrections. Small talk and what the person can
 not worth it. Passwords, keys and what the person would not want written down do not belong there.
 
 When: as soon as a fact is clear that will still matter in another conversation; an end of this \
-one may not come. Where it may be known already or has changed, `think` first, then store what \
-is new, as it stands now: memories are not changed by later ones, so say what it corrects.
+one may not come. Where it may be known or has changed, `think` first and `recall` what fits, then \
+store what is new: memories are not changed by later ones, so say what it corrects.
 
 Content: one fact that names its subject in words ("Marco's dog Max is allergic to chicken" \
-rather than "he is allergic to it"), with enough to be understood without this conversation: \
-who, what, when, why. Dates are written out ("14 June 2023", not "last week" or "recently"): the \
-time that is stored is only when it was written. A list that belongs together is one memory; \
-separate events are separate ones. Something exact that can be acted on is worth more than a \
-vague summary.
+rather than "he is allergic to it"), clear without this conversation: everybody by name who was \
+named, not "a friend"; time and place of each thing, with the country; why; the small thing that \
+moved somebody; what began, and what ended. Dates are written out ("14 June 2023", not "last \
+week"): the time that is stored is only when it was written. A list that belongs together is one \
+memory; separate events are separate ones.
 
 Topics: three to eight single words. First the subject, then synonyms and broader words that the \
-content lacks: its own words are found anyway, and a topic counts double. Names of several words \
+content lacks: its own words are found anyway. Names of several words \
 are split ("san", "francisco"); nothing is joined (not user_preferences).
 
-User: the person whom the fact is about, in lower case and spelled the same each time; others \
-are named in the content.
+User: whom the fact is about, in lower case and spelled the same each time; of two, the one who \
+did or said it. Others are named in the content.
 
-Answers with the new memory's id. An error says which parameter must be different, or what the \
-disk refused; nothing was stored then."""
+Answers with the new memory's id. An error says what must be different; nothing was stored then."""
 
 THINK = """\
 Finds stored memories by keyword, those of every agent: up to 25, best first, with their ids for \
@@ -144,8 +143,8 @@ must occur word for word.
 
 What comes back: `matching_keywords` of each hit tells which are worth a `recall`: first those \
 with words that few other hits have. About five are enough for one fact, ten for a list or a \
-count; those that match only a name, or only a common word, can be passed over. An empty list \
-means that nothing matched; other words may."""
+count; those that match only a name or a common word, or score below half of the best, are hardly \
+ever it: stop there, or try other words once."""
 
 RECALL = """\
 Returns memories whole - content, topics, agent, user, time - for ids that `think` found.

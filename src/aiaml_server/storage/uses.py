@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 MOST = 4 * 1024 * 1024  # bytes of one of the two files: some 10,000 questions
 BEHIND_SECONDS = 0.3  # between an answer and its line, for others to join it
-TOOLS = ("think", "recall")
+TOOLS = ("think", "recall", "shown", "asked")
 _PATIENCE = 1.0  # seconds for another process that shortens the log
 _FILE, _OLDER, _LOCK = "uses.jsonl", "uses-older.jsonl", "uses.lock"
 _KEYWORDS, _LETTERS, _IDS = 32, 80, 100  # of each use that are noted
@@ -41,7 +41,8 @@ class Use:
     Attributes:
         at: when, ISO 8601 in UTC.
         client: the name that the client gave itself.
-        tool: "think" or "recall".
+        tool: "think" or "recall"; "shown" where a hook told of memories by itself, "asked" where
+            it asked to store what matters.
         keywords: what was looked for; at most the first 32, of 80 characters each.
         ids: of the memories in the answer, at most 100.
     """
@@ -108,6 +109,18 @@ class Uses:
             found = tuple(each for each, _ in zip(ids, range(_IDS)))  # noqa: B905
             self._waiting.append(Use(at, client[:_LETTERS], tool, words, found))
             self._noted.set()
+
+    def write(self, client: str, tool: str, keywords: Iterable[str], ids: Iterable[str]) -> None:
+        """Note at once that a tool was used.
+
+        Raises:
+            Nowhere: nothing can be kept for this user.
+            OSError: the disk refused.
+        """
+        if place := self._place():
+            at = timestamp(present(), "milliseconds")
+            use = Use(at, client[:_LETTERS], tool, tuple(keywords)[:_KEYWORDS], tuple(ids)[:_IDS])
+            self._append(place, b"\n" + use.line())
 
     def _write_behind(self) -> None:
         while not self._ended.is_set():
@@ -238,6 +251,7 @@ class Summary:
         clients: how often each client asked.
         recalled: how often each memory was recalled, by id.
         found: how often each was found by `think`.
+        shown: how often each was shown by a hook.
         last: when each was last found or recalled.
         nothing: how often a question found nothing, by its keywords.
     """
@@ -247,6 +261,7 @@ class Summary:
     clients: Counter[str] = field(default_factory=Counter)
     recalled: Counter[str] = field(default_factory=Counter)
     found: Counter[str] = field(default_factory=Counter)
+    shown: Counter[str] = field(default_factory=Counter)
     last: dict[str, str] = field(default_factory=dict)
     nothing: Counter[Sequence[str]] = field(default_factory=Counter)
 
@@ -258,7 +273,8 @@ class Summary:
             total.since = total.since or use.at
             total.tools[use.tool] += 1
             total.clients[use.client] += 1
-            (total.found if use.tool == "think" else total.recalled).update(use.ids)
+            by_tool = {"think": total.found, "recall": total.recalled, "shown": total.shown}
+            by_tool.get(use.tool, Counter[str]()).update(use.ids)
             total.last.update(dict.fromkeys(use.ids, use.at))
             if use.tool == "think" and not use.ids:
                 total.nothing[use.keywords] += 1

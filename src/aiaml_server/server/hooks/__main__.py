@@ -1,0 +1,94 @@
+"""`aiaml-hook`: read from the input what a host says, and print what its agent is told.
+
+It imports neither click nor the SDK, waits for no other process, and ends with 0 and without a word
+where there is nothing to tell, or anything is wrong; that goes to stderr, which hosts log.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from pathlib import Path
+
+MOST = 1 << 20  # bytes of what a host says
+SECONDS = 0.25  # from the start of this program, after which a host is not kept waiting
+LONG = 50_000  # bytes of a conversation that may hold something to store
+READ = 4 << 20  # of its end, bytes that are looked at
+STORED = b"remember"  # in the name of the tool, whatever the host calls the server
+
+
+def main() -> None:
+    """Answer one event of a host."""
+    timer = threading.Timer(SECONDS, os._exit, (0,))
+    timer.daemon = True
+    timer.start()
+    try:
+        _answer()
+    except Exception as error:  # noqa: BLE001 (no hook may end a person's session)
+        sys.stderr.write(f"aiaml-hook: {type(error).__name__}: {error}\n")
+    sys.exit(0)
+
+
+def _answer() -> None:
+    from aiaml_server.server.hooks.hosts import Said, project  # noqa: PLC0415 (inside the time and `try`)
+    from aiaml_server.settings import BASE, Settings  # noqa: PLC0415
+
+    said = Said.parsed(_input())
+    there = {BASE: sys.argv[2]} if sys.argv[1:2] == ["--dir"] and sys.argv[2:] else {}
+    settings = Settings.from_environ({**os.environ, **there})
+    if said is None or not settings.hooks:
+        return
+    from aiaml_server.server.hooks import telling  # noqa: PLC0415
+    from aiaml_server.storage.store import Store  # noqa: PLC0415
+    from aiaml_server.storage.uses import Uses  # noqa: PLC0415
+
+    store = Store(settings.base)
+    uses = Uses(settings.base)
+    told = telling.Told()
+    tool = "shown"
+    if said.event == "prompt":
+        told = telling.at_prompt(store, said.prompt)
+    elif said.event == "start":
+        compacted = said.source == "compact" and not _stored(said.transcript)
+        told = telling.at_start(store, project(said.place), compacted=compacted)
+    elif settings.log_uses and _to_ask(said.transcript, again=said.again):
+        before = [use.keywords for use in uses.read() if use.tool == "asked"]
+        if (said.session,) not in before:
+            told = telling.Told(telling.STORE, words=(said.session,))
+            tool = "asked"
+    if told.text:
+        os.write(1, said.answer(told.text))
+        if settings.log_uses:
+            uses.write(said.client, tool, told.words, told.ids)
+
+
+def _input() -> bytes:
+    """Return what stands on the input, up to `MOST` bytes."""
+    if os.isatty(0):
+        return b""
+    parts: list[bytes] = []
+    while sum(map(len, parts)) < MOST and (part := os.read(0, 65536)):
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _to_ask(transcript: str, *, again: bool) -> bool:
+    """Say whether a conversation is long and nothing was stored in it."""
+    if again or not transcript:
+        return False
+    path = Path(transcript)
+    return path.is_file() and path.stat().st_size >= LONG and not _stored(transcript)
+
+
+def _stored(transcript: str) -> bool:
+    """Say whether the end of a conversation has a use of `remember`; also where nobody can tell."""
+    if not transcript or not Path(transcript).is_file():
+        return True
+    with Path(transcript).open("rb") as stream:
+        stream.seek(max(0, stream.seek(0, os.SEEK_END) - READ))
+        return b"__" + STORED + b'"' in stream.read(READ)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""What hosts say to a hook, and how they want to be answered: docs/hooks.md has the sources."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+EVENTS = {
+    "SessionStart": "start",
+    "sessionStart": "start",
+    "UserPromptSubmit": "prompt",
+    "BeforeAgent": "prompt",
+    "Stop": "end",
+    "AfterAgent": "end",
+}
+"""What hosts call the events that we know. Claude Code and Codex have the same names; `BeforeAgent`
+and `AfterAgent` are Gemini's, `sessionStart` is Cursor's."""
+
+CLIENTS = {"BeforeAgent": "gemini-cli", "AfterAgent": "gemini-cli", "sessionStart": "cursor"}
+
+
+class Said(NamedTuple):
+    """What a host says.
+
+    Attributes:
+        name: the event, as the host calls it.
+        event: `start`, `prompt` or `end`.
+        session: by what the session is known; empty where it is not said.
+        place: the directory in which the host works.
+        prompt: what the person typed.
+        source: of a start, why: `startup`, `resume`, `clear` or `compact`.
+        transcript: the file of the conversation; empty where there is none.
+        again: whether the agent goes on because a hook has asked it to.
+    """
+
+    name: str
+    event: str
+    session: str
+    place: str
+    prompt: str
+    source: str
+    transcript: str
+    again: bool
+
+    @classmethod
+    def parsed(cls, data: bytes) -> Said | None:
+        """Read what a host says; None where it is nothing that we know."""
+        try:
+            said = json.loads(data)
+        except (ValueError, RecursionError):
+            return None
+        name = said.get("hook_event_name") if isinstance(said, dict) else None
+        if not isinstance(name, str) or name not in EVENTS:
+            return None
+        return cls(
+            name,
+            EVENTS[name],
+            _text(said, "session_id") or _text(said, "conversation_id"),
+            _place(said),
+            _text(said, "prompt"),
+            _text(said, "source"),
+            _text(said, "transcript_path"),
+            said.get("stop_hook_active") is True,
+        )
+
+    @property
+    def client(self) -> str:
+        """What `aiaml uses` calls the host."""
+        return f"hook of {CLIENTS.get(self.name, 'claude-code or codex')}"
+
+    def answer(self, text: str) -> bytes:
+        """Say a text to the agent, in the way of its host."""
+        answer: dict[str, Any]
+        if self.event == "end":
+            answer = {"decision": "deny" if self.name == "AfterAgent" else "block", "reason": text}
+        elif self.name == "sessionStart":
+            answer = {"additional_context": text}
+        else:
+            told = {"hookEventName": self.name, "additionalContext": text}
+            answer = {"hookSpecificOutput": told}
+        return json.dumps(answer).encode() + b"\n"
+
+
+def _text(said: Mapping[str, Any], name: str) -> str:
+    value = said.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _place(said: Mapping[str, Any]) -> str:
+    roots = said.get("workspace_roots")
+    first = roots[0] if isinstance(roots, list) and roots else None
+    return first if isinstance(first, str) else _text(said, "cwd")
+
+
+def project(place: str) -> str:
+    """Return the name of the repository that a directory is in, or else its own; empty for none."""
+    path = Path(place)
+    if not place or not path.is_absolute():
+        return ""
+    for each in (path, *path.parents):
+        if (each / ".git").exists():
+            return each.name
+    return path.name
