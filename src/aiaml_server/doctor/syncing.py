@@ -108,7 +108,7 @@ def remote(context: Context) -> Iterator[Finding]:
 
     start = time.perf_counter()
     try:
-        refs = _asked(settings)
+        refs = asked(settings)
     except GitMissing:
         return
     except GitFailed as error:
@@ -119,8 +119,13 @@ def remote(context: Context) -> Iterator[Finding]:
     yield Finding("remote", "ok", f"{found}, {'has memories' if refs else 'is empty'}")
 
 
-def _asked(settings: Settings) -> dict[str, str]:
-    """Ask from a throw-away repository, so that nothing in the real one is touched."""
+def asked(settings: Settings) -> dict[str, str]:
+    """Ask the remote what it has, from a throw-away repository: the real one is not touched.
+
+    Raises:
+        GitFailed: it did not answer.
+        GitMissing: there is no git.
+    """
     from aiaml_server.sync.pace import Pace  # noqa: PLC0415
     from aiaml_server.sync.remote import Remote  # noqa: PLC0415
     from aiaml_server.sync.repository import Repository  # noqa: PLC0415

@@ -50,6 +50,7 @@ from typing import TYPE_CHECKING
 
 from aiaml_server.errors import AiamlError, GitMissing, StoreError
 from aiaml_server.settings import Settings
+from aiaml_server.storage.chosen import chosen_remote
 from aiaml_server.sync import asked
 from aiaml_server.sync.address import remembered
 from aiaml_server.sync.status import Problem, Progress, Status
@@ -173,10 +174,10 @@ def in_use(base: Path) -> str:
 
 
 def with_remote_in_use(chosen: Settings, environ: Mapping[str, str]) -> Settings:
-    """Return settings with the remote that servers use, unless the environment names one."""
+    """Return settings with the remote chosen or in use, unless the environment names one."""
     if "AIAML_GITHUB_REMOTE" in environ:
         return chosen
-    return replace(chosen, remote=in_use(chosen.base))
+    return replace(chosen, remote=chosen_remote(chosen.base) or in_use(chosen.base))
 
 
 def _attempt(rounds: Rounds, closing: threading.Event, *, local: bool, seconds: float) -> None:
