@@ -39,6 +39,7 @@ PAGES: Parts = {
     "Plugins and bundles": "docs/packages.md",
     "Are my memories safe?": "docs/safe.md",
     "The tools do not appear": "docs/missing-tools.md",
+    "Why not …": "docs/others.md",
     "Your side": {
         "Find": "docs/search.md",
         "The page": "docs/web.md",

@@ -80,6 +80,7 @@ OTHERS = {
     "exchange.walk.beginning": "256 KiB of a file, to tell what it is",
     "files.Lock._marked": "as many bytes as the mark has",
     "clients.launch._source": OURS,
+    "storage.chosen.chosen_remote": OURS,
     "clients.packages._switched_on": "read as clients' files are, by the same two functions",
     "server.protocol._result": OURS,
     "storage.sqlite.boot": "what the system tells of itself",

@@ -283,7 +283,16 @@ def test_a_verb_imports_only_what_it_uses(line: str, needless: str, tmp_path: Pa
 
 
 GIT = ("status", "log", "history 1b2c")
-DERIVED = ("where", "history 1b2c", "list", "show 0a1b", "doctor files", "export --to -")
+DERIVED = (
+    "status",
+    "log",
+    "where",
+    "history 1b2c",
+    "list",
+    "show 0a1b",
+    "doctor files",
+    "export --to -",
+)
 """What looks for the index or tells of it: platformdirs imports tempfile, and the folder's name is
 a keyed digest; 5 to 10 ms of a processor together, of 200 (measured in turns)."""
 

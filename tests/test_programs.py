@@ -84,6 +84,7 @@ STARTED = {
     "doctor/conversation.py: subprocess.Popen": "this installation, or the running Python",
     "doctor/place.py: subprocess.run": "/sbin/mount",
     "cli/copying.py: subprocess.Popen": "the running Python",
+    "cli/setup.py: subprocess.run": "git, by find",
     "cli/paging.py: subprocess.Popen": "the person's pager, by find",
     "cli/remember.py: subprocess.Popen": "the person's editor, by find",
     "testing.py: subprocess.run": "the running Python",

@@ -55,8 +55,8 @@ _CHANGE_REMOTE = "To change it, set AIAML_GITHUB_REMOTE where your client starts
 _ADD_REMOTE = "AIAML_GITHUB_REMOTE can name a private git repository to exchange memories with"
 _ONE_COPY = (
     "Kept on this computer only: if its disk breaks, they are gone. `aiaml export --to FILE` makes "
-    "a copy now; a private git repository has one from now on, and brings memories to your other "
-    "computers (docs/safe.md)."
+    "a copy now; `aiaml sync --setup` has one in a private repository from now on, and brings "
+    "memories to your other computers (docs/safe.md)."
 )
 _HOSTED = "Whoever hosts that can read them"
 
@@ -269,9 +269,19 @@ def _since(time: str | None) -> str:
 @click.command("sync")
 @click.option("--forget", is_flag=True, help="Forget what was deleted, however much it is.")
 @click.option("--bring-back", is_flag=True, help="Bring back what was deleted, from git.")
+@click.option(
+    "--setup",
+    "address",
+    metavar="[ADDRESS]",
+    is_flag=False,
+    flag_value="",
+    help="Choose a private repository for all clients: try it, remember it, exchange.",
+)
 @click.option("--release", "ids", metavar="ID", multiple=True, help="Let it travel as it is.")
 @as_json
-def sync(forget: bool, bring_back: bool, ids: tuple[str, ...], json: bool) -> int:
+def sync(
+    forget: bool, bring_back: bool, address: str | None, ids: tuple[str, ...], json: bool
+) -> int:
     """Commit what is new now, and exchange it with the remote.
 
     A running server does this by itself. The exit code, and --json, are those of `status`. Where
@@ -283,20 +293,19 @@ def sync(forget: bool, bring_back: bool, ids: tuple[str, ...], json: bool) -> in
     \b
     Examples:
       aiaml sync
+      aiaml sync --setup git@github.com:you/memories.git
+      aiaml sync --setup /media/stick/memories.git
       aiaml sync --bring-back
       aiaml sync --release 1b2c3d4e
       AIAML_GITHUB_REMOTE=git@github.com:you/memories.git aiaml sync
     """
     setting = settings()
-    usual = _another_in_use(setting)
     if forget and bring_back:
         raise Ended("--forget and --bring-back exclude each other", USAGE)
     if not setting.sync:
         raise Ended(f"{_OFF[0].lower()}{_OFF[1:]}. {_TURN_ON}", USAGE)
-    if ids:
-        from aiaml_server.cli.keep_local import release  # noqa: PLC0415 (hardly ever needed)
-
-        release(setting, ids)
+    setting = _prepared(setting, address, ids)
+    usual = "" if address is not None else _another_in_use(setting)
     missing: Literal["", "forget", "bring back"] = (
         "forget" if forget else "bring back" if bring_back else ""
     )
@@ -325,6 +334,19 @@ def sync(forget: bool, bring_back: bool, ids: tuple[str, ...], json: bool) -> in
     if not json:
         _tell_done(told, setting, usual)
     return standing.code
+
+
+def _prepared(setting: Settings, address: str | None, ids: Sequence[str]) -> Settings:
+    """Do what is wanted before a round; return the settings that it takes."""
+    if address is not None:
+        from aiaml_server.cli.setup import set_up  # noqa: PLC0415 (once in a life)
+
+        setting = set_up(setting, address)
+    if ids:
+        from aiaml_server.cli.keep_local import release  # noqa: PLC0415 (hardly ever needed)
+
+        release(setting, ids)
+    return setting
 
 
 def _tell_done(told: Told, setting: Settings, usual: str) -> None:

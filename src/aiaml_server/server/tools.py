@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Annotated, Any, cast
 
 from pydantic import Field
@@ -16,6 +17,7 @@ from aiaml_server.format.memory import Memory
 from aiaml_server.format.scorer import WANTED as KEYWORDS_RULE
 from aiaml_server.format.scorer import clean
 from aiaml_server.settings import Settings
+from aiaml_server.storage.chosen import chosen_remote
 from aiaml_server.toolset import CRASHED, Answer, Changed, Tool, Toolset, client
 
 # --- shapes -----------------------------------------------------------------------------------
@@ -164,7 +166,10 @@ MEMORY_IDS_RULE = 'a list of ids that think found, such as ["a1b2c3d4"]'
 
 def build(values: Mapping[str, Any]) -> Toolset:
     """Return the default toolset, from its settings by variable."""
-    return toolset(Settings.of(values))
+    settings = Settings.of(values)
+    if settings.sync and not settings.remote:
+        settings = replace(settings, remote=chosen_remote(settings.base))
+    return toolset(settings)
 
 
 def toolset(settings: Settings) -> Toolset:

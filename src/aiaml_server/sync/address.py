@@ -11,6 +11,7 @@ from pathlib import Path
 from aiaml_server.errors import Nowhere
 from aiaml_server.files import check_own, read_own, remove_own, replace_atomic
 from aiaml_server.settings import Settings
+from aiaml_server.storage.chosen import chosen_remote
 from aiaml_server.storage.derived import folder, key
 from aiaml_server.sync.place import notes_of
 from aiaml_server.sync.status import Status
@@ -54,10 +55,10 @@ def in_use(base: Path) -> str:
 
 
 def with_remote_in_use(chosen: Settings, environ: Mapping[str, str]) -> Settings:
-    """Return settings with the remote that servers use, unless the environment names one."""
+    """Return settings with the remote chosen or in use, unless the environment names one."""
     if "AIAML_GITHUB_REMOTE" in environ:
         return chosen
-    return replace(chosen, remote=in_use(chosen.base))
+    return replace(chosen, remote=chosen_remote(chosen.base) or in_use(chosen.base))
 
 
 def _sum(url: str) -> bytes:

@@ -1,0 +1,111 @@
+"""`sync --setup`: a private repository for the memories, tried, and remembered for all clients."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from aiaml_server.cli.context import REMOTE
+from aiaml_server.errors import AiamlError, GitMissing, Nowhere, StoreError
+from aiaml_server.files import make_directory
+from aiaml_server.settings import Settings, without_password
+from aiaml_server.storage.chosen import choose_remote
+from aiaml_server.storage.programs import find
+from aiaml_server.sync import Problem, survey
+from aiaml_server.terminal import REFUSED, USAGE, Ended, note, wrapped
+
+REMOTE_SECONDS = 10.0
+_QUESTION = "Address of an empty private repository, or a directory on another disk"
+_KEYS = {
+    "github": "https://github.com/settings/keys, New SSH key",
+    "gitlab": "https://gitlab.com/-/user_settings/ssh_keys, Add new key",
+    "codeberg": "https://codeberg.org/user/settings/keys, Add key",
+    "": "the host's page for SSH keys (Forgejo: Settings, SSH / GPG keys)",
+}
+
+
+def set_up(setting: Settings, address: str) -> Settings:
+    """Choose a remote: make it, if it is a directory; ask it; note it for all servers.
+
+    Raises:
+        Ended: there is nobody to ask, or the remote did not answer; the sentence says what to do.
+        InvalidSetting: it is no address.
+    """
+    if not address.strip():
+        if not sys.stdin.isatty():
+            raise Ended("there is no terminal to ask on; `--setup ADDRESS` names it", USAGE)
+        address = click.prompt(_QUESTION, err=True)
+    setting = replace(setting, remote=_made(address.strip()))
+    if setting.remote_error:
+        raise setting.remote_error
+    note(f"Asking {without_password(setting.remote)} …")
+    _ask(setting)
+    try:
+        make_directory(setting.base)
+        choose_remote(setting.base, setting.remote)
+    except Nowhere as error:
+        raise Ended(f"it cannot be remembered: {error.why}", REFUSED) from error
+    except OSError as error:
+        raise StoreError("write", error.filename or setting.base, error) from error
+    note("It answers. From their next start, the servers of all your clients use it.")
+    if os.environ.get(REMOTE):
+        note(wrapped(f"But {REMOTE} is set here, and where it is set, it wins.", err=True))
+    return setting
+
+
+def _made(address: str) -> str:
+    """Return an address, a path made absolute; where there is nothing, make a bare repository.
+
+    Raises:
+        Ended: there is no git, or it cannot be made.
+    """
+    if "://" in address or re.match(r"[^/\\]{2,}:", address):
+        return address
+    path = Path(os.path.abspath(os.path.expanduser(address)))  # noqa: PTH100, PTH111 (no link is followed)
+    if not path.exists() or not any(path.iterdir()):
+        git = find("git")
+        if not git:
+            raise Ended(str(GitMissing()), REFUSED)
+        words = [git, "init", "--quiet", "--bare", "--initial-branch=main", str(path)]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603
+        if done.returncode:
+            raise Ended(f"{path} cannot be made: {done.stderr.strip()}", REFUSED)
+        note(f"Made the repository {path}.")
+    return str(path)
+
+
+def _ask(setting: Settings) -> None:
+    """Ask the remote what it has.
+
+    Raises:
+        Ended: it does not answer, with what to do in plain words.
+    """
+    try:
+        survey.ask_remote(setting, REMOTE_SECONDS)
+    except AiamlError as error:
+        problem = Problem.of(error)
+        todo = _key(setting.remote) if problem.kind == "not-let-in" else problem.remedy
+        raise Ended(f"{problem.sentence}.\nWhat to do: {todo}", REFUSED) from error
+
+
+def _key(address: str) -> str:
+    """Say how this computer is let in."""
+    if address.startswith("http"):
+        return (
+            "make a token there that may read and write this repository, and have git keep it: "
+            "`git config --global credential.helper store`, then `git ls-remote` with the address "
+            "asks for it once. Or use the SSH address."
+        )
+    where = next(page for host, page in _KEYS.items() if host in address.lower())
+    return (
+        "this computer needs a key that it may use without asking. `ssh-keygen -t ed25519 -N ''` "
+        f"makes one (if ~/.ssh/id_ed25519.pub is not there); put what is in ~/.ssh/id_ed25519.pub "
+        f"into {where}; on a computer of your own, `ssh-copy-id HOST` does that. Then `git "
+        "ls-remote` with the address must answer, once you have said yes to the host's name."
+    )
