@@ -33,6 +33,16 @@ ELSEWHERE = {
     "aiaml_server.cli.show: re.compile('|'.join(map(re.escape, longest)), re.IGNORECASE)": Given(
         lambda: ["|".join(map(re.escape, sorted(LITERALS, key=len, reverse=True)))]
     ),
+    "aiaml_server.cli.show: re.compile(either, re.IGNORECASE)": Given(
+        lambda: [rf"a b|(?<!\w)(?:{'|'.join(map(re.escape, LITERALS))})(?!\w)"]
+    ),
+    "aiaml_server.format.bm25: re.findall(f'(?<!\\\\w){before}(?:{there})\\\\w*', text)": Given(
+        lambda: [
+            rf"(?<!\w){before}(?:{re.escape(each)})\w*"
+            for each in LITERALS
+            for before in ("", r"\w*")
+        ]
+    ),
     "aiaml_server.format.scorer: "
     "re.compile(f'{letters}(?<=\\\\b(?s:.{{{len(keyword)}}}))\\\\b')": Given(
         lambda: [scorer._whole_word(each).pattern for each in LITERALS]

@@ -128,7 +128,7 @@ def test_a_search_answers_while_one_types(page: Page) -> None:
     page.get_by_label("Search memories").press_sequentially("chicken", delay=20)
     expect(page.locator("#hits a")).to_have_count(1)
     expect(page.locator("#hits mark")).to_have_text(["chicken"])
-    expect(page.locator("#hits .score")).to_have_text("2")
+    expect(page.locator("#hits .score")).to_have_text(re.compile("[0-9]+"))
     expect(page.get_by_role("status").filter(has_text="1 memory found")).to_be_visible()
     page.get_by_label("Search memories").fill("xyzzy")
     expect(page.locator("#count")).to_have_text("No memory holds any of these words")

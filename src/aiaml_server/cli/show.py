@@ -347,7 +347,8 @@ class Shown(NamedTuple):
         forms = [form for part in parts for form in part.forms]
         words = rf"(?<!\w)(?:{pattern(forms).pattern})(?!\w)" if forms else ""
         phrases = pattern(self.answer.question.phrases).pattern
-        return re.compile("|".join(filter(None, (phrases, words))), re.IGNORECASE)
+        either = "|".join(filter(None, (phrases, words)))
+        return re.compile(either, re.IGNORECASE)
 
     def why(self) -> list[str]:
         """Say of what its score is the sum."""

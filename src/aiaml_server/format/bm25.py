@@ -111,12 +111,12 @@ class Question(NamedTuple):
         found = []
         for number, word in enumerate(self.words):
             if self.inside[number]:
-                beginnings, before = [word.text], r"\w*"
+                parts, before = [word.text], r"\w*"
             else:
-                beginnings, before = sorted({word.start, *word.others}), r"(?<!\w)"
-            there = [re.escape(each) for each in beginnings if each in text]
+                parts, before = sorted({word.start, *word.others}), ""
+            there = "|".join([re.escape(each) for each in parts if each in text])
             if there:
-                terms = re.findall(rf"{before}(?:{'|'.join(there)})\w*", text)
+                terms = re.findall(rf"(?<!\w){before}(?:{there})\w*", text)
                 found += [(each, number) for each in terms if self.holds(number, each)]
         return found
 
