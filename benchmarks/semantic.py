@@ -144,7 +144,8 @@ def quality(
             if lists is not None and question["id"] not in lists:
                 continue
             asked += 1
-            query = " ".join([question["text"], *(lists or {}).get(question["id"], ())])
+            more = lists[question["id"]] if lists else ()
+            query = " ".join([question["text"], *more])
             relevant = set(question["relevant"])
             for kind, settings in (("similarity", alone), ("score", SETTINGS)):
                 memories.config = settings

@@ -95,7 +95,7 @@ def find(known: dict[str, dict[str, Any]], wanted: dict[str, Any]) -> list[dict[
         text = f"{each['content']} {each['category']} {each['tags']} {each['metadata']}".lower()
         score = sum(text.count(word) for word in words)
         if (
-            all(word in text for word in words)
+            (not words or any(word in text for word in words))
             and wanted.get("category", each["category"]) == each["category"]
             and set(wanted.get("tags", ())) <= set(each["tags"])
         ):

@@ -253,4 +253,4 @@ def test_quality_is_measured_on_any_set(tmp_path: Path) -> None:
     for name in ("observations", "turns", "devbench"):
         (tmp_path / f"{name}.json").write_text(json.dumps([store]), encoding="utf-8")
     printed = run("semantic.py", "--quality", tmp_path)
-    assert "turns: similarity 1.000, score 1.000, questions 1.000" in printed
+    assert "turns: similarity 1.000, score 1.000, R@25 1.000, questions 1.000" in printed

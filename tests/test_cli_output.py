@@ -25,7 +25,10 @@ from machine import bare, commit_by_hand, git
 from test_cli import at, run
 
 PACKAGE = Path(terminal.__file__).parent
-WRITING = {PACKAGE / name for name in ("terminal.py", "server/logs.py", "server/wire.py")}
+WRITING = {
+    PACKAGE / name
+    for name in ("terminal.py", "server/logs.py", "server/wire.py", "server/hooks/__main__.py")
+}
 WRITING |= {PACKAGE / "toolsets" / "citations" / "bare.py"}  # the terminal without any library
 SHOWING = sorted(set(PACKAGE.rglob("*.py")) - WRITING - set((PACKAGE / "sync").rglob("*.py")))
 """The modules that could show something; those left out write to the terminal, or to files only."""

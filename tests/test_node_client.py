@@ -129,7 +129,9 @@ def test_it_keeps_working_memory(sdk: Path, tmp_path: Path) -> None:
     assert got["tools"] == list(toolsets.manifest("compartments").tools)
     values = [value(each) for each in got["results"]]
     assert values[0]["created"] is True and values[1]["entries"][0]["tags"] == ["count"]
-    assert values[2] == {"cleared": 1} and values[3]["error"] == "NotFound"
+    assert (
+        values[2] == {"cleared": 1, "ids": [values[0]["id"]]} and values[3]["error"] == "NotFound"
+    )
     assert [each["uri"] for each in got["resources"]["resources"]] == ["memory://run"]
 
 

@@ -33,6 +33,7 @@ __all__ = [
     "USAGE",
     "Ended",
     "as_json",
+    "ask",
     "bold",
     "confirm",
     "dim",
@@ -137,6 +138,12 @@ def choice(question: str, letters: str, usual: str) -> str:
     answer: str = click.prompt(
         _asked(question), default=usual, type=click.Choice([*letters]), err=True
     )
+    return answer
+
+
+def ask(question: str) -> str:
+    """Ask on the terminal for some words."""
+    answer: str = click.prompt(_asked(question), err=True)
     return answer
 
 

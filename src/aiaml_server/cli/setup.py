@@ -9,8 +9,6 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import click
-
 from aiaml_server.cli.context import REMOTE
 from aiaml_server.errors import AiamlError, GitMissing, Nowhere, StoreError
 from aiaml_server.files import make_directory
@@ -18,7 +16,7 @@ from aiaml_server.settings import Settings, without_password
 from aiaml_server.storage.chosen import choose_remote
 from aiaml_server.storage.programs import find
 from aiaml_server.sync import Problem, survey
-from aiaml_server.terminal import REFUSED, USAGE, Ended, note, wrapped
+from aiaml_server.terminal import REFUSED, USAGE, Ended, ask, note, wrapped
 
 REMOTE_SECONDS = 10.0
 _QUESTION = "Address of an empty private repository, or a directory on another disk"
@@ -40,7 +38,7 @@ def set_up(setting: Settings, address: str) -> Settings:
     if not address.strip():
         if not sys.stdin.isatty():
             raise Ended("there is no terminal to ask on; `--setup ADDRESS` names it", USAGE)
-        address = click.prompt(_QUESTION, err=True)
+        address = ask(_QUESTION)
     setting = replace(setting, remote=_made(address.strip()))
     if setting.remote_error:
         raise setting.remote_error
