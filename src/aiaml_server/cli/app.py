@@ -26,6 +26,7 @@ from aiaml_server.terminal import (
     as_json,
     be_silent,
     broken,
+    dim,
     is_seen,
     is_terminal,
     note,
@@ -114,6 +115,11 @@ VERBS = {
 }
 """Each verb, in the order that `--help` has them: where it is, imported only when used; and what it
 says of itself."""
+
+OLD = {
+    "topics": "stats topics", "uses": "stats uses", "where": "status --all", "dirs": "status --all",
+}  # fmt: skip
+"""Verbs that go on working, and what says the same."""
 
 WRITING = frozenset(
     (
@@ -212,7 +218,8 @@ class Verbs(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the list of verbs, each with its sentence, and the toolsets that have some."""
         with formatter.section("Verbs"):
-            formatter.write_dl([(name, summary) for name, (_, summary) in VERBS.items()])
+            rows = [(name, summary) for name, (_, summary) in VERBS.items() if name not in OLD]
+            formatter.write_dl(rows)
         toolsets_ = [*_with_verbs(), *(each for each in toolsets.others().manifests if each.verbs)]
         with formatter.section("Toolsets, each with verbs of its own"):
             formatter.write_dl([(each.name, each.summary) for each in toolsets_])
@@ -282,6 +289,8 @@ def aiaml(
             choose(directory)
         if verb in WRITING and not {"-h", "--help"}.intersection(context.meta[_WORDS]):
             tell()
+    if verb in OLD and is_terminal():
+        note(dim(f"`aiaml {OLD[verb]}` says this now; `aiaml {verb}` goes on working."))
     if names and context.invoked_subcommand not in ("serve", "demo"):
         raise click.UsageError(f"{toolsets.OPTION} goes with serve and demo")
     context.obj = names
