@@ -29,7 +29,7 @@ SHOWN = (
     "aiaml list",
     "aiaml search dog vegetarian",
     "aiaml show 1b2c",
-    "aiaml topics",
+    "aiaml stats topics",
 )
 _COLUMNS = 88
 _SAMPLES = {

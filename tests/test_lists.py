@@ -133,8 +133,8 @@ def test_what_a_filter_forgot_comes_back_as_a_whole(tmp_path: Path) -> None:
     assert len(list((base / "files").glob("*.md"))) == 15
     again = run("forget", "agent:cursor", "--export", str(target), "--yes", **env)
     assert (again.returncode, "is there already; name another" in again.stderr) == (3, True)
-    undo = re.search("`aiaml (restore [^`]*)`", done.stdout)
-    assert undo and "--since" in undo[1]
+    undo = re.search("`aiaml (undo)`", done.stdout)
+    assert undo
     assert run(*undo[1].split(), "--yes", **env).returncode == 0
     assert before == {path.name: path.read_bytes() for path in (base / "files").glob("*.md")}
     elsewhere = at(tmp_path / "other")

@@ -448,6 +448,42 @@ def test_undo_takes_back_the_last_change_until_the_next(page: Page, files: Path)
     expect(page.locator("#toast")).to_have_text("Nothing to undo")
 
 
+def test_the_page_is_left_and_gone_on_from(page: Page) -> None:
+    """The tab names what is open; a history does not stay; nothing found has a way on."""
+    hit(page, "allergic")
+    expect(page).to_have_title(re.compile("allergic.* · Memories"))
+    expect(page.locator(".memory h1")).to_have_attribute("dir", "auto")
+    page.keyboard.press("h")
+    page.locator(".versions, #view .hint").first.wait_for()
+    hit(page, "Lisbon")
+    expect(page.locator("#view article")).to_have_count(1)
+    page.keyboard.press("o")
+    expect(page).to_have_title("Memories")
+    page.get_by_label("Search memories").fill("xyzzy")
+    page.get_by_role("button", name="Clear search").click()
+    expect(page.locator("#hits a")).to_have_count(5)
+    page.get_by_label("Search memories").fill("dog")
+    page.keyboard.press("Escape")
+    page.keyboard.press("j")
+    expect(page.get_by_label("Search memories")).to_have_value("")
+    expect(page.locator("#hits a").first).to_be_focused()
+
+
+def test_a_new_memory_says_all_that_is_missing_at_its_field(page: Page) -> None:
+    """At once, by the names of the fields; whom it is about, and by whom, is there already."""
+    page.keyboard.press("n")
+    expect(page.get_by_label("What to remember")).to_be_focused()
+    expect(page.locator("#edit-user")).to_have_value("marco")
+    expect(page.locator("#edit-agent")).to_have_value("human")
+    page.locator("#edit-user").fill("")
+    page.keyboard.press("Control+s")
+    trouble = page.get_by_role("alert").filter(has_text="Not saved")
+    for words in ("What to remember is empty", "Topics needs", "About needs"):
+        expect(trouble).to_contain_text(words)
+    expect(page.locator("[aria-invalid]")).to_have_count(3)
+    expect(page.get_by_label("What to remember")).to_be_focused()
+
+
 def test_news_of_what_was_forgotten_here_leaves_its_undoing(page: Page) -> None:
     """Also where the page hears that it changed before it hears that it was forgotten."""
     hit(page, "allergic")

@@ -25,6 +25,7 @@ from aiaml_server.format.memory import Memory, parse
 from aiaml_server.moments import instant
 from aiaml_server.storage.derived import folder
 from aiaml_server.storage.inbox import Inbox
+from aiaml_server.storage.operations import operations
 from aiaml_server.storage.store import Store
 from aiaml_server.storage.uses import Uses
 from aiaml_server.web.changes import Changes
@@ -339,6 +340,16 @@ def test_all_that_a_question_means_goes_and_comes_back(base: Path, environ: dict
     after = {path.name: path.read_bytes() for path in (base / "files").glob("*.md")}
     assert {name: after.get(name) for name in before} == before
     bank.close()
+
+
+def test_what_the_page_forgot_is_an_operation_that_undo_takes_back(base: Path) -> None:
+    """The verb and the page have one list of what a person changed."""
+    with Web(base) as web:
+        assert post(web, "/api/forget", [DOG, PYTHON]).json()["count"] == 2
+    (done,) = operations(base)
+    assert done.verb == "web"
+    assert set(done.files) == {DOG, PYTHON}
+    assert all(before and not after for before, after in done.files.values())
 
 
 def test_an_undo_replaces_nothing(base: Path) -> None:

@@ -204,7 +204,7 @@ _BY_FIELD = {
         "AIAML_LOG_USES",
         "true",
         _switch,
-        "true notes beside the index what agents ask for; `aiaml uses` tells it",
+        "true notes beside the index what agents ask for; `aiaml stats uses` tells it",
     ),
     "hide_expired": Variable(
         "AIAML_HIDE_EXPIRED",

@@ -27,6 +27,7 @@ from aiaml_server.terminal import (
     be_silent,
     bold,
     broken,
+    dim,
     is_seen,
     is_terminal,
     note,
@@ -118,16 +119,18 @@ says of itself."""
 
 GROUPS = (
     ("Every day", ("list", "search", "show", "remember", "edit", "forget", "web")),
-    ("What was", ("history", "restore", "log")),
+    ("What was", ("undo", "history", "restore", "log")),
     ("How things stand", ("status", "sync", "doctor")),
     ("Connecting", ("install", "uninstall", "demo", "toolsets")),
     ("In and out", ("import", "export")),
-    (
-        "More",
-        ("topics", "stats", "seen", "uses", "tidy", "keep-local", "where", "dirs", "completion"),
-    ),
+    ("More", ("stats", "seen", "tidy", "keep-local", "completion")),
 )
 """The verbs as a person meets them; those of the last group by their names alone."""
+
+OLD = {
+    "topics": "stats topics", "uses": "stats uses", "where": "status --all", "dirs": "status --all",
+}  # fmt: skip
+"""Verbs that go on working, and what says the same."""
 
 WRITING = frozenset(
     (
@@ -226,7 +229,8 @@ class Verbs(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the list of verbs, each with its sentence, and the toolsets that have some."""
         with formatter.section("Verbs"):
-            formatter.write_dl([(name, summary) for name, (_, summary) in VERBS.items()])
+            rows = [(name, summary) for name, (_, summary) in VERBS.items() if name not in OLD]
+            formatter.write_dl(rows)
         toolsets_ = [*_with_verbs(), *(each for each in toolsets.others().manifests if each.verbs)]
         with formatter.section("Toolsets, each with verbs of its own"):
             formatter.write_dl([(each.name, each.summary) for each in toolsets_])
@@ -296,6 +300,8 @@ def aiaml(
             choose(directory)
         if verb in WRITING and not {"-h", "--help"}.intersection(context.meta[_WORDS]):
             tell()
+    if verb in OLD and is_terminal():
+        note(dim(f"`aiaml {OLD[verb]}` says this now; `aiaml {verb}` goes on working."))
     if names and context.invoked_subcommand not in ("serve", "demo"):
         raise click.UsageError(f"{toolsets.OPTION} goes with serve and demo")
     context.obj = names

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -33,29 +34,32 @@ def dirs(json: bool) -> None:
       aiaml --dir work list
       aiaml --dir work search dinner
     """
-    found = known()
-    counts, problems = zip(*(_counted(each.path) for each in found), strict=True)
     if json:
-        out_json(
-            [
-                {
-                    "name": each.name,
-                    "path": str(each.path),
-                    "in_use": number == 0,
-                    "memories": counts[number],
-                    **({"problem": problems[number]} if problems[number] else {}),
-                    "clients": list(each.clients),
-                }
-                for number, each in enumerate(found)
-            ]
-        )
-        return
-    wide = max(columns(each.name) for each in found)
-    for number, each in enumerate(found):
-        used = f"  {', '.join(each.clients)}" if each.clients else ""
-        mark = "*" if number == 0 else " "
-        out(f"{mark} {bold(padded(each.name, wide))}  {shown(each.path)}")
-        held = marked_line(problems[number]) or plural(counts[number], "memory")
+        out_json(described())
+    else:
+        tell_all()
+
+
+def described() -> list[dict[str, Any]]:
+    """Return the person's directories as programs read them, the one in use first."""
+    found = []
+    for number, each in enumerate(known()):
+        count, problem = _counted(each.path)
+        said = {"name": each.name, "path": str(each.path), "in_use": number == 0}
+        why = {"problem": problem} if problem else {}
+        found.append({**said, "memories": count, **why, "clients": list(each.clients)})
+    return found
+
+
+def tell_all() -> None:
+    """Print the person's directories, the one in use first."""
+    found = described()
+    wide = max(columns(each["name"]) for each in found)
+    for each in found:
+        used = f"  {', '.join(each['clients'])}" if each["clients"] else ""
+        mark = "*" if each["in_use"] else " "
+        out(f"{mark} {bold(padded(each['name'], wide))}  {shown(Path(each['path']))}")
+        held = marked_line(each.get("problem", "")) or plural(each["memories"], "memory")
         out(dim(f"  {' ' * wide}  {held}{used}"))
 
 

@@ -206,7 +206,7 @@ def _answer(done: Forgotten, *, json: bool) -> None:
         again = f"aiaml import {_words([done.target])}"
         out(f"{done.target} has what they were: `{again}` adds it again.")
     if done.undo:
-        one = len(done.memories) == 1
+        one = len(done.memories) - len(missing) == 1
         command, back = (done.undo, "that") if one else ("aiaml undo", "them")
         out(f"Git's history still has what it had: `{command}` brings {back} back.")
     gone = "" if done.target else ": gone for good"

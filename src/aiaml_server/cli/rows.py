@@ -5,10 +5,12 @@ A pipe gets what `gh` gives it: tabs between the fields, nothing cut, padded or 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from aiaml_server.errors import InvalidInput
 from aiaml_server.format.memory import Memory
 from aiaml_server.moments import age, present
 from aiaml_server.rendering import title, visible
@@ -23,6 +25,9 @@ from aiaml_server.terminal import (
     width,
 )
 
+FIELDS = ("id", "timestamp", "agent", "user", "topics", "title", "content", "file")
+"""What `list --format` knows."""
+WIDE = 100  # columns, from which on a row has the agent and the user
 NARROW = 60  # columns, below which a memory has two lines
 _TITLE = 18  # columns that a title has at least
 _MEASURED = 200  # rows whose columns are as wide as they need
@@ -90,14 +95,53 @@ class Layout:
                 yield f"  {mark(one_line(memory.content, width() - 2))}"
             return
         people = f"{padded(memory.agent, self.agent)}  {padded(memory.user, self.user)}"
-        rest = room - columns(people) - 2
         if not titled:
+            rest = room - columns(people) - 2
             yield f"{head}{mark(people)}  {dim(mark(one_line(topics, rest)))}"
             return
-        size = min(self.topics, max(rest - _TITLE - 2, 0))
-        middle = f"  {dim(mark(padded(topics, size)))}" if size else ""
-        last = one_line(memory.content, rest - len(middle and "  ") - size)
-        yield f"{head}{mark(people)}{middle}  {mark(last)}".rstrip()
+        behind = [padded(topics, min(self.topics, room - _TITLE - 2))] if topics else []
+        behind += [people] if width() >= WIDE else []
+        size = room - sum(columns(each) + 2 for each in behind)
+        first = padded(memory.content, size) if behind else one_line(memory.content, size)
+        behind[-1:] = [each.rstrip() for each in behind[-1:]]
+        yield "  ".join([f"{head}{mark(first)}", *(dim(mark(each)) for each in behind)]).rstrip()
+
+
+def filled(template: str, memory: Memory, name: str) -> str:
+    """Return a template with the fields of a memory in the place of their names in braces.
+
+    Raises:
+        InvalidInput: it names another field.
+    """
+    shown = visible(memory)
+    said = [memory.id, memory.timestamp, shown.agent, shown.user, ", ".join(shown.topics)]
+    said += [title(memory.content), shown.content, name]
+    fields = dict(zip(FIELDS, said, strict=True))
+
+    def value(found: re.Match[str]) -> str:
+        if found[1] not in fields:
+            known = ", ".join(f"{{{each}}}" for each in FIELDS)
+            raise InvalidInput("--format", f"there is no {found[0]}; there are {known}")
+        return fields[found[1]]
+
+    return re.sub(r"\{(\w*)\}", value, template)
+
+
+def csv_of(memories: Iterable[tuple[str, Memory]]) -> Iterator[str]:
+    """Yield a line of CSV with the names of the fields, then the memories (RFC 4180)."""
+    import csv  # noqa: PLC0415 (who asks for it alone pays for it)
+    from io import StringIO  # noqa: PLC0415
+
+    buffer = StringIO()
+    writer = csv.writer(buffer, lineterminator="")
+    names = [each for each in FIELDS if each != "title"]
+    writer.writerow(names)
+    yield buffer.getvalue()
+    for name, memory in memories:
+        buffer = StringIO()
+        values = [filled(f"{{{each}}}", memory, name) for each in names]
+        csv.writer(buffer, lineterminator="").writerow(values)
+        yield buffer.getvalue()
 
 
 def fields_of(memory: Memory, score: str = "") -> list[str]:

@@ -13,7 +13,7 @@ import click
 
 from aiaml_server.cli.context import opened, reading
 from aiaml_server.cli.filtering import Part, filtered, paged
-from aiaml_server.cli.rows import NARROW, Layout, print_lines
+from aiaml_server.cli.rows import NARROW, Layout, csv_of, filled, print_lines
 from aiaml_server.errors import AiamlError, InvalidInput
 from aiaml_server.format import bm25
 from aiaml_server.format.bm25 import Answer, Question
@@ -24,6 +24,7 @@ from aiaml_server.format.scorer import Found, Hit, Points, clean, explained
 from aiaml_server.moments import minute, present
 from aiaml_server.rendering import visible
 from aiaml_server.terminal import (
+    USAGE,
     Ended,
     as_json,
     bold,
@@ -52,12 +53,21 @@ if TYPE_CHECKING:
 @filtered
 @click.option("--new", is_flag=True, help="Only what you have not marked as `aiaml seen`.")
 @paged
+@click.option("--csv", is_flag=True, help="Print CSV, for a spreadsheet.")
+@click.option(
+    "--format",
+    "template",
+    metavar="TEXT",
+    help="Print TEXT of each, with {id}, {title} and others in it filled in.",
+)
 @as_json
 def list_(
     said: Sequence[str],
     limit: int,
     page: int,
     everything: bool,
+    csv: bool,
+    template: str | None,
     json: bool,
     new: bool,
     **options: Any,
@@ -74,10 +84,13 @@ def list_(
       aiaml list agent:claude topic:food since:7d
       aiaml list --all | grep allergic
       aiaml list --all --json
+      aiaml list --all --csv > memories.csv
+      aiaml list --format "{id} {user}: {title}"
     """
     wanted, words = Filter.of(**options).and_said(said)
     if words:
         raise InvalidInput(words[0], "is no field; `aiaml search` looks for words")
+    _check_one_form(json, csv, template is not None)
     part = Part(limit, page, everything)
     unseen: set[str] = set()
     with opened() as bank:
@@ -100,13 +113,32 @@ def list_(
             out_json(found)
             count = len(found)
         else:
-            count = print_lines(memory for _, memory in shown)
+            count = _printed(shown, template, csv=csv)
         if not count:
             raise Ended(nothing(bank, wanted, beyond=total > 0))
     if told := part.told(count, total):
         note(dim(told))
     if unseen and not new:
         note(dim(f"New to you: {len(unseen):,} of these; `aiaml list --new` shows what is."))
+
+
+def _check_one_form(*forms: bool) -> None:
+    if sum(forms) > 1:
+        raise Ended("--json, --csv and --format exclude each other", USAGE)
+
+
+def _printed(shown: Iterable[tuple[str, Memory]], template: str | None, *, csv: bool) -> int:
+    """Print memories as CSV, through a template, or in rows; return how many there were."""
+    if not csv and template is None:
+        return print_lines(memory for _, memory in shown)
+    found = list(shown)
+    if template is not None:
+        for name, memory in found:
+            out(filled(template, memory, name))
+    else:
+        for line in csv_of(found):
+            out(line)
+    return len(found)
 
 
 def _tells_new(bank: MemoryBank) -> bool:

@@ -12,6 +12,7 @@ import click
 from aiaml_server.cli.context import opened
 from aiaml_server.cli.filtering import filtered
 from aiaml_server.cli.show import nothing
+from aiaml_server.cli.uses import uses
 from aiaml_server.format.filters import Filter
 from aiaml_server.format.memory import Memory
 from aiaml_server.moments import in_local, instant, minute
@@ -48,8 +49,8 @@ def topics(json: bool, **options: Any) -> None:
 
     \b
     Examples:
-      aiaml topics
-      aiaml topics --user marco --since 30d
+      aiaml stats topics
+      aiaml stats topics --user marco --since 30d
     """
     wanted = Filter.of(**options)
     with opened() as bank:
@@ -66,18 +67,27 @@ def topics(json: bool, **options: Any) -> None:
         raise Ended(why)
 
 
-@click.command("stats")
+@click.group("stats", invoke_without_command=True, commands=[topics, uses])
 @filtered
 @as_json
-def stats(json: bool, **options: Any) -> None:
+@click.pass_context
+def stats(context: click.Context, /, json: bool, **options: Any) -> None:
     """Count memories by agent, user, topic and month.
+
+    `stats topics` counts all topics, `stats uses` tells what agents asked for.
 
     \b
     Examples:
       aiaml stats
       aiaml stats --agent claude --since 52w --json
+      aiaml stats topics --user marco
+      aiaml stats uses --since 7d
     """
     wanted = Filter.of(**options)
+    if below := context.invoked_subcommand:
+        if wanted or json:
+            raise click.UsageError(f"options stand behind {below}: `aiaml stats {below} …`")
+        return
     counts = Counts()
     with opened() as bank:
         for name, size, memory in _all(bank, wanted):

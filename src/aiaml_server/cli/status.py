@@ -65,8 +65,11 @@ _HOSTED = "Whoever hosts that can read them"
 
 
 @click.command("status")
+@click.option(
+    "--all", "everything", is_flag=True, help="Also every directory, place and setting, and checks."
+)
 @as_json
-def status(json: bool) -> int:
+def status(everything: bool, json: bool) -> int:
     """Show how sync stands, and what to do where it fails.
 
     Nothing is sent: ahead and behind are counted against the remote as it was last seen. The exit
@@ -75,15 +78,43 @@ def status(json: bool) -> int:
     \b
     Examples:
       aiaml status
+      aiaml status --all
       aiaml status --json
     """
     standing = Standing.now(settings())
-    if json:
-        out_json(standing.fields())
-    else:
+    if not json:
         for line in standing.lines():
             out(wrapped(line))
+    if everything:
+        return _status_of_all(standing, json=json)
+    if json:
+        out_json(standing.fields())
     return standing.code
+
+
+def _status_of_all(standing: Standing, *, json: bool) -> int:
+    """Tell what `dirs`, `where` and `doctor` do, but for the checks that take long."""
+    from aiaml_server.cli import dirs, doctor  # noqa: PLC0415 (for this alone)
+
+    if json:
+        found, code = doctor.examined()
+        out_json(
+            {
+                **standing.fields(),
+                "directories": dirs.described(),
+                **_everything(standing.settings),
+                "findings": [each.fields() for each in found],
+            }
+        )
+        return max(standing.code, code)
+    out(f"\n{bold('Directories')}")
+    dirs.tell_all()
+    out(f"\n{bold('Places')}")
+    _tell_everything(standing.settings)
+    out(f"\n{bold('Checks')}")
+    found, code = doctor.examined()
+    doctor.tell_wrong(found)
+    return max(standing.code, code)
 
 
 @dataclass(frozen=True)
@@ -435,12 +466,21 @@ def where(json: bool) -> None:
       aiaml where
       aiaml where --json
     """
-    setting = settings()
-    places = list(_places(setting))
     if json:
-        out_json({"paths": [each.fields() for each in places], "settings": _sources(setting)})
-        return
-    for place in places:
+        out_json(_everything(settings()))
+    else:
+        _tell_everything(settings())
+
+
+def _everything(setting: Settings) -> dict[str, Any]:
+    return {
+        "paths": [each.fields() for each in _places(setting)],
+        "settings": _sources(setting),
+    }
+
+
+def _tell_everything(setting: Settings) -> None:
+    for place in _places(setting):
         out(f"{bold(str(place.path))}")
         out(wrapped(f"    {place.what}{place.size_in_words}"))
     out()

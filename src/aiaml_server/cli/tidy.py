@@ -60,8 +60,8 @@ def tidy(kinds: Sequence[str], everything: bool, again: bool, json: bool) -> Non
     has whole (similar); that were to hold until a day that is over (expired); that a newer one
     differs from in a value or a "not" alone, so that they may no longer hold (differing); topics
     spelled in several ways; texts too long to be found well; and what no agent has been given in a
-    month of `aiaml uses`. Where a name, a number or a negation differs, nothing is proposed to be
-    forgotten.
+    month of `aiaml stats uses`. Where a name, a number or a negation differs, nothing is proposed
+    to be forgotten.
 
     Each comes with the texts whole, what differs between [- -] and {+ +}, and the command that
     would mend it. On a terminal you are asked: yes, skip, all of this kind, never these again, or

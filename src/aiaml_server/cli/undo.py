@@ -39,10 +39,11 @@ _NAMED = 6  # ids on one line
 @yes
 @as_json
 def undo(listed: bool, yes: bool, json: bool) -> int | None:
-    """Take back your last change: a remember, edit, forget, restore, import, or one of the page.
+    """Take back your last change; again, the one before.
 
-    Again, it takes back the one before. A memory that something else has changed since then stays
-    as it is. What comes back is from git's history; with sync off there is none.
+    That is a remember, edit, forget, restore or import, or what you did on the page. A memory that
+    something else has changed since then stays as it is. What comes back is from git's history;
+    with sync off there is none.
 
     \b
     Examples:

@@ -54,9 +54,9 @@ def uses(time: str | None, each: bool, clear: bool, yes: bool, json: bool) -> No
 
     \b
     Examples:
-      aiaml uses
-      aiaml uses --since 7d --log
-      aiaml uses --clear
+      aiaml stats uses
+      aiaml stats uses --since 7d --log
+      aiaml stats uses --clear
     """
     moment = None if time is None else instant_or_ago(time)
     if time is not None and moment is None:

@@ -85,8 +85,17 @@ function show(memories, { next, total }, fresh = false) {
   inAll = total;
   following = next;
   list.fill(rows, { byDay: !state.words.trim(), fresh, address, total: inWords(rows.length, total), more: next != null });
+  if (!rows.length && (state.words.trim() || state.chips.length)) byId("hits").append(wayOn());
   list.mark(state.open, address);
   if (keep) list.link(keep)?.focus();
+}
+
+// From a search that finds nothing: without its words, or without its filters.
+function wayOn() {
+  const without = (words, act) => h("button", { type: "button", onclick: act }, words);
+  return h("p", { class: "hint" },
+    state.words.trim() ? without("Clear search", () => { byId("search").value = ""; search(); byId("search").focus(); }) : null, " ",
+    state.chips.length ? without("Clear filters", () => filter([])) : null);
 }
 
 async function more() {
@@ -263,7 +272,7 @@ async function create() {
   await settled();
   if (!await editor.leave()) return;
   onPhone(true);
-  editor.create(directories, state.directory);
+  editor.create(directories, state.directory, counts?.users[0]?.[0] ?? "");
 }
 
 // --- the directories ------------------------------------------------------------------------------
@@ -448,6 +457,7 @@ function step(by) {
 }
 
 function back() {
+  if (document.activeElement === byId("search")) byId("search").blur(); // the next key is no word
   if (document.querySelector(".editor")) return editor.leave();
   if (list.selection().count) return list.clear();
   if (state.open) return close();

@@ -14,8 +14,9 @@ export const start = (given) => { calls = given; };
 export const dirty = () => Boolean(now && form() && said() !== now.from);
 const form = () => document.querySelector(".editor");
 
-// Write a new memory, into one of the directories; `chosen` is the name of the likely one.
-export const create = (directories, chosen) => open({ agent: "me", user: "", topics: [], content: "", directories, chosen }, null, false);
+// Write a new memory, into one of the directories; `chosen` is the name of the likely one, and `user`
+// whom it is likely about.
+export const create = (directories, chosen, user) => open({ agent: "human", user, topics: [], content: "", directories, chosen }, null, false);
 export const edit = (memory, raw = false) => open(memory, memory, raw);
 
 function open(words, memory, raw) {
@@ -35,7 +36,7 @@ function open(words, memory, raw) {
     h("div", { id: "trouble", role: "alert" }),
     h("section", { class: "preview", "aria-label": "Preview" }, h("h2", {}, "Preview"), h("div", { id: "preview" }))));
   now.from = said();
-  const first = byId(raw || memory ? "text" : "topics");
+  const first = byId("text");
   first.focus();
   first.setSelectionRange?.(0, 0);
   look();
@@ -47,10 +48,10 @@ const tab = (words, chosen, raw) => h("button", { type: "button", "aria-pressed"
 } }, words);
 
 function fields({ agent, user, topics, content, directories = [], chosen }) {
-  const field = (id, label, value) => h("span", { class: "field" }, h("label", { for: `edit-${id}` }, label), h("input", { id: `edit-${id}`, value, autocomplete: "off" }));
+  const field = (id, label, value) => h("span", { class: "field" }, h("label", { for: `edit-${id}` }, label), h("input", { id: `edit-${id}`, value, autocomplete: "off", dir: "auto" }));
   return [
     h("div", { class: "fields" },
-      h("span", { class: "field" }, h("label", { for: "topics" }, "Topics"), h("input", { id: "topics", value: topics.join(", "), autocomplete: "off" })),
+      h("span", { class: "field" }, h("label", { for: "topics" }, "Topics"), h("input", { id: "topics", value: topics.join(", "), autocomplete: "off", dir: "auto" })),
       field("agent", "Agent", agent), field("user", "About", user)),
     directories.length > 1 ? h("p", { class: "into" }, h("label", { for: "into" }, "Directory"), " ", h("select", { id: "into" }, directories.map(({ name, path }) =>
       h("option", { value: name, title: path, selected: name === chosen }, name)))) : null,
@@ -68,7 +69,7 @@ function rawFields(memory) {
 }
 
 function area(value) {
-  const made = h("textarea", { id: "text", spellcheck: "true" });
+  const made = h("textarea", { id: "text", spellcheck: "true", dir: "auto" });
   made.value = value;
   return made;
 }
@@ -121,6 +122,8 @@ export async function save() {
   const { memory, version, raw } = now;
   if (memory && !dirty()) return leave();
   byId("trouble").replaceChildren();
+  const empty = raw ? [] : Object.keys(FIELDS).filter((field) => !value(FIELDS[field].id).trim());
+  if (wrong(empty)) return say(`${empty.map((field) => FIELDS[field].empty).join("; ")}.`);
   try {
     const stored = !memory ? await api.store(words(), new URLSearchParams(value("into") ? { directory: value("into") } : {}))
       : raw ? await api.edit(memory.file, version, value("text")) : await api.editWords(memory.file, version, words());
@@ -128,8 +131,29 @@ export async function save() {
     calls.saved(stored, () => takeBack(memory, stored));
   } catch (error) {
     if (error.status === 412) await conflict(error);
-    else say(error.message);
+    else {
+      const field = Object.keys(FIELDS).find((each) => !raw && error.message.startsWith(`${each}:`));
+      wrong(field ? [field] : []);
+      say(field ? `${FIELDS[field].name}${error.message.slice(field.length)}` : error.message);
+    }
   }
+}
+
+const FIELDS = {
+  content: { id: "text", name: "What to remember", empty: "What to remember is empty" },
+  topics: { id: "topics", name: "Topics", empty: "Topics needs a word at least, such as garden" },
+  agent: { id: "edit-agent", name: "Agent", empty: "Agent needs who says so" },
+  user: { id: "edit-user", name: "About", empty: "About needs a name: whom it is about" },
+};
+
+// Mark the fields that are wrong, and those alone; go to the first. Say whether there are some.
+function wrong(fields) {
+  for (const [field, { id }] of Object.entries(FIELDS)) {
+    if (fields.includes(field)) byId(id)?.setAttribute("aria-invalid", "true");
+    else byId(id)?.removeAttribute("aria-invalid");
+  }
+  byId(FIELDS[fields[0]]?.id)?.focus();
+  return fields.length > 0;
 }
 
 // Take back what was saved, as long as nobody has changed it since.

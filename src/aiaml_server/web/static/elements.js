@@ -80,7 +80,7 @@ const policy = globalThis.trustedTypes?.createPolicy("safe-html", { createHTML: 
 // A memory's markdown, which `safe_html` on the server turned into HTML without scripts, styles,
 // pictures or raw HTML. Nothing else may come here.
 export function rendered(html) {
-  const article = h("article", { class: "rendered" });
+  const article = h("article", { class: "rendered", dir: "auto" });
   article.innerHTML = policy ? policy.createHTML(html) : html;
   for (const link of article.querySelectorAll("a")) link.target = "_blank";
   return article;

@@ -29,11 +29,11 @@ function row(memory, address, { fresh }) {
   const { file, timestamp, agent, user, topics, title, excerpt, score, keywords = [], why, uses, new: unread, expired } = memory;
   return h("li", {}, h("a", { href: address, "data-file": file, class: fresh ? "fresh" : "" },
     h("span", { class: "line" },
-      h("span", { class: "title" }, unread ? h("span", { class: "unread" }, "New ") : null, expired ? h("span", { class: "over" }, "Expired ") : null, marked(title || "(empty)", keywords)),
+      h("span", { class: "title", dir: "auto" }, unread ? h("span", { class: "unread" }, "New ") : null, expired ? h("span", { class: "over" }, "Expired ") : null, marked(title || "(empty)", keywords)),
       score ? h("span", { class: "score", title: reason(score, why) }, String(score)) : null,
       h("time", { title: exact(timestamp) }, ago(timestamp))),
     h("span", { class: "line second" },
-      h("span", { class: "excerpt" }, marked([excerpt, topics.join(" ")].filter(Boolean).join(" — "), keywords)),
+      h("span", { class: "excerpt", dir: "auto" }, marked([excerpt, topics.join(" ")].filter(Boolean).join(" — "), keywords)),
       uses?.recalled ? h("span", { class: "uses", title: usesOf(uses) }, `${uses.recalled.toLocaleString()}× recalled`) : null,
       h("span", { class: "who", title: `${agent || "(nobody)"}, about ${user || "(nobody)"}` }, agent))));
 }

@@ -15,12 +15,14 @@ let calls = null; // what the page does: changed(), close(), topic(name), fail(e
 
 export const start = (given) => { calls = given; editor.start({ ...given, read }); };
 export const current = () => (editor.dirty() || document.querySelector(".editor") ? null : open);
-export const closed = () => { open = null; };
+export const closed = () => { open = null; document.title = "Memories"; };
 
 // Show a memory for reading.
 export function read(memory) {
   const same = open?.file === memory.file;
+  if (!same) view = "read";
   open = memory;
+  document.title = `${memory.title || "(empty)"} · Memories`;
   const pane = byId("pane");
   const at = same ? pane.scrollTop : 0;
   pane.setAttribute("aria-label", "Memory");
@@ -34,7 +36,7 @@ export function read(memory) {
       h("button", { type: "button", class: "roomy", onclick: () => print() }, "Print"),
       h("button", { type: "button", onclick: () => editor.edit(open) }, "Edit"),
       h("button", { type: "button", class: "danger", onclick: () => forgetOpen() }, "Forget…")),
-    h("h1", {}, memory.title || "(empty)"),
+    h("h1", { dir: "auto" }, memory.title || "(empty)"),
     h("p", { class: "by" }, h("time", { title: exact(memory.timestamp) }, ago(memory.timestamp)),
       " · ", memory.agent || "(nobody)", " about ", memory.user || "(nobody)",
       memory.until ? h("span", { class: memory.expired ? "over" : "" }, ` · ${memory.expired ? "expired, " : ""}until ${memory.until}`) : null,
@@ -47,7 +49,7 @@ export function read(memory) {
 }
 
 function body(memory) {
-  if (view === "file") return h("pre", { class: "file", tabindex: "0" }, memory.text);
+  if (view === "file") return h("pre", { class: "file", tabindex: "0", dir: "auto" }, memory.text);
   if (view === "history") return h("p", { class: "hint" }, "Looking…");
   return untitled(rendered(memory.html), memory.title);
 }
@@ -105,12 +107,13 @@ function version({ what, time, machine, text, file, difference }, present) {
 // Show a forgotten memory.
 export function readForgotten({ title, text, file, time, machine }) {
   open = null;
+  document.title = `Forgotten: ${title} · Memories`;
   byId("pane").setAttribute("aria-label", "Forgotten memory");
   byId("pane").replaceChildren(h("div", { class: "memory" },
     h("div", { class: "tools" },
       h("button", { type: "button", class: "back", onclick: () => calls.close() }, "Close"), h("span", { class: "gap" }),
       h("button", { type: "button", class: "main", onclick: () => bringBack({ [file]: text }) }, "Bring back")),
-    h("h1", {}, title),
+    h("h1", { dir: "auto" }, title),
     h("p", { class: "by" }, "Forgotten ", time ? h("time", { title: exact(time) }, ago(time)) : null, machine ? `, from ${machine}` : ""),
     h("pre", { class: "file", tabindex: "0" }, text)));
 }
