@@ -42,6 +42,7 @@ PAGES: Parts = {
     "Why not …": "docs/others.md",
     "Your side": {
         "Find": "docs/search.md",
+        "By itself": "docs/hooks.md",
         "The page": "docs/web.md",
         "Import and export": "docs/import.md",
         "Several machines": "docs/sync.md",

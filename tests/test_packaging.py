@@ -266,11 +266,11 @@ def test_an_installed_wheel_has_its_command(installed: Path, tmp_path: Path) -> 
     demo = subprocess.run(
         [installed / "aiaml-server", "demo"], capture_output=True, text=True, check=True
     )
-    config = json.loads(demo.stdout[demo.stdout.index('  {\n    "mcpServers"') :].split("\n\n")[0])
-    assert config["mcpServers"]["aiaml"] == {
-        "command": str(installed / "aiaml-server"),
-        "args": [],
-    }
+    assert f"{installed / 'aiaml-server'} install --all\n" in demo.stdout
+    words = [installed / "aiaml-server", "install", "--print", "generic"]
+    shown = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    config = json.loads(shown[shown.index("{") : shown.rindex("}") + 1])
+    assert config["mcpServers"]["aiaml"]["command"] == str(installed / "aiaml-server")
 
 
 def test_where_people_are_all_is_well(installed: Path, tmp_path: Path) -> None:

@@ -165,7 +165,8 @@ def _differences(newer: str, older: str) -> tuple[str, str]:
     from difflib import SequenceMatcher  # noqa: PLC0415 (for two texts that differ alone)
 
     short = len(newer.split()) * len(older.split()) <= _COMPARED
-    new, old = (re.split(r"(\s+)" if short else r"(\n+)", each) for each in (newer, older))
+    parted = re.compile(r"(\s+)") if short else re.compile(r"(\n+)")
+    new, old = parted.split(newer), parted.split(older)
     blocks = SequenceMatcher(None, new, old).get_opcodes()
     newly, formerly = "", ""
     for kind, begin, end, old_begin, old_end in blocks:
