@@ -20,6 +20,7 @@ from aiaml_server.format.scorer import clean, score
 from aiaml_server.frontmatter import MAX_HEAD
 from aiaml_server.sync import problem
 from aiaml_server.toolsets.citations import words
+from aiaml_server.toolsets.semantic import families
 from clock import TooSlow
 from growth import steep
 from patterns import Given, Judge, Use, collected, modules
@@ -46,6 +47,9 @@ ELSEWHERE = {
     "aiaml_server.format.scorer: "
     "re.compile(f'{letters}(?<=\\\\b(?s:.{{{len(keyword)}}}))\\\\b')": Given(
         lambda: [scorer._whole_word(each).pattern for each in LITERALS]
+    ),
+    "aiaml_server.toolsets.semantic.families: re.search(sign, name.lower())": Given(
+        lambda: [*families.FAMILIES]
     ),
     "aiaml_server.server.protocol: re.fullmatch(pattern, uri)": Given(
         lambda: [r"a://b/(?P<c>[^/]+)/(?P<d>[^/]+)"]
