@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import { confirm, toast } from "./dialogs.js";
 import * as editor from "./editor.js";
-import { ago, byId, exact, h, placed, plural, rendered, usesOf } from "./elements.js";
+import { ago, byId, exact, h, placed, plural, rendered, usesOf, visible } from "./elements.js";
 import { standing } from "./sync.js";
 
 const MOST_TITLES = 8; // that are shown before several are forgotten
@@ -22,7 +22,7 @@ export function read(memory) {
   const same = open?.file === memory.file;
   if (!same) view = "read";
   open = memory;
-  document.title = `${memory.title || "(empty)"} · Memories`;
+  document.title = `${visible(memory.title) || "(empty)"} · Memories`;
   const pane = byId("pane");
   const at = same ? pane.scrollTop : 0;
   pane.setAttribute("aria-label", "Memory");
@@ -107,7 +107,7 @@ function version({ what, time, machine, text, file, difference }, present) {
 // Show a forgotten memory.
 export function readForgotten({ title, text, file, time, machine }) {
   open = null;
-  document.title = `Forgotten: ${title} · Memories`;
+  document.title = `Forgotten: ${visible(title)} · Memories`;
   byId("pane").setAttribute("aria-label", "Forgotten memory");
   byId("pane").replaceChildren(h("div", { class: "memory" },
     h("div", { class: "tools" },
