@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from typing_extensions import Self
 
 from aiaml_server import Memory
+from aiaml_server.cli import copying
 from aiaml_server.format.memory import format as format_of
 from aiaml_server.server import greeting
 from aiaml_server.server.greeting import LISTS, Course, Greeting
@@ -363,7 +364,7 @@ def test_each_list_of_toolsets_has_its_own_copy(base: Path) -> None:
 
 ODD = {
     "AIAML_CHECK_SECRETS": "false", "AIAML_HIDE_EXPIRED": "true", "AIAML_INBOX": "true",
-    "AIAML_COMPARTMENT_LIMIT": "77", "AIAML_ENABLE_SYNC": "false",
+    "AIAML_COMPARTMENT_LIMIT": "77", "AIAML_ENABLE_SYNC": "false", "AIAML_RUN_MINUTES": "5",
 }  # fmt: skip
 
 
@@ -372,6 +373,21 @@ def test_settings_change_no_answer(name: str) -> None:
     """So that one copy serves them all."""
     one = manifest(name)
     assert said(at(one.build)(one.values({}))) == said(at(one.build)(one.values(ODD)))
+
+
+def test_greeting_is_that_of_the_tools_that_are_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A setting that says which tools are served has a copy of its own."""
+    one = [manifest("citations")]
+    for value in ("", "all"):
+        monkeypatch.setenv("AIAML_CITATIONS_TOOLS", value)
+        words = [sys.executable, "-m", "aiaml_server.cli.copying", "citations"]
+        subprocess.run(words, cwd=tmp_path, check=True)
+        copy = copying.copy_of(one)
+        assert copy
+        lists = [text for place, text in copy.known.items() if place.startswith("tools/list")]
+        assert {text.count('"inputSchema"') for text in lists} == {10 if value else 4}
 
 
 def said(toolset: Toolset) -> object:

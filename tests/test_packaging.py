@@ -267,7 +267,7 @@ def test_an_installed_wheel_has_its_command(installed: Path, tmp_path: Path) -> 
         [installed / "aiaml-server", "demo"], capture_output=True, text=True, check=True
     )
     assert f"{installed / 'aiaml-server'} install --all\n" in demo.stdout
-    words = [installed / "aiaml-server", "install", "--print", "generic"]
+    words = [str(installed / "aiaml-server"), "install", "--print", "generic"]
     shown = subprocess.run(words, capture_output=True, text=True, check=True).stdout
     config = json.loads(shown[shown.index("{") : shown.rindex("}") + 1])
     assert config["mcpServers"]["aiaml"]["command"] == str(installed / "aiaml-server")

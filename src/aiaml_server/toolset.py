@@ -59,6 +59,7 @@ class Variable(NamedTuple):
         read: turns the name and a value into what the program uses; raises `InvalidSetting`.
         help: what it means, in a few words.
         secret: whether the value may hold a password, and is never shown.
+        told: whether it changes what clients are told before a call, such as the list of tools.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Variable(NamedTuple):
     read: Callable[[str, str], Any]
     help: str
     secret: bool = False
+    told: bool = False
 
     def value(self, environ: Mapping[str, str]) -> Any:
         """Return the setting as an environment has it; an empty variable counts as unset.

@@ -73,7 +73,7 @@ VERBS = {
     "show": ("show:show", "Show memories whole, their markdown rendered."),
     "search": (
         "show:search",
-        "Find memories that answer a question in your own words, the best first.",
+        "Find what answers a question in your own words, the best first.",
     ),
     "topics": ("stats:topics", "List the topics, the most frequent first."),
     "stats": ("stats:stats", "Count memories by agent, user, topic and month."),
@@ -112,7 +112,10 @@ VERBS = {
     "demo": ("serve:demo_verb", "Watch the tools at work, in a throw-away place."),
     "serve": ("serve:serve_verb", "Serve one MCP client on standard input and output."),
     "version": ("app:version", "Show the version, as `--version` does."),
-    "help": ("app:help_", "Show what a verb does, as its `--help` does."),
+    "help": (
+        "app:help_",
+        "Show what a verb does, as its `--help` does; without a name, the verbs in short.",
+    ),
 }
 """Each verb, in the order that `--help` has them: where it is, imported only when used; and what it
 says of itself."""

@@ -38,9 +38,16 @@ def copy_of(manifests: Sequence[Manifest]) -> Greeting | None:
     names = [each.name for each in manifests]
     if not set(names) <= OWN.keys():
         return None
+    settings = [f"{name}={value}" for name, value in sorted(_told(manifests).items())]
     with suppress(Nowhere):
-        return Greeting(cache_directory(), key(), names)
+        return Greeting(cache_directory(), key(), [*names, *settings])
     return None
+
+
+def _told(manifests: Sequence[Manifest]) -> dict[str, str]:
+    """Return those settings of the environment that change what is answered first."""
+    told = {each.name for one in manifests for each in one.variables if each.told}
+    return {name: os.environ[name] for name in told if os.environ.get(name)}
 
 
 def begin(greeting: Greeting, names: Sequence[str]) -> None:
@@ -111,7 +118,10 @@ async def _answers(manifests: Sequence[Manifest]) -> dict[str, str]:
     from aiaml_server.server import stdio  # noqa: PLC0415
     from aiaml_server.server.protocol import Server  # noqa: PLC0415
 
-    built = [at(each.build)(each.values({}))._replace(opened=nothing_to_open) for each in manifests]
+    told = _told(manifests)
+    built = [
+        at(each.build)(each.values(told))._replace(opened=nothing_to_open) for each in manifests
+    ]
     found: dict[str, str] = {}
     for version in (*HANDSHAKE_PROTOCOL_VERSIONS, *MODERN_PROTOCOL_VERSIONS):
         shaken = version in HANDSHAKE_PROTOCOL_VERSIONS

@@ -299,7 +299,7 @@ def search(
     json: bool,
     **options: Any,
 ) -> None:
-    """Find memories that answer a question in your own words, the best first.
+    """Find what answers a question in your own words, the best first.
 
     Rare words count more than frequent ones, several of the question more than one said often, and
     a word is found in its forms. What stands in quotes must stand so. A word such as agent:claude,

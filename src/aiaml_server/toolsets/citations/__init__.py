@@ -84,6 +84,7 @@ MANIFEST = Manifest(
             _served,
             "the tools that are served: agent for the four of daily work, all, or names of others,"
             " separated by commas",
+            told=True,
         ),
         CHECK_SECRETS,
     ),

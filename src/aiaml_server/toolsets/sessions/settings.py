@@ -43,7 +43,11 @@ VARIABLES = (
         _roots,
         "the only directories below which repositories are touched, separated as in PATH",
     ),
-    Variable("AIAML_SESSIONS_AGENT", "", _agent, "the agent's name, where a call names none"),
-    Variable("AIAML_SESSIONS_REPO", "", _root, "the repository, where a call names none"),
+    Variable(
+        "AIAML_SESSIONS_AGENT", "", _agent, "the agent's name, where a call names none", told=True
+    ),
+    Variable(
+        "AIAML_SESSIONS_REPO", "", _root, "the repository, where a call names none", told=True
+    ),
     CHECK_SECRETS,
 )
