@@ -50,8 +50,8 @@ class Report:
         self.findings: list[dict[str, str]] = json.loads(done.stdout)
 
     def having(self, level: str, text: str) -> list[dict[str, str]]:
-        """Return the findings of a level that hold a text; each but an `ok` has a remedy."""
-        assert all(bool(each["remedy"]) == (each["level"] != "ok") for each in self.findings)
+        """Return the findings of a level that hold a text; all but an `ok` have a remedy."""
+        assert all(each["remedy"] or each["level"] == "ok" for each in self.findings)
         return [each for each in self.findings if each["level"] == level and text in each["found"]]
 
     @property

@@ -149,8 +149,8 @@ def _show(findings: Iterable[Finding]) -> Iterator[Finding]:
 def _summary(found: list[Finding], fixes: int) -> None:
     counts = {level: sum(each.level == level for each in found) for level in ("error", "warning")}
     if not any(counts.values()):
-        alone = any(each.check == "remote" and "this computer only" in each.found for each in found)
-        note("\nNothing is wrong." if alone else "\nAll is well.")
+        copied = any(each.check == "remote" and "answered" in each.found for each in found)
+        note("\nAll is well." if copied else "\nNothing is wrong.")
         return
     words = [plural(count, level) for level, count in counts.items() if count]
     more = f"; `aiaml doctor --fix` can mend {fixes} of them" if fixes else ""
