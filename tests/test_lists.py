@@ -79,7 +79,7 @@ def test_rows_fit_the_terminal_and_pipes_get_all(tmp_path: Path) -> None:
     assert [line.count("\t") for line in piped] == [5, 5]
     assert piped[1].split("\t")[2:4] == ["claude", "a person with a long name"]
     assert piped[1].endswith("allergic to 東京")
-    found = run("search", "allergic", "--explain", "--json", **env, PYTHONUTF8="1")
+    found = run("search", "allergic", "--as-agent", "--explain", "--json", **env, PYTHONUTF8="1")
     (hit,) = json.loads(found.stdout)
     assert sum(part["points"] for part in hit["explanation"]) == hit["relevance_score"] == 2
 

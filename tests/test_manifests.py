@@ -135,7 +135,9 @@ def test_the_bundle_starts_with_what_a_person_has_not_touched(tmp_path: Path) ->
     config = manifest["user_config"]
     assert set(config) == {"memory_dir", "enable_sync", "github_remote", "toolsets"}
     environ = {}
-    for name, value in manifest["server"]["mcp_config"]["env"].items():
+    told = manifest["server"]["mcp_config"]["env"]
+    assert told.pop("UV_COMPILE_BYTECODE") == "1"
+    for name, value in told.items():
         (key,) = re.findall(r"^\$\{user_config\.(\w+)\}$", value)
         given = config[key]["default"]
         text = str(given).lower() if isinstance(given, bool) else given
