@@ -16,6 +16,7 @@ import logging
 import os
 import re
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -56,10 +57,12 @@ class Content:
                 for part, listed in parts.items():
                     if part in COMPARTMENTS:
                         entries = self.entries[kind, owner, part] = {}
+                        times = Counter[str]()
                         for entry in map(Entry.from_json, listed):
                             name = entry.id
                             while name in entries:  # written by hand
-                                name += "-2"
+                                times[entry.id] += 1
+                                name = f"{entry.id}-{times[entry.id] + 1}"
                             entries[name] = entry.changed(id=name)
 
     def _owners(self, kind: str) -> dict[str, Any]:
