@@ -266,7 +266,7 @@ def test_a_toolset_served_alone_loads_nothing_of_the_default(name: str, tmp_path
         "print(*sys.modules, sep='\\n', file=sys.stderr)"
     )
     command = (sys.executable, "-c", script, "--toolset", name)
-    environ = {"HOME": str(tmp_path), "USERPROFILE": str(tmp_path)}
+    environ = {"HOME": str(tmp_path), "USERPROFILE": str(tmp_path), "AIAML_CITATIONS_TOOLS": "all"}
     with Client(tmp_path / "base", command=command, environ=environ, cwd=tmp_path) as client:
         assert names(client) == list(toolsets.manifest(name).tools)
     ours = re.findall(r"^aiaml_server\.(\w+)$", client.log(), re.MULTILINE)
@@ -433,7 +433,7 @@ def test_call_text_like_json(texts: list[str]) -> None:
             for text in ("null", '{"a": 1}', *texts):
                 await client.call_tool("echo", {"needed": text, "text": text})
                 assert ECHOED[-1] == (text, text, None)
-            await client.call_tool("echo", {"needed": "", "text": None, "words": '["a"]'})
+            await client.call_tool("echo", {"needed": "", "text": None, "words": ["a"]})
             assert ECHOED[-1] == ("", None, ["a"])
 
     anyio.run(story)

@@ -197,10 +197,11 @@ def test_the_end_before_there_is_a_loop_is_told_to_it(ends: tuple[int, int]) -> 
 
 DYING = """
 import os, sys, time
+from aiaml_server.format.invisible import LogFormatter
 from aiaml_server.server import logs
 from aiaml_server.server.wire import Wire
 wire = Wire.claim()
-logs.begin("WARNING", logs.LogFormatter("%(message)s"))
+logs.begin("WARNING", LogFormatter("%(message)s"))
 def answer(line):
     raise {error}
 {dying}

@@ -8,8 +8,8 @@ memories.save("Prices are in cents", "**Fact**: …", [Citation("shop/prices.py"
 
 from typing import TYPE_CHECKING
 
-from aiaml_server.errors import InvalidSetting
 from aiaml_server.toolset import Manifest, Variable, as_given, lazily
+from aiaml_server.toolsets.citations.settings import AGENTS, OTHERS, served
 from aiaml_server.toolsets.warning import CHECK_SECRETS
 
 if TYPE_CHECKING:
@@ -33,31 +33,7 @@ __all__ = [
 
 REPOSITORY = "AIAML_CITATIONS_REPO"
 FORGETFUL = "AIAML_CITATIONS_FORGETFUL"
-
-
 TOOLS = "AIAML_CITATIONS_TOOLS"
-AGENTS = ("memory_search", "memory_save", "memory_get", "memory_verify")
-"""What an agent needs at work; every other tool costs it context for what is rarely asked."""
-OTHERS = (
-    "memory_list",
-    "memory_graph_traverse",
-    "memory_graph_related",
-    "memory_delete",
-    "memory_batch_verify",
-    "memory_sync_index",
-)
-
-
-def _served(name: str, value: str) -> tuple[str, ...]:
-    """Read which tools are served: the agents' four, `all`, or others by name beside the four."""
-    named = {each.strip() for each in value.split(",") if each.strip()}
-    if "all" in named:
-        return (*AGENTS, *OTHERS)
-    for each in sorted(named - {"agent", *AGENTS, *OTHERS}):
-        raise InvalidSetting(
-            name, f"names {each[:100]!r}; it must be agent, all, or some of {', '.join(OTHERS)}"
-        )
-    return (*AGENTS, *(each for each in OTHERS if each in named))
 
 
 MANIFEST = Manifest(
@@ -81,7 +57,7 @@ MANIFEST = Manifest(
         Variable(
             TOOLS,
             "agent",
-            _served,
+            served,
             "the tools that are served: agent for the four of daily work, all, or names of others,"
             " separated by commas",
             told=True,
