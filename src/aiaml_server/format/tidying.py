@@ -75,7 +75,9 @@ _PASSING = re.compile(  # means another day when it is said on another day
     rf"|\b(?:this|last|next) (?:{_PARTS}|{_DAYS})\b"
     r"|\b(?:on|by|until|since|before|after) (?:mon|tues|wednes|thurs|fri|satur|sun)day\b"
 )
-_TIME = re.compile(r"(?:19|20)\d\d(?:-\d\d)*|\d+(?:st|nd|rd|th)|.*\d[:/]\d.*|.*[/#].*")
+_TIME = re.compile(
+    r"(?:19|20)\d\d(?:-\d\d)*|\d+(?:st|nd|rd|th)|(?:(?!\d[:/]\d).)*\d[:/]\d.*|[^/#\n]*[/#].*"
+)
 _STATE = frozenset(
     ("is", "are", "has", "have", "costs", "cost", "needs", "need", "uses", "use", "takes", "gets",
      "wants", "weighs", "lasts", "listens", "keeps", "allows", "requires", "supports", "expects",

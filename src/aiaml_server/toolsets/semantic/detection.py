@@ -35,7 +35,7 @@ _DECIDED = re.compile(
     r"(?!you|him|her|no\b)"
     r"|\b(?:don't|do[ ]not)[ ]use[ ][^,;.]{1,60}[,;][ ]?(?:but[ ])?use\b"
     r"|(?:^|:[ ]|\b(?:we|i|we've|i've|was|were)[ ])(?:switched|moved|migrated)[ ]"
-    r"(?:[^.;]{1,60}[ ])?(?:to|from)\b[^.;]{1,60}\b(?:to|because|since)\b"
+    r"(?:[^\s.;]{1,30}[ ]){0,6}(?:to|from)\b[^.;]{1,60}\b(?:to|because|since)\b"
     r"|\bfinal[ ](?:call|choice|word)(?::|[ ]is\b)"
     r"|\b(?:we|i|team|we've|i've|have|has)[ ]"
     r"(?:chose|chosen|picked|selected|adopted|rejected|ruled[ ]out)\b"
@@ -126,7 +126,7 @@ _ERROR = re.compile(
     r"|^[^\s:]{1,200}:\d{1,7}:\d{1,5}:[ ](?!warning|note)\S"  # go, ruff, clang
     r"|^[^\s(]{1,200}\.(?:java|kt):\[?\d{1,7}|^CMake[ ]Error\b|^\*\*[ ]\(\w"
     r"|^\d{1,6}:\d{1,5}[ ]+error[ ]|^(?:docker:[ ])?Error[ ](?:response[ ]from|from[ ]server)\b"
-    r"|^curl:[ ]\(\d{1,3}\)|\((?:[\w:]+)?[A-Z]\w*(?:Error|Exception)\)"  # Ruby
+    r"|^curl:[ ]\(\d{1,3}\)|\([\w:]{1,120}(?:Error|Exception)\)"  # Ruby
     r"|^\u00d7[ ]\S|^\u25cf[ ]\S|^(?:Parse|Runtime|Syntax|Type|Compile)[ ]error\b"
     r"|\bis[ ]not[ ]recognized[ ]as\b|\btimed[ ]out[ ]after\b"
     r"|^(?:Could[ ]not[ ](?:find|resolve|load)|Execution[ ]failed[ ]for)\b|^ERR_[A-Z_]{3,}[ ]"
