@@ -186,6 +186,7 @@ def test_the_bound_is_the_same_for_the_usual_form() -> None:
 
 OUR_OWN = {
     "format.leaks.table": "the table of our own package",
+    "sync.problem": "the table of our own package",
     "doctor.program": "what an installer wrote",
     "clients.launch": "what an installer wrote",
     "doctor.conversation": "what our own server answers",
@@ -194,7 +195,6 @@ OUR_OWN = {
     "frontmatter": "one quoted text",
     "toolsets.citations.usual": "one quoted text",
     "sync.remote": "what git writes for us",
-    "toolsets.semantic.merging": "lists of our own, written in the same database",
 }
 """Modules that read JSON or TOML that nobody else can have written, and why that is so."""
 

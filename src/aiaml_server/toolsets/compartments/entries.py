@@ -151,9 +151,11 @@ class Entry:
         Raises:
             ValueError: it is no entry.
         """
-        given = {name: _fit(part) for name, part in value.items() if name in _NAMES}
-        extra = {name: part for name, part in value.items() if name not in _NAMES}
-        entry = cls(**{**given, "tags": tuple(given.get("tags", ())), "extra": extra})
+        given = {name: _fit(part) for name, part in value.items() if name in _KNOWN}
+        given["tags"] = tuple(given.get("tags", ()))
+        if not value.keys() <= _KNOWN:
+            given["extra"] = {name: part for name, part in value.items() if name not in _KNOWN}
+        entry = cls(**given)
         times = (entry.created_at, entry.updated_at, entry.expires_at)
         texts = (entry.id, entry.content, entry.category, *times)
         if not all(isinstance(each, str) for each in (*texts, *entry.tags)):
@@ -164,17 +166,20 @@ class Entry:
             raise ValueError("an entry's metadata must be texts")
         if type(entry.access_count) is not int or type(entry.priority) is not int:
             raise ValueError("an entry's numbers must be numbers")
+        if LOWEST <= entry.priority <= HIGHEST:
+            return entry
         return entry.changed(priority=min(max(entry.priority, LOWEST), HIGHEST))
 
 
 _NAMES = [each.name for each in fields(Entry) if each.name != "extra"]
+_KNOWN = frozenset(_NAMES)
 _OPTIONAL = ("category", "tags", "metadata", "expires_at")
 
 
 def _fit(part: Any) -> Any:
     """Return a part of an entry with U+FFFD for what no text may hold, in whatever it is."""
     if isinstance(part, str):
-        return _UNFIT.sub("\ufffd", part)
+        return part if part.isprintable() else _UNFIT.sub("\ufffd", part)
     if isinstance(part, list):
         return [_fit(each) for each in part]
     if isinstance(part, dict):

@@ -35,6 +35,7 @@ FORMAT = 1
 MAX_FILE = 8 * 1024 * 1024  # bytes; it is read whole, and written whole by each change
 LOCK_SECONDS = 10.0
 _BEGINS = re.compile(rb'(?:\xef\xbb\xbf)?\{\s*"format"\s*:\s*[0-9]')  # as `Content.data` does
+_SAME = 1000  # entries of one id in a compartment, as a person may write them
 _RUN = re.compile(r"[0-9a-f]{16}")
 Stamp = tuple[int, int, int, int]
 Place = tuple[str, str, str]
@@ -62,8 +63,10 @@ class Content:
                             name = entry.id
                             while name in entries:  # written by hand
                                 times[entry.id] += 1
+                                if times[entry.id] > _SAME:
+                                    raise ValueError(f"an id stands there more than {_SAME} times")
                                 name = f"{entry.id}-{times[entry.id] + 1}"
-                            entries[name] = entry.changed(id=name)
+                            entries[name] = entry if name == entry.id else entry.changed(id=name)
 
     def _owners(self, kind: str) -> dict[str, Any]:
         owners: dict[str, Any] = self.value.setdefault(kind, {})

@@ -20,7 +20,7 @@ class Prefixes(NamedTuple):
 _NONE = Prefixes("", "")
 _PASSAGES = Prefixes("Represent this sentence for searching relevant passages: ", "")
 FAMILIES: dict[str, Prefixes] = {
-    r"e5-[\w-]*instruct": Prefixes(
+    r"e5-[\w-]{0,40}instruct": Prefixes(
         "Instruct: Given a question, retrieve notes that answer it\nQuery: ", ""
     ),
     r"(?:^|[-/])e5-": Prefixes("query: ", "passage: "),
