@@ -210,6 +210,30 @@ def test_setup_in_a_clone(prepared: Path, tmp_path: Path) -> None:
     assert brought_together(clone, "several sections of a new day", "merge")
 
 
+@pytest.mark.parametrize("gone", ["program", "package"])
+def test_merge_without_the_program_keeps_both_sides(
+    gone: str, prepared: Path, tmp_path: Path
+) -> None:
+    """An environment may be deleted: git then marks the conflict and keeps both sides."""
+    driver = git(prepared, "config", "merge.aiaml-sessions.driver").strip()
+    words = driver.partition(" %O ")[0]
+    lost = str(tmp_path / "no" / "such") if gone == "program" else f"{sys.executable} -m no_such"
+    git(prepared, "config", "merge.aiaml-sessions.driver", driver.replace(words, lost))
+    assert not brought_together(prepared, "the same section", "merge")
+    text = log_of(prepared).read_text("utf-8")
+    assert "- left decision" in text and "- right decision" in text and "\n<<<<<<< " in text
+    assert aiaml(prepared, "check").returncode == 1
+
+
+def test_setup_names_the_program_that_is_there(prepared: Path) -> None:
+    """A driver of another place, or of an earlier version, is replaced; `check` says it is none."""
+    git(prepared, "config", "merge.aiaml-sessions.driver", "/no/such sessions merge %O %A %B")
+    assert "aiaml sessions setup" in aiaml(prepared, "check").stderr
+    assert "This clone is set up" in aiaml(prepared, "setup", "--yes").stderr
+    assert "aiaml sessions setup" not in aiaml(prepared, "check").stderr
+    assert brought_together(prepared, "the same section", "merge")
+
+
 def test_setup_merge_tells_entries_apart(prepared: Path) -> None:
     """Each entry is an item of its own, and git says of each which branch's commit brought it."""
     assert brought_together(prepared, "the same section", "merge")

@@ -152,12 +152,23 @@ def is_set_up(root: Path) -> bool:
 
 
 def has_driver(root: Path) -> bool:
-    """Say whether this clone's configuration names a driver.
+    """Say whether this clone's configuration names the driver of this installation.
 
     Raises:
         DiskError: git cannot be run.
     """
-    return ask_git(root, "config", "--get", f"merge.{DRIVER}.driver") is not None
+    found = ask_git(root, "config", "--get", f"merge.{DRIVER}.driver")
+    return found is not None and found.decode("utf-8", "replace").rstrip("\n") == _driver()
+
+
+def _driver() -> str:
+    """Return what git's shell runs: this program, and git's own merge where it is gone.
+
+    A driver that fails leaves our side alone in the file, without a mark (gitattributes, "Defining
+    a custom merge driver"). So what marked no conflict and failed all the same is done by git.
+    """
+    words = shlex.join([*command(), "sessions", "merge"])
+    return f"{words} %O %A %B || {{ grep -q '^<<<<<<< ' %A && exit 1; git merge-file %A %O %B; }}"
 
 
 def set_driver(root: Path) -> None:
@@ -166,11 +177,7 @@ def set_driver(root: Path) -> None:
     Raises:
         DiskError: git cannot be run, or refuses.
     """
-    words = shlex.join([*command(), "sessions", "merge"])
-    for key, value in (
-        ("name", "logs of agents, section by section"),
-        ("driver", f"{words} %O %A %B"),
-    ):
+    for key, value in (("name", "logs of agents, section by section"), ("driver", _driver())):
         if ask_git(root, "config", "--local", f"merge.{DRIVER}.{key}", value) is None:
             raise DiskError(f"git cannot write its configuration of {root}")
 
