@@ -225,6 +225,19 @@ def test_merge_without_the_program_keeps_both_sides(
     assert aiaml(prepared, "check").returncode == 1
 
 
+def test_check_against_a_log_that_is_gone(prepared: Path) -> None:
+    """It is a problem like any other: the exit code is that of problems, with a count."""
+    log_of(prepared).unlink()
+    done = aiaml(prepared, "check", "--against", "HEAD")
+    assert done.returncode == 1 and "1 problem" in done.stderr, done.stderr
+
+
+def test_check_against_nothing_is_refused(prepared: Path) -> None:
+    """A variable of CI that is empty must not pass for a comparison."""
+    done = aiaml(prepared, "check", "--against", "")
+    assert done.returncode == 2 and "--against" in done.stderr
+
+
 def test_setup_names_the_program_that_is_there(prepared: Path) -> None:
     """A driver of another place, or of an earlier version, is replaced; `check` says it is none."""
     git(prepared, "config", "merge.aiaml-sessions.driver", "/no/such sessions merge %O %A %B")
@@ -305,10 +318,10 @@ def test_check_against_names_what_is_lost(case: str, repo: Path) -> None:
 
 def test_check_against_what_git_does_not_know(repo: Path) -> None:
     """A sentence that says what is wrong with most checkouts in CI, and no verdict."""
-    for revision in ("origin/main", "--help", "a\nb", ""):
+    for revision in ("origin/main", "--help", "a\nb"):
         done = aiaml(repo, "check", f"--against={revision}")
-        assert done.returncode == (2 if revision else 0), done.stderr
-        assert "fetch-depth: 0" in done.stderr or not revision
+        assert done.returncode == 2, done.stderr
+        assert "fetch-depth: 0" in done.stderr
 
 
 # --- setting up -----------------------------------------------------------------------------------

@@ -165,6 +165,8 @@ def check_(paths: Sequence[str], against: str | None, form: str | None, json: bo
     """
     from aiaml_server.toolsets.sessions.checking import check, check_against  # noqa: PLC0415
 
+    if against == "":
+        raise click.UsageError("--against must name a revision, such as origin/main")
     checked = partial(check, check_secrets=CHECK_SECRETS.value(os.environ))
     files: dict[Path, list[Any]] = {}
     for path in paths or ["."]:
@@ -208,7 +210,7 @@ def _note_merges(files: Iterable[Path]) -> None:
     from aiaml_server.toolsets.sessions.place import top_of  # noqa: PLC0415
     from aiaml_server.toolsets.sessions.setup import is_set_up  # noqa: PLC0415
 
-    for root in sorted({top_of(path) for path in files}):
+    for root in sorted({top_of(path) for path in files if path.exists()}):
         with suppress(Refused):
             if not is_set_up(root):
                 where = f" {_shown(root)}" if root != Path.cwd() else ""
