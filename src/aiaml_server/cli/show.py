@@ -18,6 +18,7 @@ from aiaml_server.errors import AiamlError, InvalidInput
 from aiaml_server.format import bm25
 from aiaml_server.format.bm25 import Answer, Question
 from aiaml_server.format.filters import Filter
+from aiaml_server.format.filters import words as divided
 from aiaml_server.format.invisible import marked_line
 from aiaml_server.format.memory import SHORTEST_ID, Memory
 from aiaml_server.format.scorer import Found, Hit, Points, clean, explained
@@ -312,6 +313,8 @@ def search(
       aiaml search "san francisco" agent:claude since:30d
       aiaml search dinner restaurant --as-agent
     """
+    if not as_agent:  # what a shell has left of quotes inside of quotes
+        words = [each for said in words for each in (divided(said) if '"' in said else [said])]
     wanted, rest = Filter.of(**options).and_said(words)
     if not clean(rest):
         hint = "; `aiaml list` lists without one" if wanted else ""
@@ -347,7 +350,7 @@ def _nothing(found: Found, answer: Answer | None, wanted: Filter) -> str:
     if answer and answer.question.phrases:
         said = ", ".join(f'"{marked_line(each)}"' for each in answer.question.phrases)
         hold = "1 holds" if answer.apart == 1 else f"{answer.apart:,} hold"
-        apart = f"; {hold} all of its words, apart" if answer.apart else ""
+        apart = f"; {hold} all of its words, apart: leave the quotes out" if answer.apart else ""
         return f"no {like} says {said}{apart}"
     return f"no {like} holds any of these words"
 
