@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from string import Template
 
 import apsw
 import pytest
@@ -430,6 +431,49 @@ def test_planted_database_costs_little(project: Path, planted: str) -> None:
         assert server.peak() - used < MOST, tool
         before = server.processor()
     assert server.close() == 0
+
+
+SAME = """
+WITH RECURSIVE n(i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n WHERE i < 60000)
+INSERT INTO memories (id, content, content_hash, folded, embedding_model, created_at, updated_at)
+SELECT i, 'tea ' || $each, i, 'tea ' || $each, '', '$at', '$at' FROM n
+"""
+NOTED = """
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $number)
+INSERT INTO merges (at, kept, kept_as, was, removed)
+SELECT '9999-01-01', 1, '{}', '{}', $removed FROM n
+"""
+LONG = """'[' || replace(hex(zeroblob(200000)), '00', '{"id":1},') || '{}]'"""
+
+
+@linux
+@pytest.mark.parametrize("each", ["''", "i / 2"], ids=["one text", "each twice"])
+def test_planted_duplicates_cost_little(project: Path, each: str) -> None:
+    """However many memories are alike, what is shown of them is bounded, which is said."""
+    at = "2026-01-01T00:00:00.000000Z"
+    plant(project / ".memory" / "db", Template(SAME).substitute(each=each, at=at))
+    server = Server(project, os.environ)
+    server.call("list_memories")
+    used, before = server.peak(), server.processor()
+    answer = server.call("deduplicate_memories")
+    assert server.processor() - before < 2
+    assert server.peak() - used < MOST
+    assert "more are alike" in json.dumps(answer)
+    assert server.close() == 0
+
+
+@linux
+@pytest.mark.parametrize(("number", "removed"), [(1_000_000, "'[]'"), (100, LONG)])
+def test_planted_changes_cost_little(project: Path, number: int, removed: str) -> None:
+    """Only the newest are looked at, and no more of them than somebody would make."""
+    import resource
+
+    plant(project / ".memory" / "db", Template(NOTED).substitute(number=number, removed=removed))
+    for words in (("semantic", "history"), ("semantic", "undo", "project#1"), ("semantic", "undo")):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+        said = aiaml(project, *words)
+        assert "mistake in the program" not in said
+        assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before < 2, words
 
 
 # --- import ---------------------------------------------------------------------------------------

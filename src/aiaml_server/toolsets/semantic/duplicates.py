@@ -104,6 +104,9 @@ def grouped(pairs: Iterable[Pair], known: dict[str, Memory]) -> list[Group]:
     pairs = list(pairs)
     for each in pairs:
         leader[find(each.second)] = find(each.first)
+    inside: dict[str, list[Pair]] = {}
+    for each in pairs:
+        inside.setdefault(find(each.first), []).append(each)
     members: dict[str, list[Memory]] = {}
     for name in leader:
         members.setdefault(find(name), []).append(known[name])
@@ -114,8 +117,7 @@ def grouped(pairs: Iterable[Pair], known: dict[str, Memory]) -> list[Group]:
         is_alike = len(set(map(memory.bare, contents))) == 1
         kind = ALIKE if is_alike else SIMILAR
         kind = EQUAL if len(set(map(memory.folded, contents))) == 1 else kind
-        inside = tuple(each for each in pairs if find(each.first) == top)
-        groups.append(Group(kind, tuple(found), inside))
+        groups.append(Group(kind, tuple(found), tuple(inside[top])))
     return sorted(groups, key=_order)
 
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import apsw
 
 DAYS = 30  # that a change can be undone
+MOST_CHANGES = 10_000
+MOST_TEXT = 4 << 20  # bytes
 FIELDS = (
     "content", "content_hash", "folded", "priority", "category", "tags", "project_id", "source",
     "created_at", "updated_at", "access_count", "last_accessed_at", "usage_contexts", "path", "id",
@@ -119,18 +121,24 @@ def note(
 def changes(sql: apsw.Connection, name: str) -> list[Change]:
     """Return a database's changes that can be undone, the newest first; damaged ones are left out.
 
-    What is older than 30 days counts no more, though it is only deleted at the next change.
+    What is older than 30 days counts no more, though it is only deleted at the next change; nor
+    does what comes after `MOST_CHANGES`, or `MOST_TEXT` of them.
     """
     oldest = memory.kept(present() - DAYS * 86_400_000_000)
-    found = []
-    for row in rows(sql, f"SELECT {_ROW} FROM merges WHERE at >= ? ORDER BY id DESC", (oldest,)):
-        number, at, act, kept, *texts = row
+    found, size = [], 0
+    newest = f"SELECT {_ROW} FROM merges WHERE at >= ? ORDER BY id DESC LIMIT ?"
+    for number, at, act, kept, *texts in sql.execute(newest, (oldest, MOST_CHANGES)):
+        size += sum(len(each) for each in texts if isinstance(each, bytes))
+        if size > MOST_TEXT:
+            break
         with suppress(ValueError, TypeError, RecursionError):
             now, was, removed = (json.loads(memory.decoded(each) or "") for each in texts)
+            if len(removed) > MOST_CHANGES:  # more than are ever merged at once
+                continue
             if all(isinstance(each, dict) for each in (now, was, *removed)):
-                at = memory.shown(str(at)) or ""
+                when = memory.shown(str(at)) or ""
                 found.append(
-                    Change(f"{name}#{number}", at, str(act), f"{name}:{kept}", now, was, removed)
+                    Change(f"{name}#{number}", when, str(act), f"{name}:{kept}", now, was, removed)
                 )
     return found
 
