@@ -115,8 +115,9 @@ def test_the_demo_shows_the_whole_way() -> None:
 
 
 def test_the_demo_fits_on_a_screen() -> None:
-    """Of 80 columns and 40 lines."""
-    lines = run("demo").stdout.splitlines()
+    """Of 80 columns and 40 lines, where the program's directory is none of the longest."""
+    program = str(Path(sys.executable).with_name("aiaml-server"))
+    lines = run("demo").stdout.replace(program, "/usr/local/bin/aiaml-server").splitlines()
     assert sum(-(-len(line) // 72) or 1 for line in lines) <= 40
 
 

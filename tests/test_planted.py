@@ -11,6 +11,7 @@ import os
 import shutil
 import sqlite3
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -20,6 +21,7 @@ import pytest
 from aiaml_server import Memory
 from aiaml_server.format.memory import format as format_of
 from aiaml_server.index.database import _kind
+from aiaml_server.storage.journal import check_beside
 from client import Client
 from machine import CLEAN, bare, git
 from printed import completed, inherited
@@ -174,3 +176,29 @@ def test_git_file_that_names_no_path_is_named(tmp_path: Path) -> None:
     assert "mistake in the program" not in run(base, "remember", "a needle", "-t", "x")
     assert "mistake in the program" not in run(base, "sync")
     assert "needle" in run(base, "list")
+
+
+def test_journal_that_another_process_begins_names_nothing(tmp_path: Path) -> None:
+    """It begins with the bytes with which one that names a file ends: looked at at any moment."""
+    database = tmp_path / "index.sqlite"
+    journal = tmp_path / "index.sqlite-journal"
+    begun = bytes.fromhex("d9d505f920a163d7").ljust(512, b"\0")
+    journal.write_bytes(begun[:8])
+    check_beside(database)
+    ended = threading.Event()
+
+    def begin() -> None:
+        with journal.open("r+b", buffering=0) as file:
+            while not ended.is_set():
+                file.truncate(0)
+                file.seek(0)
+                file.write(begun)
+
+    beginning = threading.Thread(target=begin)
+    beginning.start()
+    try:
+        for _ in range(5_000):
+            check_beside(database)
+    finally:
+        ended.set()
+        beginning.join()

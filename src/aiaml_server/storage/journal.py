@@ -22,6 +22,7 @@ _SUPER = bytes.fromhex("d9d505f920a163d7")
 
 https://www.sqlite.org/fileformat2.html#the_rollback_journal and pager.c, `readSuperJournal`.
 """
+_SHORTEST = 16  # bytes; SQLite looks for no name in less
 
 
 def check_beside(database: Path) -> None:
@@ -38,9 +39,16 @@ def check_beside(database: Path) -> None:
 
 
 def _ending(path: Path) -> bytes:
+    """Return the last bytes of a journal; none of one that is too short to name another.
+
+    Another process may begin it between two steps here, and it begins with the same bytes.
+    """
     descriptor = open_own(path, os.O_RDONLY)
     try:
-        os.lseek(descriptor, max(os.fstat(descriptor).st_size - len(_SUPER), 0), os.SEEK_SET)
+        size = os.fstat(descriptor).st_size
+        if size < _SHORTEST:
+            return b""
+        os.lseek(descriptor, size - len(_SUPER), os.SEEK_SET)
         return os.read(descriptor, len(_SUPER))
     finally:
         os.close(descriptor)
