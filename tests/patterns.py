@@ -389,7 +389,7 @@ class Judge:
     """
 
     def __init__(self) -> None:
-        self.seconds = 120.0  # on a machine that does other things as well
+        self.seconds = 300.0  # on a machine that does other things as well
         self._process: subprocess.Popen[str] | None = None
         self._answers: queue.SimpleQueue[str] = queue.SimpleQueue()
 

@@ -148,12 +148,13 @@ _SUMMARY = re.compile(
     re.IGNORECASE,
 )
 """That something failed, and not why: taken where no other line says that."""
-_STATUS = re.compile(
-    r"(?:(?:npm|ERR!|error|ELIFECYCLE|the|a|my|command|process|build|script|job|failed|it|has|was"
-    r"|with|code|status|exit|exits|exited|returned|\d{1,3})(?![^\W\d_])[\s:.!]*){1,20}",
-    re.IGNORECASE,
-)
-"""An exit code and nothing else, which tells no error from another."""
+_OF_STATUS = """
+    npm err error elifecycle the a my command process build script job failed it has was with code
+    status exit exits exited returned
+"""
+_STATUS = frozenset(_OF_STATUS.split())
+"""The words of a line that tells an exit code and nothing else: it tells no error from another."""
+_APART = re.compile(r"[\s:.!]+")
 _EXCEPTION = re.compile(r"(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Warning)\b")
 _NO_ERROR = re.compile(
     r"\b(?:0|no|zero|without|any)[ ](?:\w+[ ])?(?:errors?|failures?)\b"
@@ -192,9 +193,14 @@ def error(text: str) -> str | None:
 def is_error(line: str) -> bool:
     """Say whether a line is the message of an error."""
     short = line[:LONGEST]
-    if _STATUS.fullmatch(short) or _NO_ERROR.search(short) or short.endswith("?"):
+    if _is_status(short) or _NO_ERROR.search(short) or short.endswith("?"):
         return False
     return bool(_ERROR.search(short) or _SUMMARY.search(short))
+
+
+def _is_status(line: str) -> bool:
+    words = _APART.split(line.lower().strip(" :.!"))
+    return all(word in _STATUS or (word.isdecimal() and len(word) <= 3) for word in words)
 
 
 def same_error(signature: str) -> str:
