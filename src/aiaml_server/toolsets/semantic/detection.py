@@ -26,35 +26,46 @@ _NUMBER = re.compile(r"^\d{1,3}\.[ ]")
 
 # --- decisions ------------------------------------------------------------------------------------
 
-_DECIDED = re.compile(
-    r"\b(?:decided|chose|opted|agreed|settled|settling|committed|resolved|picked|concluded)"
-    r"[ ](?:to|on|against|for|that|not[ ]to|upon|in[ ]favou?r)\b"
-    r"|\b(?:we're|we[ ]are)[ ]going[ ]to[ ](?:use|keep|stay)\b|\bi'd[ ]go[ ]with\b"
-    r"|\b(?:we'll|we[ ]will)[ ](?:all[ ]|always[ ]|only[ ])?(?:keep|stay|stick)\b"
-    r"|(?:\bi'm|\bi[ ]am|\bwe're|\bwe[ ]are|[\u2013\u2014-])[ ](?:just[ ])?going[ ]with[ ]"
-    r"(?!you|him|her|no\b)"
-    r"|\b(?:don't|do[ ]not)[ ]use[ ][^,;.]{1,60}[,;][ ]?(?:but[ ])?use\b"
-    r"|(?:^|:[ ]|\b(?:we|i|we've|i've|was|were)[ ])(?:switched|moved|migrated)[ ]"
-    r"(?:[^\s.;]{1,30}[ ]){0,6}(?:to|from)\b[^.;]{1,60}\b(?:to|because|since)\b"
-    r"|\bfinal[ ](?:call|choice|word)(?::|[ ]is\b)"
-    r"|\b(?:we|i|team|we've|i've|have|has)[ ]"
-    r"(?:chose|chosen|picked|selected|adopted|rejected|ruled[ ]out)\b"
-    r"|\b(?:let's|let[ ]us|we'll|we[ ]will|we're|we[ ]are|i'll|i[ ]will|going[ ]to|have[ ]to|we)[ ]"
-    r"(?:now[ ]|all[ ]|going[ ]to[ ])?"
-    r"(?:go(?:ing)?[ ]with(?![ ](?:you|him|her|them|me))|stick(?:ing)?[ ]with"
-    r"|standardi[sz](?:e|ing)[ ]on|adopt(?:ing)?|switch(?:ing)?[ ]to|mov(?:e|ing)[ ]from"
-    r"|migrat(?:e|ing)[ ](?:from|to)|drop(?:ping)?)\b"
-    r"|\b(?:use|using|prefer|keep|choose|take)\b[^,;]{1,60}"
-    r"\b(?:instead[ ]of|rather[ ]than|in[ ]favou?r[ ]of)\b"
-    r"|\b(?:from[ ]now[ ]on|going[ ]forward|henceforth)\b"
-    r"|^(?:please[ ])?(?:always|never)[ ](?!mind\b|heard\b|knew\b|seen\b|the\b|a\b)[a-z]"
-    r"|\bi[ ](?:always[ ]|really[ ]|much[ ]|strongly[ ])?prefer\b|^prefer\b[^.;]{1,80}\bover\b"
-    r"|^use\b[^,;.]{1,60}\bfor[ ](?:all|every|any)\b"
-    r"|\b(?:final[ ])?decision(?:[ ]is|[ ]was|:)"
-    r"|\badr[- ]?\d+[ ]?[:\u2013\u2014-][ ]?\w+[ ]\w+|\barchitectur(?:e|al)[ ]decision\b"
-    r"|\b(?:our|the)(?:[ ]\w+)?[ ]architecture(?::|[ ](?:is|uses|has|will|follows|consists)\b)",
-    re.IGNORECASE,
+_DECIDED_FORMS = (
+    (
+        r"\b(?:decided|chose|opted|agreed|settled|settling|committed|resolved|picked|concluded)"
+        r"[ ](?:to|on|against|for|that|not[ ]to|upon|in[ ]favou?r)\b"
+        r"|\b(?:we're|we[ ]are)[ ]going[ ]to[ ](?:use|keep|stay)\b|\bi'd[ ]go[ ]with\b"
+        r"|\b(?:we'll|we[ ]will)[ ](?:all[ ]|always[ ]|only[ ])?(?:keep|stay|stick)\b"
+        r"|(?:\bi'm|\bi[ ]am|\bwe're|\bwe[ ]are|[\u2013\u2014-])[ ](?:just[ ])?going[ ]with[ ]"
+        r"(?!you|him|her|no\b)"
+    ),
+    (
+        r"\b(?:don't|do[ ]not)[ ]use[ ][^,;.]{1,60}[,;][ ]?(?:but[ ])?use\b"
+        r"|(?:^|:[ ]|\b(?:we|i|we've|i've|was|were)[ ])(?:switched|moved|migrated)[ ]"
+        r"(?:[^\s.;]{1,30}[ ]){0,6}(?:to|from)\b[^.;]{1,60}\b(?:to|because|since)\b"
+        r"|\bfinal[ ](?:call|choice|word)(?::|[ ]is\b)"
+        r"|\b(?:we|i|team|we've|i've|have|has)[ ]"
+        r"(?:chose|chosen|picked|selected|adopted|rejected|ruled[ ]out)\b"
+    ),
+    (
+        r"\b(?:let's|let[ ]us|we'll|we[ ]will|we're|we[ ]are|i'll|i[ ]will"
+        r"|going[ ]to|have[ ]to|we)[ ]"
+        r"(?:now[ ]|all[ ]|going[ ]to[ ])?"
+        r"(?:go(?:ing)?[ ]with(?![ ](?:you|him|her|them|me))|stick(?:ing)?[ ]with"
+        r"|standardi[sz](?:e|ing)[ ]on|adopt(?:ing)?|switch(?:ing)?[ ]to|mov(?:e|ing)[ ]from"
+        r"|migrat(?:e|ing)[ ](?:from|to)|drop(?:ping)?)\b"
+    ),
+    (
+        r"\b(?:use|using|prefer|keep|choose|take)\b[^,;]{1,60}"
+        r"\b(?:instead[ ]of|rather[ ]than|in[ ]favou?r[ ]of)\b"
+    ),
+    (
+        r"\b(?:from[ ]now[ ]on|going[ ]forward|henceforth)\b"
+        r"|^(?:please[ ])?(?:always|never)[ ](?!mind\b|heard\b|knew\b|seen\b|the\b|a\b)[a-z]"
+        r"|\bi[ ](?:always[ ]|really[ ]|much[ ]|strongly[ ])?prefer\b|^prefer\b[^.;]{1,80}\bover\b"
+        r"|^use\b[^,;.]{1,60}\bfor[ ](?:all|every|any)\b"
+        r"|\b(?:final[ ])?decision(?:[ ]is|[ ]was|:)"
+        r"|\badr[- ]?\d+[ ]?[:\u2013\u2014-][ ]?\w+[ ]\w+|\barchitectur(?:e|al)[ ]decision\b"
+        r"|\b(?:our|the)(?:[ ]\w+)?[ ]architecture(?::|[ ](?:is|uses|has|will|follows|consists)\b)"
+    ),
 )
+_DECIDED = [re.compile(each, re.IGNORECASE) for each in _DECIDED_FORMS]
 _UNDECIDED = re.compile(
     r"\b(?:not|never|nobody|n't|haven't|hasn't|hadn't|didn't|don't|isn't|aren't|yet[ ]to|if|unless"
     r"|until|before|whether|should|could|might|may|would|had|suppose|imagine|example|e\.g\."
@@ -86,9 +97,10 @@ def decision(text: str) -> str | None:
     if record := _RECORD.search(text):
         return next(_sentences(text[record.end() :]), None)
     for sentence in _sentences(text):
-        found = _DECIDED.search(sentence)
-        if not found or sentence.rstrip("\"') ").endswith("?"):
+        matches = [match for form in _DECIDED if (match := form.search(sentence))]
+        if not matches or sentence.rstrip("\"') ").endswith("?"):
             continue
+        found = min(matches, key=re.Match.start)
         before, after = sentence[: found.start()], sentence[found.end() :]
         if not (
             _UNDECIDED.search(before) or _OF_OTHERS.search(before) or _TAKEN_BACK.search(after)
@@ -117,30 +129,42 @@ def _sentences(text: str) -> Iterator[str]:
 
 # --- errors ---------------------------------------------------------------------------------------
 
-_ERROR = re.compile(
-    r"^(?:[\w.]+[.:]{1,2})?[A-Z]\w*(?:Error|Exception|Failure|Fault)\b(?::|[ ]\(|$)"  # Python, Java
-    r"|^(?:Uncaught|Unhandled|Exception[ ]in[ ]thread)\b|^Caused[ ]by:|\bpanicked[ ]at\b"
-    r"|^(?:[^\s:]{1,200}:(?:\d{1,7}:){0,3}[ ])?(?:(?:PHP[ ])?fatal[ ])?error(?:\[\w+\])?:[ ]+\S"
-    r"|\berror[ ](?:TS|CS|C|LNK|E|FS|MSB|NU)\d{2,5}\b|\berror\[E\d+\]"
-    r"|^(?:[^\s:]{1,200}:[ ])?fatal:[ ]|^panic:[ ]|^npm[ ](?:ERR!|error)|^\W{0,3}\[?ERROR\]?[ :]+\S"
-    r"|^[^\s:]{1,200}:\d{1,7}:\d{1,5}:[ ](?!warning|note)\S"  # go, ruff, clang
-    r"|^[^\s(]{1,200}\.(?:java|kt):\[?\d{1,7}|^CMake[ ]Error\b|^\*\*[ ]\(\w"
-    r"|^\d{1,6}:\d{1,5}[ ]+error[ ]|^(?:docker:[ ])?Error[ ](?:response[ ]from|from[ ]server)\b"
-    r"|^curl:[ ]\(\d{1,3}\)|\([\w:]{1,120}(?:Error|Exception)\)"  # Ruby
-    r"|^\u00d7[ ]\S|^\u25cf[ ]\S|^(?:Parse|Runtime|Syntax|Type|Compile)[ ]error\b"
-    r"|\bis[ ]not[ ]recognized[ ]as\b|\btimed[ ]out[ ]after\b"
-    r"|^(?:Could[ ]not[ ](?:find|resolve|load)|Execution[ ]failed[ ]for)\b|^ERR_[A-Z_]{3,}[ ]"
-    r"|\b(?:segmentation[ ]fault|core[ ]dumped|stack[ ]overflow[ ]at|undefined[ ]reference[ ]to)\b"
-    r"|:[ ]command[ ]not[ ]found\b|:[ ](?:no[ ]such[ ]file[ ]or[ ]directory"
-    r"|permission[ ]denied(?:[ ]\([\w,]+\))?\.?"
-    r"|connection[ ]refused|cannot[ ]find[ ]module|not[ ]found)$"
-    r"|\b(?:ECONNREFUSED|EACCES|ENOENT|EADDRINUSE|ETIMEDOUT|ENOSPC)\b"
-    r"|\b(?:HTTP(?:/[\d.]+)?|status(?:[ ]code)?)[ ]?:?[ ]?5\d\d\b"
-    r"|\b(?:got|get|gets|getting|throws|threw|raises|raised|fails[ ]with|failed[ ]with"
-    r"|crashes[ ]with|dies[ ]with|see|seeing|hit|hitting|says)\b[^.;]{0,40}"
-    r"\b\w{0,60}(?:Error|Exception)\b",
-    re.IGNORECASE,
+_ERROR_FORMS = (
+    (
+        r"^(?:[\w.]+[.:]{1,2})?[A-Z]\w*(?:Error|Exception|Failure|Fault)\b(?::|[ ]\(|$)"  # Java
+        r"|^(?:Uncaught|Unhandled|Exception[ ]in[ ]thread)\b|^Caused[ ]by:|\bpanicked[ ]at\b"
+        r"|^(?:[^\s:]{1,200}:(?:\d{1,7}:){0,3}[ ])?(?:(?:PHP[ ])?fatal[ ])?error(?:\[\w+\])?:[ ]+\S"
+    ),
+    (
+        r"\berror[ ](?:TS|CS|C|LNK|E|FS|MSB|NU)\d{2,5}\b|\berror\[E\d+\]"
+        r"|^(?:[^\s:]{1,200}:[ ])?fatal:[ ]|^panic:[ ]|^npm[ ](?:ERR!|error)"
+        r"|^\W{0,3}\[?ERROR\]?[ :]+\S"
+        r"|^[^\s:]{1,200}:\d{1,7}:\d{1,5}:[ ](?!warning|note)\S"
+    ),  # go, ruff, clang
+    (
+        r"^[^\s(]{1,200}\.(?:java|kt):\[?\d{1,7}|^CMake[ ]Error\b|^\*\*[ ]\(\w"
+        r"|^\d{1,6}:\d{1,5}[ ]+error[ ]|^(?:docker:[ ])?Error[ ](?:response[ ]from|from[ ]server)\b"
+        r"|^curl:[ ]\(\d{1,3}\)|\([\w:]{1,120}(?:Error|Exception)\)"  # Ruby
+        r"|^\u00d7[ ]\S|^\u25cf[ ]\S|^(?:Parse|Runtime|Syntax|Type|Compile)[ ]error\b"
+    ),
+    (
+        r"\bis[ ]not[ ]recognized[ ]as\b|\btimed[ ]out[ ]after\b"
+        r"|^(?:Could[ ]not[ ](?:find|resolve|load)|Execution[ ]failed[ ]for)\b|^ERR_[A-Z_]{3,}[ ]"
+        r"|\b(?:segmentation[ ]fault|core[ ]dumped|stack[ ]overflow[ ]at"
+        r"|undefined[ ]reference[ ]to)\b"
+        r"|:[ ]command[ ]not[ ]found\b|:[ ](?:no[ ]such[ ]file[ ]or[ ]directory"
+        r"|permission[ ]denied(?:[ ]\([\w,]+\))?\.?"
+        r"|connection[ ]refused|cannot[ ]find[ ]module|not[ ]found)$"
+        r"|\b(?:ECONNREFUSED|EACCES|ENOENT|EADDRINUSE|ETIMEDOUT|ENOSPC)\b"
+        r"|\b(?:HTTP(?:/[\d.]+)?|status(?:[ ]code)?)[ ]?:?[ ]?5\d\d\b"
+    ),
+    (
+        r"\b(?:got|get|gets|getting|throws|threw|raises|raised|fails[ ]with|failed[ ]with"
+        r"|crashes[ ]with|dies[ ]with|see|seeing|hit|hitting|says)\b[^.;]{0,40}"
+        r"\b\w{0,60}(?:Error|Exception)\b"
+    ),
 )
+_ERROR = [re.compile(each, re.IGNORECASE) for each in _ERROR_FORMS]
 _SUMMARY = re.compile(
     r"^(?:FAILED|FAIL|FAILURE|ERROR)\b:?[ ]\S+|^---[ ]FAIL:|^make(?:\[\d+\])?:[ ]\*\*\*"
     r"|^npm[ ](?:ERR!|error)[ ](?:code[ ]ELIFECYCLE|Test[ ]failed)"
@@ -195,7 +219,7 @@ def is_error(line: str) -> bool:
     short = line[:LONGEST]
     if _is_status(short) or _NO_ERROR.search(short) or short.endswith("?"):
         return False
-    return bool(_ERROR.search(short) or _SUMMARY.search(short))
+    return any(form.search(short) for form in _ERROR) or bool(_SUMMARY.search(short))
 
 
 def _is_status(line: str) -> bool:
