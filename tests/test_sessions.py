@@ -449,6 +449,7 @@ def test_only_the_section_named_is_changed(mode: str, memory: AgentMemory, repo:
     """All other bytes stay, also those of a person who writes as people do."""
     path = repo / BELOW / "_summary.md"
     text = "Intro  \r\n\r\n## Mine\r\nold  \r\n\r\n## Decisions\r\n- one\r\n\r\n\r\n## Other\r\nx"
+    text = f"# Summary: aristotle\r\n\r\n{text}"
     path.write_bytes(text.encode())
     memory.update("Decisions", "- two", mode)
     after = path.read_bytes().decode()
@@ -464,10 +465,10 @@ def test_a_section_that_the_summary_lacks_is_put_in_schema_order(
 ) -> None:
     """Where the schema has it, among those that are there."""
     path = repo / BELOW / "_summary.md"
-    path.write_text("# Summary\n\n## Context\nc\n\n## Next Actions\nn\n")
+    path.write_text("# Summary: aristotle\n\n## Context\nc\n\n## Next Actions\nn\n")
     memory.update("Decisions", "- d", "append")
     assert path.read_text("utf-8") == (
-        "# Summary\n\n## Context\nc\n\n## Decisions\n\n- d\n\n## Next Actions\nn\n"
+        "# Summary: aristotle\n\n## Context\nc\n\n## Decisions\n\n- d\n\n## Next Actions\nn\n"
     )
 
 
@@ -602,25 +603,35 @@ def test_check_marks_in_a_fence(memory: AgentMemory, repo: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [("", "'# Summary: aristotle'"), ("# Summary: plato\n", "'# Summary: aristotle'"),
-     ("# Summary: aristotle\n\n>>>>>>> left\n", "merge"), ("junk\n", "'# Summary: aristotle'")],
+     ("# Summary: aristotle\n\n>>>>>>> left\n", "merge"), ("junk\n", "'# Summary: aristotle'"),
+     ("## Decisions\n\n- x\n", "'# Summary: aristotle'")],
 )  # fmt: skip
 def test_check_summary(text: str, said: str, memory: AgentMemory, repo: Path) -> None:
-    """One that is empty, another's, or of two branches: an error, and a warning for who reads."""
+    """One that is empty, another's, or of two branches: an error, a warning for who reads.
+
+    A write is refused with the line, and changes nothing.
+    """
     path = repo / BELOW / "_summary.md"
     path.write_text(text, "utf-8")
     (found,) = check(path)
     assert said in found.remarks[0].what and found.remarks[0].level == "error"
     assert said in memory.summary().warnings[0] and memory.summary().text == text
+    for mode in ("append", "replace"):
+        with pytest.raises(MalformedLog, match=rf"_summary\.md: line {found.remarks[0].line}: "):
+            memory.update("Decisions", "- x", mode)
+    assert path.read_text("utf-8") == text
 
 
 def test_check_lines_twice_and_names_by_case(memory: AgentMemory, repo: Path) -> None:
     """What a merge that keeps both sides may leave is a warning; two names that may be one, not."""
-    for _ in range(2):
-        memory.append("Decisions", "- Money is in cents.", DAY)
-    memory.append("Context", "- Money is in cents.", DAY)
+    for content in ("- Money is in cents.\n  Ada", "- ok", "Zu.", "| a | b |\n|---|---|"):
+        for _ in range(2):
+            memory.append("Decisions", content, DAY)
+    memory.append("Context", "- ok", DAY)
     (found,) = check(log_of(repo))
     line = log_of(repo).read_text("utf-8").splitlines().index("## Decisions") + 3
-    assert [(each.line, each.level) for each in found.remarks] == [(line + 2, "warning")]
+    lines = [line + 3, line + 8, line + 12]
+    assert [(each.line, each.level) for each in found.remarks] == [(n, "warning") for n in lines]
     assert f"line {line} already" in found.remarks[0].what
     other = repo / BELOW.with_name("Aristotle")
     other.mkdir(exist_ok=True)

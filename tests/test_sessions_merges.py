@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 
 from aiaml_server.toolsets.sessions.document import Document
 from aiaml_server.toolsets.sessions.failures import MalformedLog, Refused
+from aiaml_server.toolsets.sessions.history import lost
 from aiaml_server.toolsets.sessions.memory import AgentMemory
 from aiaml_server.toolsets.sessions.merging import merged
 from aiaml_server.toolsets.sessions.schema import DEFAULT_SCHEMA, Schema
@@ -198,15 +199,154 @@ def test_merge_of_what_was_changed_is_a_person_s(prepared: Path) -> None:
     assert "<<<<<<< ours\n- right decision\n=======\n- left decision\n>>>>>>> theirs\n" in text
 
 
+@pytest.mark.parametrize("way", ["merge", "merge back", "rebase", "squash"])
+def test_merge_after_a_squash_has_each_entry_once(way: str, prepared: Path) -> None:
+    """A branch whose commits came to main as one, and that went on: nothing twice, nothing lost."""
+    git(prepared, "checkout", "--quiet", "-b", "left")
+    for each in (entry("- left a"), entry("- left b", section="Context"), entry("- new", NEXT)):
+        each(prepared)
+    lasting("- left lasts")(prepared)
+    commit(prepared, "left")
+    git(prepared, "checkout", "--quiet", "main")
+    entry("- main a")(prepared)
+    entry("- main new", NEXT)(prepared)
+    commit(prepared, "main")
+    git(prepared, *WHO, "merge", "--quiet", "--squash", "left")
+    commit(prepared, "squashed")
+    entry("- main b")(prepared)
+    commit(prepared, "main goes on")
+    git(prepared, "checkout", "--quiet", "left")
+    for each in (entry("- left c"), entry("- left d", NEXT), lasting("- left lasts on")):
+        each(prepared)
+    commit(prepared, "left goes on")
+    git(prepared, "branch", "before")
+    if way in ("merge", "squash"):
+        git(prepared, "checkout", "--quiet", "main")
+    words = {
+        "merge": ("merge", "--quiet", "--no-edit", "left"),
+        "merge back": ("merge", "--quiet", "--no-edit", "main"),
+        "rebase": ("rebase", "--quiet", "main"),
+        "squash": ("merge", "--quiet", "--squash", "left"),
+    }[way]
+    git(prepared, *WHO, *words)
+    if way == "squash":
+        commit(prepared, "squashed again")
+    said = {day: Document(log_of(prepared, day).read_bytes()) for day in (DAY, NEXT)}
+    main = ["- base", "- main a", "- left a", "- main b", "- left c"]
+    left = ["- base", "- main a", "- left a", "- left c", "- main b"]
+    decisions = said[DAY].entries("Decisions").decode().split("\n\n")
+    assert decisions == (left if way == "merge back" else main)
+    assert said[DAY].entries("Context") == b"- left b"
+    assert said[NEXT].entries("Decisions") == b"- main new\n\n- new\n\n- left d"
+    summary = Document((prepared / BELOW / "_summary.md").read_bytes())
+    assert summary.entries("Decisions") == b"- lasts\n\n- left lasts\n\n- left lasts on"
+    for against in ("main", "before", "left"):
+        done = aiaml(prepared, "check", "--against", against)
+        assert (done.returncode, done.stdout) == (0, ""), done.stdout
+
+
+EQUAL: dict[str, tuple[list[str], list[str], list[str]]] = {
+    "both have one": (["- ok"], ["- ok"], ["- ok"]),
+    "one has it twice": (["- ok", "- ok"], ["- ok"], ["- ok", "- ok"]),
+    "between others of each": (
+        ["- l", "- ok", "- m"], ["- r", "- ok", "- s"],
+        ["- l", "- ok", "- m", "- r", "- ok", "- s"],
+    ),
+    "several times squashed": (
+        ["- a", "- m", "- b"], ["- a", "- b", "- c"], ["- a", "- m", "- b", "- c"],
+    ),
+    "the other way round": (["- a", "- b"], ["- b", "- a"], ["- a", "- b", "- a"]),
+    "one commit was picked": (["- b"], ["- a", "- b"], ["- a", "- b"]),
+    "the same words in one of its paragraphs": (
+        ["- l\n\n  more"], ["- r\n\n  more"], ["- l\n\n  more", "- r\n\n  more"],
+    ),
+    "in a fence": (
+        ["```\na\n\nb\n```"], ["```\na\n\nc\n```"], ["```\na\n\nb\n```", "```\na\n\nc\n```"],
+    ),
+}  # fmt: skip
+"""What ours and theirs have added, and what both together are."""
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize("case", EQUAL)
+def test_merged_equal_entries(case: str, newline: str) -> None:
+    """What one side has of the other stands once; what each wrote among its own stands twice."""
+    schema = Schema.parse(DEFAULT_SCHEMA.encode())
+    base = Document(schema.log("aristotle", DAY).replace(b"\n", newline.encode()))
+
+    def written(entries: list[str]) -> bytes:
+        log = base
+        for each in entries:
+            log = log.appended("Decisions", each.replace("\n", newline))
+        return log.data
+
+    ours, theirs, both = map(written, EQUAL[case])
+    assert merged(base.data, ours, theirs) == both
+
+
+@settings(max_examples=200, deadline=None)
+@given(*[st.lists(st.sampled_from("abc"), max_size=6)] * 3)
+def test_merged_has_all_of_each_side_in_its_order(
+    begun: list[str], left: list[str], right: list[str]
+) -> None:
+    """Whatever is equal to what: every line of both is there, as `check --against` asks."""
+    base = Document(Schema.parse(DEFAULT_SCHEMA.encode()).log("aristotle", DAY))
+    for each in begun:
+        base = base.appended("Decisions", f"- {each}")
+    sides = []
+    for added in (left, right):
+        side = base
+        for each in added:
+            side = side.appended("Decisions", f"- {each}")
+        sides.append(side.data)
+    whole = merged(base.data, *sides)
+    assert whole is not None
+    for data in sides:
+        assert list(lost(data, whole, "REV")) == []
+    said = Document(whole).entries("Decisions").split(b"\n\n")
+    assert len(said) <= max(1, len(begun) + len(left) + len(right))
+
+
+@pytest.mark.parametrize("case", MERGES)
+def test_merge_in_a_clone_without_setup_loses_nothing(
+    case: str, prepared: Path, tmp_path: Path
+) -> None:
+    """Git merges by lines there, and marks what it cannot; `check` and a start tell of both."""
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "--quiet", str(prepared), str(clone))
+    found = json.loads(aiaml(clone, "check", "--json").stdout)
+    assert [(Path(each["path"]).name, each["level"]) for each in found] == [
+        (".gitattributes", "warning")
+    ]
+    assert "aiaml sessions setup" in found[0]["what"] and found[0]["line"] == 2
+    assert "aiaml sessions setup" in AgentMemory(str(clone), "aristotle").start(DAY).warnings[0]
+    assert AgentMemory(str(prepared), "aristotle").start(DAY).warnings == []
+    assert aiaml(clone, "check", "--format", "github").stdout == ""
+    is_done = brought_together(clone, case, "merge")
+    text = "".join(each.read_text("utf-8") for each in (clone / BELOW.parent).rglob("*.md"))
+    for side in ("left", "right"):
+        assert side in text.lower() or case == "an agent renamed"
+    assert is_done == (aiaml(clone, "check").returncode == 0)
+
+
+def test_start_in_a_work_tree_knows_the_driver(prepared: Path, tmp_path: Path) -> None:
+    """Its configuration is that of the repository, which lies elsewhere."""
+    other = tmp_path / "other"
+    git(prepared, "worktree", "add", "--quiet", str(other), "-b", "other")
+    assert AgentMemory(str(other), "aristotle").start(DAY).warnings == []
+    git(prepared, "config", "--remove-section", "merge.aiaml-sessions")
+    assert "aiaml sessions setup" in AgentMemory(str(other), "aristotle").start(DAY).warnings[0]
+
+
 def test_setup_in_a_clone(prepared: Path, tmp_path: Path) -> None:
     """A clone has no driver until its owner sets it up; `check` says so, and nothing is added."""
     clone = tmp_path / "clone"
     git(tmp_path, "clone", "--quiet", str(prepared), str(clone))
-    assert "aiaml sessions setup" in aiaml(clone, "check").stderr
+    assert "aiaml sessions setup" in aiaml(clone, "check").stdout
     done = aiaml(clone, "setup", "--yes")
     assert done.returncode == 0 and "This clone is set up" in done.stderr
     assert git(clone, "status", "--porcelain") == ""
-    assert "aiaml sessions setup" not in aiaml(clone, "check").stderr
+    assert aiaml(clone, "check").stdout == ""
     assert brought_together(clone, "several sections of a new day", "merge")
 
 
@@ -239,11 +379,11 @@ def test_check_against_nothing_is_refused(prepared: Path) -> None:
 
 
 def test_setup_names_the_program_that_is_there(prepared: Path) -> None:
-    """A driver of another place, or of an earlier version, is replaced; `check` says it is none."""
+    """A driver of another place is replaced; `check` names one whose program is not there."""
     git(prepared, "config", "merge.aiaml-sessions.driver", "/no/such sessions merge %O %A %B")
-    assert "aiaml sessions setup" in aiaml(prepared, "check").stderr
+    assert "aiaml sessions setup" in aiaml(prepared, "check").stdout
     assert "This clone is set up" in aiaml(prepared, "setup", "--yes").stderr
-    assert "aiaml sessions setup" not in aiaml(prepared, "check").stderr
+    assert aiaml(prepared, "check").stdout == ""
     assert brought_together(prepared, "the same section", "merge")
 
 
@@ -322,6 +462,37 @@ def test_check_against_what_git_does_not_know(repo: Path) -> None:
         done = aiaml(repo, "check", f"--against={revision}")
         assert done.returncode == 2, done.stderr
         assert "fetch-depth: 0" in done.stderr
+
+
+def test_rename_of_an_agent_is_no_loss(prepared: Path) -> None:
+    """Every log is there under its new name: `--against` is in order, and tells of what is not."""
+    git(prepared, "checkout", "--quiet", "-b", "left")
+    renamed(prepared)
+    commit(prepared, "renamed")
+    done = aiaml(prepared, "check", "--against", "main")
+    assert done.returncode == 0, done.stdout
+    log = prepared / BELOW.with_name("plato") / "logs" / f"{DAY}.md"
+    log.write_text(log.read_text("utf-8").replace("- base\n", ""), "utf-8")
+    done = aiaml(prepared, "check", "--against", "main")
+    assert done.returncode == 1 and "aristotle/logs" in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_rename_of_an_agent_that_begins_a_log(way: str, prepared: Path) -> None:
+    """Git asks about the new log, which it has put into the renamed folder; `check` says the rest.
+
+    With `merge.directoryRenames` it does not ask; with or without, nothing is lost.
+    """
+    git(prepared, "config", "merge.directoryRenames", "true")
+    with mock.patch.dict(MERGES, {"begun": (renamed, entry("- right decision", NEXT))}):
+        assert brought_together(prepared, "begun", way)
+    logs = prepared / BELOW.with_name("plato") / "logs"
+    assert "- right decision" in (logs / f"{NEXT}.md").read_text("utf-8")
+    assert not (prepared / BELOW).exists()
+    done = aiaml(prepared, "check")
+    said = done.stdout.splitlines()
+    assert done.returncode == 1 and len(said) == 2
+    assert all(f"plato/logs/{NEXT}.md" in each and "'plato" in each for each in said)
 
 
 # --- setting up -----------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
@@ -22,10 +23,10 @@ from aiaml_server.toolsets.sessions.place import (
 )
 from aiaml_server.toolsets.sessions.remarks import Remark, hidden, repeated
 from aiaml_server.toolsets.sessions.schema import (
+    HEADER,
     Schema,
     schema_problems,
     summary_problems,
-    title_problems,
     unreadable,
 )
 from aiaml_server.toolsets.warning import leak_in
@@ -80,14 +81,28 @@ def check_against(path: str | os.PathLike[str], revision: str) -> Iterator[Check
         if below in (file, *file.parents):
             agent = file.parts[len(DIRECTORY)]
             try:
-                place = Place(str(root), agent)
-                now = place.read(f"{LOGS}/{file.name}")
+                now = Place(str(root), agent).read(f"{LOGS}/{file.name}")
             except DiskError:
                 raise
             except Refused as error:
                 yield Checked(root / file, [Remark(1, str(error))])
             else:
-                yield Checked(root / file, list(lost(before, now, revision)))
+                is_kept = now is None and _is_renamed(root, agent, file.name, before)
+                yield Checked(root / file, [] if is_kept else list(lost(before, now, revision)))
+
+
+def _is_renamed(root: Path, agent: str, name: str, before: bytes) -> bool:
+    """Say whether another agent has all of a log, with its own name in the header."""
+    document = Document(before)
+    header = document.find(HEADER)
+    end = document.body(header)[1] if header else 0
+    for other in agents(root):
+        with suppress(Refused):
+            now = Place(str(root), other).read(f"{LOGS}/{name}")
+            wanted = before[:end].replace(agent.encode(), other.encode()) + before[end:]
+            if now is not None and not any(lost(wanted, now, "")):
+                return True
+    return False
 
 
 def _check_agent(root: Path, agent: str, check_secrets: bool) -> Iterator[tuple[str, list[Remark]]]:
@@ -127,8 +142,8 @@ def _check_file(
         document = Document(place.read(name) or b"")
         said = _said_of_all(document, check_secrets=check_secrets)
         if name == SUMMARY:
-            found = [*summary_problems(document), *title_problems(document, place.agent)]
-            return sorted([*found, *said, *repeated(document)])
+            wrong = summary_problems(document, place.agent)
+            return sorted([*wrong, *said, *repeated(document)])
         date = check_date(PurePath(name).stem)
         if not schema:
             return sorted([*unreadable(document), *said])

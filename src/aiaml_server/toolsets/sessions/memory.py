@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from aiaml_server.toolsets.sessions.document import Document, objection
+from aiaml_server.toolsets.sessions.driver import UNKNOWN, is_lacking
 from aiaml_server.toolsets.sessions.failures import (
     InvalidContent,
     InvalidMode,
@@ -20,7 +21,6 @@ from aiaml_server.toolsets.sessions.schema import (
     DEFAULT_SCHEMA,
     Schema,
     summary_problems,
-    title_problems,
     unreadable,
 )
 from aiaml_server.toolsets.warning import secret_in
@@ -102,6 +102,8 @@ class AgentMemory:
             self.place.write_new({each: new for each, old, new in files if old is None})
         if self.place.others():
             warnings += absent
+        if is_lacking(self.place.root):
+            warnings.append(UNKNOWN)
         said = Document(log or b"")
         text = said.text if any(said.entries(each) for each in schema.sections) else ""
         return Started(str(self.place.shown / name), log is None, warnings, _shortened(text))
@@ -140,8 +142,8 @@ class AgentMemory:
         except UnicodeDecodeError:
             (problem,) = unreadable(document)
             raise MalformedLog(SUMMARY, problem.line, problem.what) from None
-        found = [*summary_problems(document), *title_problems(document, self.place.agent)]
-        said = [f"{SUMMARY}: line {each.line}: {each.what}" for each in sorted(found)]
+        found = sorted(summary_problems(document, self.place.agent))
+        said = [f"{SUMMARY}: line {each.line}: {each.what}" for each in found]
         return Summary(text, self.absence() + said)
 
     def absence(self) -> list[str]:
@@ -162,14 +164,14 @@ class AgentMemory:
             schema = self._schema()
             data = self.place.read(SUMMARY)
             before = Document(schema.summary(self.place.agent) if data is None else data)
-            schema.check_summary(SUMMARY, before)
+            schema.check_summary(SUMMARY, before, self.place.agent)
             known = list(dict.fromkeys([*schema.sections, *(s.text for s in before.sections)]))
             if section not in known:
                 raise InvalidSection(section, known, "schema or summary")
             summary = _with_section(before, section, schema)
             change = summary.appended if mode == "append" else summary.replaced
             changed = change(section, content)
-            schema.check_summary(SUMMARY, changed)
+            schema.check_summary(SUMMARY, changed, self.place.agent)
             self.place.write(SUMMARY, changed.data)
         warnings = schema.warnings() + self._said_of(content)
         return Written(str(self.place.shown / SUMMARY), data is None, warnings)

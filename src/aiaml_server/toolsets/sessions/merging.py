@@ -2,18 +2,20 @@
 
 Git merges by lines: where two branches begin one day's log, its `union` puts sections twice and
 entries under the wrong heading. Here each section has what it had, then what ours added, then what
-theirs did.
+theirs did. What one side already has of the other, as after a squash, stands once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import read_regular
 from aiaml_server.toolsets.failures import refused
+from aiaml_server.toolsets.sessions.blocks import fences
 from aiaml_server.toolsets.sessions.document import Document
 from aiaml_server.toolsets.sessions.failures import DiskError
 from aiaml_server.toolsets.sessions.history import ask_git
@@ -21,6 +23,9 @@ from aiaml_server.toolsets.sessions.place import MAX_FILE
 from aiaml_server.toolsets.sessions.remarks import conflicts
 from aiaml_server.toolsets.sessions.schema import HEADER
 from aiaml_server.toolsets.writing import replace
+
+_ENDS = b"\r\n"
+_ITEMS = (b"- ", b"* ", b"+ ")
 
 
 def bring_together(base: Path, ours: Path, theirs: Path) -> bool:
@@ -83,7 +88,9 @@ def merged(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
         if body is None:
             return None
         found += [{**other.headings, **mine.headings}[name], body]
-    return b"".join(found)
+    whole = b"".join(found)
+    parts = _parts(whole)
+    return whole if parts and list(parts.bodies) == names else None
 
 
 def _parts(data: bytes) -> _Parts | None:
@@ -109,19 +116,99 @@ def _either(before: bytes | None, mine: bytes | None, other: bytes | None) -> by
     return mine if other == before else None
 
 
+class _Entry(NamedTuple):
+    """What a section has at the margin: an item, or what stands between empty lines.
+
+    Attributes:
+        said: its lines.
+        end: the line ends behind it; none for a section's last.
+    """
+
+    said: bytes
+    end: bytes
+
+
 def _body(before: bytes | None, mine: bytes | None, other: bytes | None) -> bytes | None:
     """Return a section's body with what both have added; None where they did anything else."""
     one = _either(before, mine, other)
     if one is not None or mine is None or other is None:
         return one
-    common = (before or b"").rstrip()
-    kept = mine.rstrip()
-    rests = [each[len(common) :] for each in (kept, other.rstrip()) if each.startswith(common)]
-    if len(rests) < 2 or any(each[:1] not in (b"", b"\r", b"\n") for each in rests if common):
-        return None
-    if not rests[0].strip():
-        return other
-    if not rests[1].strip():
-        return mine
+    common, ours, theirs = map(_entries, (before or b"", mine, other))
+    together = _together(common, ours, theirs)
+    if together is None or not (ours and theirs):
+        return None if together is None else mine if ours else other
     gap = (b"\r\n" if b"\r\n" in mine else b"\n") * 2
-    return kept + gap + rests[1].strip(b"\r\n") + mine[len(kept) :]
+    body = max((each[: len(each) - len(each.lstrip(_ENDS))] for each in (mine, other)), key=len)
+    for entry, following in pairwise(together):
+        is_apart = len(entry.end) >= len(gap) or (entry.end and following.said[:2] in _ITEMS)
+        body += entry.said + (entry.end if is_apart else gap)
+    return body + together[-1].said + mine[len(mine.rstrip(_ENDS)) :]
+
+
+def _entries(body: bytes) -> list[_Entry]:
+    """Return what a section's body holds; what stands in a fence is not looked into."""
+    text = body.strip(_ENDS)
+    code = dict(fences(text))
+    starts = [0] if text else []
+    at = behind = 0
+    is_apart = False
+    for line in text.splitlines(keepends=True):
+        if at >= behind:  # outside of a fence
+            behind = code.get(at, at)
+            begins = line[:2] in _ITEMS or (is_apart and line[:1] not in (b" ", b"\t"))
+            if at and line.strip() and begins:
+                starts.append(at)
+            is_apart = not line.strip()
+        at += len(line)
+    raw = [text[start:end] for start, end in pairwise([*starts, len(text)])]
+    return [_Entry(said := each.rstrip(_ENDS), each[len(said) :]) for each in raw]
+
+
+def _together(
+    common: list[_Entry], ours: list[_Entry], theirs: list[_Entry]
+) -> list[_Entry] | None:
+    """Return what both sides have, each in its order; None where one has not all that there was."""
+    found: list[_Entry] = []
+    sides = [each.said for each in ours], [each.said for each in theirs]
+    mine = other = 0
+    for said, _ in common:
+        try:
+            upto = sides[0].index(said, mine), sides[1].index(said, other)
+        except ValueError:
+            return None
+        found += _joined(ours[mine : upto[0]], theirs[other : upto[1]])
+        mine, other = upto[0] + 1, upto[1] + 1
+        found.append(_longer(ours[mine - 1], theirs[other - 1]))
+    return [*found, *_joined(ours[mine:], theirs[other:])]
+
+
+def _joined(ours: list[_Entry], theirs: list[_Entry]) -> list[_Entry]:
+    """Return what both sides have added at one place, each side's in its order.
+
+    What a side has got of the other, by a squash or a commit that was picked, are the first that
+    the other has and it has not passed: so the first of a side that is also further on in the other
+    stands once. Where both begin with what the other has not, all that follow are two branches'
+    own, equal or not.
+    """
+    found: list[_Entry] = []
+    sides = (ours, theirs)
+    last = [{entry.said: place for place, entry in enumerate(side)} for side in sides]
+    at = [0, 0]
+    while at[0] < len(ours) and at[1] < len(theirs):
+        for one, other in ((0, 1), (1, 0)):
+            wanted = sides[other][at[other]]
+            if last[one].get(wanted.said, -1) >= at[one]:
+                break
+        else:
+            break
+        while (entry := sides[one][at[one]]).said != wanted.said:
+            found.append(entry)
+            at[one] += 1
+        found.append(_longer(entry, wanted))
+        at = [each + 1 for each in at]
+    return [*found, *ours[at[0] :], *theirs[at[1] :]]
+
+
+def _longer(one: _Entry, other: _Entry) -> _Entry:
+    """Return the one of two that say the same which has more empty lines behind it."""
+    return max(one, other, key=lambda each: len(each.end))

@@ -10,6 +10,7 @@ from aiaml_server.toolsets.sessions.blocks import fences
 from aiaml_server.toolsets.sessions.document import Document, unseen
 
 _SHORTEST = 10  # bytes of a line that two entries hardly have in common by chance
+_BEGINS = re.compile(rb"(?:[-*+] +)?[0-9A-Za-z\x80-\xff]")  # an entry, however short
 _MARK = re.compile(rb"(<{7}|\|{7}|>{7})(?:[ \t]|$)|={7}$")
 _HIDING = re.compile(rb"<!--|<details\b", re.IGNORECASE)
 
@@ -70,7 +71,7 @@ def repeated(document: Document) -> Iterator[Remark]:
             first.clear()
         said = line.strip()
         before = first.setdefault(said, number)
-        if before != number and len(said) >= _SHORTEST:
+        if before != number and (len(said) >= _SHORTEST or _BEGINS.match(line)):
             what = f"this stands in line {before} already; if a merge has kept both, delete one"
             yield Remark(number, what, "warning")
 

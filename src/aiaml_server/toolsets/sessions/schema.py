@@ -151,13 +151,13 @@ class Schema:
                 line = min(lines, default=document.line_at(len(document.data)))
                 yield Remark(line, f"the section {name!r} is missing: put '## {name}' here")
 
-    def check_summary(self, name: str, document: Document) -> None:
+    def check_summary(self, name: str, document: Document, agent: str) -> None:
         """Check a summary.
 
         Raises:
-            MalformedLog: it is no text, has an open block, or a section twice.
+            MalformedLog: it is no text or another agent's, has an open block, or a section twice.
         """
-        for problem in summary_problems(document):
+        for problem in summary_problems(document, agent):
             raise MalformedLog(name, problem.line, problem.what)
 
     def _header_problems(
@@ -205,16 +205,12 @@ def schema_problems(document: Document) -> Iterator[Remark]:
         yield Remark(line, f"'## {HEADER}' must list its fields, as in '- Agent Name'")
 
 
-def summary_problems(document: Document) -> Iterator[Remark]:
-    """Yield what keeps a summary from being added to."""
+def summary_problems(document: Document, agent: str) -> Iterator[Remark]:
+    """Yield all that is wrong with an agent's summary."""
     if spoilt := unreadable(document):
         yield from spoilt
         return
     yield from _heading_problems(document)
-
-
-def title_problems(document: Document, agent: str) -> Iterator[Remark]:
-    """Yield where a summary is not the agent's own; it can still be added to."""
     title = next(iter(document.headings), None)
     wanted = f"Summary: {agent}"
     if not title or (title.level, title.text) != (1, wanted):

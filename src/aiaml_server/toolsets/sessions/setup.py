@@ -7,28 +7,24 @@ has, whose other bytes stay.
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import NamedTuple
 
 from aiaml_server import __version__
-from aiaml_server.clients.launch import command
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import read_regular
 from aiaml_server.toolsets.failures import refused
 from aiaml_server.toolsets.owners import foreign
+from aiaml_server.toolsets.sessions.driver import ATTRIBUTES, DRIVER, asked_for
 from aiaml_server.toolsets.sessions.failures import DiskError, OutsideRepository
-from aiaml_server.toolsets.sessions.history import ask_git
 from aiaml_server.toolsets.writing import replace
 
 MAX_FILE = 1024 * 1024  # bytes of a file that something is added to
-ATTRIBUTES = ".gitattributes"
 PRE_COMMIT = ".pre-commit-config.yaml"
 WORKFLOW = ".github/workflows/agent-memory.yml"
 GUIDES = ("AGENTS.md", "CLAUDE.md")
 CHECKS = ("github", "pre-commit", "none")
 
-DRIVER = "aiaml-sessions"
 ATTRIBUTE = f"""\
 # Session logs of agents: what both branches wrote is kept, by `aiaml sessions setup` in a clone.
 /.github/agent-memory/*/logs/*.md merge={DRIVER}
@@ -118,7 +114,7 @@ def plan(root: Path, check: str | None) -> Plan:
         raise OutsideRepository(whose)
     found = Plan([], [])
     attributes = _read(root, ATTRIBUTES)
-    if not is_prepared(attributes):
+    if not asked_for(root):
         found.parts.append(_appended(ATTRIBUTES, attributes, ATTRIBUTE))
     config = _read(root, PRE_COMMIT)
     if check is None:
@@ -132,54 +128,6 @@ def plan(root: Path, check: str | None) -> Plan:
         if b"agent-memory/" not in (guide or b""):
             found.parts.append(_appended(name, guide, GUIDE))
     return found
-
-
-def is_prepared(attributes: bytes | None) -> bool:
-    """Say whether a `.gitattributes` has git ask for a driver for logs."""
-    lines = (attributes or b"").splitlines()
-    said = [each.split() for each in lines if b"agent-memory/" in each.partition(b"#")[0]]
-    return any(f"merge={DRIVER}".encode() in each for each in said)
-
-
-def is_set_up(root: Path) -> bool:
-    """Say whether git keeps both sides of a log here: by the attribute, and by this clone's driver.
-
-    Raises:
-        OutsideRepository: `.gitattributes` is a link.
-        DiskError: it cannot be read, or there is no git.
-    """
-    return is_prepared(_read(root, ATTRIBUTES)) and has_driver(root)
-
-
-def has_driver(root: Path) -> bool:
-    """Say whether this clone's configuration names the driver of this installation.
-
-    Raises:
-        DiskError: git cannot be run.
-    """
-    found = ask_git(root, "config", "--get", f"merge.{DRIVER}.driver")
-    return found is not None and found.decode("utf-8", "replace").rstrip("\n") == _driver()
-
-
-def _driver() -> str:
-    """Return what git's shell runs: this program, and git's own merge where it is gone.
-
-    A driver that fails leaves our side alone in the file, without a mark (gitattributes, "Defining
-    a custom merge driver"). So what marked no conflict and failed all the same is done by git.
-    """
-    words = shlex.join([*command(), "sessions", "merge"])
-    return f"{words} %O %A %B || {{ grep -q '^<<<<<<< ' %A && exit 1; git merge-file %A %O %B; }}"
-
-
-def set_driver(root: Path) -> None:
-    """Have git ask this installation, in this clone.
-
-    Raises:
-        DiskError: git cannot be run, or refuses.
-    """
-    for key, value in (("name", "logs of agents, section by section"), ("driver", _driver())):
-        if ask_git(root, "config", "--local", f"merge.{DRIVER}.{key}", value) is None:
-            raise DiskError(f"git cannot write its configuration of {root}")
 
 
 def write(root: Path, parts: list[Part]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -164,6 +163,8 @@ def check_(paths: Sequence[str], against: str | None, form: str | None, json: bo
       aiaml sessions check .github/agent-memory/aristotle --json
     """
     from aiaml_server.toolsets.sessions.checking import check, check_against  # noqa: PLC0415
+    from aiaml_server.toolsets.sessions.driver import ATTRIBUTES, unknown  # noqa: PLC0415
+    from aiaml_server.toolsets.sessions.place import top_of  # noqa: PLC0415
 
     if against == "":
         raise click.UsageError("--against must name a revision, such as origin/main")
@@ -173,6 +174,9 @@ def check_(paths: Sequence[str], against: str | None, form: str | None, json: bo
         files |= _located(lambda p: dict(checked(p)), path)
         for file, more in _located(lambda p: [*check_against(p, against)] if against else [], path):
             files[file] = sorted({*files.get(file, ()), *more})
+    roots = sorted({top_of(path) for path in files if path.exists()})
+    if form != "github":  # nothing is merged in what a runner has checked out
+        files |= {root / ATTRIBUTES: said for root in roots if (said := unknown(root))}
     found = [(file, remark) for file, remarks in files.items() for remark in remarks]
     problems = sum(remark.level == "error" for _, remark in found)
     if form == "github":
@@ -185,11 +189,12 @@ def check_(paths: Sequence[str], against: str | None, form: str | None, json: bo
     for file, remark in found:
         mark = "" if remark.level == "error" else styled(f"{remark.level}: ", "yellow")
         out(wrapped(f"{_shown(file)}:{remark.line}: {mark}{marked_line(remark.what)}", 4))
-    _note_merges(files)
+    _note_unasked(roots)
     if problems:
         note(f"{plural(problems, 'problem')} in {plural(len(files), 'file')}.")
         return NOTHING
-    note(f"{plural(len(files), 'file')}, all in order." if files else "There is nothing to check.")
+    state = "no problem" if found else "all in order"
+    note(f"{plural(len(files), 'file')}, {state}." if files else "There is nothing to check.")
     return DONE
 
 
@@ -205,19 +210,17 @@ def _annotation(path: Path, remark: Any) -> str:
     return f"::{remark.level} file={file},line={remark.line}::{escaped(marked_line(remark.what))}"
 
 
-def _note_merges(files: Iterable[Path]) -> None:
-    """Say where git would not keep both sides of a log."""
-    from aiaml_server.toolsets.sessions.place import top_of  # noqa: PLC0415
-    from aiaml_server.toolsets.sessions.setup import is_set_up  # noqa: PLC0415
+def _note_unasked(roots: Iterable[Path]) -> None:
+    """Say where git is not asked to keep both sides of a log."""
+    from aiaml_server.toolsets.sessions.driver import asked_for  # noqa: PLC0415
 
-    for root in sorted({top_of(path) for path in files if path.exists()}):
-        with suppress(Refused):
-            if not is_set_up(root):
-                where = f" {_shown(root)}" if root != Path.cwd() else ""
-                note(
-                    "Two branches that log on one day conflict when they are merged; "
-                    f"`aiaml sessions setup{where}` has git keep both."
-                )
+    for root in roots:
+        if not asked_for(root):
+            where = f" {_shown(root)}" if root != Path.cwd() else ""
+            note(
+                "Two branches that log on one day conflict when they are merged; "
+                f"`aiaml sessions setup{where}` has git keep both."
+            )
 
 
 @sessions.command("setup")
@@ -241,12 +244,13 @@ def setup(path: str, check: str | None, yes: bool) -> int:
       aiaml sessions setup
       aiaml sessions setup ~/shop --check none --yes
     """
+    from aiaml_server.toolsets.sessions.driver import tell, told, words  # noqa: PLC0415
     from aiaml_server.toolsets.sessions.place import top_of  # noqa: PLC0415
-    from aiaml_server.toolsets.sessions.setup import has_driver, plan, set_driver, write  # noqa: PLC0415
+    from aiaml_server.toolsets.sessions.setup import plan, write  # noqa: PLC0415
 
     root = _located(top_of, path)
     parts, by_hand = _located(lambda root: plan(root, check), root)
-    has = _located(has_driver, root)
+    has = _located(told, root) == words()
     for part in parts:
         out(bold(f"{part.name}:" if (root / part.name).exists() else f"{part.name}, which is new:"))
         for line in part.added.splitlines():
@@ -259,7 +263,7 @@ def setup(path: str, check: str | None, yes: bool) -> int:
         confirm(f"Write {files} in {_shown(root)}?")
     _located(lambda root: write(root, parts), root)
     if not has:
-        _located(set_driver, root)
+        _located(tell, root)
     for each in by_hand:
         out(each)
     if parts:

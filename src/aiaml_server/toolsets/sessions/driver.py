@@ -1,0 +1,102 @@
+"""Whom git asks to merge logs: named by `.gitattributes`, and told by each clone's configuration.
+
+Git's configuration is not cloned. Where git does not know a driver, it merges by lines itself, and
+marks what both sides have added at one place (https://git-scm.com/docs/gitattributes, "merge").
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from contextlib import suppress
+from pathlib import Path
+
+from aiaml_server.clients.launch import command
+from aiaml_server.errors import MalformedFile
+from aiaml_server.files import read_regular
+from aiaml_server.storage.programs import find
+from aiaml_server.toolsets.sessions.failures import DiskError
+from aiaml_server.toolsets.sessions.history import ask_git
+from aiaml_server.toolsets.sessions.place import git_directory
+from aiaml_server.toolsets.sessions.remarks import Remark
+
+ATTRIBUTES = ".gitattributes"
+DRIVER = "aiaml-sessions"
+UNKNOWN = (
+    f"by {ATTRIBUTES}, git asks {DRIVER} to merge logs, which this clone cannot: what two branches "
+    "add at one place is marked as a conflict; `aiaml sessions setup`, by a person, mends it"
+)
+_PROGRAM = re.compile(r"'([^']+)'|([^'\s]+)")
+_KEY = f"merge.{DRIVER}"
+_SECTION = re.compile(rf'^[ \t]*\[merge "{DRIVER}"\]'.encode(), re.MULTILINE | re.IGNORECASE)
+_MOST = 1024 * 1024  # bytes of a file in which it is looked for
+
+
+def asked_for(root: Path) -> int:
+    """Return the line in which `.gitattributes` names the driver for logs; 0 where none does."""
+    for number, line in enumerate(_read(root / ATTRIBUTES).splitlines(), 1):
+        said, _, _ = line.partition(b"#")
+        if b"agent-memory/" in said and f"merge={DRIVER}".encode() in said.split():
+            return number
+    return 0
+
+
+def words() -> str:
+    """Return what git's shell runs: this program, and git's own merge where it is gone.
+
+    A driver that fails leaves our side alone in the file, without a mark (gitattributes, "Defining
+    a custom merge driver"). So what marked no conflict and failed all the same is done by git.
+    """
+    ours = shlex.join([*command(), "sessions", "merge"])
+    return f"{ours} %O %A %B || {{ grep -q '^<<<<<<< ' %A && exit 1; git merge-file %A %O %B; }}"
+
+
+def told(root: Path) -> str:
+    """Return what git runs here; empty where it knows nothing, or a program that is gone.
+
+    Raises:
+        DiskError: git cannot be run.
+    """
+    found = (ask_git(root, "config", "--get", f"{_KEY}.driver") or b"").decode("utf-8", "replace")
+    program = _PROGRAM.match(found)
+    return found.rstrip("\n") if program and find(program[1] or program[2]) else ""
+
+
+def unknown(root: Path) -> list[Remark]:
+    """Say where `.gitattributes` names the driver, and git does not know it here."""
+    line = asked_for(root)
+    with suppress(DiskError):  # there is no git
+        if line and not told(root):
+            return [Remark(line, UNKNOWN, "warning")]
+    return []
+
+
+def is_lacking(root: Path) -> bool:
+    """Say whether the repository asks for the driver, and its configuration has none; no git runs.
+
+    A configuration of the person's own is not looked at.
+    """
+    if not asked_for(root):
+        return False
+    directory = git_directory(root) or root
+    common = _read(directory / "commondir").decode("utf-8", "surrogateescape").strip()
+    return not _SECTION.search(_read(directory / common / "config"))
+
+
+def _read(path: Path) -> bytes:
+    """Return what a file holds; nothing where it cannot be read."""
+    try:
+        return read_regular(str(path), _MOST)
+    except (OSError, ValueError, MalformedFile):
+        return b""
+
+
+def tell(root: Path) -> None:
+    """Have git ask this installation, in this clone.
+
+    Raises:
+        DiskError: git cannot be run, or refuses.
+    """
+    for key, value in (("name", "logs of agents, section by section"), ("driver", words())):
+        if ask_git(root, "config", "--local", f"{_KEY}.{key}", value) is None:
+            raise DiskError(f"git cannot write its configuration of {root}")
