@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from codecs import BOM_UTF8
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 from markdown_it.rules_block.html_block import HTML_SEQUENCES
@@ -18,6 +19,7 @@ from markdown_it.rules_block.html_block import HTML_SEQUENCES
 _DEEPEST = 100  # lists and quotations in one another
 _MOST_LINES = 50_000  # that must be looked at one by one; a log of a mebibyte has some 10,000
 _MOST_HEADINGS = 1000
+ITEMS = (b"- ", b"* ", b"+ ")
 _QUOTATION = -1  # stands among the widths of lists' items
 # Most lines go on with a paragraph or begin an item, and a run of them is passed as a whole.
 _USUAL = r"[^\s\d#>*+\-_=`~<][^\n]*(?:\n|\Z)"
@@ -100,6 +102,32 @@ def fences(data: bytes) -> list[tuple[int, int]]:
     for _ in scan.found():
         pass
     return scan.fences
+
+
+def entries(data: bytes) -> list[tuple[int, bytes]]:
+    """Return what stands at the margin: each item, and each part between empty lines.
+
+    What is indented, or in a fence, goes on with what is before it.
+
+    Args:
+        data: what a section holds.
+
+    Returns:
+        Each one's offset, and its bytes up to the next.
+    """
+    code = dict(fences(data))
+    starts: list[int] = []
+    at = behind = 0
+    is_apart = True
+    for line in data.splitlines(keepends=True):
+        if at >= behind:  # outside of a fence
+            behind = code.get(at, at)
+            is_inside = line[:1] in (b" ", b"\t") or not (is_apart or line[:2] in ITEMS)
+            is_apart = not line.strip()
+            if not is_apart and not (starts and is_inside):
+                starts.append(at)
+        at += len(line)
+    return [(start, data[start:end]) for start, end in pairwise([*starts, len(data)])]
 
 
 class _Scan:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import read_regular
 from aiaml_server.toolsets.failures import refused
-from aiaml_server.toolsets.sessions.blocks import fences
+from aiaml_server.toolsets.sessions.blocks import ITEMS, entries
 from aiaml_server.toolsets.sessions.document import Document
 from aiaml_server.toolsets.sessions.failures import DiskError
 from aiaml_server.toolsets.sessions.history import ask_git
@@ -25,7 +25,6 @@ from aiaml_server.toolsets.sessions.schema import HEADER
 from aiaml_server.toolsets.writing import replace
 
 _ENDS = b"\r\n"
-_ITEMS = (b"- ", b"* ", b"+ ")
 
 
 def bring_together(base: Path, ours: Path, theirs: Path) -> bool:
@@ -140,27 +139,14 @@ def _body(before: bytes | None, mine: bytes | None, other: bytes | None) -> byte
     gap = (b"\r\n" if b"\r\n" in mine else b"\n") * 2
     body = max((each[: len(each) - len(each.lstrip(_ENDS))] for each in (mine, other)), key=len)
     for entry, following in pairwise(together):
-        is_apart = len(entry.end) >= len(gap) or (entry.end and following.said[:2] in _ITEMS)
+        is_apart = len(entry.end) >= len(gap) or (entry.end and following.said[:2] in ITEMS)
         body += entry.said + (entry.end if is_apart else gap)
     return body + together[-1].said + mine[len(mine.rstrip(_ENDS)) :]
 
 
 def _entries(body: bytes) -> list[_Entry]:
-    """Return what a section's body holds; what stands in a fence is not looked into."""
-    text = body.strip(_ENDS)
-    code = dict(fences(text))
-    starts = [0] if text else []
-    at = behind = 0
-    is_apart = False
-    for line in text.splitlines(keepends=True):
-        if at >= behind:  # outside of a fence
-            behind = code.get(at, at)
-            begins = line[:2] in _ITEMS or (is_apart and line[:1] not in (b" ", b"\t"))
-            if at and line.strip() and begins:
-                starts.append(at)
-            is_apart = not line.strip()
-        at += len(line)
-    raw = [text[start:end] for start, end in pairwise([*starts, len(text)])]
+    """Return what a section's body holds."""
+    raw = [each for _, each in entries(body.strip(_ENDS))]
     return [_Entry(said := each.rstrip(_ENDS), each[len(said) :]) for each in raw]
 
 

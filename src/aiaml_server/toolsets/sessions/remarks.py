@@ -6,11 +6,10 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from aiaml_server.toolsets.sessions.blocks import fences
+from aiaml_server.toolsets.sessions.blocks import entries, fences
 from aiaml_server.toolsets.sessions.document import Document, unseen
 
-_SHORTEST = 10  # bytes of a line that two entries hardly have in common by chance
-_BEGINS = re.compile(rb"(?:[-*+] +)?[0-9A-Za-z\x80-\xff]")  # an entry, however short
+_SAYS = re.compile(rb"[0-9A-Za-z\x80-\xff]")
 _MARK = re.compile(rb"(<{7}|\|{7}|>{7})(?:[ \t]|$)|={7}$")
 _HIDING = re.compile(rb"<!--|<details\b", re.IGNORECASE)
 
@@ -63,17 +62,19 @@ def hidden(text: str) -> Iterator[Remark]:
 
 
 def repeated(document: Document) -> Iterator[Remark]:
-    """Yield the lines that a section has twice, as a merge that keeps both sides may leave them."""
-    begins = {each.start for each in document.sections}
-    first: dict[bytes, int] = {}
-    for number, start, line in _outside_code(document.data):
-        if start in begins:
-            first.clear()
-        said = line.strip()
-        before = first.setdefault(said, number)
-        if before != number and (len(said) >= _SHORTEST or _BEGINS.match(line)):
-            what = f"this stands in line {before} already; if a merge has kept both, delete one"
-            yield Remark(number, what, "warning")
+    """Yield the entries that a section has twice, as a merge of both sides may leave them."""
+    line, counted = 1, 0
+    for section in document.sections:
+        start, end = document.body(section)
+        first: dict[bytes, int] = {}
+        for at, each in entries(document.data[start:end]):
+            line += len(document.data[counted : start + at].splitlines())
+            counted = start + at
+            said = each.rstrip()
+            before = first.setdefault(said, line)
+            if before != line and _SAYS.search(said):
+                what = f"this stands in line {before} already; if a merge has kept both, delete one"
+                yield Remark(line, what, "warning")
 
 
 def _outside_code(data: bytes) -> Iterator[tuple[int, int, bytes]]:

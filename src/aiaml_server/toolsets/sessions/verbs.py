@@ -174,7 +174,7 @@ def check_(paths: Sequence[str], against: str | None, form: str | None, json: bo
         files |= _located(lambda p: dict(checked(p)), path)
         for file, more in _located(lambda p: [*check_against(p, against)] if against else [], path):
             files[file] = sorted({*files.get(file, ()), *more})
-    roots = sorted({top_of(path) for path in files if path.exists()})
+    roots = sorted({top_of(path) for path in paths or ["."]})
     if form != "github":  # nothing is merged in what a runner has checked out
         files |= {root / ATTRIBUTES: said for root in roots if (said := unknown(root))}
     found = [(file, remark) for file, remarks in files.items() for remark in remarks]
