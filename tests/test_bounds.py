@@ -134,6 +134,7 @@ OTHERS = {
     "toolsets.sessions.demo.demo": OURS,
     "toolsets.sessions.place.git_directory": "4 KiB, of which a line is taken",
     "toolsets.sessions.merging.bring_together": "1 MiB each, as a log, which has a row",
+    "toolsets.sessions.driver._read": "1 MiB, in which some words are looked for",
     "toolsets.sessions.setup._read": "1 MiB, in which some words are looked for",
 }
 """Readers without a row, and why: each reads a few bytes, or what nobody else can have made."""

@@ -137,11 +137,12 @@ def _body(before: bytes | None, mine: bytes | None, other: bytes | None) -> byte
     if together is None or not (ours and theirs):
         return None if together is None else mine if ours else other
     gap = (b"\r\n" if b"\r\n" in mine else b"\n") * 2
-    body = max((each[: len(each) - len(each.lstrip(_ENDS))] for each in (mine, other)), key=len)
+    lead = max((each[: len(each) - len(each.lstrip(_ENDS))] for each in (mine, other)), key=len)
+    body = [lead]
     for entry, following in pairwise(together):
         is_apart = len(entry.end) >= len(gap) or (entry.end and following.said[:2] in ITEMS)
-        body += entry.said + (entry.end if is_apart else gap)
-    return body + together[-1].said + mine[len(mine.rstrip(_ENDS)) :]
+        body += [entry.said, entry.end if is_apart else gap]
+    return b"".join([*body, together[-1].said, mine[len(mine.rstrip(_ENDS)) :]])
 
 
 def _entries(body: bytes) -> list[_Entry]:
