@@ -116,7 +116,7 @@ def entries(data: bytes) -> list[tuple[int, bytes]]:
         Each one's offset, and its bytes up to the next.
     """
     code = dict(fences(data))
-    starts: list[int] = []
+    starts = [0] if data else []
     at = behind = 0
     is_apart = True
     for line in data.splitlines(keepends=True):
@@ -124,7 +124,7 @@ def entries(data: bytes) -> list[tuple[int, bytes]]:
             behind = code.get(at, at)
             is_inside = line[:1] in (b" ", b"\t") or not (is_apart or line[:2] in ITEMS)
             is_apart = not line.strip()
-            if not is_apart and not (starts and is_inside):
+            if at and not is_apart and not is_inside:
                 starts.append(at)
         at += len(line)
     return [(start, data[start:end]) for start, end in pairwise([*starts, len(data)])]

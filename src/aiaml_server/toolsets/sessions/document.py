@@ -125,7 +125,7 @@ class Document:
     def _inserted(self, at: int, content: str, behind: int = -1) -> Document:
         """Put content at an offset, instead of what stands there up to `behind`."""
         data = content.encode("utf-8")
-        if not data.endswith((b"\n", b"\r")):
+        if not data.endswith((b"\n", self.newline)):
             data += self.newline
         rest = self.data[max(at, behind) :]
         if rest and not _LINE_END.match(rest.lstrip(b" \t")):
@@ -137,7 +137,7 @@ class Document:
         before = self.data[:at]
         if not before:
             return b""
-        return self.newline if before.endswith((b"\n", b"\r")) else self.newline * 2
+        return self.newline if before.endswith((b"\n", self.newline)) else self.newline * 2
 
 
 def unseen(text: str) -> Iterator[tuple[int, str]]:

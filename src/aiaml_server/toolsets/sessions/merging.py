@@ -120,7 +120,7 @@ class _Entry(NamedTuple):
 
     Attributes:
         said: its lines.
-        end: the line ends behind it; none for a section's last.
+        end: its line's end, and the empty lines behind it; none for a section's last.
     """
 
     said: bytes
@@ -134,21 +134,28 @@ def _body(before: bytes | None, mine: bytes | None, other: bytes | None) -> byte
         return one
     common, ours, theirs = map(_entries, (before or b"", mine, other))
     together = _together(common, ours, theirs)
-    if together is None or not (ours and theirs):
-        return None if together is None else mine if ours else other
+    if not together:
+        return None if together is None else max(mine, other, key=len)
     gap = (b"\r\n" if b"\r\n" in mine else b"\n") * 2
-    lead = max((each[: len(each) - len(each.lstrip(_ENDS))] for each in (mine, other)), key=len)
-    body = [lead]
+    leads = [each[: len(each) - len(each.lstrip(_ENDS))] for each in (mine, other)]
+    tails = [each[len(each.rstrip(_ENDS)) :] for each in (mine, other)]
+    lines = (b"\r", b"\n")
+    body = [max(leads, key=len)]
     for entry, following in pairwise(together):
-        is_apart = len(entry.end) >= len(gap) or (entry.end and following.said[:2] in ITEMS)
-        body += [entry.said, entry.end if is_apart else gap]
-    return b"".join([*body, together[-1].said, mine[len(mine.rstrip(_ENDS)) :]])
+        is_item = following.said[:2] in ITEMS
+        is_apart = entry.end.endswith(lines) and (is_item or len(entry.end) >= len(gap))
+        body += [*entry, b"" if is_apart else gap]
+    return b"".join([*body, *together[-1], max(tails, key=len)])
 
 
 def _entries(body: bytes) -> list[_Entry]:
     """Return what a section's body holds."""
-    raw = [each for _, each in entries(body.strip(_ENDS))]
-    return [_Entry(said := each.rstrip(_ENDS), each[len(said) :]) for each in raw]
+    found = []
+    for _, raw in entries(body.strip(_ENDS)):
+        kept = len(raw.rstrip())
+        kept = len(raw) - len(raw[kept:].lstrip(b" \t"))  # spaces at a line's end say something
+        found.append(_Entry(raw[:kept], raw[kept:]))
+    return found
 
 
 def _together(
