@@ -189,7 +189,7 @@ def check_(paths: Sequence[str], against: str | None, form: str | None, json: bo
     for file, remark in found:
         mark = "" if remark.level == "error" else styled(f"{remark.level}: ", "yellow")
         out(wrapped(f"{_shown(file)}:{remark.line}: {mark}{marked_line(remark.what)}", 4))
-    _note_unasked(roots)
+    _note_unasked(roots if files else ())
     if problems:
         note(f"{plural(problems, 'problem')} in {plural(len(files), 'file')}.")
         return NOTHING
