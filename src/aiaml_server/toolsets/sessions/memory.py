@@ -35,12 +35,10 @@ class Written(NamedTuple):
 
     Attributes:
         file: the path of the file.
-        created: whether it is new.
         warnings: what the agent should know of the versions, and of a secret.
     """
 
     file: str
-    created: bool
     warnings: list[str]
 
 
@@ -129,7 +127,7 @@ class AgentMemory:
             schema.check_log(name, changed, self.place.agent, day)
             self.place.write(name, changed.data)
         warnings += self._said_of(content)
-        return Written(str(self.place.shown / name), False, warnings)
+        return Written(str(self.place.shown / name), warnings)
 
     def summary(self) -> Summary:
         """Return the summary; where there is none, what an empty one would say. Never writes."""
@@ -164,22 +162,26 @@ class AgentMemory:
             schema = self._schema()
             data = self.place.read(SUMMARY)
             before = Document(schema.summary(self.place.agent) if data is None else data)
-            schema.check_summary(SUMMARY, before, self.place.agent)
+            self._check_summary(before)
             known = list(dict.fromkeys([*schema.sections, *(s.text for s in before.sections)]))
             if section not in known:
                 raise InvalidSection(section, known, "schema or summary")
             summary = _with_section(before, section, schema)
             change = summary.appended if mode == "append" else summary.replaced
             changed = change(section, content)
-            schema.check_summary(SUMMARY, changed, self.place.agent)
+            self._check_summary(changed)
             self.place.write(SUMMARY, changed.data)
         warnings = schema.warnings() + self._said_of(content)
-        return Written(str(self.place.shown / SUMMARY), data is None, warnings)
+        return Written(str(self.place.shown / SUMMARY), warnings)
 
     def sessions(self, limit: int | None = None) -> list[str]:
         """Return the names of the logs, newest first."""
         names = [f"{date}.md" for date in self.place.dates()]
         return names if limit is None else names[:limit]
+
+    def _check_summary(self, document: Document) -> None:
+        for problem in summary_problems(document, self.place.agent):
+            raise MalformedLog(SUMMARY, problem.line, problem.what)
 
     def _said_of(self, content: str) -> list[str]:
         """Return what the agent should know of a content that is taken."""

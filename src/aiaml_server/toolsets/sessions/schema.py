@@ -151,15 +151,6 @@ class Schema:
                 line = min(lines, default=document.line_at(len(document.data)))
                 yield Remark(line, f"the section {name!r} is missing: put '## {name}' here")
 
-    def check_summary(self, name: str, document: Document, agent: str) -> None:
-        """Check a summary.
-
-        Raises:
-            MalformedLog: it is no text or another agent's, has an open block, or a section twice.
-        """
-        for problem in summary_problems(document, agent):
-            raise MalformedLog(name, problem.line, problem.what)
-
     def _header_problems(
         self, document: Document, header: Heading, agent: str, date: str
     ) -> Iterator[Remark]:
