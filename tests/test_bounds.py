@@ -767,7 +767,7 @@ ROWS = (
         {"names": OBJECTS["names"], "lines": again(f'{{"content":"{"x y " * 50}"}}\n')},
         a_source("a.jsonl"),
         "",
-        ("exchange.jsonl._lines", "exchange.jsonl._record"),
+        ("exchange.jsonl._lines", "exchange.jsonl.parsed"),
     ),
     Row(
         "what is kept on this machine",

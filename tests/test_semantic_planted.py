@@ -20,6 +20,8 @@ from aiaml_server.errors import NotOurs
 from aiaml_server.storage.journal import check_beside
 from aiaml_server.toolsets.semantic import Memories, failures
 from aiaml_server.toolsets.semantic.checking import checks
+from clock import quick
+from growth import seconds
 from planted_databases import PAGE, SUPER, Server, deletes, naming_journal
 from semantic_model import Ready
 from test_semantic import SMALL, Toy
@@ -555,6 +557,34 @@ def test_planted_changes_cost_little(project: Path, number: int, removed: str) -
         said = aiaml(project, *words)
         assert "mistake in the program" not in said
         assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before < 2, words
+
+
+ROWS = """
+WITH RECURSIVE n(i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n WHERE i < 300000)
+INSERT INTO memories (id, content, content_hash, folded, embedding_model, created_at, updated_at)
+SELECT i, $content, i, i, '', '2026-01-01', '2026-01-01' FROM n
+"""
+KEY = "'api_key = \"aB3xK9mQ2pL7vR4tY8wZ' || i || '\"'"
+
+
+@pytest.mark.parametrize("content", ["'tea ' || i", "x'00'", KEY], ids=["text", "damaged", "key"])
+def test_planted_memories_cost_doctor_little(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str
+) -> None:
+    """The newest are looked at, of what is found the first are told, and that there is more."""
+    with closing(opened_at_home(tmp_path, monkeypatch)) as memories:
+        memories.store("tea")
+    database = tmp_path / ".memory" / "db"
+    plant(database, Template(ROWS).substitute(content=content))
+    if content != KEY:
+        plant(database, "INSERT INTO words(words) VALUES ('rebuild')")
+    found: list[Any] = []
+    quick(seconds(lambda: found.extend(checks({}))), 4.0)
+    said = "; ".join(str(each.found) for each in found)
+    assert len(found) < 10
+    assert {"'tea ' || i": "the newest 10,000 were", "x'00'": "and 9,995 more"}.get(
+        content, "more memories seem to hold a secret"
+    ) in said
 
 
 # --- import ---------------------------------------------------------------------------------------
