@@ -153,8 +153,7 @@ ELSEWHERE = {
     "server.hooks.__main__._stored": "test_hooks",
     "exchange.databases._rows": "test_semantic_planted",
     "toolsets.semantic.filters.behind": "test_semantic_database",
-    "toolsets.semantic.journal.changes": "test_semantic_database",
-    "toolsets.semantic.journal.purge": "test_semantic_database",
+    "toolsets.semantic.journal._change": "test_semantic_planted",
     "toolsets.semantic.memory._texts": "test_semantic_database",
 }
 """Functions that read and have their bound in another test: `module.function` and that test."""
