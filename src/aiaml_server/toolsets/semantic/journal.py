@@ -144,7 +144,7 @@ def _change(name: str, number: int, held: list[Any]) -> Change | None:
     if not isinstance(kept, int) or act not in ("update", "merge", "delete"):
         return None
     with suppress(ValueError, TypeError, KeyError, AttributeError, RecursionError, InvalidInput):
-        now, was, removed = map(json.loads, texts)
+        now, was, removed = [json.loads(each) for each in texts]
         if len(removed) > MOST_CHANGES or not isinstance(now, dict):
             return None
         if all(map(_fits, removed if act == "delete" else [was, *removed])):
