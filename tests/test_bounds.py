@@ -154,8 +154,7 @@ ELSEWHERE = {
     "server.hooks.__main__._stored": "test_hooks",
     "exchange.databases._rows": "test_semantic_planted",
     "toolsets.semantic.filters.behind": "test_semantic_database",
-    "toolsets.semantic.journal.changes": "test_semantic_database",
-    "toolsets.semantic.journal.purge": "test_semantic_database",
+    "toolsets.semantic.journal._change": "test_semantic_planted",
     "toolsets.semantic.memory._texts": "test_semantic_database",
 }
 """Functions that read and have their bound in another test: `module.function` and that test."""
@@ -768,7 +767,7 @@ ROWS = (
         {"names": OBJECTS["names"], "lines": again(f'{{"content":"{"x y " * 50}"}}\n')},
         a_source("a.jsonl"),
         "",
-        ("exchange.jsonl._lines", "exchange.jsonl._record"),
+        ("exchange.jsonl._lines", "exchange.jsonl.parsed"),
     ),
     Row(
         "what is kept on this machine",

@@ -19,7 +19,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aiaml_server.cli import main
-from aiaml_server.exchange import archives
+from aiaml_server.exchange import archives, jsonl
 from aiaml_server.exchange.chats import chatgpt, claude_ai
 from aiaml_server.exchange.found import Note, Skip
 from aiaml_server.exchange.plan import Planner
@@ -30,6 +30,8 @@ from aiaml_server.toolsets.compartments import Compartments
 from aiaml_server.toolsets.semantic.config import Config
 from aiaml_server.toolsets.semantic.memories import Memories as SemanticMemories
 from aiaml_server.toolsets.sessions.memory import AgentMemory
+from clock import quick
+from growth import seconds
 from semantic_model import Ready
 from test_semantic import WIDTH, Toy
 
@@ -167,6 +169,22 @@ def test_import_too_much_of_a_pipe_is_refused(
     monkeypatch.setattr(archives, "MAX_TOTAL", 1000)
     with pytest.raises(ValueError, match="came through the pipe"):
         archives.piped(io.BytesIO(b"x" * 1001), tmp_path)
+
+
+def test_import_json_of_too_many_parts_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before they fill the memory, with what helps; as a document and as a line."""
+    many = b"[" + b"{}," * jsonl.MAX_PARTS + b"{}]"
+    numbers = b'{"a":[' + b"1," * (jsonl.MAX_COMMAS + 1) + b"1]}"
+    (tmp_path / "a.json").write_bytes(many)
+    (tmp_path / "b.jsonl").write_bytes(b'{"content":"tea"}\n' + numbers + b"\n")
+    for name, what in (("a.json", "import:"), ("b.jsonl", "the line:")):
+        took = seconds(lambda name=name: main(["import", str(tmp_path / name), "--dry-run"]))  # type: ignore[misc]
+        said = " ".join("".join(capsys.readouterr()).split())
+        assert f"{what} has more than 2,000,000 objects and lists" in said
+        assert "put each record on a line of its own" in said
+        quick(took, 1.0)
 
 
 @pytest.mark.parametrize("data", [b"", b"PK", b"PK\x03\x04" + b"x" * 100])

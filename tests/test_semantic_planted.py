@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from string import Template
+from typing import Any
 
 import apsw
 import pytest
@@ -19,7 +20,11 @@ from aiaml_server.errors import NotOurs
 from aiaml_server.storage.journal import check_beside
 from aiaml_server.toolsets.semantic import Memories, failures
 from aiaml_server.toolsets.semantic.checking import checks
+from clock import quick
+from growth import seconds
 from planted_databases import PAGE, SUPER, Server, deletes, naming_journal
+from semantic_model import Ready
+from test_semantic import SMALL, Toy
 from test_semantic_database import opened_at_home
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="memory is measured by Linux's /proc")
@@ -342,6 +347,84 @@ def test_damaged_index_of_words_is_named(
         assert memories.get("global:1").content == "tea is green"
 
 
+SHADOWS = {
+    "words_config": "DELETE FROM words_config",
+    "words_data": "UPDATE words_data SET block = randomblob(200)",
+    "words_docsize": "DELETE FROM words_docsize",
+    "vec chunks' bits": "UPDATE vec_memories_chunks SET validity = x'00'",
+    "vec chunks' numbers": "UPDATE vec_memories_chunks SET rowids = zeroblob(0)",
+    "vec chunks": "DELETE FROM vec_memories_chunks",
+    "vec rows": "UPDATE vec_memories_rowids SET chunk_id = 7, chunk_offset = -1",
+    "vec vectors": "UPDATE vec_memories_vector_chunks00 SET vectors = zeroblob(0)",
+}
+
+
+@pytest.mark.parametrize("damage", SHADOWS.values(), ids=SHADOWS)
+def test_damaged_tables_of_an_index_are_named(tmp_path: Path, damage: str) -> None:
+    """Each call answers, or is refused with the file and what helps; none is a mistake of ours."""
+
+    def opened() -> Memories:
+        return Memories(tmp_path / ".memory", None, Ready(Toy()), SMALL)
+
+    with closing(opened()) as memories:
+        for number in range(9):
+            memories.store(f"tea {number} is green")
+    plant(tmp_path / ".memory" / "db", damage)
+    calls: tuple[Callable[[Memories], object], ...] = (
+        lambda of: of.search("tea green"),
+        lambda of: of.update("global:2", content="tea is blue"),
+        lambda of: of.delete("global:5"),
+        lambda of: of.forget("global:6"),
+        lambda of: of.store("coffee"),
+        lambda of: of.duplicates(),
+    )
+    told: list[failures.Damaged] = []
+    for call in calls:
+        with closing(opened()) as memories:
+            try:
+                call(memories)
+            except failures.Damaged as error:
+                told.append(error)
+    assert told
+    assert all(f"{tmp_path / '.memory' / 'db'} " in str(each) for each in told)
+    assert all("aiaml semantic restore" in each.suggestion for each in told)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"content": "x" * 60_000}, {"content": 5}, {"content": "a\0b"}, {"content_hash": "0"},
+        {"category": "c" * 2000}, {"tags": "t" * 20_000}, {"id": 2**63 - 1}, {"id": -4},
+        {"access_count": "many"}, {"created_at": ["2026"]}, {"usage_contexts": "u" * 70_000}, None,
+    ],
+    ids=str,
+)  # fmt: skip
+@pytest.mark.parametrize("act", ["delete", "update", "merge", "other"])
+def test_planted_change_is_never_written(
+    tmp_path: Path, act: str, wrong: dict[str, Any] | None
+) -> None:
+    """What could be no memory is no change that can be undone, and `forget` takes it away."""
+    with closing(Memories(tmp_path / ".memory", None)) as memories:
+        memories.store("tea")
+        memories.store("coffee")
+        memories.delete("global:2")
+        (noted,) = memories.history()
+        fields = None if wrong is None else {**noted.removed[0], **wrong}
+        held = [json.dumps(each).replace("'", "''") for each in (fields or {}, [fields])]
+        at = "9999-01-01 00:00:00.000000"
+        values = ", ".join(f"'{each}'" for each in (at, "{}", *held, act))
+        noted_as = "INSERT INTO merges (kept, at, kept_as, was, removed, act)"
+        plant(tmp_path / ".memory" / "db", f"{noted_as} VALUES (1, {values})")
+    with closing(Memories(tmp_path / ".memory", None)) as memories:
+        assert memories.history() == [noted]
+        assert [each.content for each in memories.undo()] == ["coffee"]
+        with pytest.raises(failures.NothingToUndo):
+            memories.undo()
+        memories.forget("global:2")
+        with closing(apsw.Connection(str(tmp_path / ".memory" / "db"))) as sql:
+            assert sql.execute("SELECT count(*) FROM merges").fetchall() == [(0,)]
+
+
 def test_no_word_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A memory without any word, none at all, or one that was deleted, leaves an empty index."""
     with closing(opened_at_home(tmp_path, monkeypatch)) as memories:
@@ -474,6 +557,34 @@ def test_planted_changes_cost_little(project: Path, number: int, removed: str) -
         said = aiaml(project, *words)
         assert "mistake in the program" not in said
         assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before < 2, words
+
+
+ROWS = """
+WITH RECURSIVE n(i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n WHERE i < 300000)
+INSERT INTO memories (id, content, content_hash, folded, embedding_model, created_at, updated_at)
+SELECT i, $content, i, i, '', '2026-01-01', '2026-01-01' FROM n
+"""
+KEY = "'api_key = \"aB3xK9mQ2pL7vR4tY8wZ' || i || '\"'"
+
+
+@pytest.mark.parametrize("content", ["'tea ' || i", "x'00'", KEY], ids=["text", "damaged", "key"])
+def test_planted_memories_cost_doctor_little(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str
+) -> None:
+    """The newest are looked at, of what is found the first are told, and that there is more."""
+    with closing(opened_at_home(tmp_path, monkeypatch)) as memories:
+        memories.store("tea")
+    database = tmp_path / ".memory" / "db"
+    plant(database, Template(ROWS).substitute(content=content))
+    if content != KEY:
+        plant(database, "INSERT INTO words(words) VALUES ('rebuild')")
+    found: list[Any] = []
+    quick(seconds(lambda: found.extend(checks({}))), 4.0)
+    said = "; ".join(str(each.found) for each in found)
+    assert len(found) < 10
+    assert {"'tea ' || i": "the newest 10,000 were", "x'00'": "and 9,995 more"}.get(
+        content, "more memories seem to hold a secret"
+    ) in said
 
 
 # --- import ---------------------------------------------------------------------------------------

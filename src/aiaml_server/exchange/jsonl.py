@@ -7,11 +7,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from aiaml_server.errors import InvalidInput
 from aiaml_server.exchange.found import Kept, Note, Skip, printable
 from aiaml_server.exchange.notes import words
 from aiaml_server.exchange.walk import first_time, place
 from aiaml_server.format.memory import Memory
 
+MAX_PARTS = 2_000_000  # objects and lists in one JSON text, each some hundred bytes of memory
+MAX_COMMAS = 10_000_000
 MAX_LINE = 32 * 1024 * 1024  # bytes; the largest file of a memory, with each byte escaped
 
 
@@ -44,12 +47,33 @@ def _lines(path: Path) -> Iterator[bytes]:
                 line = stream.readline(MAX_LINE + 1) or b"\n"  # the rest of it
 
 
+def parsed(data: bytes) -> Any:
+    """Return the value of a JSON text.
+
+    Raises:
+        ValueError: it is none.
+        InvalidInput: it has so many parts that they would fill the memory.
+    """
+    if data.count(b"{") + data.count(b"[") > MAX_PARTS or data.count(b",") > MAX_COMMAS:
+        raise InvalidInput(
+            "import",
+            f"has more than {MAX_PARTS:,} objects and lists, or {MAX_COMMAS:,} values; split it,"
+            " or put each record on a line of its own, in a file that ends with .jsonl",
+        )
+    try:
+        return json.loads(data.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError("it is no JSON") from error
+
+
 def _record(where: str, line: bytes) -> Record | Skip:
     if len(line) > MAX_LINE:
         return Skip(where, f"the line is longer than {MAX_LINE // 1024 // 1024} MiB")
     try:
-        value = json.loads(line.decode("utf-8"))
-    except (ValueError, RecursionError):
+        value = parsed(line)
+    except InvalidInput as error:
+        return Skip(where, str(error).replace("import", "the line", 1))
+    except ValueError:
         return Skip(where, "the line is no JSON")
     if not isinstance(value, dict):
         return Skip(where, "the line is no JSON object")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
@@ -11,12 +10,12 @@ from typing import Any, NamedTuple
 
 from aiaml_server.errors import InvalidInput, MalformedFile, said_by_system
 from aiaml_server.exchange.found import Note, Skip, printable
-from aiaml_server.exchange.jsonl import Record, list_of, records
+from aiaml_server.exchange.jsonl import Record, list_of, parsed, records
 from aiaml_server.exchange.notes import kept_lines, one_line, words
 from aiaml_server.exchange.walk import first_time, place
 from aiaml_server.files import read_regular
 
-MAX_DOCUMENT = 1024 * 1024 * 1024  # bytes of one JSON document
+MAX_DOCUMENT = 512 * 1024 * 1024  # bytes of one JSON document
 _LOOKED_AT = 100  # records, to tell their fields
 _LISTS = ("results", "memories", "items", "data", "records", "notes", "entries")
 _NOTHING: tuple[object, ...] = (None, "", [], {})
@@ -69,15 +68,14 @@ def document(path: Path) -> Any:
 
     Raises:
         ValueError: it is none, is too large, or cannot be read; the message says which.
+        InvalidInput: it has too many parts.
     """
     try:
-        return json.loads(read_regular(os.fspath(path), MAX_DOCUMENT).decode("utf-8-sig"))
+        return parsed(read_regular(os.fspath(path), MAX_DOCUMENT))
     except MalformedFile as error:
         raise ValueError(str(error)) from error
     except OSError as error:
         raise ValueError(f"it cannot be read: {said_by_system(error)}") from error
-    except (ValueError, RecursionError) as error:
-        raise ValueError("it is no JSON") from error
 
 
 def records_in(path: Path) -> Iterator[Record | Skip]:

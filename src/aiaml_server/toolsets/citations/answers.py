@@ -26,7 +26,7 @@ def bounded(stated: Iterable[dict[str, Any]]) -> tuple[list[dict[str, Any]], int
     kept: list[dict[str, Any]] = []
     size = left = 0
     for each in stated:
-        size += len(json.dumps(each, ensure_ascii=False))
+        size += 0 if left else len(json.dumps(each, ensure_ascii=False))
         if kept and (left or size > _MOST):
             left += 1
         else:

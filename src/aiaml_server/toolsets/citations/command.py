@@ -18,7 +18,14 @@ from aiaml_server.toolsets.citations.failures import (
     NotFound,
     Refused,
 )
-from aiaml_server.toolsets.citations.memories import MOST, Memories, Saved, Verified, find_root
+from aiaml_server.toolsets.citations.memories import (
+    BY_A_PERSON,
+    MOST,
+    Memories,
+    Saved,
+    Verified,
+    find_root,
+)
 from aiaml_server.toolsets.citations.model import LINK_TYPES, Citation, Link, cites, fact, place
 from aiaml_server.toolsets.citations.notation import relative
 from aiaml_server.toolsets.citations.store import MAX_FILE
@@ -247,13 +254,15 @@ def _about(screen: Screen, given: Mapping[str, Any]) -> int:
     memories = _memories(given)
     paths = [relative(each, memories.root, os.curdir) for each in given["file"]]
     found = memories.search(paths=paths, limit=MOST)
-    checked = {each.memory.id: memories.verify(each.memory.id, False) for each in found.hits}
+    results, left = memories.verify_all([each.memory.id for each in found.hits])
+    checked = {each.memory.id: each for each in results}
+    found = found._replace(checked=checked, broken={**found.broken, **left})
     if given["json"]:
-        screen.out_json(answers.found(memories, found._replace(checked=checked)))
+        screen.out_json(answers.found(memories, found))
     for hit in () if given["json"] else found.hits:
         screen.out(f"{hit.memory.id}  {hit.memory.subject}")
         screen.out(f"    {fact(hit.memory)}")
-        for each in checked[hit.memory.id].checked:
+        for each in checked[hit.memory.id].checked if hit.memory.id in checked else ():
             if cites(replace(hit.memory, citations=(each.citation,)), paths):
                 screen.out(f"    {place(each.citation)} {each.verdict}")
     for remark in answers.remarks(found):
@@ -269,7 +278,9 @@ def _verify(screen: Screen, given: Mapping[str, Any]) -> int:
     if given["changed"] is not None:
         return _verify_changed(screen, given, memories)
     try:
-        results, broken = memories.verify_all(ids, given["update"], given["update"])
+        results, broken = memories.verify_all(
+            ids, given["update"], given["update"], times=BY_A_PERSON
+        )
     except NotFound as error:
         screen.fail(str(error))
         return COULD_NOT
@@ -294,7 +305,9 @@ def _verify_changed(screen: Screen, given: Mapping[str, Any], memories: Memories
     """Verify what a change touches; stale counts what the change has made so."""
     paths, past = memories.changed(given["changed"])
     touched = [each.id for each in memories.list().memories.values() if cites(each, set(paths))]
-    results, broken = memories.verify_all(touched, given["update"], given["update"])
+    results, broken = memories.verify_all(
+        touched, given["update"], given["update"], times=BY_A_PERSON
+    )
     made = [
         each.memory.id
         for each in results

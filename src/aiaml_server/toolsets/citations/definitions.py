@@ -26,7 +26,7 @@ _OPENS = re.compile(
     r"|(?P<method>[A-Za-z_$#][\w$]*)\s*(?:<[^<>]*>)?\([^;]*\{\s*$)"
 )
 _NO_METHODS = {"if", "for", "while", "switch", "catch", "with", "return", "function", "match"}
-_MOST_LINES = 20_000  # that are looked at, upwards
+MOST_LINES = 5000  # that are looked at, upwards
 _MOST_DECORATING = 200  # lines
 
 
@@ -37,7 +37,7 @@ def enclosing(lines: Sequence[str], number: int) -> str:
     """
     names: list[str] = []
     least: int | None = None
-    for at in range(number, max(0, number - _MOST_LINES), -1):
+    for at in range(number, max(0, number - MOST_LINES), -1):
         line = lines[at - 1].strip()
         if not line:
             continue

@@ -49,7 +49,7 @@ class _Foreign:
         node = self._loader.get_single_node()
         if node is None:
             raise ValueError("there is nothing")
-        return self._node(node, "block")
+        return self._node(node)
 
     def _node(self, node: Any, kind: str = "foreign") -> Node:
         self._left -= 1

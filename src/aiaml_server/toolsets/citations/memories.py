@@ -16,6 +16,7 @@ from aiaml_server.toolset import repair_surrogates
 from aiaml_server.toolsets.citations import REPOSITORY, graph
 from aiaml_server.toolsets.citations.citing import recorded
 from aiaml_server.toolsets.citations.config import DIRECTORY, NAME, Config, load
+from aiaml_server.toolsets.citations.effort import Effort
 from aiaml_server.toolsets.citations.failures import (
     DiskError,
     InvalidInput,
@@ -44,13 +45,15 @@ from aiaml_server.toolsets.citations.notation import relative
 from aiaml_server.toolsets.citations.repository import changed_since
 from aiaml_server.toolsets.citations.search import Hit, arranged, merged, rank, successors
 from aiaml_server.toolsets.citations.sources import Past, Sources
-from aiaml_server.toolsets.citations.store import NO_ID, Scan, Store
+from aiaml_server.toolsets.citations.store import MAX_HEAD, MOST_READ, Scan, Store
 from aiaml_server.toolsets.citations.verify import UNSEEN, Checked, check_all, confidence
 from aiaml_server.toolsets.owners import foreign
 from aiaml_server.toolsets.warning import leak_in, secret_in
 
 MOST = 1000  # memories in one answer
+_TO_VERIFY = 8  # what a byte of a content weighs in which secrets are looked for
 _CANDIDATES = 50  # that an index is asked for
+BY_A_PERSON = 8  # times the work of a call, where a person or CI has typed what is waited for
 _PARTS = ("Fact", "Reasoning", "Action")
 _MOST_DAYS = 7  # between two dates of verification in a file
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -295,7 +298,7 @@ class Memories:
         paths = changed_since(os.fspath(self.root), revision)
         if paths is None:
             raise InvalidInput(f"--changed: git knows no commit {revision[:200]!r} here")
-        return paths, Past(self.root, revision)
+        return paths, Past(self.root, revision, BY_A_PERSON)
 
     def age(self, memory: Memory) -> int | None:
         """Return the days since a memory was verified; None where it never was."""
@@ -446,13 +449,13 @@ class Memories:
         """
         topic = memory_id.rpartition("-")[0]
         superseded = {each.target for each in links if each.type == "supersedes"}
-        for other in self.store.ids():
-            if not other.startswith(topic) or other in superseded:
-                continue
-            with suppress(NotFound, MalformedMemory, DiskError):
-                if self.get(other).subject.casefold() == subject.casefold():
+        near = [each for each in self.store.ids() if each.startswith(topic)]
+        with suppress(NotFound):  # deleted meanwhile
+            for other in self.store.scan(near).memories.values():
+                is_same = other.subject.casefold() == subject.casefold()
+                if is_same and other.id not in superseded:
                     raise InvalidInput(
-                        f"subject: {other} has it already, with another text; update that one by"
+                        f"subject: {other.id} has it already, with another text; update that one by"
                         " its id, supersede it by a link, or say in the subject what differs"
                     )
 
@@ -496,7 +499,8 @@ class Memories:
         Raises:
             NotFound, MalformedMemory, Busy, DiskError: see there.
         """
-        result = self._verify(memory_id, Sources(self.root), update_timestamp, update_lines)
+        memory = self.get(memory_id)
+        result = self._verify(memory, Sources(self.root), update_timestamp, update_lines)
         return self._with_leaks([result])[0]
 
     def verify_all(
@@ -504,29 +508,30 @@ class Memories:
         ids: Iterable[str] | None = None,
         update_timestamp: bool = False,
         update_lines: bool = False,
+        *,
+        times: int = 1,
     ) -> tuple[Sequence[Verified], dict[str, str]]:
         """Verify all memories, or some; return the results, and the files that could not be read.
 
-        Those that could not be written are among the latter, with the reason.
+        `times` is how often the work that one call has may be done for the citations.
+
+        Those that could not be written are among the latter, with the reason; and those that were
+        not looked at.
 
         Raises:
             NotFound, Busy: see there.
             DiskError: the directory cannot be read.
         """
-        sources = Sources(self.root)
+        sources = Sources(self.root, times)
         results = []
-        broken: dict[str, str] = {}
-        for memory_id in self.store.ids() if ids is None else dict.fromkeys(ids):
+        memories, broken = self.store.scan(ids, times=_TO_VERIFY if self.check_secrets else 2)
+        for memory in memories.values():
             try:
-                results.append(self._verify(memory_id, sources, update_timestamp, update_lines))
+                results.append(self._verify(memory, sources, update_timestamp, update_lines))
             except (MalformedMemory, DiskError) as error:
-                broken[self.store.path(memory_id)] = str(error)
-            except NotFound:
-                if ids is not None:
-                    raise
-                if not is_id(memory_id):
-                    path = self.store.path(memory_id)
-                    broken[path] = f"{path}: {NO_ID}"
+                broken[self.store.path(memory.id)] = str(error)
+            except NotFound:  # deleted meanwhile
+                continue
         return self._with_leaks(results), broken
 
     def _with_leaks(self, results: Sequence[Verified]) -> Sequence[Verified]:
@@ -550,8 +555,8 @@ class Memories:
     def _checked(self, memory: Memory, sources: Sources) -> Verified:
         return Verified(memory, self.store.path(memory.id), check_all(memory.citations, sources))
 
-    def _verify(self, memory_id: str, sources: Sources, stamp: bool, lines: bool) -> Verified:
-        result = self._checked(self.get(memory_id), sources)
+    def _verify(self, memory: Memory, sources: Sources, stamp: bool, lines: bool) -> Verified:
+        result = self._checked(memory, sources)
         changes: dict[str, Any] = {}
         today = tuple(each.today() for each in result.checked) if lines else ()
         moves = lines and today != result.memory.citations
@@ -568,8 +573,8 @@ class Memories:
             return result
         try:
             with self.store.writing():
-                if self.get(memory_id) != result.memory:  # somebody else was quicker
-                    return self._checked(self.get(memory_id), sources)
+                if self.get(memory.id) != memory:  # somebody else was quicker
+                    return self._checked(self.get(memory.id), sources)
                 updated = self._change(result.memory, changes)
         except DiskError as error:  # such as a tree that may only be read
             return result._replace(unwritten=str(error))
@@ -593,7 +598,7 @@ class Memories:
             order: `bfs` or `dfs`.
 
         Raises:
-            InvalidInput: there is no such type or order.
+            InvalidInput: there is no such type or order, or too much is reached.
             NotFound, MalformedMemory, DiskError: of the first memory.
         """
         types = None if link_types is None else set(link_types)
@@ -606,11 +611,16 @@ class Memories:
             raise InvalidInput("max_depth: must be a whole number from 0")
         self.get(root_id)
 
+        effort = Effort(MOST_READ)
+
         def links(memory_id: str) -> Sequence[Link] | None:
             try:
-                return self.get(memory_id).links
-            except (NotFound, MalformedMemory):
+                found, weight = self.store.weighed(memory_id)
+            except (NotFound, MalformedMemory) as error:
+                effort.spend(MAX_HEAD * (1 if isinstance(error, NotFound) else 256))
                 return None
+            effort.spend(weight + len(found.content))
+            return found.links
 
         return graph.traverse(root_id, links, min(max_depth, self.config.depth), types, order)
 

@@ -79,9 +79,13 @@ def changed_since(root: str, revision: str) -> list[str] | None:
     return [each for each in done.stdout.decode("utf-8", "surrogateescape").split("\0") if each]
 
 
-def as_it_was(root: str, revision: str, path: str) -> bytes | None:
-    """Return a file's bytes in a commit; None where it was not there."""
-    done = ask(root, "show", "--end-of-options", f"{revision}:./{path}")
+def as_it_was(root: str, revision: str, path: str, most: int) -> bytes | None:
+    """Return a file's bytes in a commit; None where it was not there, or had more than `most`."""
+    place = f"{revision}:./{path}"
+    size = ask(root, "cat-file", "-s", "--end-of-options", place)
+    if not size or size.returncode or int(size.stdout) > most:
+        return None
+    done = ask(root, "show", "--end-of-options", place)
     return done.stdout if done and not done.returncode else None
 
 

@@ -147,7 +147,7 @@ def arranged(
                 (
                     by
                     for by in hits[top].superseded_by
-                    if by in hits and by not in seen | done.keys()
+                    if by in hits and by not in seen and by not in done
                 ),
                 None,
             )

@@ -6,14 +6,15 @@ import codecs
 import os
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import read_regular
-from aiaml_server.toolsets.citations.definitions import enclosing
+from aiaml_server.toolsets.citations.definitions import MOST_LINES, enclosing
+from aiaml_server.toolsets.citations.effort import Effort
 from aiaml_server.toolsets.citations.repository import (
     SUBMODULE,
     Tracked,
@@ -25,6 +26,12 @@ from aiaml_server.toolsets.citations.repository import (
 from aiaml_server.toolsets.citations.tokens import FOR_LINTERS, Token, counting, scanned
 
 MAX_FILE = 8 * 1024 * 1024  # bytes
+MAX_LINES = 200_000
+MAX_PATH = 4096  # characters
+_MOST_WORK = 100_000_000  # in one run, in units of some ten nanoseconds
+_MOST_KEPT = 64 * 1024 * 1024  # bytes of the files that were read last
+_LINE = 300  # bytes that a line takes when it was looked for
+FAR = 200  # lines, within which a neighbour is
 _LIKELIEST = 5
 _MOST = 20
 _MOST_COMPARED = 20_000  # paths with one that is not there
@@ -32,7 +39,7 @@ _WORD = re.compile(r"\w+")
 _STRING = r"""("(?:[^"\\\n]|\\.)*"?|'(?:[^'\\\n]|\\.)*'?)"""
 _RUN = re.compile(rf"{_STRING}|\s+")
 _LOOSE = re.compile(rf"{_STRING}|(?!(?<=\w) \w|(?<=\+) \+|(?<=-) -) ")
-_MOST_BYTES = 256 * 1024 * 1024
+_MOST_BYTES = 64 * 1024 * 1024
 _LARGEST = 1024 * 1024  # bytes
 _SCRIPTS = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts")
 """One language to its users: a file of one is at times renamed to another."""
@@ -85,9 +92,11 @@ def dense(line: str) -> str:
 class Source:
     """One file's lines, numbered from 1."""
 
-    def __init__(self, text: str, kind: str = "") -> None:
-        """Take its text, and the ending of its name, such as `.py`."""
-        self.text, self.kind = text, kind
+    def __init__(
+        self, text: str, kind: str = "", spend: Callable[[int], None] = lambda _: None
+    ) -> None:
+        """Take its text, the ending of its name, such as `.py`, and what counts the work."""
+        self.text, self.kind, self.spend = text, kind, spend
         self._having: dict[str, list[int]] = {}
         self._within: dict[int, str] = {}
         self.lines = text.split("\n")
@@ -97,11 +106,13 @@ class Source:
     @cached_property
     def plain(self) -> list[str]:
         """The lines, each with its blanks made equal."""
+        self.spend(80 * len(self.lines) + 2 * len(self.text))
         return list(map(plain, self.lines))
 
     @cached_property
     def _places(self) -> dict[str, list[int]]:
         places: dict[str, list[int]] = {}
+        self.spend(20 * len(self.lines))
         for number, line in enumerate(self.plain, 1):
             places.setdefault(line, []).append(number)
         return places
@@ -109,12 +120,14 @@ class Source:
     def is_at(self, wanted: list[str], number: int) -> bool:
         """Say whether lines stand there, blanks aside."""
         found = self.lines[number - 1 : number - 1 + len(wanted)]
+        self.spend(4 * sum(map(len, found)))
         return list(map(plain, found)) == wanted
 
     def find(self, wanted: list[str]) -> list[int]:
         """Return on which lines some lines begin, blanks aside."""
         found = self._places.get(wanted[0], [])
         if len(wanted) > 1:
+            self.spend(20 * len(found) + sum(map(len, wanted)))
             found = [at for at in found if self.plain[at - 1 : at - 1 + len(wanted)] == wanted]
         return found or self._find_dense(wanted)
 
@@ -122,14 +135,16 @@ class Source:
         """Return the same where blanks count between words alone."""
         longest = max(_WORD.findall(wanted[0]), key=len, default="")
         first, *rest = map(dense, wanted)
-        found = [
-            at for at, line in enumerate(self.plain, 1) if longest in line and dense(line) == first
-        ]
+        self.spend(8 * len(self.lines) + len(self.text) // 4 + 10 * sum(map(len, wanted)))
+        having = [at for at, line in enumerate(self.plain, 1) if longest in line]
+        self.spend(sum(200 + 10 * len(self.plain[at - 1]) for at in having))
+        found = [at for at in having if dense(self.plain[at - 1]) == first]
         return [at for at in found if list(map(dense, self.plain[at : at + len(rest)])) == rest]
 
     def having(self, word: str) -> list[int]:
         """Return the lines that have a word, in order."""
         if word not in self._having:
+            self.spend(10 * len(self.lines) + len(self.text) // 4)
             self._having[word] = [
                 at
                 for at, line in enumerate(self.lines, 1)
@@ -140,12 +155,14 @@ class Source:
     def within(self, number: int) -> str:
         """Return the definition that a line belongs to, such as `Shop.price`."""
         if number not in self._within:
+            self.spend(40 * min(number, MOST_LINES))
             self._within[number] = enclosing(self.lines, number)
         return self._within[number]
 
     @cached_property
     def _counting(self) -> tuple[str, list[int]]:
         """All words of the code, each between blanks, and where in it those of each line begin."""
+        self.spend(150 * len(self.lines) + 20 * len(self.text))
         code = FOR_LINTERS.sub("", self.text) if len(self.text) <= _LARGEST else ""
         parts, begins, size = [" "], [0], 1
         for line in code.split("\n"):
@@ -160,32 +177,43 @@ class Source:
         if not words:
             return
         every, begins = self._counting
+        self.spend(len(every) // 8)
         wanted = f" {' '.join(words)} "
         at = every.find(wanted)
         while at >= 0:
+            self.spend(500)
             end = at + len(wanted) - 2
             yield bisect_right(begins, at + 1) - 1, bisect_right(begins, end) - 1
             at = every.find(wanted, at + 1)
 
     def tokens(self, first: int, last: int) -> list[Token]:
         """Return the tokens of some lines."""
-        return scanned("\n".join(self.lines[first - 1 : last]), first, self.kind)
+        text = "\n".join(self.lines[first - 1 : last])
+        self.spend(500 + 60 * len(text))
+        return scanned(text, first, self.kind)
 
     def around(self, number: int, count: int = 1) -> tuple[str, str]:
         """Return the nearest lines that are not empty before and behind `count` lines."""
-        before = (self.lines[at] for at in range(number - 2, -1, -1))
-        after = (self.lines[at] for at in range(number - 1 + count, len(self.lines)))
-        return (
-            plain(next((each for each in before if each.strip()), "")),
-            plain(next((each for each in after if each.strip()), "")),
-        )
+        end = number - 1 + count
+        above = self.lines[max(0, number - 1 - FAR) : number - 1]
+        before = next((each for each in reversed(above) if each.strip()), "")
+        after = next((each for each in self.lines[end : end + FAR] if each.strip()), "")
+        self.spend(500 + 20 * (len(before) + len(after)))
+        return plain(before), plain(after)
 
 
 class Sources:
-    """The files of one repository, each read once. Make a new one for each run."""
+    """The files of one repository, each read once. Make a new one for each run.
 
-    def __init__(self, root: Path) -> None:
+    All methods may raise `TooMuch`: so much was looked through in this run as one may.
+    """
+
+    def __init__(self, root: Path, times: int = 1) -> None:
+        """Take a repository's top, and how often the work that a call has may be done."""
         self.root = os.path.realpath(root)
+        self.spend = Effort(times * _MOST_WORK).spend
+        self._kept = 0  # bytes
+        self._sizes: dict[str, int] = {}
         self._read: dict[str, Source | Unreadable] = {}
         self._kinds: dict[tuple[str, ...], dict[str, bytes]] = {}
         self._private: dict[str, str] = {}
@@ -198,14 +226,31 @@ class Sources:
             Unreadable: there is no such file, or it is none that can be read.
         """
         if path not in self._read:
+            self.spend(5000 + 2000 * path.count("/"))
             try:
-                self._read[path] = Source(self._text(path), ending(path))
+                self._read[path] = self._source(path)
             except Unreadable as error:
                 self._read[path] = error
         found = self._read[path]
         if isinstance(found, Unreadable):
             raise found
         return found
+
+    def _source(self, path: str) -> Source:
+        if len(path) > MAX_PATH:
+            raise Unreadable("the path is too long")
+        text = self._text(path)
+        count = text.count("\n")
+        if count > MAX_LINES:
+            raise Unseen(f"the file has more than {MAX_LINES:,} lines")
+        self.spend(len(text) + 10 * count)
+        size = len(text) + _LINE * count
+        self._kept += size
+        while self._kept > _MOST_KEPT and (oldest := next(iter(self._sizes), "")):
+            self._kept -= self._sizes.pop(oldest)
+            self._read.pop(oldest)
+        self._sizes[path] = size
+        return Source(text, ending(path), self.spend)
 
     def private(self, path: str) -> str:
         """Say why no line of a file may be copied into one that git keeps; empty where it may.
@@ -277,6 +322,7 @@ class Sources:
         stem, kind = parts[-1].removesuffix(ending(path)), ending(path)
         names = [stem + each for each in _SCRIPTS] if kind in _SCRIPTS else [parts[-1]]
         found = [each for name in names for each in self._by_name.get(name, []) if each != path]
+        self.spend(500 * len(found))
         wanted = set(parts)
         found.sort(key=lambda each: (-len(wanted & set(each.split("/"))), each))
         return found[:_LIKELIEST]
@@ -303,7 +349,9 @@ class Sources:
         endings = _SCRIPTS if kind in _SCRIPTS else (kind,)
         wanted, *more = (each.encode("utf-8", "surrogatepass") for each in (line, *near))
         found = []
+        self.spend(1000)
         for other, data in self._of_kind(endings).items() if kind else ():
+            self.spend(len(data) // 16)
             if (
                 other != path
                 and wanted in data
@@ -321,6 +369,7 @@ class Sources:
             for name in sorted(self._by_name):
                 for path in self._by_name[name] if name.lower().endswith(endings) else ():
                     with suppress(OSError, MalformedFile):
+                        self.spend(5000)
                         data = read_regular(os.path.join(self.root, path), _LARGEST)  # noqa: PTH118
                         left -= len(data)
                         if left >= 0:
@@ -343,14 +392,15 @@ class Sources:
 class Past(Sources):
     """The files as they were in a commit; only those that are asked for by their paths."""
 
-    def __init__(self, root: Path, revision: str) -> None:
-        super().__init__(root)
+    def __init__(self, root: Path, revision: str, times: int = 1) -> None:
+        super().__init__(root, times)
         self._revision = revision
 
     def _text(self, path: str) -> str:
         self._where(path)
-        data = as_it_was(self.root, self._revision, path)
-        if data is None or len(data) > MAX_FILE:
+        self.spend(500_000)
+        data = as_it_was(self.root, self._revision, path, MAX_FILE)
+        if data is None:
             raise Unreadable("there was no such file")
         return _decoded(data)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ from aiaml_server.errors import MalformedFile
 from aiaml_server.files import read_regular, sync_directory
 from aiaml_server.toolsets.citations.config import Config
 from aiaml_server.toolsets.citations.conflicts import settled
+from aiaml_server.toolsets.citations.effort import Effort
 from aiaml_server.toolsets.citations.failures import (
     DiskError,
     InvalidInput,
@@ -32,6 +34,8 @@ MAX_FILE = 1024 * 1024  # bytes
 MAX_HEAD = 64 * 1024  # bytes of the frontmatter
 LOCK_SECONDS = 10.0
 NO_ID = "the name can be no memory's id; ids look like mem-topic-1a2b3c4d"
+MOST_READ = 32 * 1024 * 1024  # bytes in one call, some of which weigh more
+_MOST_FILES = 20_000
 _FRESH = 50_000_000  # nanoseconds in which a file may change twice with the same stamp
 
 
@@ -40,7 +44,8 @@ class Scan(NamedTuple):
 
     Attributes:
         memories: by id, in order of the ids.
-        broken: the files that are no memories, by name, with what is wrong.
+        broken: the files that are no memories, by name, with what is wrong; and the directory's
+            name, where some were not read, with how many.
     """
 
     memories: dict[str, Memory]
@@ -59,7 +64,7 @@ class Store:
         self.root = Path(os.path.realpath(root))
         self.directory = self.root / config.directory
         self._name, self._extension = config.directory, config.extension
-        self._seen: dict[str, tuple[object, Memory]] = {}
+        self._seen: dict[str, tuple[object, Memory, int]] = {}
         self._check_links()
 
     def _check_links(self) -> None:
@@ -138,18 +143,29 @@ class Store:
 
     def get(self, memory_id: str) -> Memory:
         """Return a memory; raises as `document` does."""
+        return self.weighed(memory_id)[0]
+
+    def weighed(self, memory_id: str) -> tuple[Memory, int]:
+        """Return a memory, and what its head weighs, in bytes; raises as `document` does."""
         stamp = self._stamp(memory_id)
         known = self._seen.get(memory_id)
         if known and stamp and known[0] == stamp:
-            return known[1]
+            return known[1:]
         text = self.text(memory_id)
+        rate = _USUAL
         try:
-            found = read_usual(text, memory_id) or memory(read(text), memory_id)
+            found = read_usual(text, memory_id)
+            if found is None:
+                document = read(text)
+                rate = _FOREIGN if document.root.kind == "foreign" else _UNUSUAL
+                found = memory(document, memory_id)
         except MalformedMemory as error:
             raise MalformedMemory(f"{self.path(memory_id)}: {error}") from error
+        weight = rate * (len(text) - len(found.content))
+        weight += _ENTRY * (len(found.citations) + len(found.links))
         if stamp:
-            self._seen[memory_id] = (stamp, found)
-        return found
+            self._seen[memory_id] = (stamp, found, weight)
+        return found, weight
 
     def _stamp(self, memory_id: str) -> object:
         """Return what changes when a file does; nothing where it may be changing now."""
@@ -161,26 +177,55 @@ class Store:
             return None
         return (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
 
-    def scan(self) -> Scan:
-        """Read all memories.
+    def scan(self, ids: Iterable[str] | None = None, *, times: int = 2) -> Scan:
+        """Read all memories, or some: the smallest first, and no more than one call may.
+
+        Args:
+            ids: which.
+            times: what a byte of a content weighs, by what is done with it then.
 
         Raises:
             DiskError: the directory cannot be read.
+            NotFound: one that is named is not there.
         """
         memories: dict[str, Memory] = {}
         broken: dict[str, str] = {}
-        for memory_id in self.ids():
-            if not is_id(memory_id):
+        asked = self.ids() if ids is None else [*dict.fromkeys(ids)]
+        sizes = {each: self._size(each) for each in asked[:_MOST_FILES]}
+        effort, done = Effort(MOST_READ), 0
+        for memory_id in sorted(sizes, key=sizes.__getitem__):
+            done += 1
+            weight = times * sizes[memory_id] + _FOREIGN * min(sizes[memory_id], MAX_HEAD)
+            if ids is None and not is_id(memory_id):
                 broken[self.path(memory_id)] = f"{self.path(memory_id)}: {NO_ID}"
                 continue
             try:
-                memories[memory_id] = self.get(memory_id)
+                found, head = self.weighed(memory_id)
+                weight = head + times * sys.getsizeof(found.content)
+                memories[memory_id] = found
             except NotFound:  # deleted meanwhile
+                if ids is not None:
+                    raise
                 continue
             except (MalformedMemory, DiskError) as error:
                 broken[self.path(memory_id)] = str(error)
-        self._seen = {key: each for key, each in self._seen.items() if key in memories}
-        return Scan(memories, broken)
+            if not effort.has(_FILE + weight):
+                break
+        if done < len(asked):
+            broken[self._name] = (
+                f"{self._name}: {len(asked) - done:,} of {len(asked):,} memories, the largest, were"
+                " not looked at, for together they are too large; name some by their ids, or move"
+                " what is none elsewhere"
+            )
+        if ids is None:
+            self._seen = {key: each for key, each in self._seen.items() if key in memories}
+        return Scan({each: memories[each] for each in asked if each in memories}, broken)
+
+    def _size(self, memory_id: str) -> int:
+        try:
+            return os.lstat(self._file(memory_id)).st_size
+        except (OSError, ValueError):
+            return 0
 
     # --- writing --------------------------------------------------------------------------------
 
@@ -277,6 +322,9 @@ class Store:
         except OSError as error:
             raise refused(self.path(memory_id), error) from error
 
+
+# What a byte of a head weighs, a citation or a link, and a file: as long as each takes.
+_USUAL, _UNUSUAL, _FOREIGN, _ENTRY, _FILE = 8, 32, 256, 256, 2048
 
 _LONG_HEAD = f"the frontmatter is longer than {MAX_HEAD // 1024} KiB"
 

@@ -8,8 +8,10 @@ from dataclasses import replace
 from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
+from aiaml_server.toolsets.citations.effort import TooMuch
 from aiaml_server.toolsets.citations.model import Citation
 from aiaml_server.toolsets.citations.sources import (
+    FAR,
     Outside,
     Source,
     Sources,
@@ -34,6 +36,8 @@ WITHOUT_SNIPPET = 0.5
 SHORT = 25  # characters: a line of fewer may well stand elsewhere too
 _TELLING = 35  # of a line with its neighbours, which seldom stand elsewhere
 _SIMILAR = 0.5
+_SHOWN = 300  # characters of it
+_COMPARED = 200  # words and signs of a line
 _COMMON = 200  # lines of a file with the same word, which tells little then
 _CUT = re.compile(r"\w\w")  # between the two a word goes on
 _WORD = re.compile(r"\w+")
@@ -133,6 +137,14 @@ def check(citation: Citation, sources: Sources, siblings: Sequence[Checked] = ()
         siblings: of the same memory, those that are sure.
     """
     try:
+        return _checked(citation, sources, siblings)
+    except TooMuch as error:
+        return Checked(citation, UNSEEN, 0.0, note=str(error))
+
+
+def _checked(citation: Citation, sources: Sources, siblings: Sequence[Checked]) -> Checked:
+    sources.spend(2000 + 4 * len(citation.snippet or ""))
+    try:
         source = sources.get(citation.path)
     except Outside:
         return Checked(citation, OUTSIDE, 0.0, note="it leads out of the repository")
@@ -169,7 +181,7 @@ def _gone(citation: Citation, wanted: list[str], source: Source, sources: Source
         note = f"{citation.path} is there without it"
         return Checked(citation, RENAMED, CONFIDENCE[RENAMED], *place, note)
     near = likest(source, citation)
-    note = f"the likest line is {near}: {source.plain[near - 1]}" if near else ""
+    note = f"the likest line is {near}: {source.plain[near - 1][:_SHOWN]}" if near else ""
     return Checked(citation, CHANGED, 0.0, note=note)
 
 
@@ -185,7 +197,7 @@ def _verdict(
     """Return the verdict on a citation that stands on one of some lines of a file."""
     if len(lines) > 1:
         note = "the snippet is there several times, and nothing tells which is meant"
-        places = tuple((path, each) for each in lines)
+        places = tuple((path, each) for each in lines[:_MOST_PLACES])
         return Checked(citation, AMBIGUOUS, CONFIDENCE[AMBIGUOUS], note=note, places=places)
     verdict = verdict or (OK if citation.line in (lines[0], None) else MOVED)
     return Checked(citation, verdict, CONFIDENCE[verdict], path, lines[0], note)
@@ -213,6 +225,7 @@ def _told_apart(
     siblings: Sequence[Checked],
 ) -> list[int]:
     """Return those of some lines of which one is meant; nothing where that is none of them."""
+    source.spend(100 * len(found))
     line, every, times = citation.line or 0, len(found), citation.times or 1
     if not citation.is_whole:
         return [line or found[0]] if line in found or not line else found
@@ -252,7 +265,8 @@ def _is_edited(source: Source, wanted: Sequence[str], citation: Citation) -> boo
         return False
     words = set(_WORD.findall(wanted[0]))
     for at in source.find([citation.before]):
-        number = next((n for n in range(at + 1, len(source.lines) + 1) if source.plain[n - 1]), at)
+        below = enumerate(source.plain[at : at + FAR], at + 1)
+        number = next((n for n, line in below if line), at)
         if len(_agreeing(source, number, wanted, citation)) == 2:
             now = source.plain[number - 1]
             if now != wanted[0] and 2 * len(words.intersection(_WORD.findall(now))) >= len(words):
@@ -284,8 +298,11 @@ def _parts(source: Source, wanted: str, line: int | None) -> list[int]:
     condition; and a line of which it is the beginning may not go on with more words.
     """
     found = []
+    source.spend(20 * len(source.lines) + len(source.text) // 4)
     for at, now in enumerate(source.plain, 1):
         before, there, after = now.partition(wanted)
+        if there:
+            source.spend(200 + 20 * len(now))
         if there and _is_part(before, wanted, after):
             found.append(at)
     return [line] if line in found else found
@@ -305,6 +322,7 @@ def _anew(
     source: Source, wanted: list[str], citation: Citation, siblings: Sequence[Checked]
 ) -> list[int]:
     """Return on which lines the snippet may stand where a formatter has set it anew."""
+    source.spend(300 * _size([*wanted, citation.before or "", citation.after or ""]))
     places = dict(reformatted(source, wanted, citation.before, citation.after))
     if len(places) < 2:
         return list(places)
@@ -415,16 +433,18 @@ def likest(source: Source, citation: Citation) -> int:
     It has most of the line's words and signs, in their order; the neighbours count a little.
     """
     wanted = lines_of(citation.snippet)[0]
+    source.spend(300 * len(wanted))
     weights: dict[int, float] = {}
     for word in set(_WORD.findall(wanted)):
         found = source.having(word)
         for at in found if len(found) <= _COMMON else ():
             weights[at] = weights.get(at, 0.0) + 1 / len(found)
     line = citation.line or 0
-    pieces = _PIECE.findall(wanted)
+    pieces = _PIECE.findall(wanted)[:_COMPARED]
 
     def rating(at: int) -> tuple[float, int]:
-        now = _PIECE.findall(source.plain[at - 1])
+        now = _PIECE.findall(source.plain[at - 1])[:_COMPARED]
+        source.spend(50 * len(pieces) * len(now))
         blocks = SequenceMatcher(None, pieces, now, autojunk=False).get_matching_blocks()
         shared = sum(each.size for each in blocks)
         kept = 0.7 * shared / len(pieces) + 0.6 * shared / (len(pieces) + len(now))

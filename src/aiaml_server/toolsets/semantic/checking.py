@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from aiaml_server.toolset import Finding, Fix, Level
 from aiaml_server.toolsets.semantic import MANIFEST, PROJECT, config, place
 from aiaml_server.toolsets.semantic.database import Database, rows
 from aiaml_server.toolsets.semantic.failures import Damaged, DiskError, Refused, Unavailable
-from aiaml_server.toolsets.semantic.memory import COLUMNS, of_row
+from aiaml_server.toolsets.semantic.memory import COLUMNS, Memory, of_row
 from aiaml_server.toolsets.semantic.model import CACHE, Model
 from aiaml_server.toolsets.warning import CHECK_SECRETS, leak_in
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     import apsw
 
 CHECK = "semantic"
+MOST_LOOKED_AT = 10_000  # memories one by one, the newest
+MOST_TEXT = 4 << 20  # characters of them
+_TOLD = 5  # findings of one kind
 
 
 def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
@@ -72,41 +75,60 @@ def _seen_by_others(database: Path) -> Iterator[Finding]:
                 yield Finding(CHECK, "warning", found, remedy, fix)
 
 
-def _damaged(database: Database, sql: apsw.Connection) -> Iterator[Damaged]:
-    """Yield what is wrong with each memory that cannot be read."""
-    for row in sql.execute(f"SELECT {COLUMNS} FROM memories"):
+def _each(database: Database, sql: apsw.Connection) -> Iterator[Memory | Damaged]:
+    """Yield each memory, the newest first, or what is wrong with it; as many as are looked at."""
+    left = MOST_TEXT
+    newest = f"SELECT {COLUMNS} FROM memories ORDER BY id DESC LIMIT {MOST_LOOKED_AT}"
+    for row in sql.execute(newest):
         try:
-            of_row(database.name, row)
+            held = of_row(database.name, row)
         except Damaged as error:
             yield error
+            continue
+        left -= len(held.content) + sum(map(len, (*held.tags, *held.usage_contexts)))
+        if left < 0:
+            return
+        yield held
 
 
 def _secrets(database: Database) -> Iterator[Finding]:
-    """Say which memories seem to hold a secret."""
+    """Say which memories seem to hold a secret, the first of them by name."""
+    leaks = 0
     with suppress(Exception), closing(database), database.reading() as sql:  # `_examined` says why
-        for row in sql.execute(f"SELECT {COLUMNS} FROM memories"):
-            with suppress(Damaged):
-                each = of_row(database.name, row)
-                text = "\n".join((each.content, *each.tags, *each.usage_contexts))
-                if leak := leak_in(text.encode("utf-8", "replace"), check=True):
-                    found = f"{database.path}: {each.id} seems to hold {leak.kind}"
-                    remedy = f"`aiaml semantic forget {each.id}`; change it if it was a real one"
-                    yield Finding(CHECK, "warning", found, remedy)
+        for each in _each(database, sql):
+            if isinstance(each, Damaged):
+                continue
+            text = "\n".join((each.content, *each.tags, *each.usage_contexts))
+            leak = leak_in(text.encode("utf-8", "replace"), check=True)
+            leaks += bool(leak)
+            if leaks > _TOLD:
+                found = f"{database.path}: more memories seem to hold a secret"
+                yield Finding(CHECK, "warning", found, "forget those that are named; look again")
+                return
+            if leak:
+                found = f"{database.path}: {each.id} seems to hold {leak.kind}"
+                remedy = f"`aiaml semantic forget {each.id}`; change it if it was a real one"
+                yield Finding(CHECK, "warning", found, remedy)
+
+
+def _named(damaged: Sequence[Damaged]) -> str:
+    more = f", and {len(damaged) - _TOLD:,} more" if len(damaged) > _TOLD else ""
+    return "; ".join(map(str, damaged[:_TOLD])) + more
 
 
 def _examined(database: Database) -> Finding:
     try:
         with database.reading() as sql:
-            if damaged := list(_damaged(database, sql)):
-                more = f", and {len(damaged) - 5} more" if len(damaged) > 5 else ""
-                found = f"{database.path}: {'; '.join(map(str, damaged[:5]))}{more}"
+            every = list(_each(database, sql))
+            if damaged := _named([each for each in every if isinstance(each, Damaged)]):
+                found = f"{database.path}: {damaged}"
                 remedy = "`aiaml semantic forget` each, or `aiaml semantic restore` a backup"
                 return Finding(CHECK, "error", found, remedy)
             said = rows(sql, "PRAGMA integrity_check(1)")[0][0]
             if not database.read_only:
                 sql.execute("INSERT INTO words(words, rank) VALUES ('integrity-check', 1)")
-            for table in ("authors", "merges", "about", "imports"):
-                rows(sql, f"SELECT 1 FROM {table} LIMIT 1")
+            tables = ("authors", "merges", "about", "imports")
+            rows(sql, f"SELECT {', '.join(f'EXISTS (SELECT 1 FROM {x})' for x in tables)}")
             count = rows(sql, "SELECT count(*) FROM memories")[0][0]
             pending = rows(sql, "SELECT count(*) FROM memories WHERE embedding_model = ''")[0][0]
             lost = rows(
@@ -123,6 +145,8 @@ def _examined(database: Database) -> Finding:
     finally:
         database.close()
     found = f"{database.path}: {plural(count, 'memory', 'memories')}"
+    if len(every) < count:
+        found += f", of which the newest {len(every):,} were looked at one by one"
     if said != "ok":
         found, remedy = f"{found}, {said}", "`aiaml semantic restore` puts a backup in its place"
         return Finding(CHECK, "error", found, remedy)

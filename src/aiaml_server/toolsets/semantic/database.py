@@ -134,6 +134,8 @@ _OF_VECTORS = re.compile(
     r'|create table "vec_memories_\w+"\([\w ,]+\)'
 )
 """The tables of vectors, of any width and version of sqlite-vec: columns, nothing computed."""
+_OF_WHAT_IS_HELD = re.compile(r"no such |(?!.*syntax error).*(?:fts5|vtable|vec|blob)")
+"""What SQLite and its extensions say of parts that are missing or damaged; else we are mistaken."""
 _ADD = """
 INSERT INTO memories (
     content, content_hash, folded, priority, category, tags, project_id, source, created_at,
@@ -675,7 +677,7 @@ def _failure(path: Path, error: Exception) -> Refused | None:
     """Return what an error of apsw's means; None where it is a mistake of ours."""
     import apsw  # noqa: PLC0415 (an extra)
 
-    if isinstance(error, apsw.SQLError) and not str(error).startswith("no such "):
+    if isinstance(error, apsw.SQLError) and not _OF_WHAT_IS_HELD.match(str(error)):
         return None
     if isinstance(error, apsw.ConstraintError) and (
         getattr(error, "extendedresult", 0) != apsw.SQLITE_CONSTRAINT_PRIMARYKEY
@@ -687,7 +689,7 @@ def _failure(path: Path, error: Exception) -> Refused | None:
          f"{path} is damaged, or no database: {error}"),
         ((apsw.ConstraintError,), Damaged,
          f"{path} is damaged: what is new has a number there already"),
-        ((apsw.SQLError,), Damaged, f"{path} lacks a part of what it must have: {error}"),
+        ((apsw.SQLError,), Damaged, f"{path} is damaged, or lacks a part: {error}"),
         ((apsw.TooBigError, apsw.NoMemError, MemoryError), Damaged,
          f"{path} holds a value that is larger than any of ours"),
         ((apsw.InterruptError,), Damaged,

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aiaml_server.moments import present
 from aiaml_server.toolsets.semantic import memory
-from aiaml_server.toolsets.semantic.database import MOST_VALUE, Database, rows
+from aiaml_server.toolsets.semantic.database import LAST, MOST_VALUE, Database, rows
 from aiaml_server.toolsets.semantic.failures import AlreadyThere, InvalidInput, NothingToUndo
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 DAYS = 30  # that a change can be undone
 MOST_CHANGES = 10_000
-MOST_TEXT = 4 << 20  # bytes
+MOST_TEXT = MOST_VALUE  # bytes
 FIELDS = (
     "content", "content_hash", "folded", "priority", "category", "tags", "project_id", "source",
     "created_at", "updated_at", "access_count", "last_accessed_at", "usage_contexts", "path", "id",
@@ -31,15 +31,14 @@ FIELDS = (
 _SAID = ("content", "priority", "category", "tags", "source")
 """Those that a change was about; that a memory was used since does not count."""
 _COUNTS = ("access_count", "last_accessed_at", "usage_contexts")
-_ROW = ", ".join(
+_NEWEST = ", ".join(
     (
-        "id",
-        "at",
-        "act",
-        "kept",
-        *(memory.guarded(x, MOST_VALUE) for x in ("kept_as", "was", "removed")),
+        "SELECT id",
+        *(memory.guarded(each) for each in ("at", "act", "kept")),
+        *(memory.guarded(each, MOST_VALUE) for each in ("kept_as", "was", "removed")),
     )
 )
+_NEWEST += " FROM merges ORDER BY id DESC"
 _ID = re.compile(r"(project|global)#(\d{1,18})")
 
 
@@ -124,23 +123,51 @@ def changes(sql: apsw.Connection, name: str) -> list[Change]:
     What is older than 30 days counts no more, though it is only deleted at the next change; nor
     does what comes after `MOST_CHANGES`, or `MOST_TEXT` of them.
     """
-    oldest = memory.kept(present() - DAYS * 86_400_000_000)
-    found, size = [], 0
-    newest = f"SELECT {_ROW} FROM merges WHERE at >= ? ORDER BY id DESC LIMIT ?"
-    for number, at, act, kept, *texts in sql.execute(newest, (oldest, MOST_CHANGES)):
-        size += sum(len(each) for each in texts if isinstance(each, bytes))
+    oldest = memory.shown(memory.kept(present() - DAYS * 86_400_000_000)) or ""
+    return [each for each in _newest(sql, name) if isinstance(each, Change) and each.at >= oldest]
+
+
+def _newest(sql: apsw.Connection, name: str) -> Iterator[Change | int]:
+    """Yield the newest changes, as many as are looked at, and the numbers of damaged ones."""
+    size = 0
+    for number, *held in sql.execute(f"{_NEWEST} LIMIT ?", (MOST_CHANGES,)):
+        size += sum(len(each) for each in held if isinstance(each, bytes))
         if size > MOST_TEXT:
             break
-        with suppress(ValueError, TypeError, RecursionError):
-            now, was, removed = (json.loads(memory.decoded(each) or "") for each in texts)
-            if len(removed) > MOST_CHANGES:  # more than are ever merged at once
-                continue
-            if all(isinstance(each, dict) for each in (now, was, *removed)):
-                when = memory.shown(str(at)) or ""
-                found.append(
-                    Change(f"{name}#{number}", when, str(act), f"{name}:{kept}", now, was, removed)
-                )
-    return found
+        yield _change(name, number, held) or number
+
+
+def _change(name: str, number: int, held: list[Any]) -> Change | None:
+    """Return the change that a row holds; None where it is not as this program makes them."""
+    kept = held.pop(2)
+    at, act, *texts = (memory.decoded(each) or "" for each in held)
+    if not isinstance(kept, int) or act not in ("update", "merge", "delete"):
+        return None
+    with suppress(ValueError, TypeError, KeyError, AttributeError, RecursionError, InvalidInput):
+        now, was, removed = [json.loads(each) for each in texts]
+        if len(removed) > MOST_CHANGES or not isinstance(now, dict):
+            return None
+        if all(map(_fits, removed if act == "delete" else [was, *removed])):
+            when = memory.shown(at) or ""
+            return Change(f"{name}#{number}", when, act, f"{name}:{kept}", now, was, removed)
+    return None
+
+
+def _fits(fields: Mapping[str, Any]) -> bool:
+    """Say whether columns can be a memory's, which `undo` would write.
+
+    Raises:
+        KeyError, TypeError, ValueError, AttributeError, InvalidInput: they cannot.
+    """
+    for name in FIELDS:
+        value = fields[name]
+        if name in ("id", "access_count"):
+            if not isinstance(value, int) or not 0 <= value < LAST:
+                return False
+        elif value is not None and len(value.encode()) > memory.longest(name):
+            return False
+    memory.check_content(fields["content"])
+    return bool(fields["content_hash"] == memory.digest(fields["content"]))
 
 
 def numbered(change: str) -> tuple[str, int]:
@@ -202,10 +229,10 @@ def _check_free(sql: apsw.Connection, name: str, fields: Mapping[str, Any], but:
 
 
 def purge(sql: apsw.Connection, number: int) -> None:
-    """Forget every change that holds a memory's text, now or before."""
-    noted = f"SELECT id, kept, {memory.guarded('removed', MOST_VALUE)} FROM merges"
-    for change, kept, removed in rows(sql, noted):
-        text = memory.decoded(removed) or "[]"
-        with suppress(ValueError, TypeError, KeyError, RecursionError):  # damaged: of no memory
-            if kept == number or number in {each["id"] for each in json.loads(text)}:
-                sql.execute("DELETE FROM merges WHERE id = ?", (change,))
+    """Forget every change that holds a memory's text, or may: those that count no more."""
+    last = LAST
+    for each in [*_newest(sql, "")]:
+        last = each if isinstance(each, int) else each.number
+        if isinstance(each, int) or number in (each.kept, *(one["id"] for one in each.removed)):
+            sql.execute("DELETE FROM merges WHERE id = ?", (last,))
+    sql.execute("DELETE FROM merges WHERE id < ?", (last,))

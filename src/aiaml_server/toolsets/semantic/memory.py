@@ -88,6 +88,11 @@ _SHORT = 1024
 """Bytes that a text may have in a column of `_LONG`, and in any other."""
 
 
+def longest(name: str) -> int:
+    """Return how many bytes a text may have in a column of the table `memories`."""
+    return _LONG.get(name, _SHORT)
+
+
 def guarded(value: str, most: int = _SHORT) -> str:
     """Return an expression for a value that anybody may have made: a text as bytes, for `decoded`.
 
@@ -101,7 +106,7 @@ def guarded(value: str, most: int = _SHORT) -> str:
 
 def column(name: str) -> str:
     """Return `guarded` for a column of the table `memories`."""
-    return guarded(f"memories.{name}", _LONG.get(name, _SHORT))
+    return guarded(f"memories.{name}", longest(name))
 
 
 COLUMNS = ", ".join(map(column, Memory.__dataclass_fields__))

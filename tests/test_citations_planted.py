@@ -1,0 +1,202 @@
+"""Repositories that a stranger has made: what `citations` looks at in a call has an end."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aiaml_server.toolsets.citations.effort import TooMuch
+from aiaml_server.toolsets.citations.failures import InvalidInput
+from aiaml_server.toolsets.citations.memories import Memories
+from aiaml_server.toolsets.citations.model import Citation
+from clock import quick
+from printed import completed
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="memory is measured as Linux counts it")
+
+LONGEST = 2.0  # seconds of processor; one is meant, on a machine that has nothing else to do
+MOST = 150 * 1024  # KiB of memory above a healthy repository
+HEAD = 64 * 1024  # bytes
+SAYS = "word {n} is here. "
+LINES = 190_000
+
+
+def memory(number: int, entries: str = "", content: str = "Fact.", key: str = "citations") -> str:
+    """Return a memory's file, in which a key has some entries."""
+    stated = dict.fromkeys(("citations", "links", "tags"), entries or " []")
+    stated = {name: entries if name == key and entries else " []" for name in stated}
+    head = f"id: mem-a-{number:08d}\nsubject: s{number}\ncreated: 2025-01-20T10:00:00Z"
+    lists = "\n".join(f"{name}:{each}" for name, each in stated.items())
+    return f"---\n{head}\nverified: null\nconfidence: null\n{lists}\n---\n\n{content}\n"
+
+
+def filled(entry: str, most: int = HEAD - 300) -> str:
+    """Return as many entries, numbered, as a head may have."""
+    parts: list[str] = []
+    room = most
+    while room > 0:
+        parts.append(entry.format(n=len(parts)))
+        room -= len(parts[-1])
+    return "".join(parts[:-1])
+
+
+def citing(path: str, line: str, snippet: str, more: str = "") -> str:
+    """Return an entry that cites a line."""
+    return f'\n  - path: {path}\n    line: {line}\n    snippet: "{snippet}"{more}'
+
+
+Files = Iterator[tuple[str, str]]
+AROUND = '\n    before: "foo = bar(1, 2)"\n    after: "foo = bar(1, 2)"'
+
+
+def sources(kind: str) -> Files:
+    """Yield the sources of a planted repository."""
+    if kind == "other lines":
+        yield "a.py", "".join(f"value_{n} = compute({n}, it)\n" for n in range(LINES))
+    elif kind == "empty lines":
+        yield "a.py", "\n" * LINES + "x = 1\n"
+    elif kind in ("the same line", "many places"):
+        yield "a.py", "foo = bar(1, 2)\n" * LINES
+    elif kind == "one long line":
+        yield "a.py", "x y " * 2_000_000 + "\nz\nv w\n"
+    elif kind == "large files":
+        for number in range(20):
+            yield f"f{number}.py", "".join(f"x = {n}\n" for n in range(LINES))
+    elif kind == "much to look through":
+        for number in range(80):
+            yield f"f{number}.py", "x = 1  # yes\n" * 80_000
+    elif kind == "long and alike":
+        yield "a.py", "".join(f"foo {n % 3000} = {'x y ' * 50}\n" for n in range(20_000))
+
+
+PLANTED: dict[str, tuple[int, Callable[[int], str]]] = {
+    "long contents": (60, lambda n: memory(n, content=filled(f"w{n}x{{n}} ", 1_000_000))),
+    "many tags": (100, lambda n: memory(n, filled("\n  - t{n}"), key="tags")),
+    "unusual tags": (60, lambda n: memory(n, filled("\n  - 't{n}'"), key="tags")),
+    "other YAML": (60, lambda n: memory(n, filled("\n  - &a{n} t"), key="tags")),
+    "many citations": (60, lambda n: memory(n, filled("\n  - path: a{n}.py"))),
+    "many links": (
+        60,
+        lambda n: memory(n, filled("\n  - type: related\n    target: mem-a-{n:08d}"), key="links"),
+    ),
+    "other lines": (20, lambda n: memory(n, filled(citing("a.py", "1{n}", f"v_{n} = {{n}}, it")))),
+    "empty lines": (20, lambda n: memory(n, filled(citing("a.py", "1{n}", "y = {n}", AROUND)))),
+    "the same line": (20, lambda n: memory(n, filled(citing("a.py", "1{n}", "foo = bar(1, {n}")))),
+    "many places": (
+        20,
+        lambda n: memory(
+            n, filled(citing("a.py", "{n}000000", "foo = bar(1, 2)", AROUND + "\n    times: 2"))
+        ),
+    ),
+    "one long line": (20, lambda n: memory(n, filled(citing("a.py", "1", "q {n}", AROUND)))),
+    "large files": (20, lambda n: memory(n, filled(citing("f{n}.py", "1", "q", AROUND), 2500))),
+    "much to look through": (
+        20, lambda n: memory(n, filled(citing("z{n}.py", "1", f"no such line is anywhere {n}")))
+    ),
+    "long and alike": (
+        20, lambda n: memory(n, filled(citing("a.py", "1{n}", "foo {n} = " + "x y " * 40)))
+    ),
+}  # fmt: skip
+"""For each kind of repository how many memories it has, and each of them by its number."""
+
+ASKED = """
+import json, resource, sys, time
+from aiaml_server.toolsets.citations.tools import CitationTools
+healthy, planted = map(CitationTools, sys.argv[1:])
+calls = {
+    "search": lambda of: of.memory_search("which word is it", limit=1000, verify=True),
+    "list": lambda of: of.memory_list(),
+    "verify": lambda of: of.memory_verify("mem-a-00000001"),
+    "verify all": lambda of: of.memory_batch_verify(),
+    "related": lambda of: of.memory_graph_related("mem-a-00000001"),
+    "walk": lambda of: of.memory_graph_traverse("mem-a-00000001", max_depth=2),
+}
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+for call in calls.values():
+    call(healthy)
+before, took, said = peak(), {}, {}
+for name, call in calls.items():
+    start = time.process_time()
+    try:
+        said[name] = str(call(planted))
+    except Exception as error:
+        said[name] = f"{type(error).__name__}: {error}"
+    took[name] = time.process_time() - start
+print(json.dumps({"took": took, "more": peak() - before, "said": said}))
+"""
+
+
+def planted(root: Path, kind: str, count: int = 0) -> Path:
+    """Make a repository; return its top."""
+    (root / "memories").mkdir(parents=True)
+    for name, text in sources(kind):
+        (root / name).write_text(text)
+    most, made = PLANTED.get(kind, (5, lambda n: memory(n, content=filled(SAYS, 1000))))
+    for number in range(count or most):
+        (root / "memories" / f"mem-a-{number:08d}.md").write_text(made(number))
+    subprocess.run(["git", "init", "-q", root], check=True)
+    subprocess.run(["git", "-C", root, "add", "."], check=True)
+    return root
+
+
+@linux
+@pytest.mark.parametrize("kind", PLANTED)
+def test_planted_repository_costs_little(tmp_path: Path, kind: str) -> None:
+    """No call takes more than about a second, nor much memory, and none says that all is valid."""
+    healthy, hostile = planted(tmp_path / "healthy", ""), planted(tmp_path / "planted", kind)
+    done = completed([sys.executable, "-c", ASKED, healthy, hostile], timeout=120)
+    found: dict[str, Any] = json.loads(done.stdout)
+    assert not [each for each in found["said"].values() if "Error" in each[:40]]
+    assert found["more"] < MOST
+    assert "'valid': False" in found["said"]["verify all"]
+    for took in found["took"].values():
+        quick(took, LONGEST)
+
+
+def test_planted_memories_leave_the_others_found(tmp_path: Path) -> None:
+    """The largest are left out, with how many, whatever they are called; the person's are found."""
+    root = planted(tmp_path, "long contents")
+    own = Memories(root).save("Prices are in cents", "**Fact**: zebra.", []).id
+    found = Memories(root).search("zebra")
+    assert [each.memory.id for each in found.hits] == [own]
+    (said,) = found.broken.values()
+    assert "memories, the largest, were not looked at" in said
+    assert "name some by their ids" in said
+    scan = Memories(root).list()
+    assert said.startswith(f"memories: {61 - len(scan.memories)} of 61 ")
+
+
+def test_planted_citations_are_unseen_and_not_green(tmp_path: Path) -> None:
+    """What was not looked at has a verdict of its own, exit code 2; alone it is looked at."""
+    root = planted(tmp_path, "other lines", 3)
+    (root / "b.py").write_text("price = 3  # cents\n")
+    own = Memories(root).save("Prices", "**Fact**: z.", [Citation("b.py", 1)], id="mem-z-1").id
+    results, broken = Memories(root).verify_all()
+    assert not broken
+    verdicts = {each.memory.id: {one.verdict for one in each.checked} for each in results}
+    assert verdicts["mem-a-00000002"] == {"unseen"}
+    assert not any(each.valid for each in results if each.memory.id != own)
+    (alone,), _ = Memories(root).verify_all([own])
+    assert alone.valid
+    command = [sys.executable, "-m", "aiaml_server", "citations", "verify", "--repo", str(root)]
+    assert completed(command).returncode == 2
+
+
+def test_planted_walk_is_refused_with_what_helps(tmp_path: Path) -> None:
+    """A walk that reaches too much is refused by name, and a nearer one is not."""
+    root = planted(tmp_path, "long contents")
+    others = [f"{name}" for name in Memories(root).store.ids()]
+    entries = "".join(f"\n  - type: related\n    target: {each}" for each in others)
+    (root / "memories" / "mem-b-1.md").write_text(
+        memory(1, entries, key="links").replace("mem-a-00000001", "mem-b-1", 1)
+    )
+    with pytest.raises(TooMuch, match="ask for fewer by ids"):
+        Memories(root).traverse("mem-b-1", 1)
+    assert issubclass(TooMuch, InvalidInput)
+    assert list(Memories(root).traverse("mem-b-1", 0).nodes) == ["mem-b-1"]
