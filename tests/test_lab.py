@@ -20,6 +20,9 @@ from printed import completed, inherited
 
 LAB = ROOT / "lab"
 COMMAND = [sys.executable, "-m", "lab"]
+posix = pytest.mark.skipif(
+    sys.platform == "win32", reason="the lab's own server locks as POSIX does"
+)
 
 
 def lab(*words: str | Path) -> subprocess.CompletedProcess[str]:
@@ -52,6 +55,7 @@ def test_lab_catches_each_fault_by_name() -> None:
     assert "MISSED" not in done.stdout and "WRONGLY" not in done.stdout
 
 
+@posix
 def test_lab_says_which_fault_it_missed() -> None:
     """A fault that nobody put in cannot be caught, and is no success."""
     done = lab("mutations", "a fault that no server has")
@@ -65,6 +69,7 @@ def rounds(folder: Path) -> list[tuple[str, int]]:
     return [(each["measure"], each["number"]) for each in map(json.loads, filter(None, lines))]
 
 
+@posix
 def test_lab_goes_on_where_it_stopped(tmp_path: Path) -> None:
     """What is there is not done again; what was cut off is."""
     words = ("run", "--servers", "files", "--measures", "protocol", "--results", tmp_path)
@@ -78,7 +83,7 @@ def test_lab_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert [json.loads(line)["number"] for line in again] == [0, 1, 2]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is sent otherwise there")
+@posix
 def test_lab_loses_nothing_to_ctrl_c(tmp_path: Path) -> None:
     """The round that is under way ends and is kept; the next run goes on behind it."""
     words = ["run", "--servers", "files", "--measures", "protocol", "--rounds", "500"]

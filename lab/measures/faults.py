@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import signal
 import time
 from collections import Counter
@@ -28,6 +27,8 @@ USUAL = ("ENOSPC", "EIO", "EROFS")
 def measure(server: Adapter, place: Path, random: Random, number: int) -> dict[str, Any]:
     """Let some calls fail, one at a time, in one server; then look what it has."""
     trace.need()
+    import resource  # noqa: PLC0415 (where strace is, this is)
+
     figures: Counter[str] = Counter()
     kept = Kept()
     order = learned(server, place.with_name(f"{place.name}-learning"))

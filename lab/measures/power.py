@@ -51,7 +51,7 @@ def measure(server: Adapter, place: Path, random: Random, number: int) -> dict[s
             kept.doubtful[each[0]] = each[1]
             if told.get(each[2], len(calls)) < moment:
                 noted(server, kept, each, answers[each[2]])
-        chance = Random(random.random()) if (number + cut) % 2 else None
+        chance = random.random() if (number + cut) % 2 else None
         found = _restored(server, place, calls[:moment], chance, kept, like_ext4=False)
         figures += found
         if found["lost"]:
@@ -76,13 +76,13 @@ def _restored(
     server: Adapter,
     place: Path,
     calls: list[trace.Call],
-    chance: Random | None,
+    chance: float | None,
     kept: Kept,
     *,
     like_ext4: bool,
 ) -> Counter[str]:
     disk = Disk(place, like_ext4)
     disk.play(calls)
-    disk.restore(chance)
+    disk.restore(None if chance is None else Random(chance))
     (place / "home").mkdir(exist_ok=True)
     return again(server, place, kept)

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..adapter import Adapter
 from ..client import Client, RefusedError
+from ..environments import MissingError
 from .kill import again
 from .texts import Kept, key, text
 
@@ -23,6 +24,8 @@ LENGTH = float(os.environ.get("LAB_SOAK") or 10)  # seconds
 
 def measure(server: Adapter, place: Path, random: Random, number: int) -> dict[str, Any]:
     """Use one server for some time."""
+    if not Path("/proc/self/fd").exists():
+        raise MissingError("no /proc, which tells memory and descriptors")
     kept = Kept()
     samples: list[dict[str, Any]] = []
     stored = 0

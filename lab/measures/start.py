@@ -11,6 +11,7 @@ from random import Random
 from typing import Any
 
 from ..adapter import Adapter
+from ..environments import MissingError
 from .texts import Kept, ask, key
 
 ABOUT = (
@@ -24,6 +25,8 @@ WARM = 3
 
 def measure(server: Adapter, place: Path, random: Random, number: int) -> dict[str, Any]:
     """Start once cold, then some times warm."""
+    if not hasattr(os, "posix_fadvise"):
+        raise MissingError("this system does not forget files when it is asked to")
     kept = Kept()
     server.largest = 300  # type: ignore[misc]
     with server.start(place) as client:
@@ -65,7 +68,6 @@ def _forget(home: Path) -> int:
         with suppress(OSError):
             if path.is_file() and not path.is_symlink():
                 size += path.stat().st_size
-                descriptor = os.open(path, os.O_RDONLY)
-                os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-                os.close(descriptor)
+                with path.open("rb") as stream:
+                    os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     return round(size / 1e6)
