@@ -31,7 +31,8 @@ def ready(kind: type[Adapter]) -> Adapter:
     Raises:
         MissingError: it cannot be.
     """
-    home = cache() / kind.package.replace("/", "-").replace(" ", "-").replace("..", "checkout")
+    name = kind.package.replace("/", "-").replace(" ", "-").replace("..", "checkout")
+    home = cache() / (name or "nothing")
     way, _, package = kind.package.partition(" ")
     if not way:
         return kind(home, "of this checkout")

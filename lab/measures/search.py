@@ -25,7 +25,7 @@ ABOUT = (
     "five memories where these do not show them whole"
 )
 ZERO = ()
-QUESTIONS = 40
+QUESTIONS = 100
 DEPTH = 5
 
 
