@@ -90,10 +90,10 @@ PLAIN = (
 
 COSTS: dict[str, Sequence[tuple[str, str, int]]] = {
     "start": (
-        ("warm", "first answer, s", 1),
-        ("cold", "the same, cold", 1),
         ("warm search", "first search, s", 1),
         ("cold search", "the same, cold", 1),
+        ("warm", "first answer, s", 1),
+        ("cold", "the same, cold", 1),
         ("characters of tools and instructions", "characters of tools and instructions", 1),
         ("megabytes installed", "MB installed", 1),
     ),

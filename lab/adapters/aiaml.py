@@ -17,7 +17,10 @@ class Server(Adapter):
     title = "AIAML"
     package = "pip .."
     toolset = "aiaml"
-    notes = {"search": "`think` answers with ids: what is read is those and five memories"}
+    notes = {
+        "search": "`think` answers with ids: what is read is those and five memories",
+        "start": "its first answer is a copy that an earlier process left; its search is not",
+    }
 
     def command(self) -> list[str]:
         """Run the installed program."""
@@ -25,11 +28,8 @@ class Server(Adapter):
 
     def environ(self, place: Path) -> Mapping[str, str]:
         """Keep memories in `place`, without sync."""
-        return {
-            "AIAML_TOOLSETS": self.toolset,
-            "AIAML_MEMORY_DIR": str(place / "store"),
-            "AIAML_ENABLE_SYNC": "false",
-        }
+        settings = {"AIAML_TOOLSETS": self.toolset, "AIAML_ENABLE_SYNC": "false"}
+        return settings | {"AIAML_MEMORY_DIR": str(place / "store")}
 
     def store(self, key: str, text: str) -> Call:
         """Remember."""
@@ -54,7 +54,5 @@ class Server(Adapter):
 
     def syncing(self, place: Path, remote: Path) -> Mapping[str, str] | None:
         """Exchange through a git repository, which only the default toolset does."""
-        if self.toolset != "aiaml":
-            return None
         often = {"AIAML_ENABLE_SYNC": "true", "AIAML_SYNC_INTERVAL": "1"}
-        return {**often, "AIAML_GITHUB_REMOTE": str(remote)}
+        return often | {"AIAML_GITHUB_REMOTE": str(remote)} if self.toolset == "aiaml" else None
