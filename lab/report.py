@@ -1,4 +1,4 @@
-"""Two pages of the documentation, written from results alone: no figure stands there by hand.
+"""Two pages of the documentation and a picture, from results alone: no figure is put in by hand.
 
 In each table the best stands first; among equals, others stand before ours.
 """
@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from . import plot
 from .adapter import known
 from .results import Round, read
 from .run import modules
@@ -244,10 +245,16 @@ def pages(folder: Path) -> dict[str, str]:
     """Return the pages by their names."""
     rounds = read(folder)
     checked = [name for name, module in modules().items() if module.ZERO]
-    return {
+    made = {
         "reliability.md": page("Reliability", RELIABILITY, checked, rounds, safe),
         "comparison.md": page("Comparison", COMPARISON, list(COSTS), rounds, dear),
     }
+    soaks = [each for each in rounds if "samples" in each.figures]
+    if soaks:
+        made["soak.svg"] = plot.soak(soaks)
+        picture = "\n![The memory of each server over its longest soak](soak.svg)\n"
+        made["comparison.md"] += picture
+    return made
 
 
 def main(folder: Path, docs: Path = DOCS, *, check: bool) -> int:
