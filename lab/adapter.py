@@ -91,14 +91,19 @@ class Adapter:
         """Return what to add to the environment to exchange with `remote`; None without sync."""
         return None
 
-    def start(
-        self, place: Path, wrap: Sequence[str] = (), environ: Mapping[str, str] | None = None
-    ) -> Client:
-        """Start the server on what lies in `place`."""
+    def lay(self, place: Path) -> Path:
+        """Make what must be there before the first start; return the home directory."""
         home = place / "home"
         if not home.exists():
             home.mkdir(parents=True)
             self.prepare(place)
+        return home
+
+    def start(
+        self, place: Path, wrap: Sequence[str] = (), environ: Mapping[str, str] | None = None
+    ) -> Client:
+        """Start the server on what lies in `place`."""
+        home = self.lay(place)
         usual = {
             "PATH": os.environ.get("PATH", os.defpath),
             "HOME": str(home),

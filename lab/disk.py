@@ -55,14 +55,30 @@ def _changed(content: bytes, offset: int, data: bytes | None) -> bytes:
     return content[:offset].ljust(offset, b"\0") + data + content[offset + len(data) :]
 
 
+Tree = dict[str, "bytes | None"]
+"""What lies below a directory, by path; None stands for a directory."""
+
+
+def tree(place: Path) -> Tree:
+    """Return what lies there now."""
+    return {
+        str(path): path.read_bytes() if path.is_file() else None
+        for path in place.rglob("*")
+        if path.is_file() or path.is_dir()
+    }
+
+
 class Disk:
     """All below one directory, as calls change it."""
 
-    def __init__(self, place: Path, like_ext4: bool) -> None:
-        """Begin with nothing."""
+    def __init__(self, place: Path, before: Tree, *, like_ext4: bool) -> None:
+        """Begin with what was there before, all of it on the disk."""
         self.place = place
         self.like_ext4 = like_ext4
         self.names: dict[str, File] = {str(place): File(directory=True)}
+        for path, content in before.items():
+            whole = content or b""
+            self.names[path] = File(directory=content is None, content=whole, durable=whole)
         self.durable = dict(self.names)
         self.pending: list[tuple[str, File | None]] = []  # a name, and what it became
 
@@ -74,8 +90,8 @@ class Disk:
             elif call.name == "sync":
                 self._sync_all()
 
-    def after(self, random: Random | None) -> dict[str, bytes | None]:
-        """Return what is there after the power failed; None stands for a directory."""
+    def after(self, random: Random | None) -> Tree:
+        """Return what is there after the power failed."""
         names = dict(self.durable)
         stopped: set[str] = set()  # directories of which the rest did not arrive
         for path, became in self.pending if random else []:

@@ -73,8 +73,10 @@ def safe(measure: str, rows: list[Row]) -> list[str]:
     ]
     for each in sorted(rows, key=lambda each: each.rank):
         done = {n: v for n, v in each.sums.items() if n not in zero and v and n in PLAIN}
+        which = sorted({name for one in each.rounds for name in one.figures.get("which", [])})
+        wrong = _names(each.wrong) + (f" ({', '.join(which)})" if which else "")
         cells = [
-            _names(each.wrong) or ("**0**" if each.rounds else "not measured"),
+            wrong or ("**0**" if each.rounds else "not measured"),
             _names(Counter(done)) + _reach(each.rounds),
             _when(each.rounds),
             _fair(each, measure),

@@ -84,6 +84,16 @@ def test_lab_goes_on_where_it_stopped(tmp_path: Path) -> None:
 
 
 @posix
+def test_lab_ends_when_its_time_is_over(tmp_path: Path) -> None:
+    """What is left is named, and done by the same command later."""
+    words = ("run", "--servers", "files", "--measures", "protocol,start,kill", "--rounds", "500")
+    done = lab(*words, "--seconds", "0.1", "--results", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "the time is over; the same command does the other 2" in done.stdout
+    assert rounds(tmp_path) == [("protocol", 0)]
+
+
+@posix
 def test_lab_loses_nothing_to_ctrl_c(tmp_path: Path) -> None:
     """The round that is under way ends and is kept; the next run goes on behind it."""
     words = ["run", "--servers", "files", "--measures", "protocol", "--rounds", "500"]
@@ -114,11 +124,13 @@ def test_lab_pages_are_what_the_results_say(tmp_path: Path) -> None:
 # --- the disk after the power failed --------------------------------------------------------------
 
 DIRECTORY = "/s"
+OLD: dict[str, bytes | None] = {"/s/old": b"old"}
+"""What was there before the calls."""
 
 
 def played(*lines: str, like_ext4: bool = False) -> Disk:
     """Return a disk after calls, each written as strace does, without the thread."""
-    disk = Disk(Path(DIRECTORY), like_ext4=like_ext4)
+    disk = Disk(Path(DIRECTORY), OLD, like_ext4=like_ext4)
     entries = (line.partition("(") for line in lines)
     disk.play([Call("1", name, rest, at) for at, (name, _, rest) in enumerate(entries)])
     return disk
@@ -152,7 +164,7 @@ DURABLE = (*NAMED, "fsync(4</s>) = 0")
 def test_lab_disk_has_what_was_synced(done: tuple[str, ...], left: dict[str, bytes]) -> None:
     """Bytes when their file was, names when their directory was."""
     there = played(*done).after(None)
-    assert {path: text for path, text in there.items() if text is not None} == left
+    assert {path: text for path, text in there.items() if text is not None} == {**OLD, **left}
 
 
 def test_lab_disk_like_ext4_has_the_names_before_any_sync() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import trace
 from ..adapter import Adapter
-from ..disk import Disk
+from ..disk import Disk, tree
 from .kill import again
 from .texts import Kept, key, text
 from .texts import note as noted
@@ -30,6 +30,8 @@ def measure(server: Adapter, place: Path, random: Random, number: int) -> dict[s
     log = place.with_name(f"{place.name}.trace")
     sent: list[tuple[str, str, int]] = []
     answers: dict[int, dict[str, Any]] = {}
+    server.lay(place)
+    before = tree(place)
     with server.start(place, trace.words(log, f"{trace.CHANGES},lseek")) as client:
         first = client.request("ping")
         for _ in range(TEXTS):
@@ -52,10 +54,11 @@ def measure(server: Adapter, place: Path, random: Random, number: int) -> dict[s
             if told.get(each[2], len(calls)) < moment:
                 noted(server, kept, each, answers[each[2]])
         chance = random.random() if (number + cut) % 2 else None
-        found = _restored(server, place, calls[:moment], chance, kept, like_ext4=False)
+        disks = [Disk(place, before, like_ext4=each) for each in (False, True)]
+        found = _restored(server, disks[0], calls[:moment], chance, kept)
         figures += found
         if found["lost"]:
-            plain = _restored(server, place, calls[:moment], chance, kept, like_ext4=True)
+            plain = _restored(server, disks[1], calls[:moment], chance, kept)
             figures["lost on ext4"] += plain["lost"]
         figures["acknowledged"] += kept.count()
         figures["power cuts"] += 1
@@ -73,16 +76,9 @@ def _answered(calls: list[trace.Call]) -> list[tuple[int, int]]:
 
 
 def _restored(
-    server: Adapter,
-    place: Path,
-    calls: list[trace.Call],
-    chance: float | None,
-    kept: Kept,
-    *,
-    like_ext4: bool,
+    server: Adapter, disk: Disk, calls: list[trace.Call], chance: float | None, kept: Kept
 ) -> Counter[str]:
-    disk = Disk(place, like_ext4)
+    """Start the server on what the disk has after these calls; count what is missing."""
     disk.play(calls)
     disk.restore(None if chance is None else Random(chance))
-    (place / "home").mkdir(exist_ok=True)
-    return again(server, place, kept)
+    return again(server, disk.place, kept)

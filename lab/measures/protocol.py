@@ -42,7 +42,7 @@ def _checks(client: Client) -> dict[str, bool]:
     found["ping is answered"] = _answer(client, "ping").get("result") == {}
     unknown = _answer(client, "no/such/method")
     found["an unknown method is an error"] = "error" in unknown
-    found["with the code for it"] = unknown.get("error", {}).get("code") == -32601
+    found["an unknown method has the code -32601"] = unknown.get("error", {}).get("code") == -32601
     call = _answer(client, "tools/call", {"name": "no_such_tool", "arguments": {}})
     refused = "error" in call or bool(call.get("result", {}).get("isError"))
     found["an unknown tool is an error"] = refused
