@@ -245,7 +245,7 @@ table, and with the dates beside them.
 
 def pages(folder: Path) -> dict[str, str]:
     """Return the pages by their names."""
-    rounds = read(folder)
+    rounds = _newest(read(folder))
     checked = [name for name, module in modules().items() if module.ZERO]
     made = {
         "reliability.md": page("Reliability", RELIABILITY, checked, rounds, safe),
@@ -257,6 +257,12 @@ def pages(folder: Path) -> dict[str, str]:
         picture = "\n![The memory of each server over its longest soak](soak.svg)\n"
         made["comparison.md"] += picture
     return made
+
+
+def _newest(rounds: list[Round]) -> list[Round]:
+    """Return the rounds of the version that each server had when a measure was taken last."""
+    last = {(each.server, each.measure): each.version for each in rounds}
+    return [each for each in rounds if last[each.server, each.measure] == each.version]
 
 
 def main(folder: Path, docs: Path = DOCS, *, check: bool) -> int:
