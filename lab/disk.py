@@ -102,11 +102,14 @@ class Disk:
                 stopped.add(parent)
         return {path: _content(each, random) for path, each in names.items()}
 
-    def restore(self, random: Random | None) -> None:
-        """Make the directory what it is after the power failed."""
+    def seen(self) -> Tree:
+        """Return what processes see while the power is there."""
+        return {path: None if each.directory else each.content for path, each in self.names.items()}
+
+    def restore(self, there: Tree) -> None:
+        """Make the directory what `after` or `seen` returned."""
         shutil.rmtree(self.place)
         self.place.mkdir()
-        there = self.after(random)
         for path in sorted(there):
             content = there[path]
             if not Path(path).parent.is_dir():

@@ -11,13 +11,15 @@ from typing import Any
 from .. import trace
 from ..adapter import Adapter
 from ..disk import Disk, tree
+from ..environments import MissingError
 from .kill import again
 from .texts import Kept, key, text
 from .texts import note as noted
 
 ABOUT = (
-    "the system calls of a server are replayed to a random moment, without what was not synced; "
-    "*lost on ext4* counts as synced what ext4's journal brings along"
+    "the system calls of a server are replayed to a random moment, without what was not synced "
+    "(first all of them, which must give all texts); *lost on ext4* counts as synced what the "
+    "journal of ext4 brings along"
 )
 ZERO = ("lost", "lost on ext4", "torn", "not started again")
 TEXTS = 6
@@ -41,6 +43,7 @@ def measure(server: Adapter, place: Path, random: Random, number: int) -> dict[s
             sent.append((name, whole, request))
             answers[request] = client.answer(request)
     calls = trace.calls(log)
+    _prove(server, Disk(place, before, like_ext4=False), calls, sent, answers)
     told = {number: place for place, number in _answered(calls)}
     begin = told.get(first, 0)
     figures: Counter[str] = Counter()
@@ -65,6 +68,27 @@ def measure(server: Adapter, place: Path, random: Random, number: int) -> dict[s
     return dict(figures)
 
 
+def _prove(
+    server: Adapter,
+    disk: Disk,
+    calls: list[trace.Call],
+    sent: list[tuple[str, str, int]],
+    answers: dict[int, dict[str, Any]],
+) -> None:
+    """See that all calls together give a store in which nothing is missing.
+
+    Raises:
+        MissingError: they do not: what this finds would be the laboratory's fault.
+    """
+    kept = Kept()
+    for each in sent:
+        noted(server, kept, each, answers[each[2]])
+    disk.play(calls)
+    disk.restore(disk.seen())
+    if again(server, disk.place, kept)["lost"]:
+        raise MissingError("it writes in ways that its system calls do not show")
+
+
 def _answered(calls: list[trace.Call]) -> list[tuple[int, int]]:
     """Return where each request was answered: the place of the call, and the request."""
     found = []
@@ -80,5 +104,5 @@ def _restored(
 ) -> Counter[str]:
     """Start the server on what the disk has after these calls; count what is missing."""
     disk.play(calls)
-    disk.restore(None if chance is None else Random(chance))
+    disk.restore(disk.after(None if chance is None else Random(chance)))
     return again(server, disk.place, kept)
