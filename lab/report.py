@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -118,6 +118,8 @@ COSTS: dict[str, Sequence[tuple[str, str, int]]] = {
 def dear(measure: str, rows: list[Row]) -> list[str]:
     """Return the table of a measure whose figures are compared, by the first of them."""
     columns = COSTS[measure]
+    if measure == "search":
+        rows = _same_questions(rows)
     heads = [heading for _, heading, _ in columns]
     lines = [f"| server | {' | '.join(heads)} | {RUN} | to be fair |"]
     lines.append(f"|---|{'--:|' * len(columns)}---|---|")
@@ -143,6 +145,15 @@ def dear(measure: str, rows: list[Row]) -> list[str]:
         cells += [_when(each.rounds), _fair(each, measure)]
         lines.append(f"| {_title(each.server)} | {' | '.join(cells)} |")
     return lines
+
+
+def _same_questions(rows: list[Row]) -> list[Row]:
+    """Return the rows with those rounds alone that each server that searches has had."""
+    numbers = [{one.number for one in each.rounds} for each in rows if each.rounds]
+    common = set.intersection(*numbers) if numbers else set()
+    return [
+        replace(each, rounds=[one for one in each.rounds if one.number in common]) for each in rows
+    ]
 
 
 def _middle(each: Row, name: str) -> float | None:
@@ -175,7 +186,10 @@ def _when(rounds: Sequence[Round]) -> str:
         return ""
     loads = [each.load for each in rounds]
     load = f"{min(loads):g} to {max(loads):g}" if len(loads) > 1 else f"{loads[0]:g}"
-    return f"{len(rounds)}; {rounds[-1].version}; {rounds[-1].date[:10]}; {load}"
+    searched = [each.figures for each in rounds if "set" in each.figures]
+    sets = sorted({f"{each['set']}, {each['memories']} texts" for each in searched})
+    count = f"{len(rounds)} ({', '.join(sets)})" if sets else f"{len(rounds)}"
+    return f"{count}; {rounds[-1].version}; {rounds[-1].date[:10]}; {load}"
 
 
 def _fair(each: Row, measure: str) -> str:
@@ -216,7 +230,8 @@ is written by `python -m lab report` from the
 [results](https://github.com/aiaml/aiaml/tree/main/lab/results) alone. In each table the best stands
 first, and among equals the others stand before ours. What else other servers do better than ours:
 [comparison](comparison.md) and [others](others.md). The load is that of the machine's last minute:
-where it is high, times are longer than yours, and so are the gaps into which a kill may fall.
+where it is high, times are longer than yours, and so are the gaps into which a kill may fall. A
+server that has no row in a table was not reached in the time that there was.
 
 *Acknowledged* is a text whose storing was answered without an error; it has to be readable by the
 server's own tools after a new start, whole. *Lost* was not; *torn* is a text that can be found and
@@ -239,7 +254,9 @@ Why to take another, in words: [others](others.md); whether memories are safe:
 [reliability](reliability.md).
 
 Times are medians, and depend on the load of the machine, which is named: compare them within one
-table, and with the dates beside them.
+table, and with the load beside them. Servers searched the same stores, by the same questions and
+words (LoCoMo's, CC BY-NC 4.0, which is not in this repository); more rounds than all of them had
+are left out. A server without a row was not reached in the time that there was.
 """
 
 

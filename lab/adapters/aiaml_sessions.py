@@ -20,7 +20,10 @@ class Server(Default):
     title = "AIAML, toolset sessions"
     toolset = "sessions"
     largest = 500
-    notes = {"search": "a log that is read whole: it has no search"}
+    notes = {
+        "search": "a log that is read whole: it has no search",
+        "start": "with the call that begins a day's log, without which it stores nothing",
+    }
 
     def environ(self, place: Path) -> Mapping[str, str]:
         """Let `place` be the repository, and `lab` the agent."""
