@@ -61,6 +61,9 @@ PAGES: Parts = {
         "Conformance": "conformance/README.md",
     },
     "Figures": "benchmarks/RESULTS.md",
+    "Reliability": "docs/reliability.md",
+    "Comparison": "docs/comparison.md",
+    "The laboratory": "lab/README.md",
     "Security": ".github/SECURITY.md",
     "Contribute": {
         "How": ".github/CONTRIBUTING.md",

@@ -24,6 +24,7 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+import strace
 from aiaml_server.toolset import at
 from aiaml_server.toolsets.citations.failures import (
     InvalidConfig,
@@ -339,6 +340,26 @@ def test_the_usual_shape_is_read_as_by_the_whole_reader(
     text = "\n".join([*lines, "Text", ""])
     quick = read_usual(text, "mem-a")
     assert quick is None or repr(quick) == repr(memory(read(text), "mem-a"))
+
+
+SAVE = """
+import sys
+from aiaml_server.toolsets.citations.memories import Memories
+Memories(sys.argv[1]).save("Prices are in cents", "cents")
+"""
+
+
+@strace.needed
+def test_the_directory_of_memories_is_as_durable_as_they_are(tmp_path: Path, repo: Path) -> None:
+    """Its name is on the disk before the first memory is: a power cut takes neither."""
+    log = tmp_path / "log"
+    seen = strace.following(log, "-e", "trace=fsync,/^mkdir,/^rename")
+    subprocess.run([*seen, sys.executable, "-c", SAVE, str(repo)], check=True)
+    calls = strace.calls(log)
+    (made,) = [call for call in calls if f'"{repo / "memories"}"' in call.text]
+    synced = [call for call in calls if call.name == "fsync" and f"<{repo}>)" in call.text]
+    (named,) = [call for call in calls if call.name == "rename" and ".md" in call.text]
+    assert any(made.end < call.begin and call.end < named.begin for call in synced)
 
 
 def test_most_of_what_is_written_has_the_usual_shape() -> None:

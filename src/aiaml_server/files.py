@@ -60,8 +60,8 @@ _BLOCK = 1024 * 1024
 _TELLS = (5, 8)  # the Linux whose syncfs tells what could not be written
 
 
-def make_directory(path: Path) -> None:
-    """Create `path` and what is missing above it, for the owner alone (0700), and durably.
+def make_directory(path: Path, mode: int = 0o700) -> None:
+    """Create `path` and what is missing above it, for the owner alone as a rule, and durably.
 
     An existing directory is left as it is.
 
@@ -69,17 +69,17 @@ def make_directory(path: Path) -> None:
         OSError: it cannot be created, or something else has its name.
     """
     try:
-        _make_one(path)
+        _make_one(path, mode)
     except FileNotFoundError:
         if path.parent == path:
             raise
-        make_directory(path.parent)
-        _make_one(path)  # retried once: below /proc, mkdir says so for ever
+        make_directory(path.parent, mode)
+        _make_one(path, mode)  # retried once: below /proc, mkdir says so for ever
 
 
-def _make_one(path: Path) -> None:
+def _make_one(path: Path, mode: int) -> None:
     try:
-        path.mkdir(mode=0o700)
+        path.mkdir(mode)
     except FileExistsError:
         if path.is_dir():
             return

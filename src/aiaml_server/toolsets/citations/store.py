@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from aiaml_server.errors import MalformedFile
-from aiaml_server.files import read_regular, sync_directory
+from aiaml_server.files import make_directory, read_regular, sync_directory
 from aiaml_server.toolsets.citations.config import Config
 from aiaml_server.toolsets.citations.conflicts import settled
 from aiaml_server.toolsets.citations.effort import Effort
@@ -238,7 +238,7 @@ class Store:
             DiskError: the directory cannot be made or locked.
         """
         try:
-            self.directory.mkdir(parents=True, exist_ok=True)
+            make_directory(self.directory, 0o777)  # a repository's, for all whom the umask lets
             self._check_links()
             with alone(self.directory, LOCK_SECONDS):
                 clear_unfinished(self.directory)

@@ -1,0 +1,146 @@
+"""System calls seen, or made to fail, by strace (a package of every Linux system)."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from .environments import MissingError
+
+CHANGES = (
+    "write,writev,pwrite64,pwritev,openat,open,creat,rename,renameat,renameat2,link,linkat,"
+    "unlink,unlinkat,mkdir,mkdirat,rmdir,ftruncate,truncate,fsync,fdatasync,syncfs,sync,"
+    "fallocate,copy_file_range"
+)
+"""The calls by which a store changes."""
+
+
+@cache
+def missing() -> str:
+    """Return why strace cannot be used here, or nothing."""
+    if sys.platform != "linux" or not shutil.which("strace"):
+        return "strace is not installed"
+    probe = subprocess.run(
+        ["strace", "-f", "-o", "/dev/null", "true"], capture_output=True, text=True, check=False
+    )
+    return f"strace cannot trace here: {probe.stderr.strip()}" if probe.returncode else ""
+
+
+def need() -> None:
+    """Raise where strace cannot be used.
+
+    Raises:
+        MissingError: it cannot.
+    """
+    if missing():
+        raise MissingError(missing())
+
+
+def traced(names: str) -> str:
+    """Return the filter for these calls; those that this processor lacks do not matter."""
+    return "trace=" + ",".join(f"?{name}" for name in names.split(","))
+
+
+def words(log: Path, names: str) -> list[str]:
+    """Return the words that run a command and all its children under strace, every byte noted."""
+    options = ["-f", "-y", "-s", "100000000", "-o", str(log), "-e", traced(names)]
+    return ["strace", "--seccomp-bpf", *options, "-e", "signal=none"]
+
+
+@contextmanager
+def attached(pid: int, log: Path, names: str, *inject: str) -> Iterator[None]:
+    """Trace a process that runs already, inside the `with`.
+
+    Raises:
+        MissingError: the system does not let us.
+    """
+    options = ["-f", "-y", "-o", str(log), "-e", traced(names), *inject]
+    with subprocess.Popen(
+        ["strace", *options, "-p", str(pid)], stderr=subprocess.PIPE, text=True
+    ) as tracer:
+        assert tracer.stderr
+        said = tracer.stderr.readline()
+        if "attached" not in said:
+            tracer.kill()
+            raise MissingError(f"strace may not attach: {said.strip()}")
+        try:
+            yield
+        finally:
+            tracer.terminate()
+            try:
+                tracer.wait(2)
+            except subprocess.TimeoutExpired:  # a process that it had killed it may wait for
+                tracer.kill()
+
+
+@dataclass(frozen=True)
+class Call:
+    """One system call.
+
+    Attributes:
+        thread: which thread called.
+        name: such as `fsync`.
+        text: arguments and result, with the path of each descriptor.
+        end: the line of the log on which it was done.
+    """
+
+    thread: str
+    name: str
+    text: str
+    end: int
+
+    @property
+    def result(self) -> int:
+        """Return what it returned; -1 where it failed or never did."""
+        match = re.search(r"\) += (-?\d+)[^)]*$", self.text)
+        return int(match[1]) if match else -1
+
+    @property
+    def strings(self) -> list[bytes]:
+        """Return the texts among its arguments."""
+        return [_bytes(each) for each in re.findall(r'"((?:[^"\\]|\\.)*)"', self.text)]
+
+    @property
+    def descriptor(self) -> tuple[int, str]:
+        """Return its first descriptor, and the path of that."""
+        match = re.match(r"(\d+)<(.*?)>", self.text)
+        return (int(match[1]), match[2]) if match else (-1, "")
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("latin-1", "replace").decode("unicode_escape").encode("latin-1", "replace")
+
+
+_ENTRY = re.compile(r"(\d+) +(?:(\w+)\((.*)|<\.\.\. (\w+) resumed>(.*))", re.DOTALL)
+_UNFINISHED = " <unfinished ...>"
+
+
+def calls(log: Path) -> list[Call]:
+    """Read what strace wrote, in the order in which the calls were done."""
+    found: list[Call] = []
+    entered: dict[str, str] = {}  # what each thread is in the middle of
+    with log.open(encoding="latin-1", newline="\n") as lines:
+        for place, line in enumerate(lines):
+            match = _ENTRY.match(line.rstrip("\n"))
+            if not match:
+                continue
+            thread, name, text, resumed, rest = match.groups()
+            if name and text.endswith(_UNFINISHED):
+                entered[thread] = text.removesuffix(_UNFINISHED)
+            elif name:
+                found.append(Call(thread, name, text, place))
+            elif thread in entered:
+                found.append(Call(thread, resumed, entered.pop(thread) + rest, place))
+    return found
+
+
+def on(paths: Sequence[Call], place: Path) -> list[Call]:
+    """Return the calls that name something below `place`."""
+    return [call for call in paths if str(place) in call.text]

@@ -1,0 +1,195 @@
+"""The laboratory stands alone, finds the faults that it should, and loses no result."""
+
+from __future__ import annotations
+
+import ast
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+
+import pytest
+from lab.disk import Disk
+from lab.trace import Call, calls
+
+import strace
+from environments import ROOT
+from printed import completed, inherited
+
+LAB = ROOT / "lab"
+COMMAND = [sys.executable, "-m", "lab"]
+posix = pytest.mark.skipif(
+    sys.platform == "win32", reason="the lab's own server locks as POSIX does"
+)
+
+
+def lab(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run a verb of it in the checkout."""
+    return completed([*COMMAND, *map(str, words)], cwd=ROOT, env=inherited())
+
+
+def test_lab_imports_nothing_but_the_standard_library() -> None:
+    """So that a stranger runs it on any server, and it cannot be kind to ours."""
+    for path in LAB.rglob("*.py"):
+        for each in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in each.names] if isinstance(each, ast.Import) else []
+            if isinstance(each, ast.ImportFrom) and not each.level:
+                names.append(each.module or "")
+            assert {name.partition(".")[0] for name in names} <= sys.stdlib_module_names, path
+
+
+@pytest.mark.parametrize("path", sorted(LAB.glob("adapters/*.py")), ids=lambda path: path.stem)
+def test_lab_adapters_are_short(path: Path) -> None:
+    """Whoever wants a server measured writes no more than a page."""
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 60
+
+
+@strace.needed
+def test_lab_catches_each_fault_by_name() -> None:
+    """Twelve faults in a server, one at a time, and none in the sound one."""
+    done = lab("mutations")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "12 of 12 faults caught" in done.stdout
+    assert "MISSED" not in done.stdout and "WRONGLY" not in done.stdout
+
+
+@posix
+def test_lab_says_which_fault_it_missed() -> None:
+    """A fault that nobody put in cannot be caught, and is no success."""
+    done = lab("mutations", "a fault that no server has")
+    assert done.returncode == 1
+    assert "MISSED: a fault that no server has" in done.stdout
+
+
+def rounds(folder: Path) -> list[tuple[str, int]]:
+    """Return which rounds are in the results of the lab's own server."""
+    lines = (folder / "files.jsonl").read_text(encoding="utf-8").splitlines()
+    return [(each["measure"], each["number"]) for each in map(json.loads, filter(None, lines))]
+
+
+@posix
+def test_lab_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    """What is there is not done again; what was cut off is."""
+    words = ("run", "--servers", "files", "--measures", "protocol", "--results", tmp_path)
+    assert lab(*words, "--rounds", "2").returncode == 0
+    assert rounds(tmp_path) == [("protocol", 0), ("protocol", 1)]
+    file = tmp_path / "files.jsonl"
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-20])  # as a power cut leaves it
+    assert "protocol 0" not in lab(*words, "--rounds", "3").stdout
+    again = [line for line in file.read_bytes().splitlines() if line.endswith(b"}")]
+    assert [json.loads(line)["number"] for line in again] == [0, 1, 2]
+
+
+@posix
+def test_lab_ends_when_its_time_is_over(tmp_path: Path) -> None:
+    """What is left is named, and done by the same command later."""
+    words = ("run", "--servers", "files", "--measures", "protocol,start,kill", "--rounds", "500")
+    done = lab(*words, "--seconds", "0.1", "--results", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "the time is over; the same command does the other 2" in done.stdout
+    assert rounds(tmp_path) == [("protocol", 0)]
+
+
+@posix
+def test_lab_loses_nothing_to_ctrl_c(tmp_path: Path) -> None:
+    """The round that is under way ends and is kept; the next run goes on behind it."""
+    words = ["run", "--servers", "files", "--measures", "protocol", "--rounds", "500"]
+    command = [*COMMAND, *words, "--results", str(tmp_path)]
+    with subprocess.Popen(
+        command, cwd=ROOT, env=inherited(), stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        said = process.stdout.read()
+    assert process.returncode == 130
+    assert "goes on from here" in said
+    done = rounds(tmp_path)
+    assert done == [("protocol", number) for number in range(len(done))]
+    assert 0 < len(done) < 500
+    assert "protocol 0:" not in lab(*words[:-1], str(len(done)), "--results", tmp_path).stdout
+
+
+def test_lab_pages_are_what_the_results_say(tmp_path: Path) -> None:
+    """`python -m lab report` writes them; with other results they would be others."""
+    done = lab("report", "--check")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (tmp_path / "none.jsonl").touch()
+    assert lab("report", "--check", "--results", tmp_path).returncode == 1
+
+
+# --- the disk after the power failed --------------------------------------------------------------
+
+DIRECTORY = "/s"
+OLD: dict[str, bytes | None] = {"/s/old": b"old"}
+"""What was there before the calls."""
+
+
+def played(*lines: str, like_ext4: bool = False) -> Disk:
+    """Return a disk after calls, each written as strace does, without the thread."""
+    disk = Disk(Path(DIRECTORY), OLD, like_ext4=like_ext4)
+    entries = (line.partition("(") for line in lines)
+    disk.play([Call("1", name, rest, at) for at, (name, _, rest) in enumerate(entries)])
+    return disk
+
+
+WRITTEN = (
+    'openat(AT_FDCWD</>, "/s/a.tmp", O_WRONLY|O_CREAT, 0600) = 3</s/a.tmp>',
+    'write(3</s/a.tmp>, "text", 4) = 4',
+)
+SYNCED = (*WRITTEN, "fsync(3</s/a.tmp>) = 0")
+NAMED = (*SYNCED, 'rename("/s/a.tmp", "/s/a") = 0')
+DURABLE = (*NAMED, "fsync(4</s>) = 0")
+
+
+@pytest.mark.parametrize(
+    ("done", "left"),
+    [
+        (WRITTEN, {}),
+        (SYNCED, {}),
+        (NAMED, {}),
+        (DURABLE, {"/s/a": b"text"}),
+        ((*DURABLE, 'write(3</s/a>, "more", 4) = 4'), {"/s/a": b"text"}),
+        ((*DURABLE, 'unlink("/s/a") = 0'), {"/s/a": b"text"}),
+        ((*DURABLE, 'unlink("/s/a") = 0', "fsync(4</s>) = 0"), {}),
+        ((*WRITTEN, 'rename("/s/a.tmp", "/s/a") = 0', "fsync(4</s>) = 0"), {"/s/a": b""}),
+        ((*DURABLE, 'pwrite64(3</s/a>, "T", 1, 0) = 1', "fsync(3</s/a>) = 0"), {"/s/a": b"Text"}),
+        ((*DURABLE, "ftruncate(3</s/a>, 2) = 0", "fsync(3</s/a>) = 0"), {"/s/a": b"te"}),
+        ((*DURABLE, 'write(3</s/a>, "!", 1) = -1 EIO', "fsync(3</s/a>) = 0"), {"/s/a": b"text"}),
+    ],
+)
+def test_lab_disk_has_what_was_synced(done: tuple[str, ...], left: dict[str, bytes]) -> None:
+    """Bytes when their file was, names when their directory was."""
+    there = played(*done).after(None)
+    assert {path: text for path, text in there.items() if text is not None} == {**OLD, **left}
+
+
+def test_lab_disk_like_ext4_has_the_names_before_any_sync() -> None:
+    """Its journal brings them along."""
+    assert played(*SYNCED, like_ext4=True).after(None)["/s/a.tmp"] == b"text"
+    assert "/s/a" not in played(*NAMED, like_ext4=True).after(None)
+
+
+def test_lab_disk_at_random_has_the_beginning_of_what_was_not_synced() -> None:
+    """In the order in which it was written."""
+    more = ('write(3</s/a>, "1", 1) = 1', 'write(3</s/a>, "2", 1) = 1')
+    disk = played(*DURABLE, *more)
+    found = {disk.after(Random(seed))["/s/a"] for seed in range(50)}
+    assert found == {b"text", b"text1", b"text12"}
+
+
+def test_lab_reads_calls_in_the_order_in_which_they_ended(tmp_path: Path) -> None:
+    """A call that another thread interrupts is one call, with all its bytes."""
+    log = tmp_path / "log"
+    log.write_text(
+        '7 write(3</s/a>, "\\1\\"\\n\\377", 4 <unfinished ...>\n'
+        "8 fsync(4</s>) = 0\n"
+        "7 <... write resumed>) = 4\n"
+        "9 +++ killed by SIGKILL +++\n"
+    )
+    sync, write = calls(log)
+    assert (sync.name, sync.descriptor, sync.result) == ("fsync", (4, "/s"), 0)
+    assert (write.thread, write.strings, write.result) == ("7", [b'\1"\n\xff'], 4)
