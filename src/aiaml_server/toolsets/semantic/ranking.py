@@ -25,7 +25,7 @@ MEANING = 0.55
 """What meaning counts in how well a memory fits; its words count the rest."""
 NEIGHBOUR = 0.1
 """What counts of the memory that was stored just before or after, within an hour."""
-NAMED = 0.2
+NAMED = 0.4
 """What is added where a memory was stored in a time that the question names."""
 _HOUR = 3_600_000_000  # microseconds
 _OF_THE_PERSON = re.compile(
