@@ -85,7 +85,11 @@ class Token(NamedTuple):
 
 
 def reformatted(
-    source: Source, wanted: Sequence[str], before: str | None, after: str | None
+    source: Source,
+    wanted: Sequence[str],
+    before: str | None,
+    after: str | None,
+    others: Sequence[int] = (),
 ) -> list[tuple[int, int]]:
     """Return where some lines stand, set anew: the first line's number and how many there are.
 
@@ -94,6 +98,7 @@ def reformatted(
         wanted: the lines.
         before: the line that stood before them, if it is known.
         after: the line that stood behind them.
+        others: where such lines stand that were not set anew, and are not meant.
     """
     if source.kind not in _IN_BRACKETS and source.kind not in _ANYWHERE:
         return []
@@ -101,8 +106,9 @@ def reformatted(
         if (first, last) != (None, None) and not (first or last):
             continue
         asked = _Asked.of(source.kind, wanted, first, last)
-        if asked and (found := sorted(set(asked.places(source)))):
-            return found
+        found = set(asked.places(source)) if asked else set()
+        if left := sorted(each for each in found if each[0] not in others):
+            return left
     asked = _Asked.of(source.kind, wanted, None, None)
     return list(asked.annotated(source)) if asked and source.kind in _PYTHON else []
 
