@@ -23,9 +23,10 @@ from aiaml_server.toolsets.semantic.config import THRESHOLDS, Config
 from aiaml_server.toolsets.semantic.families import prefixes
 from aiaml_server.toolsets.semantic.memories import Memories
 from aiaml_server.toolsets.semantic.model import Model
+from aiaml_server.toolsets.semantic.reranking import Reranker
 from clock import quick
 from model_hub import refusing, serving, silent
-from semantic_model import NAME, Ready, model_folder, needs_fastembed
+from semantic_model import NAME, Ready, cross_encoder, model_folder, needs_fastembed, real
 
 pytestmark = needs_fastembed
 
@@ -451,3 +452,92 @@ def test_state_of_a_folder_that_is_not_there(tmp_path: Path) -> None:
     """It is named, and nothing is said to be loaded."""
     state = Model(Config(path=str(tmp_path / "none")), tmp_path).state()
     assert state.kind == "failed" and "there is no such folder" in state.reason
+
+
+# --- what orders the best hits anew ---------------------------------------------------------------
+
+TEXTS = (
+    "The gate is by the river.",
+    "The gate was necessitated by floods.",
+    "The gate in fairbanks.",
+)
+
+
+@pytest.fixture
+def encoder(tmp_path: Path) -> Path:
+    """Return a folder with the tests' cross-encoder."""
+    for name, data in cross_encoder().items():
+        path = tmp_path / "cross" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    return tmp_path / "cross"
+
+
+def found_with(reranker: Reranker | None, home: Path) -> tuple[list[str], list[str]]:
+    """Return what a question finds, best first, and the warnings."""
+    settings = Config(model=NAME, check=False)
+    memories = Memories(home / ".memory", None, Ready(real()), settings, reranker=reranker)
+    for each in TEXTS:
+        memories.store(each)
+    found = memories.search("where is the gate by the river")
+    memories.close()
+    return [each.memory.content for each in found.hits], found.warnings
+
+
+def test_a_reranker_orders_what_was_found(encoder: Path, tmp_path: Path) -> None:
+    """Its scores are the similarity then; the rest of a score is as it was."""
+    assert found_with(None, tmp_path)[0][0] == TEXTS[0]
+    under_test = Reranker(Config(reranker=str(encoder)), tmp_path)
+    assert under_test.state().kind == "loading"
+    assert under_test.ready(LONG)
+    assert found_with(under_test, tmp_path) == ([TEXTS[1], TEXTS[2], TEXTS[0]], [])
+
+
+def test_a_reranker_is_fetched_as_the_model_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its name, into the same directory; until it is there, the order is as without one."""
+    wanted = Config(reranker="Xenova/ms-marco-MiniLM-L-6-v2")
+    under_test = Reranker(replace(wanted, download=False), tmp_path / "cache")
+    order, warnings = found_with(under_test, tmp_path)
+    assert order[0] == TEXTS[0]
+    assert warnings[0].startswith("not reranked: the model Xenova/ms-marco-MiniLM-L-6-v2 is not on")
+    with serving(cross_encoder()) as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.address)
+        assert Reranker(wanted, tmp_path / "cache").ready(LONG)
+    again = Reranker(replace(wanted, download=False), tmp_path / "cache")
+    assert again.ready(LONG)
+    assert found_with(again, tmp_path)[0][0] == TEXTS[1]
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ("/nowhere/at/all", "retrieval.reranker is /nowhere/at/all, and there is no such folder"),
+        ("Xenova/ms-marco-MiniLM-L-6", "did you mean Xenova/ms-marco-MiniLM-L-6-v2?"),
+        ("a b", "retrieval.reranker is 'a b', which is no model's name"),
+    ],
+)
+def test_a_reranker_that_cannot_be_is_told(tmp_path: Path, named: str, said: str) -> None:
+    """In a warning; the memories are found all the same."""
+    under_test = Reranker(Config(reranker=named), tmp_path)
+    under_test.ready(LONG)
+    order, (warning,) = found_with(under_test, tmp_path)
+    assert order[0] == TEXTS[0] and said in warning
+
+
+def test_a_reranker_that_fails_leaves_the_order(tmp_path: Path) -> None:
+    """Whatever it raises, and where a score is no number."""
+
+    class Failing:
+        def ready(self, wait: float = 0.0) -> Failing:  # noqa: ARG002
+            return self
+
+        def state(self) -> model.State:
+            return model.State("ready")
+
+        def scores(self, question: str, texts: list[str]) -> list[float]:  # noqa: ARG002
+            return [math.nan for _ in texts]
+
+    order, (warning,) = found_with(Failing(), tmp_path)  # type: ignore[arg-type]
+    assert order[0] == TEXTS[0] and warning == "not reranked: the reranker failed (ValueError)"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite, log1p
 
 from aiaml_server.moments import instant
@@ -176,9 +176,31 @@ def ranked(
             Hit(memory, score + boost, similarity, each.cosine, each.bm25, recent, priority, usage,
                 boost, is_weak)
         )  # fmt: skip
-    hits.sort(key=lambda hit: (hit.memory.scope, hit.memory.number))
-    hits.sort(key=lambda hit: (hit.score, hit.memory.created_at), reverse=True)
-    return hits
+    return _best_first(hits)
+
+
+def reranked(hits: Sequence[Hit], scores: Sequence[float], config: Config) -> list[Hit]:
+    """Return hits with another similarity, best first.
+
+    Args:
+        hits: those that `ranked` gave.
+        scores: how well each answers the question, on whatever scale.
+        config: the weights.
+    """
+    low, high = min(scores, default=0.0), max(scores, default=0.0)
+    found = []
+    for hit, given in zip(hits, scores, strict=True):
+        similarity = _scaled(given, low, high)
+        score = hit.score - hit.boost + config.similarity * (similarity - hit.similarity)
+        boost = score * config.project_boost if hit.boost else 0.0
+        found.append(replace(hit, score=score + boost, similarity=similarity, boost=boost))
+    return _best_first(found)
+
+
+def _best_first(hits: Sequence[Hit]) -> list[Hit]:
+    """Return hits by score, then newest, then id."""
+    named = sorted(hits, key=lambda hit: (hit.memory.scope, hit.memory.number))
+    return sorted(named, key=lambda hit: (hit.score, hit.memory.created_at), reverse=True)
 
 
 def similarities(found: Sequence[Candidate], named: Sequence[Period] = ()) -> Mapping[str, float]:
