@@ -148,6 +148,8 @@ def test_line_that_is_edited_beside_a_copy_is_changed(tmp_path: Path) -> None:
         ("ts", "const x = call(first, 'a')", 'const x = call(\n  first,\n  "a",\n)'),
         ("ts", "return first && second", "return first &&\n  second"),
         ("go", "x := call(first, second)", "x := call(\n\tfirst,\n\tsecond,\n)"),
+        ("go", "func Bind(it interface{}) error {", "func Bind(it any) error {"),
+        ("go", "var all map[string]any", "var all map[string]interface{}"),
     ],
 )
 def test_line_that_is_set_anew_is_reformatted(
@@ -177,6 +179,8 @@ def test_line_that_is_set_anew_is_reformatted(
         ("ts", "return first + second", "return\n  first + second"),
         ("ts", "x = first++ + second", "x = first + ++second"),
         ("go", "x := 'a' + first", 'x := "a" + first'),
+        ("go", "func Bind(it interface{}) error {", "func Bind(it error) error {"),
+        ("go", "var it interface{ Close() }", "var it any"),
         ("sh", "rm first second", "rm first\nsecond"),
     ],
 )
