@@ -649,11 +649,12 @@ def history(id: str | None, json: bool) -> int:
 @click.argument("change", required=False)
 @as_json
 def undo(change: str | None, json: bool) -> int:
-    """Take a change back: the last one, or the one that `history` names.
+    """Take a change back: the last one, a memory's last one, or the one that `history` names.
 
     \b
     Examples:
       aiaml semantic undo
+      aiaml semantic undo project:12
       aiaml semantic undo project#5
     """
     with _opened() as memories:
