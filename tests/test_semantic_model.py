@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -20,7 +21,7 @@ import strace
 from aiaml_server.toolsets.semantic import config as settings_file
 from aiaml_server.toolsets.semantic import model
 from aiaml_server.toolsets.semantic.config import THRESHOLDS, Config
-from aiaml_server.toolsets.semantic.families import prefixes
+from aiaml_server.toolsets.semantic.families import FAMILIES, prefixes
 from aiaml_server.toolsets.semantic.memories import Memories
 from aiaml_server.toolsets.semantic.model import Model
 from aiaml_server.toolsets.semantic.reranking import Reranker
@@ -394,26 +395,41 @@ def test_the_system_is_asked_for_no_socket(folder: Path, tmp_path: Path) -> None
         assert "socket(" not in log.read_text(encoding="utf-8", errors="replace")
 
 
-@pytest.mark.parametrize(
-    ("name", "question", "text"),
-    [
-        ("intfloat/multilingual-e5-large", "query: ", "passage: "),
-        ("intfloat/multilingual-e5-large-instruct", "Instruct: Given a question", ""),
-        ("nomic-ai/nomic-embed-text-v1.5", "search_query: ", "search_document: "),
-        ("snowflake/snowflake-arctic-embed-m", "Represent this sentence for searching", ""),
-        ("mixedbread-ai/mxbai-embed-large-v1", "Represent this sentence for searching", ""),
-        ("google/embeddinggemma-300m", "task: search result | query: ", "title: none | text: "),
-        ("BAAI/bge-small-en-v1.5", "", ""),
-        ("sentence-transformers/all-MiniLM-L6-v2", "", ""),
-        ("thenlper/gte-large", "", ""),
-    ],
-)
-def test_prefixes_of_each_family(name: str, question: str, text: str) -> None:
+OF_A_FAMILY = {
+    "intfloat/multilingual-e5-large": ("query: ", "passage: "),
+    "intfloat/multilingual-e5-large-instruct": ("Instruct: Given a question", ""),
+    "nomic-ai/nomic-embed-text-v1.5": ("search_query: ", "search_document: "),
+    "snowflake/snowflake-arctic-embed-m": ("Represent this sentence for searching", ""),
+    "mixedbread-ai/mxbai-embed-large-v1": ("Represent this sentence for searching", ""),
+    "BAAI/bge-small-en": ("Represent this sentence for searching", ""),
+    "Qwen/Qwen3-Embedding-0.6B": ("Instruct: Given a question", ""),
+    "Qdrant/stella-en-400M-v5-doc-onnx": ("Instruct: Given a web search query", ""),
+    "google/embeddinggemma-300m": ("task: search result | query: ", "title: none | text: "),
+}
+OF_NONE = ("BAAI/bge-small-en-v1.5", "sentence-transformers/all-MiniLM-L6-v2", "thenlper/gte-large")
+
+
+@pytest.mark.parametrize("name", [*OF_A_FAMILY, *OF_NONE])
+def test_prefixes_of_each_family(name: str) -> None:
     """As their model cards say; what a person sets wins."""
+    question, text = OF_A_FAMILY.get(name, ("", ""))
     found = prefixes(name)
     assert found.question.startswith(question) and bool(found.question) == bool(question)
     assert found.text == text
     assert prefixes(name, "q: ", "") == ("q: ", "")
+
+
+def test_prefixes_are_known_wherever_they_are_needed() -> None:
+    """Each family of the table has a test, and each model that fastembed says to need them some."""
+    for sign in FAMILIES:
+        assert any(re.search(sign, name.lower()) for name in OF_A_FAMILY), sign
+    needing = [
+        each["model"]
+        for each in model.fastembed().TextEmbedding.list_supported_models()
+        if re.search(r"Prefixes for queries/documents: (?!not )", each["description"])
+    ]
+    assert len(needing) >= 12
+    assert [name for name in needing if not any(prefixes(name))] == []
 
 
 def test_prefixes_stand_before_what_is_embedded(folder: Path, tmp_path: Path) -> None:
