@@ -532,6 +532,7 @@ def test_a_reranker_is_fetched_as_the_model_is(
         ("/nowhere/at/all", "retrieval.reranker is /nowhere/at/all, and there is no such folder"),
         ("Xenova/ms-marco-MiniLM-L-6", "did you mean Xenova/ms-marco-MiniLM-L-6-v2?"),
         ("a b", "retrieval.reranker is 'a b', which is no model's name"),
+        ("Xenova/ms-marco-MiniLM-L-6-v2", "cannot be fetched: connection refused; it is tried"),
     ],
 )
 def test_a_reranker_that_cannot_be_is_told(tmp_path: Path, named: str, said: str) -> None:

@@ -35,8 +35,8 @@ from aiaml_server.toolsets.semantic.families import Prefixes, calibrated, prefix
 CACHE = "models"  # in a person's directory, what was fetched
 FETCH = "aiaml semantic fetch"
 _WITHOUT_HUB = (
-    "without a way there, HF_ENDPOINT can name a mirror, or `aiaml semantic use DIRECTORY` takes a"
-    " folder with an .onnx file, tokenizer.json and tokenizer_config.json"
+    "without a way there, HF_ENDPOINT can name a mirror, or {} a folder with an .onnx file,"
+    " tokenizer.json and tokenizer_config.json"
 )
 AGAIN_SECONDS = 300.0  # between two tries to fetch
 _HUB_SECONDS = 20.0  # that a hub may be silent
@@ -129,6 +129,7 @@ class Kept(Generic[Loaded]):
     """
 
     _key_of_name, _key_of_path = "embedding.model", "embedding.path"
+    _takes_a_folder = "`aiaml semantic use DIRECTORY` takes"
 
     def __init__(
         self,
@@ -303,7 +304,7 @@ class Kept(Generic[Loaded]):
         except Exception as error:  # noqa: BLE001 (fastembed, onnxruntime and the hub raise anything)
             self._failed_at = self._clock()
             what = f"the model {self.name} cannot be fetched: {reason_of(error)}"
-            self._state = State("failed", what, _WITHOUT_HUB)
+            self._state = State("failed", what, _WITHOUT_HUB.format(self._takes_a_folder))
             self._noted(error)
         finally:
             self._imported.set()

@@ -67,6 +67,7 @@ class Reranker(Kept[Scorer]):
     """The cross-encoder of a configuration: one that fastembed knows, or one in a folder."""
 
     _key_of_name = _key_of_path = _KEY
+    _takes_a_folder = f"{_KEY} can name"
 
     def _named(self) -> tuple[str, str]:
         given = self._wanted.reranker
@@ -77,7 +78,7 @@ class Reranker(Kept[Scorer]):
 
     def _load(self) -> Scorer:
         encoders = _encoders()
-        described_as = None if self._fetched is False else self._described()
+        described_as = self._described() if self._fetched else None
         weights = weights_in(self.folder, _KEY, described_as)
         name = self.name if described_as else _registered(encoders, self.folder, weights)
         try:
