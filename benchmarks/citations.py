@@ -31,7 +31,13 @@ from aiaml_server.files import replace_atomic
 from aiaml_server.toolsets.citations import Citation, Link, Memories
 from aiaml_server.toolsets.citations.citing import recorded
 from aiaml_server.toolsets.citations.sources import Sources
-from aiaml_server.toolsets.citations.verify import AMBIGUOUS, REFORMATTED, Checked, check
+from aiaml_server.toolsets.citations.verify import (
+    AMBIGUOUS,
+    REFORMATTED,
+    RENAMED,
+    Checked,
+    check,
+)
 from aiaml_server.toolsets.citations.words import stem
 from run import beside, judged
 from toolsets import in_turn
@@ -133,8 +139,12 @@ def verdicts(repository: Path, first: str, last: str) -> tuple[list[Verdict], fl
 
 
 def noticed(checked: Checked) -> bool:
-    """Say whether a line that git takes for gone is told to be another one, or set anew."""
-    return checked.stale or checked.verdict == REFORMATTED
+    """Say whether a line that git takes for gone is told to be another one, or set anew.
+
+    Or to have left its file, which is still there: `blame -M` follows no line into another one.
+    """
+    has_left = checked.verdict == RENAMED and bool(checked.note)
+    return checked.stale or checked.verdict == REFORMATTED or has_left
 
 
 def accuracy(found: list[Verdict]) -> dict[str, float]:

@@ -122,3 +122,71 @@ ASKED = (
            ".github/workflows/test-suite.yml", 'python-version: ["3.8", "3.12"]',
            "ci versions", "supported interpreters in the pipeline v2"),
 )  # fmt: skip
+
+WORDS = {
+    "first": """
+        gzip minimum size bytes small responses compress middleware 500 body
+        .env file environment variable wins override config environ before default
+        spatialite path library find load extension sqlite geospatial gis
+        csv detect types integer float text guess column convert tracker
+        background task after response sent await run later client
+        cookie session signed encrypted readable secret client base64 tampering
+        route match first order routing path path full partial declared
+        testclient raise_server_exceptions exception raised test client debug handler
+        staticfiles symlink follow directory link 404 file security
+        multipart spool disk temporary file size upload max memory limit
+        lifespan startup on_startup event context manager shutdown deprecated
+        cors credentials allow_origins wildcard header middleware cookie origin
+        middleware order stack outermost first added reversed last wrap
+        request body stream consumed receive cached read once error
+        websocket close code 1000 status disconnect default 1006
+        upsert primary key pk required record insert replace error
+        batch size rows insert 100 bulk commit chunk default
+        sqlite variables 999 sql maximum parameters placeholders limit
+        alter add columns missing automatically insert table new
+        fts triggers enable create rebuild populate search sync
+        transform table copy new rename column type drop schema
+        hash id sha1 pk primary key content row digest
+        json dict nested serialize text column store string list
+        count cached table triggers slow rows use_counts total
+        wal journal_mode file persistent sqlite enable database pragma
+        format sniff detect rows_from_file json csv tsv first bytes
+        convert python code eval exec unsafe untrusted run lambda
+        url_for template request context jinja2 missing render key error
+        httpexception detail text plain json handler exception response body
+        python versions ci matrix workflow github actions test
+    """,
+    "blind": """
+        gzip compression compress minimum size bytes threshold body response middleware small
+        environment variable environ env file config precedence override wins default starlette
+        spatialite geo extension library path find load dll sqlite spatial
+        csv type detect integer float text guess convert column tracker
+        background task response after sent await run blocking client finish
+        cookie signed encrypted secret readable secure sign session itsdangerous base64
+        405 route match methods partial path handler get post routing
+        testclient raise server exceptions 500 error handler response false debug
+        staticfiles symlink follow link directory file 404 false security
+        upload spool file size memory disk multipart form temporary max
+        lifespan on_startup on_event startup shutdown deprecated event handler context
+        cors allow origin credentials cookie wildcard header middleware request
+        middleware order stack reversed first last outermost add wrap
+        request body stream consumed read once twice error cached receive
+        websocket close code 1000 state disconnect status closed default
+        upsert primary key pk required error insert record id
+        batch size rows insert 100 bulk chunk many transaction
+        sql variables limit 999 sqlite max parameters too many batch
+        alter column missing add insert table true error new
+        fts full-text search trigger enable create index update sync
+        transform table copy alter rename drop column new slow rewrite
+        hash id sha1 pk primary key content record hashed row
+        json list dict serialize text column store nested array string
+        count cached triggers counts table rows use_counts fast
+        wal journal write-ahead mode enable file persistent sqlite pragma
+        format sniff detect json csv tsv rows_from_file stdin peek
+        convert code eval exec python lambda command unsafe security
+        template jinja url_for request context missing key render ValueError
+        httpexception detail plain text exception handler response error json 404
+        ci python versions matrix github actions test workflow
+    """,
+}
+"""What the tool asks agents for, behind each question; its author had seen half of the memories."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
+
 import pytest
 
+from aiaml_server import toolsets
+from aiaml_server.toolset import at
 from aiaml_server.toolsets.citations import Citation, Memory
 from aiaml_server.toolsets.citations.search import rank
 from aiaml_server.toolsets.citations.words import terms
-from citations_questions import ASKED
+from citations_questions import ASKED, WORDS
 
 MEMORIES = [
     Memory(
@@ -26,12 +30,41 @@ def test_memory_is_found_by_other_words(kind: str, first: int, three: int) -> No
 
     In its own words alone the search found 4 and 8 of the first, 11 and 13 of the blind ones.
     """
-    places = []
-    for memory, asked in zip(MEMORIES, ASKED, strict=True):
-        found = [each.id for each, _ in rank(MEMORIES, getattr(asked, kind))]
-        places.append(found.index(memory.id) if memory.id in found else len(MEMORIES))
+    places = places_of([getattr(each, kind) for each in ASKED])
     assert sum(each == 0 for each in places) >= first
     assert sum(each < 3 for each in places) >= three
+
+
+@pytest.mark.parametrize("kind", ["first", "blind"])
+def test_memory_is_found_by_what_agents_are_asked_for(kind: str) -> None:
+    """The question with some ten words behind it: 24 of thirty first at least, 28 among three."""
+    lists = WORDS[kind].strip().split("\n")
+    asked = [getattr(each, kind) for each in ASKED]
+    places = places_of([f"{one} {words}" for one, words in zip(asked, lists, strict=True)])
+    assert sum(each == 0 for each in places) >= 24
+    assert sum(each < 3 for each in places) >= 28
+
+
+def test_memory_search_asks_for_what_finds() -> None:
+    """The question with eight to ten words behind it: in all texts, and in the examples."""
+    tools = toolsets.manifest("citations")
+    built = at(tools.build)(tools.values({}))
+    (search,) = (each for each in built.tools if each.name == "memory_search")
+    for text in (built.instructions, search.description):
+        assert "the question, and behind it eight to ten single words" in " ".join(text.split())
+    field = inspect.signature(search.call, eval_str=True).parameters["query"].annotation
+    assert "eight to ten single words" in field.__metadata__[0].description
+    question, words = field.__metadata__[0].examples[0].split("? ")
+    assert 8 <= len(words.split()) <= 10 and not set(words.split()) & set(question.split())
+
+
+def places_of(questions: list[str]) -> list[int]:
+    """Return at which place each question finds its memory, from 0."""
+    places = []
+    for memory, question in zip(MEMORIES, questions, strict=True):
+        found = [each.id for each, _ in rank(MEMORIES, question)]
+        places.append(found.index(memory.id) if memory.id in found else len(MEMORIES))
+    return places
 
 
 @pytest.mark.parametrize(

@@ -148,6 +148,8 @@ def test_line_that_is_edited_beside_a_copy_is_changed(tmp_path: Path) -> None:
         ("ts", "const x = call(first, 'a')", 'const x = call(\n  first,\n  "a",\n)'),
         ("ts", "return first && second", "return first &&\n  second"),
         ("go", "x := call(first, second)", "x := call(\n\tfirst,\n\tsecond,\n)"),
+        ("go", "func Bind(it interface{}) error {", "func Bind(it any) error {"),
+        ("go", "var all map[string]any", "var all map[string]interface{}"),
     ],
 )
 def test_line_that_is_set_anew_is_reformatted(
@@ -177,6 +179,8 @@ def test_line_that_is_set_anew_is_reformatted(
         ("ts", "return first + second", "return\n  first + second"),
         ("ts", "x = first++ + second", "x = first + ++second"),
         ("go", "x := 'a' + first", 'x := "a" + first'),
+        ("go", "func Bind(it interface{}) error {", "func Bind(it error) error {"),
+        ("go", "var it interface{ Close() }", "var it any"),
         ("sh", "rm first second", "rm first\nsecond"),
     ],
 )
@@ -189,6 +193,15 @@ def test_line_that_means_something_else_is_changed(
     kept = cited(tmp_path, path, 3)
     (found,) = after(tmp_path, kept, path, f"first_line()\n\n{new}\n\nlast_line()\n")
     assert found.verdict == "changed"
+
+
+def test_blanks_within_the_quotes_of_a_docstring_count_for_nothing(tmp_path: Path) -> None:
+    """As Black takes them away, in its first line and its last."""
+    write(tmp_path, "a.py", 'def f():\n    """ Return the price. """\n')
+    (found,) = after(
+        tmp_path, cited(tmp_path, "a.py", 2), "a.py", 'def f():\n    """Return the price."""\n'
+    )
+    assert found.verdict == "ok"
 
 
 def test_code_that_moved_to_another_file_is_renamed(tmp_path: Path) -> None:
@@ -240,6 +253,51 @@ def test_one_of_several_is_told_by_its_definition(tmp_path: Path) -> None:
     assert (kept[0].times, kept[0].nth, kept[0].within) == (2, 2, "insert")
     (found,) = after(tmp_path, kept, "a.py", f"import os\n\n{TWICE}")
     assert (found.verdict, found.line) == ("moved", 15)
+
+
+def test_one_of_several_decorators_stays_with_its_definition(tmp_path: Path) -> None:
+    """Whatever became of its arguments, and of another one."""
+    write(tmp_path, "a.py", "@fixture\ndef one():\n    pass\n\n\n@fixture\ndef two(a):\n    pass\n")
+    kept = cited(tmp_path, "a.py", 6)
+    (found,) = after(tmp_path, kept, "a.py", "import os\n\n\n@fixture\ndef two(b):\n    pass\n")
+    assert (found.verdict, found.line) == ("moved", 4)
+
+
+def test_one_of_several_that_was_annotated_is_reformatted(tmp_path: Path) -> None:
+    """In its own definition, whatever others stay as they were."""
+    text = "class A:\n    def dump(self, bucket):\n        a()\n\n\n"
+    text += "class B:\n    def dump(self, bucket):\n        b()\n"
+    write(tmp_path, "a.py", text)
+    kept = cited(tmp_path, "a.py", 7)
+    now = text.replace("dump(self, bucket):\n        b", "dump(self, bucket: Bucket):\n        b")
+    (found,) = after(tmp_path, kept, "a.py", now)
+    assert (found.verdict, found.line) == ("reformatted", 7)
+    (found,) = after(tmp_path, kept, "a.py", now.replace("class B", "class C"))
+    assert found.verdict == "changed"
+
+
+def test_one_of_several_is_followed_into_a_function_within(tmp_path: Path) -> None:
+    """Its definition's, with a neighbour that stands beside it still."""
+    text = "def start():\n    open_it()\n    task.result()\n\n\ndef stop():\n    task.result()\n"
+    write(tmp_path, "a.py", text)
+    kept = cited(tmp_path, "a.py", 3)
+    now = "def start():\n    async def receive():\n        open_it()\n        task.result()\n"
+    (found,) = after(tmp_path, kept, "a.py", f"{now}        more()\n")
+    assert (found.verdict, found.line) == ("moved", 4)
+
+
+def test_one_of_several_long_lines_of_which_one_has_gone_is_ambiguous(tmp_path: Path) -> None:
+    """Where one stands in another definition beside one of its neighbours, and is not edited."""
+    line = "if silent and error.errno in (ENOENT, EISDIR):"
+    text = "def one():\n    try()\n    LINE\n    first()\n\n\n"
+    text += "def two():\n    go()\n    LINE\n    end()\n"
+    write(tmp_path, "a.py", text.replace("LINE", line))
+    kept = cited(tmp_path, "a.py", 3)
+    now = "def one():\n    pass\n\n\ndef three():\n    try()\n    LINE\n    last()\n"
+    (found,) = after(tmp_path, kept, "a.py", now.replace("LINE", line))
+    assert (found.verdict, found.places) == ("ambiguous", (("a.py", 7),))
+    (found,) = after(tmp_path, kept, "a.py", now.replace("try()", "go()").replace("LINE", line))
+    assert found.verdict == "changed"
 
 
 def test_one_of_several_is_told_by_its_siblings(tmp_path: Path) -> None:

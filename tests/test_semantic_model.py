@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -20,12 +21,13 @@ import strace
 from aiaml_server.toolsets.semantic import config as settings_file
 from aiaml_server.toolsets.semantic import model
 from aiaml_server.toolsets.semantic.config import THRESHOLDS, Config
-from aiaml_server.toolsets.semantic.families import prefixes
+from aiaml_server.toolsets.semantic.families import FAMILIES, prefixes
 from aiaml_server.toolsets.semantic.memories import Memories
 from aiaml_server.toolsets.semantic.model import Model
+from aiaml_server.toolsets.semantic.reranking import Reranker
 from clock import quick
 from model_hub import refusing, serving, silent
-from semantic_model import NAME, Ready, model_folder, needs_fastembed
+from semantic_model import NAME, Ready, cross_encoder, model_folder, needs_fastembed, real
 
 pytestmark = needs_fastembed
 
@@ -393,26 +395,41 @@ def test_the_system_is_asked_for_no_socket(folder: Path, tmp_path: Path) -> None
         assert "socket(" not in log.read_text(encoding="utf-8", errors="replace")
 
 
-@pytest.mark.parametrize(
-    ("name", "question", "text"),
-    [
-        ("intfloat/multilingual-e5-large", "query: ", "passage: "),
-        ("intfloat/multilingual-e5-large-instruct", "Instruct: Given a question", ""),
-        ("nomic-ai/nomic-embed-text-v1.5", "search_query: ", "search_document: "),
-        ("snowflake/snowflake-arctic-embed-m", "Represent this sentence for searching", ""),
-        ("mixedbread-ai/mxbai-embed-large-v1", "Represent this sentence for searching", ""),
-        ("google/embeddinggemma-300m", "task: search result | query: ", "title: none | text: "),
-        ("BAAI/bge-small-en-v1.5", "", ""),
-        ("sentence-transformers/all-MiniLM-L6-v2", "", ""),
-        ("thenlper/gte-large", "", ""),
-    ],
-)
-def test_prefixes_of_each_family(name: str, question: str, text: str) -> None:
+OF_A_FAMILY = {
+    "intfloat/multilingual-e5-large": ("query: ", "passage: "),
+    "intfloat/multilingual-e5-large-instruct": ("Instruct: Given a question", ""),
+    "nomic-ai/nomic-embed-text-v1.5": ("search_query: ", "search_document: "),
+    "snowflake/snowflake-arctic-embed-m": ("Represent this sentence for searching", ""),
+    "mixedbread-ai/mxbai-embed-large-v1": ("Represent this sentence for searching", ""),
+    "BAAI/bge-small-en": ("Represent this sentence for searching", ""),
+    "Qwen/Qwen3-Embedding-0.6B": ("Instruct: Given a question", ""),
+    "Qdrant/stella-en-400M-v5-doc-onnx": ("Instruct: Given a web search query", ""),
+    "google/embeddinggemma-300m": ("task: search result | query: ", "title: none | text: "),
+}
+OF_NONE = ("BAAI/bge-small-en-v1.5", "sentence-transformers/all-MiniLM-L6-v2", "thenlper/gte-large")
+
+
+@pytest.mark.parametrize("name", [*OF_A_FAMILY, *OF_NONE])
+def test_prefixes_of_each_family(name: str) -> None:
     """As their model cards say; what a person sets wins."""
+    question, text = OF_A_FAMILY.get(name, ("", ""))
     found = prefixes(name)
     assert found.question.startswith(question) and bool(found.question) == bool(question)
     assert found.text == text
     assert prefixes(name, "q: ", "") == ("q: ", "")
+
+
+def test_prefixes_are_known_wherever_they_are_needed() -> None:
+    """Each family of the table has a test, and each model that fastembed says to need them some."""
+    for sign in FAMILIES:
+        assert any(re.search(sign, name.lower()) for name in OF_A_FAMILY), sign
+    needing = [
+        each["model"]
+        for each in model.fastembed().TextEmbedding.list_supported_models()
+        if re.search(r"Prefixes for queries/documents: (?!not )", each["description"])
+    ]
+    assert len(needing) >= 12
+    assert [name for name in needing if not any(prefixes(name))] == []
 
 
 def test_prefixes_stand_before_what_is_embedded(folder: Path, tmp_path: Path) -> None:
@@ -451,3 +468,93 @@ def test_state_of_a_folder_that_is_not_there(tmp_path: Path) -> None:
     """It is named, and nothing is said to be loaded."""
     state = Model(Config(path=str(tmp_path / "none")), tmp_path).state()
     assert state.kind == "failed" and "there is no such folder" in state.reason
+
+
+# --- what orders the best hits anew ---------------------------------------------------------------
+
+TEXTS = (
+    "The gate is by the river.",
+    "The gate was necessitated by floods.",
+    "The gate in fairbanks.",
+)
+
+
+@pytest.fixture
+def encoder(tmp_path: Path) -> Path:
+    """Return a folder with the tests' cross-encoder."""
+    for name, data in cross_encoder().items():
+        path = tmp_path / "cross" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    return tmp_path / "cross"
+
+
+def found_with(reranker: Reranker | None, home: Path) -> tuple[list[str], list[str]]:
+    """Return what a question finds, best first, and the warnings."""
+    settings = Config(model=NAME, check=False)
+    memories = Memories(home / ".memory", None, Ready(real()), settings, reranker=reranker)
+    for each in TEXTS:
+        memories.store(each)
+    found = memories.search("where is the gate by the river")
+    memories.close()
+    return [each.memory.content for each in found.hits], found.warnings
+
+
+def test_a_reranker_orders_what_was_found(encoder: Path, tmp_path: Path) -> None:
+    """Its scores are the similarity then; the rest of a score is as it was."""
+    assert found_with(None, tmp_path)[0][0] == TEXTS[0]
+    under_test = Reranker(Config(reranker=str(encoder)), tmp_path)
+    assert under_test.state().kind == "loading"
+    assert under_test.ready(LONG)
+    assert found_with(under_test, tmp_path) == ([TEXTS[1], TEXTS[2], TEXTS[0]], [])
+
+
+def test_a_reranker_is_fetched_as_the_model_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its name, into the same directory; until it is there, the order is as without one."""
+    wanted = Config(reranker="Xenova/ms-marco-MiniLM-L-6-v2")
+    under_test = Reranker(replace(wanted, download=False), tmp_path / "cache")
+    order, warnings = found_with(under_test, tmp_path)
+    assert order[0] == TEXTS[0]
+    assert warnings[0].startswith("not reranked: the model Xenova/ms-marco-MiniLM-L-6-v2 is not on")
+    with serving(cross_encoder()) as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.address)
+        assert Reranker(wanted, tmp_path / "cache").ready(LONG)
+    again = Reranker(replace(wanted, download=False), tmp_path / "cache")
+    assert again.ready(LONG)
+    assert found_with(again, tmp_path)[0][0] == TEXTS[1]
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ("/nowhere/at/all", "retrieval.reranker is /nowhere/at/all, and there is no such folder"),
+        ("Xenova/ms-marco-MiniLM-L-6", "did you mean Xenova/ms-marco-MiniLM-L-6-v2?"),
+        ("a b", "retrieval.reranker is 'a b', which is no model's name"),
+        ("Xenova/ms-marco-MiniLM-L-6-v2", "cannot be fetched: connection refused; it is tried"),
+    ],
+)
+def test_a_reranker_that_cannot_be_is_told(tmp_path: Path, named: str, said: str) -> None:
+    """In a warning; the memories are found all the same."""
+    under_test = Reranker(Config(reranker=named), tmp_path)
+    under_test.ready(LONG)
+    order, (warning,) = found_with(under_test, tmp_path)
+    assert order[0] == TEXTS[0] and said in warning
+
+
+def test_a_reranker_that_fails_leaves_the_order(tmp_path: Path) -> None:
+    """Whatever it raises, and where a score is no number."""
+
+    class Failing:
+        def ready(self, wait: float = 0.0) -> Failing:  # noqa: ARG002
+            return self
+
+        def state(self) -> model.State:
+            return model.State("ready")
+
+        def scores(self, question: str, texts: list[str]) -> list[float]:  # noqa: ARG002
+            return [math.nan for _ in texts]
+
+    order, (warning,) = found_with(Failing(), tmp_path)  # type: ignore[arg-type]
+    assert order[0] == TEXTS[0] and warning == "not reranked: the reranker failed (ValueError)"

@@ -234,13 +234,19 @@ def test_changes_are_listed_undone_and_forgotten(person: Person) -> None:
     assert person.asks("history", name)[0]["was"]["content"] == "prices are in CENTS."
     person.asks("undo", edited["undo"])
     assert person.asks("show", name)["content"] == "prices are in CENTS."
-    assert "must be an id such as project#5" in person.runs("undo", name, code=2)
+    assert "must be an id such as project#5" in person.runs("undo", "5", code=2)
+    person.asks("edit", name, "--content", "Prices are in dollars.")
+    other = person.asks("add", "Tabs, never blanks.")["memory"]["id"]
+    person.asks("edit", other, "--priority", "HIGH")
+    assert f"{name}" in person.runs("undo", name)
+    assert person.asks("show", name)["content"] == "prices are in CENTS."
     memories = person.memories()
     memories.delete(name)
     memories.close()
     assert "delete" in person.runs("history")
     assert f"forgotten: {name}" in person.runs("forget", name, "--yes")
     assert "no memory" in person.runs("forget", name, "--yes", code=1)
+    person.runs("forget", other, "--yes")
     assert "Nothing was changed" in person.runs("history", code=1)
 
 

@@ -5,9 +5,9 @@ Memories of this code base: markdown files in the repository itself, which cite 
 they rest on, link to each other, and are reviewed like code.
 
 How they are meant to be used:
-1. Before you work on something, `memory_search` with a few words or a question; before you edit \
-a file, with `paths=[that file]`. `verify=true` \
-leaves out memories whose cited lines have changed or gone, and names them.
+1. Before you work on something, `memory_search` with the question, and behind it eight to ten \
+single words that the memory may hold; before you edit a file, with `paths=[that file]`. \
+`verify=true` leaves out memories whose cited lines have changed or gone, and names them.
 2. What you are going to rely on, verify first (`memory_verify`): each citation is ok, moved, \
 renamed, reformatted, ambiguous, unseen, changed, missing or outside. A stale memory may be wrong: \
 look at the code, then save what is true today.
@@ -36,7 +36,10 @@ the repository: search before you work, verify what you rely on, save what took 
 with the lines that it rests on."""
 
 SEARCH = """\
-Finds memories of this code base by words or a whole question, best first.
+Finds memories of this code base by words, best first.
+
+What finds most: the question, and behind it eight to ten single words of the kind that would \
+stand in the memory or the code: likely answers, synonyms, names, other forms of its words.
 
 Each comes whole: subject, content, score from 0 to 1, citations, links, tags, when it was last \
 verified. `superseded_by` names newer memories that replace it. With `verify`, memories with stale \

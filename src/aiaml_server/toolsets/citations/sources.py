@@ -38,6 +38,7 @@ _MOST_COMPARED = 20_000  # paths with one that is not there
 _WORD = re.compile(r"\w+")
 _STRING = r"""("(?:[^"\\\n]|\\.)*"?|'(?:[^'\\\n]|\\.)*'?)"""
 _RUN = re.compile(rf"{_STRING}|\s+")
+_INTO_TEXT = re.compile(r"""(?<=^"{3}) | (?="{3}$)|(?<=^'{3}) | (?='{3}$)""")
 _LOOSE = re.compile(rf"{_STRING}|(?!(?<=\w) \w|(?<=\+) \+|(?<=-) -) ")
 _MOST_BYTES = 64 * 1024 * 1024
 _LARGEST = 1024 * 1024  # bytes
@@ -86,7 +87,7 @@ def plain(line: str) -> str:
 
 def dense(line: str) -> str:
     """Return a line with blanks between two words alone, as formatters leave them."""
-    return _LOOSE.sub(lambda each: each[1] or "", plain(line))
+    return _LOOSE.sub(lambda each: each[1] or "", _INTO_TEXT.sub("", plain(line)))
 
 
 class Source:

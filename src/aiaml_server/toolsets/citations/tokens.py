@@ -2,8 +2,8 @@
 
 What formatters change counts for nothing: line breaks, the kind of quotes, a comma before a closing
 bracket, brackets that only let a line go on, and comments for linters; in Python also type
-annotations, where one of the two has none. Everything else is compared token by token: no likeness
-is ever accepted. So `f(a, b)  # noqa` is
+annotations, where one of the two has none, and in Go `interface{}` is `any`. Everything else is
+compared token by token: no likeness is ever accepted. So `f(a, b)  # noqa` is
 
     f(
         a,
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _PYTHON = frozenset({".py", ".pyi"})
 _SCRIPT = frozenset({".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts"})
+_GO = ".go"
 _IN_BRACKETS = _PYTHON | {".go", ".kt", ".kts", ".swift", ".scala"}
 """Languages in which a line ends a statement, except within brackets."""
 _ANYWHERE = _SCRIPT | {
@@ -85,7 +86,11 @@ class Token(NamedTuple):
 
 
 def reformatted(
-    source: Source, wanted: Sequence[str], before: str | None, after: str | None
+    source: Source,
+    wanted: Sequence[str],
+    before: str | None,
+    after: str | None,
+    others: Sequence[int] = (),
 ) -> list[tuple[int, int]]:
     """Return where some lines stand, set anew: the first line's number and how many there are.
 
@@ -94,6 +99,7 @@ def reformatted(
         wanted: the lines.
         before: the line that stood before them, if it is known.
         after: the line that stood behind them.
+        others: where such lines stand that were not set anew, and are not meant.
     """
     if source.kind not in _IN_BRACKETS and source.kind not in _ANYWHERE:
         return []
@@ -101,8 +107,9 @@ def reformatted(
         if (first, last) != (None, None) and not (first or last):
             continue
         asked = _Asked.of(source.kind, wanted, first, last)
-        if asked and (found := sorted(set(asked.places(source)))):
-            return found
+        found = set(asked.places(source)) if asked else set()
+        if left := sorted(each for each in found if each[0] not in others):
+            return left
     asked = _Asked.of(source.kind, wanted, None, None)
     return list(asked.annotated(source)) if asked and source.kind in _PYTHON else []
 
@@ -191,9 +198,8 @@ def _begins_with(statement: Sequence[Token], texts: Sequence[str]) -> bool:
 def counting(text: str, kind: str) -> list[str]:
     """Return the words of a text, but for those in whose place others may stand."""
     words = _WORD.findall(text)
-    if kind not in _PYTHON:
-        return words
-    return [each for each in words if each not in _SPELLED_ANEW]
+    anew = _SPELLED_ANEW if kind in _PYTHON else {"any", "interface"} if kind == _GO else ()
+    return [each for each in words if each not in anew]
 
 
 def scanned(text: str, line: int, kind: str) -> list[Token]:
@@ -237,10 +243,22 @@ def _string(text: str, kind: str) -> str:
 def _normal(tokens: Sequence[Token], kind: str) -> list[Token]:
     """Return tokens without commas before a closer, and brackets that only let a line go on.
 
-    In Python a type is the same however it is spelled.
+    In Python a type is the same however it is spelled, and so is `interface{}` in Go.
     """
     tokens = _without_brackets(_without_commas(tokens))
+    if kind == _GO:
+        return _with_any(tokens)
     return _spelled_today(tokens) if kind in _PYTHON else tokens
+
+
+def _with_any(tokens: Sequence[Token]) -> list[Token]:
+    """Spell the empty interface as Go does since 1.18, which calls both identical."""
+    kept: list[Token] = []
+    for token in tokens:
+        kept.append(token)
+        if [each.text for each in kept[-3:]] == ["interface", "{", "}"]:
+            kept[-3:] = [kept[-3]._replace(text="any")]
+    return kept
 
 
 def _spelled_today(tokens: Sequence[Token]) -> list[Token]:

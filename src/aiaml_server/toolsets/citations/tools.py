@@ -251,8 +251,11 @@ class CitationTools:
         query: Annotated[
             str,
             Field(
-                description="A few words, or a question; it may be empty where paths are given.",
-                examples=["api versioning", "how are prices rounded?"],
+                description="The question, and behind it eight to ten single words of the memory"
+                " that may answer it; it may be empty where paths are given.",
+                examples=[
+                    "how are prices rounded? cents currency decimal amount invoice total sum shown"
+                ],
             ),
         ] = "",
         limit: Annotated[

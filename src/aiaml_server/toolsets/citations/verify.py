@@ -168,11 +168,31 @@ def _in_its_file(
         found = _parts(source, wanted[0], citation.line)
     if found:
         return _verdict(citation, citation.path, found)
-    if source.find(wanted):  # there are others like it
-        return None
-    anew = _anew(source, wanted, citation, siblings)
-    note = "the same code, set differently"
-    return _verdict(citation, citation.path, anew, note, REFORMATTED) if anew else None
+    others = source.find(wanted)
+    anew = _anew(source, wanted, citation, siblings, others)
+    if anew:
+        note = "the same code, set differently"
+        return _verdict(citation, citation.path, anew, note, REFORMATTED)
+    left = _left(source, wanted, citation, others)
+    places = tuple((citation.path, at) for at in left)
+    note = "one of several such lines has gone, and nothing tells which"
+    return (
+        Checked(citation, AMBIGUOUS, CONFIDENCE[AMBIGUOUS], note=note, places=places)
+        if places
+        else None
+    )
+
+
+def _left(
+    source: Source, wanted: list[str], citation: Citation, others: Sequence[int]
+) -> list[int]:
+    """Return where one of several long lines may be now: in its definition, or by a neighbour."""
+    if _size(wanted) < SHORT or _is_edited(source, wanted, citation):
+        return []
+    own = citation.within or ""
+    return [
+        at for at in others if source.within(at) == own or _agreeing(source, at, wanted, citation)
+    ]
 
 
 def _gone(citation: Citation, wanted: list[str], source: Source, sources: Sources) -> Checked:
@@ -237,9 +257,11 @@ def _told_apart(
     elif _is_edited(source, wanted, citation):
         return []
     else:
-        within = [at for at in found if source.within(at) == (citation.within or "")]
+        own = citation.within or ""
+        within = [at for at in found if f"{source.within(at)}.".startswith(f"{own}.")]
         if every < times:  # one of several has gone
-            return [at for at in within if agree[at]][:1]
+            decorates = wanted[0].startswith("@")
+            return [at for at in within if agree[at] or decorates][:1]
         found = within or found
         best = max(agree[at] for at in found)
         found = [at for at in found if agree[at] == best]
@@ -319,11 +341,21 @@ def _is_part(before: str, part: str, after: str) -> bool:
 
 
 def _anew(
-    source: Source, wanted: list[str], citation: Citation, siblings: Sequence[Checked]
+    source: Source,
+    wanted: list[str],
+    citation: Citation,
+    siblings: Sequence[Checked],
+    others: Sequence[int],
 ) -> list[int]:
-    """Return on which lines the snippet may stand where a formatter has set it anew."""
+    """Return on which lines the snippet may stand where a formatter has set it anew.
+
+    Where there are others like it that stand as they were, it is in its own definition.
+    """
     source.spend(300 * _size([*wanted, citation.before or "", citation.after or ""]))
-    places = dict(reformatted(source, wanted, citation.before, citation.after))
+    places = dict(reformatted(source, wanted, citation.before, citation.after, others))
+    if others:
+        own = citation.within or ""
+        places = {at: size for at, size in places.items() if source.within(at) == own}
     if len(places) < 2:
         return list(places)
     size = max(places.values())

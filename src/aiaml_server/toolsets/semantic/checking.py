@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from aiaml_server.terminal import plural
 from aiaml_server.toolset import Finding, Fix, Level
-from aiaml_server.toolsets.semantic import MANIFEST, PROJECT, config, place
+from aiaml_server.toolsets.semantic import MANIFEST, PROJECT, config, place, reranking
 from aiaml_server.toolsets.semantic.database import Database, rows
 from aiaml_server.toolsets.semantic.failures import Damaged, DiskError, Refused, Unavailable
 from aiaml_server.toolsets.semantic.memory import COLUMNS, Memory, of_row
@@ -58,6 +58,9 @@ def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
         else:
             told = f"search is by words only: {state.reason}"
             yield Finding(CHECK, "warning", told, state.remedy)
+        reranker = reranking.of(settings, home / CACHE)
+        if reranker and (stands := reranker.state()).kind != "loading":
+            yield Finding(CHECK, "warning", f"nothing is reranked: {stands.reason}", stands.remedy)
 
 
 def _seen_by_others(database: Path) -> Iterator[Finding]:

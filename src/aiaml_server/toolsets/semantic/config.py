@@ -50,6 +50,8 @@ class Config:
         download: whether the model is downloaded where it is missing.
         limit: how many memories a search gives that does not say.
         session_start_limit: how many memories a session begins with.
+        reranker: a cross-encoder that orders the best hits anew, one that fastembed knows or a
+            folder; empty for none.
         weak: a hit whose cosine is below this is marked as weak; None for the model's own.
         similarity, recency, priority, usage: what each counts in a score.
         half_life: days after which recency counts half.
@@ -68,6 +70,7 @@ class Config:
     download: bool = True
     limit: int = 10
     session_start_limit: int = 8
+    reranker: str = ""
     weak: float | None = None
     similarity: float = 0.4
     recency: float = 0.2
@@ -100,6 +103,10 @@ def _is_folder(value: Any) -> bool:
     return value == "" or (isinstance(value, str) and Path(value).is_absolute())
 
 
+def _is_reranker(value: Any) -> bool:
+    return value == "" or _is_text(value)
+
+
 def _is_prefix(value: Any) -> bool:
     return isinstance(value, str) and len(value) <= 200
 
@@ -121,6 +128,9 @@ KEYS = {
     "retrieval.default_limit": whole("limit", 1, 50, "a whole number from 1 to 50"),
     "retrieval.session_start_limit": whole(
         "session_start_limit", 1, 20, "a whole number from 1 to 20"
+    ),
+    "retrieval.reranker": Key(
+        "reranker", _is_reranker, "a cross-encoder that fastembed knows, an absolute path, or empty"
     ),
     "retrieval.similarity_threshold": _weight("weak"),
     "retrieval.scoring_weights.similarity": _weight("similarity"),

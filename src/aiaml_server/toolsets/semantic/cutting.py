@@ -7,12 +7,15 @@ from collections.abc import Iterator
 from itertools import groupby, pairwise
 from unicodedata import category, normalize
 
+from aiaml_server.format.languages import Language, Word, common, language_of
+
 LONG = 190
 """Words above which a text has several parts, since a model reads some 256 pieces of words."""
 PART = 120
 _WIDE = 1_600  # characters that count as `LONG` words where there are no blanks
 _PART_WIDE = 1_000
 MOST_WORDS = 64  # of a question
+_START = 4  # letters, of which forms of one word may all begin so
 
 _SCRIPTS = (
     "\u0e00-\u0eff"  # Thai, Lao
@@ -68,12 +71,20 @@ def match(query: str) -> str:
     """Return a question as FTS5 has it: any of its words, without those that say nothing.
 
     Where there are no blanks between words, any two characters that follow each other are one, and
-    a Chinese one between Japanese ones.
+    a Chinese one between Japanese ones. FTS5 stems English words; one of a question in another
+    language that `languages` knows is looked for by what its forms begin with.
     Where the question has no word, it is what no text has.
     """
     words = list(dict.fromkeys(_asked(query.lower())))
-    telling = [each for each in words if each not in STOP] or words
-    return " OR ".join(f'"{each}"' for each in telling[:MOST_WORDS]) or '""'
+    language = language_of(words)
+    plain = STOP if language == "english" else common(language)
+    telling = [each for each in words if each not in plain] or words
+    if language == "english":
+        asked = [f'"{each}"' for each in telling[:MOST_WORDS]]
+    else:
+        starts = [(each, Word(each, Language(language)).start) for each in telling[:MOST_WORDS]]
+        asked = [f'"{start}"*' if len(start) >= _START else f'"{each}"' for each, start in starts]
+    return " OR ".join(asked) or '""'
 
 
 def spaced(text: str) -> str | None:

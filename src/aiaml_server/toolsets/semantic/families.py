@@ -27,6 +27,15 @@ FAMILIES: dict[str, Prefixes] = {
     r"nomic-embed": Prefixes("search_query: ", "search_document: "),
     r"arctic-embed": _PASSAGES,
     r"mxbai-embed": _PASSAGES,
+    r"bge-(?:small|base|large)-en$": _PASSAGES,
+    r"qwen3-embedding": Prefixes(
+        "Instruct: Given a question, retrieve notes that answer it\nQuery:", ""
+    ),
+    r"stella[-_]en": Prefixes(
+        "Instruct: Given a web search query, retrieve relevant passages that answer the query."
+        "\nQuery: ",
+        "",
+    ),
     r"embeddinggemma": Prefixes("task: search result | query: ", "title: none | text: "),
 }
 """By what a model's name has in it, as their model cards say; any other gets none."""

@@ -6,11 +6,12 @@ import builtins
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aiaml_server.moments import present
-from aiaml_server.toolsets.semantic import backups, cutting, journal, memory, place, ranking
+from aiaml_server.toolsets.semantic import backups, cutting, journal, logs, memory, place, ranking
 from aiaml_server.toolsets.semantic.database import Author, Database, author_of, rows
 from aiaml_server.toolsets.semantic.embedding import Embedding
 from aiaml_server.toolsets.semantic.failures import AlreadyThere, InvalidInput, NotFound
@@ -32,6 +33,7 @@ from aiaml_server.toolsets.semantic.opened import SELECT, Opened
 from aiaml_server.toolsets.semantic.periods import periods
 from aiaml_server.toolsets.semantic.priority import Suggestion, suggest
 from aiaml_server.toolsets.semantic.ranking import Candidate, Hit
+from aiaml_server.toolsets.semantic.reranking import BEST, Scores
 from aiaml_server.toolsets.warning import secret_in
 
 if TYPE_CHECKING:
@@ -133,6 +135,7 @@ class Memories:
         *,
         background: bool = False,
         check_secrets: bool = True,
+        reranker: Scores | None = None,
     ) -> None:
         """Take the places; nothing is opened or made.
 
@@ -143,11 +146,12 @@ class Memories:
             settings: else they are read from `config.json`.
             background: whether what could not be embedded at once is embedded in a thread.
             check_secrets: whether storing warns of what seems to hold a secret.
+            reranker: what orders the best hits of a search anew; None for nothing.
 
         Raises:
             InvalidConfig, InvalidProject: see `Opened`.
         """
-        self.check_secrets = check_secrets
+        self.check_secrets, self.reranker = check_secrets, reranker
         self._opened = Opened(home, project, settings)
         self._embedding = Embedding(self._opened, None, background=background)
         self._merging = Merging(self._opened, self._embedding)
@@ -506,13 +510,38 @@ class Memories:
             weak=self._embedding.thresholds(embedder).weak,
             preferred=preferred if self.project is not None else None,
             named=periods(query, datetime.now().date()),  # noqa: DTZ005 (the person's own day)
-        )[:limit]
+        )
+        if self.reranker is not None:
+            hits = self._reranked(self.reranker, query, hits[: max(limit, BEST)], warnings)
+        hits = hits[:limit]
         if hits and all(each.weak for each in hits):
             warnings.append("nothing here is near the question: it may not be known at all")
         if author:
             other = [each.memory for each in hits if _author(each.memory) not in (None, author)]
             self._embedding.later(other)
         return Found(hits, meaning, list(dict.fromkeys(warnings)))
+
+    def _reranked(
+        self,
+        reranker: Scores,
+        query: str,
+        hits: builtins.list[Hit],
+        warnings: builtins.list[str],
+    ) -> builtins.list[Hit]:
+        """Return hits as the reranker orders them; as they are where it cannot."""
+        scorer = reranker.ready(FIRST_SECONDS if reranker.state().kind == "loading" else 0.0)
+        if scorer is None:
+            warnings.append(f"not reranked: {reranker.state().why}")
+            return hits
+        try:
+            scores = scorer.scores(query, [each.memory.content for each in hits])
+            if not all(map(isfinite, scores)):
+                raise ValueError("a score is no number")  # noqa: TRY301
+        except Exception as error:  # noqa: BLE001 (a model may raise anything)
+            logs.record(self.home, "rerank", error)
+            warnings.append(f"not reranked: the reranker failed ({type(error).__name__})")
+            return hits
+        return ranking.reranked(hits, scores, self.config)
 
     def _candidates(
         self,

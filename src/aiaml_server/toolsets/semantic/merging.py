@@ -151,12 +151,14 @@ class Merging:
         """Take a change back; return the memories that are there again, the kept one first.
 
         Args:
-            change: its id, such as project#5; without, the last one.
+            change: its id, such as project#5, or a memory's, of which the last one is meant;
+                without, the last one of all.
         """
-        wanted = None if change is None else journal.numbered(change)
+        of_memory = change if change and ":" in change else None
+        wanted = None if change in (None, of_memory) else journal.numbered(str(change))
         found = [
             each
-            for each in self.history()
+            for each in self.history(of_memory)
             if wanted is None or wanted == (each.id.partition("#")[0], each.number)
         ]
         if not found:

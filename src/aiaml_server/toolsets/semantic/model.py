@@ -22,7 +22,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from aiaml_server.errors import AiamlError
 from aiaml_server.files import own_directory, read_own, remove_own, replace_atomic
@@ -35,8 +35,8 @@ from aiaml_server.toolsets.semantic.families import Prefixes, calibrated, prefix
 CACHE = "models"  # in a person's directory, what was fetched
 FETCH = "aiaml semantic fetch"
 _WITHOUT_HUB = (
-    "without a way there, HF_ENDPOINT can name a mirror, or `aiaml semantic use DIRECTORY` takes a"
-    " folder with an .onnx file, tokenizer.json and tokenizer_config.json"
+    "without a way there, HF_ENDPOINT can name a mirror, or {} a folder with an .onnx file,"
+    " tokenizer.json and tokenizer_config.json"
 )
 AGAIN_SECONDS = 300.0  # between two tries to fetch
 _HUB_SECONDS = 20.0  # that a hub may be silent
@@ -51,6 +51,11 @@ _SIZES = {"BAAI/bge-small-en-v1.5": 67_000_000}
 """Bytes of what is fetched by default, for who wants to know before fastembed is imported."""
 
 Kind = Literal["ready", "loading", "missing", "downloading", "failed", "off"]
+
+
+Loaded = TypeVar("Loaded")
+Described = dict[str, Any]
+"""What fastembed says of a model."""
 
 
 class Embedder(AnyEmbedder, Protocol):
@@ -116,12 +121,15 @@ class Unusable(AiamlError):  # noqa: N818 (what it is)
         self.remedy = remedy
 
 
-class Model:
-    """The one model of a configuration.
+class Kept(Generic[Loaded]):
+    """A model of a configuration, of whichever kind: found here, else fetched, and loaded.
 
     Attributes:
         folder: where it is, or would be.
     """
+
+    _key_of_name, _key_of_path = "embedding.model", "embedding.path"
+    _takes_a_folder = "`aiaml semantic use DIRECTORY` takes"
 
     def __init__(
         self,
@@ -141,19 +149,41 @@ class Model:
         self._wanted = wanted
         self._clock = clock
         self._noted = noted
-        self._fetched = not wanted.path
-        self.folder = Path(wanted.path or cache / wanted.model.replace("/", "--"))
-        self._embedder: Embedder | None = None
+        self.name, path = self._named()
+        self._fetched = not path
+        self.folder = Path(path or cache / self.name.replace("/", "--"))
+        self._loaded: Loaded | None = None
         self._state: State | None = None
         self._failed_at: float | None = None
         self._by_person = False
         self._leaving = False  # whether the process is about to end
         self._lock = threading.Lock()
         self._done = threading.Event()
+        self._imported = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def ready(self, wait: float = 0.0) -> Embedder | None:
-        """Return what embeds, or None while there are only words to search by.
+    def _named(self) -> tuple[str, str]:
+        """Return the model's name, and the folder that a person has named for it, if so."""
+        return self._wanted.model, self._wanted.path
+
+    def _described(self) -> Described:
+        """Return what fastembed says of it.
+
+        Raises:
+            Unusable: it knows none of that name.
+        """
+        raise NotImplementedError
+
+    def _load(self) -> Loaded:
+        """Load what is in the folder.
+
+        Raises:
+            Unusable: it is broken, incomplete, no model, or one of another kind.
+        """
+        raise NotImplementedError
+
+    def ready(self, wait: float = 0.0) -> Loaded | None:
+        """Return what is loaded, or None while there is nothing.
 
         The first call begins to load, and to fetch where that is allowed; one that comes five
         minutes after a failure tries again.
@@ -161,11 +191,11 @@ class Model:
         Args:
             wait: seconds to wait for it.
         """
-        if self._embedder is None:
+        if self._loaded is None:
             self._begin(self._wanted.download)
             if wait and self._thread is not None:
                 self._done.wait(wait)
-        return self._embedder
+        return self._loaded
 
     def fetch(self, *, anew: bool = False) -> None:
         """Begin to load, and to fetch, because a person says so.
@@ -195,12 +225,13 @@ class Model:
         with self._lock:
             thread = self._thread  # which lives on for a moment after it is done
             running = thread is not None and thread.is_alive() and not self._done.is_set()
-            if running or self._embedder is not None or not self._due():
+            if running or self._loaded is not None or not self._due():
                 return
             self._state = self._before(download)
             if self._state.kind in ("off", "missing", "failed"):
                 return
             self._done.clear()
+            self._imported.clear()
             if self._thread is None:
                 # What is loaded wants to register with it, which a process that ends refuses.
                 import concurrent.futures.thread  # noqa: PLC0415, F401
@@ -214,11 +245,13 @@ class Model:
     def _due(self) -> bool:
         if self._state is None or self._state.kind != "failed":
             return True
-        return self._failed_at is None or self._clock() >= self._failed_at + AGAIN_SECONDS
+        if self._failed_at is None:  # a folder may be mended meanwhile, a name is known or not
+            return self._by_person or not self._fetched or _is_whole(self.folder)
+        return self._clock() >= self._failed_at + AGAIN_SECONDS
 
     def _before(self, download: bool, *, has_begun: bool = True) -> State:
         """Say what can be said by looking at files alone."""
-        name = self._wanted.model
+        name = self.name
         if find_spec("fastembed") is None:
             install = "pip install 'aiaml-server[semantic]' (not on Python 3.15 yet)"
             return State("off", "fastembed is not installed", install)
@@ -239,15 +272,15 @@ class Model:
         return State("downloading", self._downloading(done, total), "", done, total)
 
     def _wrong(self) -> str:
-        name = self._wanted.model
+        name = self.name
         if not self._fetched and not self.folder.is_dir():
-            return f"embedding.path is {self.folder}, and there is no such folder"
+            return f"{self._key_of_path} is {self.folder}, and there is no such folder"
         if not self._fetched or (_NAME.fullmatch(name) and ".." not in name):
             return ""
-        return f"embedding.model is {name!r}, which is no model's name"
+        return f"{self._key_of_name} is {name!r}, which is no model's name"
 
     def _downloading(self, done: int, total: int) -> str:
-        name = self._wanted.model
+        name = self.name
         far = f": {_megabytes(done)} of {_megabytes(total)} MB" if total else ""
         return f"the model {name} is being downloaded{far}"
 
@@ -256,33 +289,37 @@ class Model:
             if self._fetched and not _is_whole(self.folder):
                 if not download:
                     return
+                fastembed()
+                self._imported.set()
                 self._fetch()
             if self._leaving:
                 return
-            self._state = _loading(self._wanted.model)
-            embedder = _load(self._wanted, self.folder)
-            self._state, self._embedder = State("ready"), embedder
+            self._state = _loading(self.name)
+            loaded = self._load()
+            self._state, self._loaded = State("ready"), loaded
         except Unusable as error:
             self._failed_at = None
             self._state = State("failed", error.reason, error.remedy)
             self._noted(error)
         except Exception as error:  # noqa: BLE001 (fastembed, onnxruntime and the hub raise anything)
             self._failed_at = self._clock()
-            what = f"the model {self._wanted.model} cannot be fetched: {_reason(error)}"
-            self._state = State("failed", what, _WITHOUT_HUB)
+            what = f"the model {self.name} cannot be fetched: {reason_of(error)}"
+            self._state = State("failed", what, _WITHOUT_HUB.format(self._takes_a_folder))
             self._noted(error)
         finally:
+            self._imported.set()
             self._done.set()
 
     def _leave(self) -> None:
-        """Wait while it is loaded: onnxruntime aborts a process that ends meanwhile."""
+        """Wait while onnxruntime is imported or loads: it aborts a process that ends meanwhile."""
         self._leaving = True
+        self._imported.wait(_LOAD_SECONDS)
         if self._state and self._state.kind == "loading":
             self._done.wait(_LOAD_SECONDS)
 
     def _fetch(self) -> None:
         """Fetch what the model consists of; what an earlier try has got is not fetched again."""
-        known = described(self._wanted.model)
+        known = self._described()
         self._state = State("downloading", total=int(known["size_in_GB"] * 1e9))
         from huggingface_hub import HfApi, hf_hub_download  # noqa: PLC0415 (heavy)
         from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError  # noqa: PLC0415
@@ -313,8 +350,18 @@ class Model:
                     raise
             else:
                 sizes[name] = Path(path).stat().st_size
-        data = json.dumps({"model": self._wanted.model, "files": sizes}, indent=2)
+        data = json.dumps({"model": self.name, "files": sizes}, indent=2)
         replace_atomic(self.folder / _LIST, data.encode(), 0o600)
+
+
+class Model(Kept[Embedder]):
+    """The model that turns texts into vectors."""
+
+    def _described(self) -> Described:
+        return described(self.name)
+
+    def _load(self) -> Embedder:
+        return _load(self._wanted, self.folder)
 
 
 def embedder() -> Embedder | None:
@@ -388,7 +435,7 @@ def _megabytes(size: int) -> str:
     return f"{size / 1e6:.0f}"
 
 
-def _reason(error: BaseException) -> str:
+def reason_of(error: BaseException) -> str:
     """Return what went wrong at the bottom of it, on one line."""
     while cause := error.__cause__ or (None if error.__suppress_context__ else error.__context__):
         error = cause
@@ -402,7 +449,7 @@ def _reason(error: BaseException) -> str:
 # --- what fastembed knows -------------------------------------------------------------------------
 
 
-def _fastembed() -> Any:
+def fastembed() -> Any:
     """Import fastembed, quiet: nothing is sent about us, and nothing drawn on the terminal."""
     for name in (
         "HF_HUB_DISABLE_TELEMETRY",
@@ -414,34 +461,61 @@ def _fastembed() -> Any:
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # else it tells its makers of this computer
     had, socket.has_ipv6 = socket.has_ipv6, False  # else urllib3 opens one, to see whether it may
     try:
-        import fastembed  # noqa: PLC0415 (heavy)
+        import fastembed as imported  # noqa: PLC0415 (heavy)
     finally:
         socket.has_ipv6 = had
     from loguru import logger  # noqa: PLC0415 (heavy)
 
     logger.disable("fastembed")
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # `state` tells what it warns of
-    return fastembed
+    return imported
 
 
-def _known(name: str) -> dict[str, Any] | None:
-    """Return fastembed's description of a model; None where it knows none of that name."""
-    models = _fastembed().TextEmbedding.list_supported_models()
+def known(name: str, models: Sequence[Described]) -> Described | None:
+    """Return a model's description; None where there is none of that name."""
     return next((each for each in models if each["model"].lower() == name.lower()), None)
 
 
-def described(name: str) -> dict[str, Any]:
-    """Return fastembed's description of a model.
+def described(name: str) -> Described:
+    """Return fastembed's description of a model of texts.
 
     Raises:
         Unusable: it knows none of that name.
     """
-    if known := _known(name):
-        return known
-    names = [each["model"] for each in _fastembed().TextEmbedding.list_supported_models()]
-    near = get_close_matches(name, names, 1, 0.5)
-    hint = f"did you mean {near[0]}?" if near else "embedding.path can name a folder that holds it"
-    raise Unusable(f"embedding.model is {name}, which fastembed does not know", hint)
+    models = fastembed().TextEmbedding.list_supported_models()
+    return among(models, name, "embedding.model", "embedding.path")
+
+
+def among(models: Sequence[Described], name: str, key: str, key_of_path: str) -> Described:
+    """Return fastembed's description of one of its models.
+
+    Raises:
+        Unusable: there is none of that name.
+    """
+    if found := known(name, models):
+        return found
+    near = get_close_matches(name, [each["model"] for each in models], 1, 0.5)
+    hint = f"did you mean {near[0]}?" if near else f"{key_of_path} can name a folder that holds it"
+    raise Unusable(f"{key} is {name}, which fastembed does not know", hint)
+
+
+def weights_in(folder: Path, key_of_path: str, known: Described | None = None) -> Path:
+    """Return the weights in a folder that holds a model.
+
+    Raises:
+        Unusable: there is no such folder, or something is missing.
+    """
+    if not folder.is_dir():
+        raise Unusable(f"{key_of_path} is {folder}, and there is no such folder")
+    for name in _NEEDED:
+        if not (folder / name).is_file():
+            raise Unusable(f"the folder {folder} has no {name}, which a model must have")
+    if known and (folder / known["model_file"]).is_file():
+        return folder / str(known["model_file"])
+    found = sorted({*folder.glob("*.onnx"), *folder.glob("onnx/*.onnx")})
+    if not found:
+        raise Unusable(f"the folder {folder} has no .onnx file, which a model must have")
+    return next((each for each in found if each.stem in ("model", "model_optimized")), found[0])
 
 
 def _load(wanted: Config, folder: Path) -> Embedder:
@@ -450,32 +524,22 @@ def _load(wanted: Config, folder: Path) -> Embedder:
     Raises:
         Unusable: it is broken, incomplete, no model, or one of another width.
     """
-    known = _known(wanted.model) if wanted.path else described(wanted.model)
-    if wanted.path:
-        if not folder.is_dir():
-            raise Unusable(f"embedding.path is {folder}, and there is no such folder")
-        for name in _NEEDED:
-            if not (folder / name).is_file():
-                raise Unusable(f"the folder {folder} has no {name}, which a model must have")
-        remedy = "put a whole one there, or name another folder"
+    models = fastembed().TextEmbedding.list_supported_models()
+    described_as = known(wanted.model, models)
+    weights = weights_in(folder, "embedding.path", described_as)
+    whole = "put a whole one there, or name another folder"
+    remedy = whole if wanted.path else f"`{FETCH} --anew` fetches it anew"
+    if described_as and weights == folder / described_as["model_file"]:
+        name = described_as["model"]
     else:
-        remedy = f"`{FETCH} --anew` fetches it anew"
-    if known and (folder / known["model_file"]).is_file():
-        name, weights = known["model"], folder / known["model_file"]
-    else:
-        found = sorted({*folder.glob("*.onnx"), *folder.glob("onnx/*.onnx")})
-        plain = [path for path in found if path.stem in ("model", "model_optimized")]
-        if not found:
-            raise Unusable(f"the folder {folder} has no .onnx file, which a model must have")
-        weights = (plain or found)[0]
         name = _registered(folder, weights, wanted)
     try:
-        embedding = _fastembed().TextEmbedding(
+        embedding = fastembed().TextEmbedding(
             name, specific_model_path=os.fspath(folder), cuda=wanted.device != "cpu"
         )
         (vector,) = embedding.embed(["width"])
     except Exception as error:
-        what = f"the model in {folder} cannot be loaded: {_reason(error)}"
+        what = f"the model in {folder} cannot be loaded: {reason_of(error)}"
         raise Unusable(what, remedy) from error
     if (width := len(vector)) != wanted.dimension:
         what = f"embedding.dimension is {wanted.dimension}, and the model {wanted.model} makes"
@@ -492,7 +556,7 @@ def _registered(folder: Path, weights: Path, wanted: Config) -> str:
     whole = f"{folder}:{file}:{wanted.dimension}:{is_first}"
     name = f"local/{hashlib.sha256(whole.encode('utf-8', 'replace')).hexdigest()[:16]}"
     with suppress(ValueError):  # it is registered already
-        _fastembed().TextEmbedding.add_custom_model(
+        fastembed().TextEmbedding.add_custom_model(
             model=name,
             pooling=PoolingType.CLS if is_first else PoolingType.MEAN,
             normalization=True,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite, log1p
 
 from aiaml_server.moments import instant
@@ -25,7 +25,7 @@ MEANING = 0.55
 """What meaning counts in how well a memory fits; its words count the rest."""
 NEIGHBOUR = 0.1
 """What counts of the memory that was stored just before or after, within an hour."""
-NAMED = 0.2
+NAMED = 0.4
 """What is added where a memory was stored in a time that the question names."""
 _HOUR = 3_600_000_000  # microseconds
 _OF_THE_PERSON = re.compile(
@@ -176,9 +176,31 @@ def ranked(
             Hit(memory, score + boost, similarity, each.cosine, each.bm25, recent, priority, usage,
                 boost, is_weak)
         )  # fmt: skip
-    hits.sort(key=lambda hit: (hit.memory.scope, hit.memory.number))
-    hits.sort(key=lambda hit: (hit.score, hit.memory.created_at), reverse=True)
-    return hits
+    return _best_first(hits)
+
+
+def reranked(hits: Sequence[Hit], scores: Sequence[float], config: Config) -> list[Hit]:
+    """Return hits with another similarity, best first.
+
+    Args:
+        hits: those that `ranked` gave.
+        scores: how well each answers the question, on whatever scale.
+        config: the weights.
+    """
+    low, high = min(scores, default=0.0), max(scores, default=0.0)
+    found = []
+    for hit, given in zip(hits, scores, strict=True):
+        similarity = _scaled(given, low, high)
+        score = hit.score - hit.boost + config.similarity * (similarity - hit.similarity)
+        boost = score * config.project_boost if hit.boost else 0.0
+        found.append(replace(hit, score=score + boost, similarity=similarity, boost=boost))
+    return _best_first(found)
+
+
+def _best_first(hits: Sequence[Hit]) -> list[Hit]:
+    """Return hits by score, then newest, then id."""
+    named = sorted(hits, key=lambda hit: (hit.memory.scope, hit.memory.number))
+    return sorted(named, key=lambda hit: (hit.score, hit.memory.created_at), reverse=True)
 
 
 def similarities(found: Sequence[Candidate], named: Sequence[Period] = ()) -> Mapping[str, float]:

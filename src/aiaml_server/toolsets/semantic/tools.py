@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from aiaml_server.toolsets.semantic.filters import Filters
     from aiaml_server.toolsets.semantic.memories import Memories, Page
     from aiaml_server.toolsets.semantic.model import Provider
+    from aiaml_server.toolsets.semantic.reranking import Scores
 
 
 class Failure(answering.Failure, total=False):
@@ -257,7 +258,7 @@ class SemanticTools:
         self._check_secrets = check_secrets
         self._lock = threading.Lock()
         self._open: Memories | None = None
-        self._model: tuple[tuple[Any, ...], Provider] | None = None
+        self._models: tuple[tuple[Any, ...], Provider, Scores | None] | None = None
         self._offered: set[Path | None] = set()
         self._found: Path | None = None  # the last project whose .memory was there
 
@@ -287,9 +288,10 @@ class SemanticTools:
         with suppress(AiamlError, OSError):  # what is wrong, the first call says
             memories = self._memories()
             there = [each for each in memories.databases.values() if each.there]
-            model = memories.model
-            if there and model is not None and model.state().kind == "loading":
-                model.ready()
+            models: list[Provider | Scores | None] = [memories.model, memories.reranker]
+            for model in models:
+                if there and model is not None and model.state().kind == "loading":
+                    model.ready()
             for each in there:
                 if not left.is_set() and each.path.stat().st_size <= backups.MOST_UNASKED:
                     with suppress(AiamlError):
@@ -323,29 +325,32 @@ class SemanticTools:
             if held is None or (held.home, held.project, held.config) != (home, project, settings):
                 if held is not None:
                     held.close()
+                model, reranker = self._providers(settings)
                 held = memories.Memories(
                     home,
                     project,
-                    self._provider(settings),
+                    model,
                     settings,
                     background=True,
                     check_secrets=self._check_secrets,
+                    reranker=reranker,
                 )
                 self._open = held
         return held
 
-    def _provider(self, settings: Config) -> Provider:
-        """Return the model that the settings name, the same as long as they do."""
-        from aiaml_server.toolsets.semantic import logs, model, place
+    def _providers(self, settings: Config) -> tuple[Provider, Scores | None]:
+        """Return the model and the reranker that the settings name, the same as long as they do."""
+        from aiaml_server.toolsets.semantic import logs, model, place, reranking
 
         wanted = (settings.model, settings.path, settings.dimension, settings.device,
-                  settings.download)  # fmt: skip
-        if self._model is None or self._model[0] != wanted:
+                  settings.download, settings.query_prefix, settings.document_prefix,
+                  settings.reranker)  # fmt: skip
+        if self._models is None or self._models[0] != wanted:
             home = place.home()
             noted = partial(logs.record, home, "model")
             made = model.Model(settings, home / model.CACHE, noted=noted)
-            self._model = (wanted, made)
-        return self._model[1]
+            self._models = (wanted, made, reranking.of(settings, home / model.CACHE, noted))
+        return self._models[1:]
 
     def _gone(self, memories: Memories) -> str:
         """Say that the project is another one than before, as its `.memory` was taken away."""

@@ -41,7 +41,16 @@ from aiaml_server.terminal import (
     width,
     yes,
 )
-from aiaml_server.toolsets.semantic import PROJECT, backups, config, hooks, importing, logs, place
+from aiaml_server.toolsets.semantic import (
+    PROJECT,
+    backups,
+    config,
+    hooks,
+    importing,
+    logs,
+    place,
+    reranking,
+)
 from aiaml_server.toolsets.semantic.checking import checks
 from aiaml_server.toolsets.semantic.config import MODEL, Config
 from aiaml_server.toolsets.semantic.failures import (
@@ -63,6 +72,7 @@ from aiaml_server.toolsets.semantic.memories import Memories, Stored
 from aiaml_server.toolsets.semantic.memory import PRIORITIES, SCOPES, Memory
 from aiaml_server.toolsets.semantic.model import CACHE, Model, State, described
 from aiaml_server.toolsets.semantic.portable import as_file
+from aiaml_server.toolsets.semantic.reranking import Reranker
 from aiaml_server.toolsets.semantic.starting import init
 
 _MOST_INPUT = 8 * 1024 * 1024  # bytes
@@ -102,13 +112,19 @@ def _opened(*, with_model: bool = False) -> Iterator[Memories]:
         home = place.home()
         settings = config.load(home)
         project = place.find_project(place.here(), os.environ.get(PROJECT, ""), PROJECT)
-        model = _model(home, settings) if with_model else None
-        with closing(Memories(home, project, model, settings)) as memories:
+        model, reranker = (
+            (_model(home, settings), _reranker(home, settings)) if with_model else (None, None)
+        )
+        with closing(Memories(home, project, model, settings, reranker=reranker)) as memories:
             yield memories
 
 
 def _model(home: Path, settings: Config) -> Model:
     return Model(settings, home / CACHE, noted=partial(logs.record, home, "model"))
+
+
+def _reranker(home: Path, settings: Config) -> Reranker | None:
+    return reranking.of(settings, home / CACHE, partial(logs.record, home, "model"))
 
 
 @click.group("semantic")
@@ -142,6 +158,7 @@ def status(json: bool) -> int:
     """
     with _opened() as memories:
         model = Model(memories.config, memories.home / CACHE)
+        reranker = _reranker(memories.home, memories.config)
         state = model.state()
         held, wrong = _counted(memories)
         code = REFUSED if any(wrong.values()) else DONE
@@ -162,12 +179,13 @@ def status(json: bool) -> int:
                 "model": {
                     "name": memories.config.model,
                     "folder": str(model.folder),
-                    "state": "here" if state.kind == "loading" else state.kind,
+                    "state": _here(state),
                     "sentence": "" if state.kind == "loading" else state.sentence,
                     "bytes": state.done,
                     "bytes_of": state.total,
                     "download": memories.config.download,
                 },
+                "reranker": reranker and {"name": reranker.name, "state": _here(reranker.state())},
             })  # fmt: skip
             return code
         for name, database in memories.databases.items():
@@ -182,11 +200,19 @@ def status(json: bool) -> int:
         here = state.kind == "loading"
         what = f"{memories.config.model}  in {model.folder}" if here else state.sentence
         out(f"model     {what}")
+        if reranker:
+            stands = reranker.state()
+            found = _here(stands) == "here"
+            out(f"reranker  {reranker.name if found else f'none: {stands.why}'}")
         if (failed := logs.last(memories.home, "model")) and not here:
             out(f"          the last try failed: {failed}")
         if code:
             note("`aiaml semantic doctor` says more")
     return code
+
+
+def _here(state: State) -> str:
+    return "here" if state.kind == "loading" else state.kind
 
 
 def _counted(memories: Memories) -> tuple[dict[str, tuple[int, int]], dict[str, str]]:
@@ -205,7 +231,7 @@ def _counted(memories: Memories) -> tuple[dict[str, tuple[int, int]], dict[str, 
 @click.option("--anew", is_flag=True, help="Also if it seems to be here.")
 @as_json
 def fetch(anew: bool, json: bool) -> int:
-    """Fetch the model that the settings name, and see whether it works.
+    """Fetch the model that the settings name, and a reranker, and see whether they work.
 
     What has come stays when this is broken off, and the next try goes on there.
 
@@ -218,18 +244,23 @@ def fetch(anew: bool, json: bool) -> int:
         home = place.home()
         settings = config.load(home)
         model = _model(home, settings)
-        model.fetch(anew=anew)
-        state = _awaited(model)
+        both = [each for each in (model, _reranker(home, settings)) if each is not None]
+        states = []
+        for each in both:
+            each.fetch(anew=anew)
+            states.append(_awaited(each))
+    state = next((each for each in states if each.kind != "ready"), states[0])
     if json:
         out_json({"state": state.kind, "sentence": state.sentence, "folder": str(model.folder)})
         return DONE if state.kind == "ready" else REFUSED
     if state.kind != "ready":
         raise Ended(state.why, REFUSED)
-    out(f"{bold(settings.model)} is ready: {model.folder}")
+    for each in both:
+        out(f"{bold(each.name)} is ready: {each.folder}")
     return DONE
 
 
-def _awaited(model: Model) -> State:
+def _awaited(model: Model | Reranker) -> State:
     """Wait for the model, and show how far it is."""
     begun = time.monotonic()
     try:
@@ -409,6 +440,8 @@ def search(words: Sequence[str], limit: int | None, json: bool, **wanted: Any) -
         if isinstance(model, Model):  # what is to be fetched first is not waited for
             state = _awaited(model) if model.state().kind == "loading" else model.state()
             lacking, memories.model = state.sentence, model if state.kind == "ready" else None
+        if isinstance(memories.reranker, Reranker) and memories.reranker.state().kind == "loading":
+            _awaited(memories.reranker)
         found = memories.search(" ".join(words), limit, Filters(**wanted))
         found.warnings += [lacking] if lacking else []
         if json:
@@ -616,11 +649,12 @@ def history(id: str | None, json: bool) -> int:
 @click.argument("change", required=False)
 @as_json
 def undo(change: str | None, json: bool) -> int:
-    """Take a change back: the last one, or the one that `history` names.
+    """Take a change back: the last one, a memory's last one, or the one that `history` names.
 
     \b
     Examples:
       aiaml semantic undo
+      aiaml semantic undo project:12
       aiaml semantic undo project#5
     """
     with _opened() as memories:
