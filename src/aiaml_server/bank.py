@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from aiaml_server.format.bm25 import Answer, Question
     from aiaml_server.format.filters import Filter
     from aiaml_server.format.scorer import Found, Hit
-    from aiaml_server.index import Counts, Index
+    from aiaml_server.index import Borders, Counts, Index
     from aiaml_server.storage.uses import Uses
     from aiaml_server.sync.history import History
 
@@ -459,25 +460,17 @@ class MemoryBank:
         """
         return self._index.names(field)
 
-    def extent(self, wanted: Filter) -> tuple[int, int] | None:
-        """Return the first and the last moment of what a filter lets through at any time.
-
-        None where there is no such memory, or none with a moment that a picture can show.
-
-        Raises:
-            StoreError: the directory cannot be read.
-        """
-        return self._index.extent(wanted)
-
-    def counts(self, wanted: Filter, borders: Sequence[int]) -> Counts | None:
-        """Count what a filter lets through, also between `borders` in time.
+    def counts(
+        self, wanted: Filter, borders: Borders, question: Question | None = None
+    ) -> Counts | None:
+        """Count what a filter lets through, and a question finds, also between `borders` in time.
 
         None while there is no directory.
 
         Raises:
             StoreError: the directory cannot be read.
         """
-        return self._index.counts(wanted, borders)
+        return self._index.counts(wanted, borders, question)
 
     def find(self, memory_id: str) -> list[tuple[str, Memory]]:
         """Return every memory that carries an id, with its file's name, newest first.
@@ -497,3 +490,25 @@ class MemoryBank:
                 raise InvalidInput("id", f"{memory_id} is the beginning of {', '.join(ids[:5])}")
             memory_id = ids[0] if ids else memory_id
         return self._index.files([memory_id]).get(memory_id, [])
+
+
+def usual_user(memories: Iterable[Memory]) -> str:
+    """Return whom most memories are about, or else who is logged in."""
+    for user, _ in Counter(memory.user for memory in memories).most_common():
+        with suppress(InvalidInput):  # in a file that others wrote a name may be any text
+            return checked_user(user)
+    import getpass  # noqa: PLC0415 (for the first memory alone)
+
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):  # no name for this user's number
+        return "me"
+
+
+def checked_user(user: str) -> str:
+    """Return a name that a memory can be about.
+
+    Raises:
+        InvalidInput: it cannot be one.
+    """
+    return Memory.new("any", user, ["any"], "any").user

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from aiaml_server.bank import checked_user, usual_user
 from aiaml_server.cli.context import opened
-from aiaml_server.cli.remember import checked_user, usual_user
 from aiaml_server.cli.show import fields
 from aiaml_server.exchange.found import Skip
 from aiaml_server.exchange.kinds import KINDS, READERS, Reading, detect, others
