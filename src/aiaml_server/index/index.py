@@ -41,7 +41,7 @@ from aiaml_server.index.database import (
 )
 from aiaml_server.index.facets import Borders, Counts
 from aiaml_server.index.freshness import Closed, Freshness
-from aiaml_server.index.ranking import ranked
+from aiaml_server.index.ranking import answering, ranked
 from aiaml_server.index.recording import Recorder, give_back
 from aiaml_server.index.selection import Question, best, can_occur, every
 from aiaml_server.index.view import View
@@ -235,7 +235,7 @@ class Index:
         def asked(view: View) -> Counts:
             facets = view.facets
             if question:
-                facets = facets.among(ranked(view, question, None, None).scores)
+                facets = facets.among(answering(view, question))
             return facets.counts(wanted, borders)
 
         return self._then_schedule(asked, by_words=question is not None)

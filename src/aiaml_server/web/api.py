@@ -68,6 +68,7 @@ class Api:
             {
                 "memories": [each for each in told if each],
                 "total": total,
+                "apart": answer.apart if answer else 0,
                 "next": following if following < total else None,
             }
         )

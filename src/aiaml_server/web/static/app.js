@@ -4,12 +4,12 @@
 import * as api from "./api.js";
 import { download, toast, undoLast } from "./dialogs.js";
 import * as editor from "./editor.js";
-import { byId, h, plural, visible } from "./elements.js";
+import { byId, copyable, h, plural, visible } from "./elements.js";
 import * as list from "./list.js";
 import { overview } from "./overview.js";
 import { divided, typed, valueOf, withField, withTopic } from "./query.js";
 import * as reader from "./reader.js";
-import { showSync } from "./sync.js";
+import { showSync, standing } from "./sync.js";
 
 const TYPING = 90; // milliseconds without a key before a search is asked
 const AGAIN = 20_000; // milliseconds before a broken connection is tried again
@@ -60,7 +60,10 @@ function address(open) {
 
 // --- the list -------------------------------------------------------------------------------------
 
-async function listed({ fresh = false } = {}) {
+let listing = Promise.resolve(); // when the list shows what was asked last
+const listed = (how) => (listing = askList(how));
+
+async function askList({ fresh = false } = {}) {
   asking.abort();
   asking = new AbortController();
   if (state.forgotten) return listForgotten();
@@ -79,23 +82,42 @@ async function listed({ fresh = false } = {}) {
 const asked = (more = {}) => within({ q: question(), ...(state.unread ? { new: "" } : {}), ...more });
 const page = (from, signal) => api.memories(asked({ from }), signal);
 
-function show(memories, { next, total }, fresh = false) {
+function show(memories, { next, total, apart }, fresh = false) {
   const keep = document.activeElement?.closest?.("#hits a")?.dataset.file;
   rows = memories;
   inAll = total;
   following = next;
-  list.fill(rows, { byDay: !state.words.trim(), fresh, address, total: inWords(rows.length, total), more: next != null });
-  if (!rows.length && (state.words.trim() || state.chips.length)) byId("hits").append(wayOn());
+  list.fill(rows, { fresh, address, more: next != null, empty: wayOn(apart) });
+  tell();
   list.mark(state.open, address);
   if (keep) list.link(keep)?.focus();
 }
 
-// From a search that finds nothing: without its words, or without its filters.
-function wayOn() {
-  const without = (words, act) => h("button", { type: "button", onclick: act }, words);
-  return h("p", { class: "hint" },
-    state.words.trim() ? without("Clear search", () => { byId("search").value = ""; search(); byId("search").focus(); }) : null, " ",
-    state.chips.length ? without("Clear filters", () => filter([])) : null);
+// How many there are, above the list and wherever it is said.
+function tell() {
+  const narrowed = question() || state.unread;
+  const all = narrowed && counts ? Math.max(counts.all, inAll) : inAll;
+  const number = inAll < all ? `${inAll.toLocaleString()} of ${plural(all, "memory")}` : plural(inAll, "memory");
+  byId("count").textContent = state.forgotten ? plural(inAll, "forgotten memory") : number;
+  byId("order").textContent = inAll < 2 ? "" : state.words.trim() && !state.forgotten ? "best first" : "newest first";
+}
+
+// What stands where no memory does, with what can be done about it.
+function wayOn(apart = 0) {
+  const button = (words, act) => h("button", { type: "button", onclick: act }, words);
+  const words = state.words.trim();
+  const clear = (text) => { byId("search").value = text; search(); byId("search").focus(); };
+  if (state.forgotten) return [h("p", {}, "Git knows of no forgotten memory."), button("All memories", () => only({ forgotten: false }))];
+  if (state.unread) return [h("p", {}, "None of these is new to you."), button("All memories", () => only({ unread: false }))];
+  if (!words && !state.chips.length) return [h("p", {}, "No memories yet. Agents store them here; connect those on this computer once, in a terminal:"),
+    copyable("aiaml install --all"), h("p", {}, "Or write the first one yourself."), button("New memory", create)];
+  return [
+    h("p", {}, apart ? `None has these words side by side; ${plural(apart, "memory")} ${apart === 1 ? "has" : "have"} all of them.`
+      : words ? "No memory holds any of these words." : "No memory is like that."),
+    apart ? button("Search without the quotes", () => clear(words.replaceAll('"', ""))) : null,
+    words ? button("Clear search", () => clear("")) : null,
+    state.chips.length ? button("Clear filters", () => filter([])) : null,
+  ];
 }
 
 async function more() {
@@ -108,20 +130,14 @@ async function more() {
   }, asking);
 }
 
-function inWords(shown, total) {
-  const order = state.words.trim() ? "best first" : "newest first";
-  if (total) return total > shown ? `${shown.toLocaleString()} of ${plural(total, "memory")}, ${order}` : `${plural(total, "memory")}${state.words.trim() ? " found" : ""}, ${order}`;
-  if (state.unread) return "None of these is new to you";
-  if (state.words.trim()) return "No memory holds any of these words";
-  return state.chips.length ? "No memory is like that" : "No memories yet";
-}
-
 async function listForgotten() {
   await guarded(async (signal) => {
     const gone = await api.forgotten(within(), signal);
     rows = gone.map((each) => ({ ...each, timestamp: each.time ?? "", agent: each.agent ?? "", user: "", topics: [], excerpt: each.file }));
+    inAll = rows.length;
     following = null;
-    list.fill(rows, { byDay: true, address, total: gone.length ? `${plural(gone.length, "forgotten memory")}` : "Git knows of no forgotten memory", more: false, choice: false });
+    list.fill(rows, { address, more: false, choice: false, empty: wayOn() });
+    tell();
   }, asking);
 }
 
@@ -131,8 +147,9 @@ async function count() {
   counting.abort();
   counting = new AbortController();
   await guarded(async (signal) => {
-    counts = await api.overview(within({ q: state.chips.join(" ") }), signal);
+    counts = await api.overview(within({ q: question() }), signal);
     choices();
+    tell();
     if (!state.open) showOverview();
   }, counting);
 }
@@ -221,7 +238,7 @@ function showOverview() {
   byId("pane").setAttribute("aria-label", "Overview");
   if (!counts) return byId("pane").replaceChildren(h("p", { class: "hint wait" }, "Counting…"));
   const at = byId("pane").scrollTop;
-  overview(byId("pane"), counts, lately, state.chips, { time, topic, agent: toggled("agent"), user: toggled("user"), open: go });
+  overview(byId("pane"), counts, question() ? [] : lately, state.chips, byId("count").textContent, { time, topic, agent: toggled("agent"), user: toggled("user"), open: go, close: () => onPhone(false) });
   byId("pane").scrollTop = at;
 }
 
@@ -236,7 +253,6 @@ async function go(file, { replace = false } = {}) {
 // Where there is room for one column, say which: the pane or the list.
 function onPhone(pane) {
   document.body.classList.toggle("open", pane);
-  byId("overview-toggle").setAttribute("aria-pressed", String(pane && !state.open));
 }
 
 const shown = () => (opened = showOpen());
@@ -262,6 +278,14 @@ async function showOpen() {
   }, opening);
 }
 
+// Show the overview, also where there is room for one column.
+async function pictures() {
+  await go("");
+  if (state.open || byId("pane").offsetParent) return;
+  onPhone(true);
+  showOverview(); // its width is known only now
+}
+
 async function close() {
   const file = state.open;
   await go("");
@@ -272,7 +296,7 @@ async function create() {
   await settled();
   if (!await editor.leave()) return;
   onPhone(true);
-  editor.create(directories, state.directory, counts?.users[0]?.[0] ?? "");
+  editor.create(directories, state.directory, standing?.me ?? "");
 }
 
 // --- the directories ------------------------------------------------------------------------------
@@ -300,7 +324,6 @@ function elsewhere() {
   counts = null;
   lately = [];
   list.clear();
-  remembered();
   stream.abort();
   looked();
 }
@@ -310,6 +333,7 @@ function elsewhere() {
 let seen = []; // the numbers that were told last
 let calm = 0;
 let stream = new AbortController();
+let begin = null; // called with the first of them, before there is anything to be made anew
 
 async function follow() {
   while (!document.hidden) {
@@ -327,8 +351,9 @@ async function follow() {
 }
 
 function told(memories, status) {
-  if (seen[1] !== status) sync();
-  if (seen[0] !== memories) calm ||= setTimeout(() => { calm = 0; again(); }, CALM);
+  if (seen[1] !== status) sync().then(remembered);
+  if (begin) begin();
+  else if (seen[0] !== memories) calm ||= setTimeout(() => { calm = 0; again(); }, CALM);
   seen = [memories, status];
 }
 
@@ -356,8 +381,19 @@ async function sync() {
     const { directory } = state;
     const status = await api.status(within());
     if (directory !== state.directory) return;
-    showSync(status);
+    showSync(status, syncNow);
     byId("unread").hidden = byId("see").hidden = !status.inbox;
+  } catch (error) {
+    fail(error);
+  }
+}
+
+async function syncNow() {
+  toast("Trying…");
+  try {
+    const status = await api.sync(within());
+    showSync(status, syncNow);
+    toast(status.problem ? "It still fails" : "Copied");
   } catch (error) {
     fail(error);
   }
@@ -377,7 +413,10 @@ async function guarded(work, controller) {
     byId("banner").hidden = true;
   } catch (error) {
     if (error.name === "AbortError" || controller.signal.aborted) return;
-    if (error.status === 400) byId("count").textContent = visible(error.message); // while one types
+    if (error.status === 400) { // while one types
+      list.fill([], { address, more: false, empty: h("p", { role: "status" }, error.message) });
+      byId("count").textContent = "";
+    }
     else fail(error);
   }
 }
@@ -423,14 +462,14 @@ const KEYS = [
   ["j", "next memory (or ↓)", () => step(1)],
   ["k", "previous memory (or ↑)", () => step(-1)],
   ["Enter", "open", null],
-  ["o", "overview", () => go("")],
+  ["o", "overview of what is listed", pictures],
   ["n", "new memory", create],
   ["e", "edit what is open", onOpen((memory) => editor.edit(memory))],
   ["r", "its file, as it stands", onOpen(() => reader.toggle("file"))],
   ["h", "its history", onOpen(() => reader.toggle("history"))],
   ["c", "copy it", onOpen(() => reader.copy())],
   ["d", "forget it, or what is selected", () => forget()],
-  ["u", "undo", undoLast],
+  ["u", "undo the last change", undoLast],
   ["x", "select, or not", () => { const file = here()?.dataset.file; if (file) list.toggle(file); }],
   ["a", "select all that is found", () => state.forgotten || list.selectAll(inAll)],
   ["s", "seen: no longer new to you", () => see()],
@@ -461,12 +500,18 @@ function back() {
   if (document.querySelector(".editor")) return editor.leave();
   if (list.selection().count) return list.clear();
   if (state.open) return close();
+  if (document.body.classList.contains("open")) return onPhone(false);
+  everything();
+}
+
+// List all memories again.
+function everything() {
   byId("search").value = "";
   state.chips = [];
   state.forgotten = state.unread = false;
   chips();
+  pressed();
   search();
-  count();
 }
 
 // What a key or a button is about: all that is found, what is selected, or what is open or has the focus.
@@ -508,7 +553,7 @@ async function exported() {
 }
 
 function typedKey(event) {
-  if (document.querySelector("dialog[open]") || document.body.className === "closed") return;
+  if (document.querySelector("dialog[open], :popover-open") || document.body.className === "closed") return;
   if ((event.ctrlKey || event.metaKey) && event.key === "s" && document.querySelector(".editor")) {
     event.preventDefault();
     return editor.save();
@@ -537,7 +582,9 @@ function theme() {
 }
 
 function showTheme() {
-  document.documentElement.dataset.theme = localStorage.getItem(THEME) ?? "";
+  const theme = document.documentElement.dataset.theme = localStorage.getItem(THEME) ?? "";
+  const button = document.querySelector("#menu [data-key='t']");
+  if (button) button.firstChild.textContent = `Theme: ${theme || "as the system"}`;
 }
 
 // --- start ----------------------------------------------------------------------------------------
@@ -554,20 +601,23 @@ function search() {
     return filter([...state.chips, ...found.chips]);
   }
   state.words = field.value;
+  if (field.value) state.forgotten = false; // what is gone is not searched
+  pressed();
   list.askedAnew();
   history.replaceState(null, "", address(state.open));
-  listed();
+  count();
   if (!document.querySelector(".list").offsetParent) uncover();
+  return listed();
 }
 
-// Whoever presses Enter has typed all of it.
-function entered() {
+// Whoever presses Enter has typed all of it, and means what is found of that.
+async function entered() {
   const field = byId("search");
-  if (divided(field.value).chips.length) {
-    field.value += " ";
-    return search();
-  }
-  byId("hits").querySelector("a")?.click();
+  const fields = divided(field.value).chips.length;
+  if (fields) field.value += " ";
+  if (fields || field.value !== state.words) await search();
+  else await listing;
+  if (!fields) byId("hits").querySelector("a")?.click();
 }
 
 // On a phone, whoever searches wants to see what is found.
@@ -590,6 +640,8 @@ async function moved() {
 }
 
 function furnish() {
+  const item = (words, key) => h("button", { type: "button", class: "quiet", "data-key": key, popovertarget: "menu", popovertargetaction: "hide", onclick: () => ACTS[key]() }, h("span", {}, words), h("kbd", { "aria-hidden": "true" }, key));
+  byId("menu").replaceChildren(item("Overview", "o"), item("Undo", "u"), item("Theme", "t"), item("Keys", "?"));
   byId("keys-list").replaceChildren(...KEYS.map(([key, words]) => h("div", {}, h("dt", {}, key.split(" ").map((each) => h("kbd", {}, each))), h("dd", {}, words))));
   byId("selection").replaceChildren(h("span", {}),
     h("button", { type: "button", onclick: exported }, "Export"),
@@ -629,10 +681,9 @@ function listenTo() {
   byId("hits").addEventListener("click", clicked);
   byId("more").addEventListener("click", more);
   byId("all").addEventListener("click", () => list.selectAll(inAll));
-  byId("home").addEventListener("click", () => go(""));
+  byId("home").addEventListener("click", () => { everything(); pictures(); });
   byId("new").addEventListener("click", create);
   byId("directory").addEventListener("change", (event) => lookAt(event.target.value));
-  byId("theme").addEventListener("click", theme);
   byId("filters").addEventListener("submit", (event) => event.preventDefault());
   byId("agent").addEventListener("change", (event) => filter(withField(state.chips, "agent", event.target.value)));
   byId("user").addEventListener("change", (event) => filter(withField(state.chips, "user", event.target.value)));
@@ -642,13 +693,6 @@ function listenTo() {
   byId("forgotten").addEventListener("click", () => only({ forgotten: !state.forgotten, unread: false }));
   byId("unread").addEventListener("click", () => only({ unread: !state.unread, forgotten: false }));
   byId("filters-toggle").addEventListener("click", () => filters());
-  byId("overview-toggle").addEventListener("click", async () => {
-    const there = Boolean(document.body.classList.contains("open") && !state.open);
-    await go("");
-    onPhone(!there);
-    showOverview(); // its width is known only now
-  });
-  byId("keys-open").addEventListener("click", () => byId("keys").showModal());
   byId("sync").addEventListener("click", () => { sync(); byId("sync-dialog").showModal(); });
   document.addEventListener("keydown", typedKey);
   document.addEventListener("visibilitychange", looked);
@@ -662,15 +706,17 @@ function listenTo() {
   });
 }
 
-showTheme();
 furnish();
+showTheme();
 listenTo();
 if (await api.hasToken()) {
   await guarded(choosable, new AbortController());
   fromAddress();
-  await moved();
+  const begun = new Promise((resolve) => { begin = resolve; });
   follow();
-  remembered();
+  await Promise.race([begun, new Promise((resolve) => setTimeout(resolve, CALM))]);
+  begin = null;
+  await moved();
 } else {
   door();
 }
