@@ -14,7 +14,7 @@ import random
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -27,6 +27,8 @@ from aiaml_server.format.memory import Memory, format  # noqa: A004, E402
 from aiaml_server.storage.derived import folder  # noqa: E402
 from aiaml_server.storage.inbox import Inbox  # noqa: E402
 from aiaml_server.storage.uses import Use  # noqa: E402
+from aiaml_server.toolsets.semantic import Memories as Semantic  # noqa: E402
+from aiaml_server.toolsets.semantic import place  # noqa: E402
 from browser import chromium, found_browser  # noqa: E402
 from web_process import Web  # noqa: E402
 
@@ -128,6 +130,8 @@ def two_directories() -> Iterator[Web]:
             base = work if {"project", "team", "database"} & {*memory.topics} else private
             (base / "files").mkdir(parents=True, exist_ok=True)
             (base / "files" / memory.file_name).write_text(format(memory), encoding="utf-8")
+        with closing(Semantic(Path(home, place.NAME))) as semantic:
+            semantic.store("Prices are in cents until they are shown.", ["billing"], "HIGH")
         entry = {"command": sys.executable, "args": ["-m", "aiaml_server"],
                  "env": {"AIAML_MEMORY_DIR": str(work)}}  # fmt: skip
         settings = Path(home, ".cursor", "mcp.json")
@@ -307,6 +311,13 @@ def _directories(page: Page) -> Iterator[str]:
     page.locator("#sync-facts dl, #sync-facts p").first.wait_for()
     yield "directories-sync"
     page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+    page.get_by_label("Directory").select_option("semantic")
+    page.get_by_text("1 entry").wait_for()
+    yield "toolset"
+    page.locator("#hits a").first.click()
+    page.locator(".memory .facts").wait_for()
+    yield "toolset-reader"
 
 
 def main(directory: Path | None = None) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -490,25 +489,3 @@ class MemoryBank:
                 raise InvalidInput("id", f"{memory_id} is the beginning of {', '.join(ids[:5])}")
             memory_id = ids[0] if ids else memory_id
         return self._index.files([memory_id]).get(memory_id, [])
-
-
-def usual_user(memories: Iterable[Memory]) -> str:
-    """Return whom most memories are about, or else who is logged in."""
-    for user, _ in Counter(memory.user for memory in memories).most_common():
-        with suppress(InvalidInput):  # in a file that others wrote a name may be any text
-            return checked_user(user)
-    import getpass  # noqa: PLC0415 (for the first memory alone)
-
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError, ImportError):  # no name for this user's number
-        return "me"
-
-
-def checked_user(user: str) -> str:
-    """Return a name that a memory can be about.
-
-    Raises:
-        InvalidInput: it cannot be one.
-    """
-    return Memory.new("any", user, ["any"], "any").user

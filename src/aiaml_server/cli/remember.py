@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from aiaml_server.bank import usual_user
 from aiaml_server.cli.context import opened
 from aiaml_server.format.memory import (
     ENDS,
@@ -24,6 +23,7 @@ from aiaml_server.format.memory import (
     format,  # noqa: A004
     must_be,
     parse,
+    usual_user,
     with_until,
 )
 from aiaml_server.storage.programs import find

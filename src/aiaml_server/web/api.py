@@ -13,10 +13,9 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from aiaml_server.bank import usual_user
 from aiaml_server.errors import AiamlError, MalformedFile
 from aiaml_server.format.bm25 import Answer, explained
-from aiaml_server.format.memory import Memory, parse
+from aiaml_server.format.memory import Memory, parse, usual_user
 from aiaml_server.format.scorer import Hit
 from aiaml_server.sync import Status, once
 from aiaml_server.web.asked import number, question

@@ -67,6 +67,8 @@ const one = (file) => `/api/memories/${encodeURIComponent(file.toWellFormed?.() 
 
 export const memories = (words, signal) => ask("GET", `/api/memories?${words}`, { signal });
 export const overview = (words, signal) => ask("GET", `/api/overview?${words}`, { signal });
+export const shelves = () => ask("GET", "/api/shelves");
+export const notes = (shelf, words, signal) => ask("GET", `/api/shelves/${encodeURIComponent(shelf)}?${words}`, { signal });
 export const directories = () => ask("GET", "/api/directories");
 export const lately = (words) => ask("GET", `/api/lately?${words}`);
 export const forgotten = (words, signal) => ask("GET", `/api/forgotten?${words}`, { signal });

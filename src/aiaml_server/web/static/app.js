@@ -42,15 +42,20 @@ function fromAddress() {
   byId("directory").value = state.directory;
 }
 
+// What a toolset keeps is chosen beside the directories: its name stands behind a colon.
+const shelf = () => (state.directory.startsWith(":") ? state.directory.slice(1) : "");
+const special = () => state.forgotten || shelf(); // what is listed can be read alone
+
 // How the program is told which directory is looked at; without a word, that in use.
 function within(more = {}) {
   const words = new URLSearchParams(more);
-  if (state.directory) words.set("directory", state.directory);
+  if (state.directory && !shelf()) words.set("directory", state.directory);
   return words;
 }
 
 function address(open) {
-  const words = within();
+  const words = new URLSearchParams();
+  if (state.directory) words.set("directory", state.directory);
   if (question()) words.set("q", question());
   if (open) words.set("open", open);
   if (state.forgotten) words.set("forgotten", "");
@@ -66,6 +71,7 @@ const listed = (how) => (listing = askList(how));
 async function askList({ fresh = false } = {}) {
   asking.abort();
   asking = new AbortController();
+  if (shelf()) return listNotes();
   if (state.forgotten) return listForgotten();
   const before = rows.length;
   if (!fresh) wished = 0;
@@ -95,11 +101,11 @@ function show(memories, { next, total, apart }, fresh = false) {
 
 // How many there are, above the list and wherever it is said.
 function tell() {
-  const narrowed = question() || state.unread;
+  const narrowed = (question() || state.unread) && !special();
   const all = narrowed && counts ? Math.max(counts.all, inAll) : inAll;
   const number = inAll < all ? `${inAll.toLocaleString()} of ${plural(all, "memory")}` : plural(inAll, "memory");
-  byId("count").textContent = state.forgotten ? plural(inAll, "forgotten memory") : number;
-  byId("order").textContent = inAll < 2 ? "" : state.words.trim() && !state.forgotten ? "best first" : "newest first";
+  byId("count").textContent = shelf() ? plural(inAll, "entry") : state.forgotten ? plural(inAll, "forgotten memory") : number;
+  byId("order").textContent = inAll < 2 ? "" : state.words.trim() && !special() ? "best first" : "newest first";
 }
 
 // What stands where no memory does, with what can be done about it.
@@ -109,6 +115,7 @@ function wayOn(apart = 0) {
   const clear = (text) => { byId("search").value = text; search(); byId("search").focus(); };
   if (state.forgotten) return [h("p", {}, "Git knows of no forgotten memory."), button("All memories", () => only({ forgotten: false }))];
   if (state.unread) return [h("p", {}, "None of these is new to you."), button("All memories", () => only({ unread: false }))];
+  if (!words && !state.chips.length && shelf()) return h("p", {}, "Nothing is kept here.");
   if (!words && !state.chips.length) return [h("p", {}, "No memories yet. Agents store them here; connect those on this computer once, in a terminal:"),
     copyable("aiaml install --all"), h("p", {}, "Or write the first one yourself."), button("New memory", create)];
   return [
@@ -141,11 +148,24 @@ async function listForgotten() {
   }, asking);
 }
 
+async function listNotes() {
+  await guarded(async (signal) => {
+    const found = await api.notes(shelf(), new URLSearchParams({ q: question() }), signal);
+    rows = found.memories;
+    inAll = found.total;
+    following = null;
+    list.fill(rows, { address, more: false, choice: false, empty: wayOn() });
+    tell();
+    list.mark(state.open, address);
+  }, asking);
+}
+
 // --- filters --------------------------------------------------------------------------------------
 
 async function count() {
   counting.abort();
   counting = new AbortController();
+  if (shelf()) return state.open || showOverview();
   await guarded(async (signal) => {
     counts = await api.overview(within({ q: question() }), signal);
     choices();
@@ -236,6 +256,7 @@ function showOverview() {
   if (document.querySelector(".editor")) return;
   reader.closed();
   byId("pane").setAttribute("aria-label", "Overview");
+  if (shelf()) return byId("pane").replaceChildren(h("p", { class: "hint wait" }, `Kept by the toolset ${shelf()}, whose agents write it. It is read here, and no more.`));
   if (!counts) return byId("pane").replaceChildren(h("p", { class: "hint wait" }, "Counting…"));
   const at = byId("pane").scrollTop;
   overview(byId("pane"), counts, question() ? [] : lately, state.chips, byId("count").textContent, { time, topic, agent: toggled("agent"), user: toggled("user"), open: go, close: () => onPhone(false) });
@@ -268,8 +289,10 @@ async function showOpen() {
   list.mark(state.open, address);
   onPhone(Boolean(state.open));
   if (!state.open) return showOverview();
-  const gone = state.forgotten && rows.find(({ file }) => file === state.open);
-  if (gone) return reader.readForgotten(gone);
+  const row = special() && rows.find(({ file }) => file === state.open);
+  if (row && !shelf()) return reader.readForgotten(row);
+  if (row) return guarded(async (signal) => reader.readNote(row, (await api.preview(row.text, signal)).html), opening);
+  if (shelf()) return;
   await guarded(async (signal) => {
     const memory = await api.memory(state.open, signal);
     if (!await editor.leave() || signal.aborted) return; // it was opened by a button meanwhile
@@ -296,17 +319,18 @@ async function create() {
   await settled();
   if (!await editor.leave()) return;
   onPhone(true);
-  editor.create(directories, state.directory, standing?.me ?? "");
+  editor.create(directories, shelf() ? "" : state.directory, standing?.me ?? "");
 }
 
 // --- the directories ------------------------------------------------------------------------------
 
 async function choosable() {
-  const known = await api.directories();
+  const [known, shelves] = await Promise.all([api.directories(), api.shelves()]);
   directories = known.filter(({ problem }) => !problem);
-  byId("directories").hidden = known.length < 2;
+  byId("directories").hidden = known.length + shelves.length < 2;
   byId("directory").replaceChildren(
-    ...known.map(({ name, path, problem }, at) => h("option", { value: at ? name : "", title: problem || path, disabled: at > 0 && problem !== "" }, problem ? `${name} (cannot be read)` : name)));
+    ...known.map(({ name, path, problem }, at) => h("option", { value: at ? name : "", title: problem || path, disabled: at > 0 && problem !== "" }, problem ? `${name} (cannot be read)` : name || "Memories")),
+    shelves.length ? h("optgroup", { label: "Read only" }, shelves.map((name) => h("option", { value: `:${name}` }, name))) : "");
 }
 
 // Look at another directory.
@@ -470,8 +494,8 @@ const KEYS = [
   ["c", "copy it", onOpen(() => reader.copy())],
   ["d", "forget it, or what is selected", () => forget()],
   ["u", "undo the last change", undoLast],
-  ["x", "select, or not", () => { const file = here()?.dataset.file; if (file) list.toggle(file); }],
-  ["a", "select all that is found", () => state.forgotten || list.selectAll(inAll)],
+  ["x", "select, or not", () => { const file = here()?.dataset.file; if (file && !special()) list.toggle(file); }],
+  ["a", "select all that is found", () => special() || list.selectAll(inAll)],
   ["s", "seen: no longer new to you", () => see()],
   ["f", "filters", () => filters()],
   ["t", "theme: light, dark, as the system", () => theme()],
@@ -530,7 +554,7 @@ async function some() {
 }
 
 async function forget() {
-  if (state.forgotten) return;
+  if (special()) return;
   await settled();
   if (!list.selection().count && reader.current()) return reader.forgetOpen();
   await guarded(async () => {
@@ -540,7 +564,7 @@ async function forget() {
 }
 
 async function see() {
-  if (state.forgotten || byId("unread").hidden) return;
+  if (special() || byId("unread").hidden) return;
   await guarded(async () => {
     const { versions, words, version, count } = await some();
     if (count) await reader.see(words ? { words, version } : { files: versions });
@@ -634,7 +658,7 @@ async function moved() {
   if (state.directory !== before) elsewhere();
   byId("search").value = state.words;
   chips();
-  listed().then(() => state.forgotten && shown());
+  listed().then(() => special() && shown());
   count();
   await shown();
 }

@@ -28,7 +28,7 @@ function row(memory, address, fresh) {
       h("time", { title: exact(timestamp) }, ago(timestamp))),
     h("span", { class: "line" },
       h("span", { class: "excerpt", dir: "auto" }, second[0], second.every((each) => each.join("")) ? " — " : "", second[1]),
-      h("span", { class: "who", title: `${agent || "(nobody)"}, about ${user || "(nobody)"}` },
+      h("span", { class: "who", title: user ? `${agent || "(nobody)"}, about ${user}` : agent },
         score ? h("span", { class: "score", title: reason(score, why) }, `score ${score.toLocaleString()}`)
           : uses?.recalled ? h("span", { class: "uses", title: usesOf(uses) }, `${uses.recalled.toLocaleString()}× recalled`) : null,
         " ", agent))));

@@ -134,6 +134,23 @@ export function readForgotten({ title, text, file, time, machine }) {
     h("pre", { class: "file", tabindex: "0", dir: "auto" }, text)));
 }
 
+// Show what a toolset keeps.
+export function readNote({ title, file, timestamp, topics, facts }, html) {
+  open = null;
+  document.title = `${visible(title)} · Memories`;
+  const [heading, article] = divided(rendered(html));
+  byId("pane").setAttribute("aria-label", "Memory");
+  byId("pane").replaceChildren(h("div", { class: "memory" },
+    h("div", { class: "tools" }, leaving()),
+    heading,
+    timestamp ? h("p", { class: "by" }, h("time", { title: exact(timestamp) }, ago(timestamp))) : null,
+    h("div", { id: "view" }, article),
+    h("p", { class: "tags" }, topics.map((topic) => h("span", { class: "tag", dir: "auto" }, topic))),
+    h("dl", { class: "facts" }, facts.map(([name, value]) => h("div", {}, h("dt", { dir: "auto" }, name), h("dd", { dir: "auto" }, value)))),
+    h("p", { class: "place" }, h("code", {}, file))));
+  byId("pane").focus({ preventScroll: true });
+}
+
 export async function bringBack(texts) {
   try {
     await api.restore(texts);
