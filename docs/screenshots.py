@@ -32,7 +32,16 @@ from aiaml_server.toolsets.semantic import place  # noqa: E402
 from browser import chromium, found_browser  # noqa: E402
 from web_process import Web  # noqa: E402
 
-PICTURES = {"overview": "web.png", "reader": "web-reader.png"}
+PICTURES = {
+    "light": {
+        "list": "web.png",
+        "reader": "web-reader.png",
+        "search": "web-search.png",
+        "editor": "web-editor.png",
+        "forget": "web-forget.png",
+    },
+    "dark": {"list": "web-dark.png", "reader": "web-reader-dark.png"},
+}
 LAST = datetime(2026, 11, 21, 18, 30, tzinfo=timezone.utc)
 
 SAMPLES = """\
@@ -252,7 +261,7 @@ def _many_memories(page: Page) -> Iterator[str]:
     yield "forget"
     page.keyboard.press("Escape")
     page.locator("#search").fill("")
-    page.get_by_text("13 of 44 memories").wait_for()
+    page.locator("#count", has_text="13 of 44 memories").wait_for()
     page.get_by_role("button", name="Select all").click()
     page.get_by_text("All 13 selected").wait_for()
     page.keyboard.press("d")
@@ -262,7 +271,7 @@ def _many_memories(page: Page) -> Iterator[str]:
     page.keyboard.press("Escape")
     page.keyboard.press("Escape")
     page.get_by_role("button", name="New to you").click()
-    page.get_by_text("2 of 44 memories").wait_for()
+    page.locator("#count", has_text="2 of 44 memories").wait_for()
     yield "new-to-you"
     page.get_by_role("button", name="Forgotten ones").click()
     page.get_by_text("Git knows of no forgotten memory").wait_for()
@@ -297,7 +306,7 @@ def _in_git(page: Page) -> Iterator[str]:
 
 def _directories(page: Page) -> Iterator[str]:
     page.get_by_label("Directory").select_option("work")
-    page.get_by_text("16 memories").wait_for()
+    page.locator("#count", has_text="16 memories").wait_for()
     page.locator(".timeline").wait_for(state="attached")
     yield "directories"
     page.locator("#hits a", has_text="Billing moves").first.click()
@@ -313,7 +322,7 @@ def _directories(page: Page) -> Iterator[str]:
     page.keyboard.press("Escape")
     page.keyboard.press("Escape")
     page.get_by_label("Directory").select_option("semantic")
-    page.get_by_text("1 entry").wait_for()
+    page.locator("#count", has_text="1 entry").wait_for()
     yield "toolset"
     page.locator("#hits a").first.click()
     page.locator(".memory .facts").wait_for()
@@ -324,11 +333,12 @@ def main(directory: Path | None = None) -> None:
     """Write the pictures of the documents; into another directory, those of all views."""
     with tempfile.TemporaryDirectory() as state, chromium() as browser:
         os.environ["XDG_STATE_HOME"] = state  # of the samples and of who serves them
-        for name, page in every_view(browser):
-            if directory:
-                page.screenshot(path=directory / f"{name}.png")
-            elif name in PICTURES:
-                page.screenshot(path=HERE / PICTURES[name])
+        for scheme, pictures in PICTURES.items():
+            for name, page in every_view(browser, scheme):
+                if directory:
+                    page.screenshot(path=directory / f"{name}-{scheme}.png")
+                elif name in pictures:
+                    page.screenshot(path=HERE / pictures[name])
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ function row(memory, address, fresh) {
       h("span", { class: "who", title: user ? `${agent || "(nobody)"}, about ${user}` : agent },
         score ? h("span", { class: "score", title: reason(score, why) }, `score ${score.toLocaleString()}`)
           : uses?.recalled ? h("span", { class: "uses", title: usesOf(uses) }, `${uses.recalled.toLocaleString()}× recalled`) : null,
-        " ", agent))));
+        (score || uses?.recalled) && agent ? " · " : "", agent))));
 }
 
 // Of what a score is the sum.

@@ -25,14 +25,14 @@ export function overview(pane, counts, lately, chips, title, actions) {
 const malformed = (count) =>
   `${plural(count, "file")} beside them ${count === 1 ? "is" : "are"} no memory and left as ${count === 1 ? "it is" : "they are"}.`;
 
-function pictures({ time, topics, pairs, agents, users }, lately, chips, actions, width) {
+function pictures({ all, count, time, topics, pairs, agents, users }, lately, chips, actions, width) {
   const chosen = topicsOf(chips).map((each) => each.toLowerCase());
   const days = { since: valueOf(chips, "since"), until: valueOf(chips, "until") };
   return [
     time.bars.length ? part("Over time", timeline(time, days, width, actions.time)) : null,
     lately.length ? part("Lately", events(lately, actions.open)) : null,
     topics.length ? part("Topics", tags(topics.slice(0, 40), chosen, actions.topic)) : null,
-    pairs.length ? part("Topics that go together", ranked(topics, pairs, actions.topic)) : null,
+    (count === all ? pairs.length : pairs.some(([, , number]) => number > 1)) ? part("Topics that go together", ranked(topics, pairs, actions.topic)) : null,
     h("div", { class: "columns" },
       part("Agents", meters("agent", agents.slice(0, 8), valueOf(chips, "agent"), actions.agent)),
       part("About", meters("user", users.slice(0, 8), valueOf(chips, "user"), actions.user))),

@@ -83,12 +83,12 @@ function ticks(bars, step, width, label) {
 
 const MOST_RANKED = 12;
 
-// Pairs of topics as a list: first those that stand together far oftener than chance would have it.
+// Pairs of topics as a list: those that stand together far oftener than chance would have it.
 export function ranked(topics, pairs, pick) {
   const counts = new Map(topics);
   const all = Math.max(...counts.values());
   const strength = ([a, b, count]) => count * Math.log(1 + (count * all) / ((counts.get(a) ?? all) * (counts.get(b) ?? all)));
-  const best = [...pairs].sort((one, other) => strength(other) - strength(one)).slice(0, MOST_RANKED);
+  const best = [...pairs].sort((one, other) => strength(other) - strength(one)).slice(0, MOST_RANKED).sort((one, other) => other[2] - one[2]);
   const most = Math.max(...best.map(([, , count]) => count));
   return h("ol", { class: "meters pairs" }, best.map(([a, b, count]) => h("li", {},
     h("span", { class: "name" }, button(`first ${a} ${b}`, a, () => pick(a)), " + ", button(`second ${a} ${b}`, b, () => pick(b))),
