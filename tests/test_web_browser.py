@@ -1044,13 +1044,14 @@ def test_ten_thousand_memories_are_listed_and_searched_in_time(
         before = took()[0]
         page.reload()
         expect(page.locator("#count")).to_have_text("10,000 memories")
-        page.wait_for_timeout(1000)  # the pictures too
+        page.locator(".pairs").wait_for()  # the pictures too
+        page.wait_for_timeout(1000)
         server, on_page = took()
         quick(server - before, 0.5)
         quick(on_page, 0.5)
         before, before_page = took()
         page.get_by_label("Search memories").fill("choir rehearsal")
-        expect(page.locator("#hits mark").first).to_be_visible()
+        page.locator("#hits mark").first.wait_for()
         page.wait_for_timeout(1000)
         server, on_page = took()
         quick(server - before, 0.2)

@@ -325,12 +325,21 @@ async function create() {
 // --- the directories ------------------------------------------------------------------------------
 
 async function choosable() {
-  const [known, shelves] = await Promise.all([api.directories(), api.shelves()]);
+  const known = await api.directories();
   directories = known.filter(({ problem }) => !problem);
-  byId("directories").hidden = known.length + shelves.length < 2;
+  byId("directories").hidden = known.length < 2;
   byId("directory").replaceChildren(
-    ...known.map(({ name, path, problem }, at) => h("option", { value: at ? name : "", title: problem || path, disabled: at > 0 && problem !== "" }, problem ? `${name} (cannot be read)` : name || "Memories")),
-    shelves.length ? h("optgroup", { label: "Read only" }, shelves.map((name) => h("option", { value: `:${name}` }, name))) : "");
+    ...known.map(({ name, path, problem }, at) => h("option", { value: at ? name : "", title: problem || path, disabled: at > 0 && problem !== "" }, problem ? `${name} (cannot be read)` : name || "Memories")));
+  if (shelf()) await shelved();
+  else guarded(shelved, new AbortController()); // which takes a while, and nobody waits for
+}
+
+// Offer what toolsets keep, beside the directories.
+async function shelved() {
+  const shelves = await api.shelves();
+  if (!shelves.length) return;
+  byId("directories").hidden = false;
+  byId("directory").append(h("optgroup", { label: "Read only" }, shelves.map((name) => h("option", { value: `:${name}` }, name))));
 }
 
 // Look at another directory.
@@ -734,8 +743,9 @@ furnish();
 showTheme();
 listenTo();
 if (await api.hasToken()) {
-  await guarded(choosable, new AbortController());
   fromAddress();
+  await guarded(choosable, new AbortController());
+  byId("directory").value = state.directory;
   const begun = new Promise((resolve) => { begin = resolve; });
   follow();
   await Promise.race([begun, new Promise((resolve) => setTimeout(resolve, CALM))]);
