@@ -140,6 +140,62 @@ def test_a_search_answers_while_one_types(page: Page) -> None:
     expect(page.locator("#hits a")).to_have_count(5)
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+def test_what_is_found_is_seen_in_its_row(page: Page, files: Path, width: int) -> None:
+    """Wherever in a text it stands, and as a word before it stands inside of another."""
+    page.set_viewport_size({"width": width, "height": 800})
+    with closing(MemoryBank(Settings(files.parent, sync=False))) as bank:
+        for before in (0, 60, 118, 122, 700):
+            words = "quincelike " + "other words " * (before // 12)
+            bank.remember("claude", "marco", ["far"], f"{words}and quince {'more ' * 60}")
+    page.get_by_label("Search memories").fill("quince")
+    expect(page.locator("#count")).to_have_text("5 of 10 memories")
+    hidden = page.evaluate(
+        """() => [...document.querySelectorAll("#hits a")].filter((row) =>
+            ![...row.querySelectorAll("mark")].some((mark) => mark.getBoundingClientRect().right
+                <= mark.parentElement.getBoundingClientRect().right)).map((row) => row.innerText)"""
+    )
+    assert hidden == []
+
+
+def test_sync_that_fails_is_told_and_tried_again(browser: Browser) -> None:
+    """In a sentence that says that nothing is lost, with a button; when it works, it goes."""
+    with screenshots.uncopied() as web:
+        page = browser.new_page(locale="en-GB")
+        page.goto(web.address)
+        told = page.locator("#uncopied")
+        expect(told).to_contain_text("It is safe here")
+        remote = Path(web.get("/api/status")["base"]) / "not-plugged-in" / "memories.git"
+        subprocess.run(["git", "init", "-q", "--bare", str(remote)], check=True)
+        page.get_by_role("button", name="Try again").click()
+        expect(told).to_be_hidden()
+        expect(page.locator("#sync")).to_contain_text("Synced")
+        page.close()
+
+
+def test_a_history_tells_in_words(browser: Browser, tmp_path: Path) -> None:
+    """What went and what came, in its sentence, and fields by their names; no frontmatter."""
+    shutil.copytree(SAMPLES, tmp_path / "git")
+    with Web(tmp_path / "git", AIAML_ENABLE_SYNC="true", GIT_CONFIG_GLOBAL=os.devnull) as web:
+        page = browser.new_page()
+        page.goto(web.address)
+        hit(page, "allergic")
+        page.keyboard.press("e")
+        page.get_by_label("What to remember").fill("Marco's dog Max is allergic to beef.")
+        page.get_by_label("Topics").fill("dog, health, food")
+        page.keyboard.press("Control+s")
+        page.locator("#toast", has_text="Saved").wait_for()
+        page.keyboard.press("h")
+        expect(page.locator(".versions .words").first).to_have_text(
+            "Marco's dog Max is allergic to chicken. \N{RIGHTWARDS ARROW} beef."
+        )
+        expect(page.locator(".versions .facts")).to_have_text(
+            "Topicsdog, health \N{RIGHTWARDS ARROW} dog, health, food"
+        )
+        expect(page.locator(".versions")).not_to_contain_text("---")
+        page.close()
+
+
 def test_a_memory_is_read_rendered_and_as_its_file(page: Page, files: Path) -> None:
     """Its markdown as it is meant, and as it stands."""
     hit(page, "type hints for backend")
