@@ -14,7 +14,7 @@ import random
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -27,10 +27,21 @@ from aiaml_server.format.memory import Memory, format  # noqa: A004, E402
 from aiaml_server.storage.derived import folder  # noqa: E402
 from aiaml_server.storage.inbox import Inbox  # noqa: E402
 from aiaml_server.storage.uses import Use  # noqa: E402
+from aiaml_server.toolsets.semantic import Memories as Semantic  # noqa: E402
+from aiaml_server.toolsets.semantic import place  # noqa: E402
 from browser import chromium, found_browser  # noqa: E402
 from web_process import Web  # noqa: E402
 
-PICTURES = {"overview": "web.png", "reader": "web-reader.png"}
+PICTURES = {
+    "light": {
+        "list": "web.png",
+        "reader": "web-reader.png",
+        "search": "web-search.png",
+        "editor": "web-editor.png",
+        "forget": "web-forget.png",
+    },
+    "dark": {"list": "web-dark.png", "reader": "web-reader-dark.png"},
+}
 LAST = datetime(2026, 11, 21, 18, 30, tzinfo=timezone.utc)
 
 SAMPLES = """\
@@ -128,6 +139,8 @@ def two_directories() -> Iterator[Web]:
             base = work if {"project", "team", "database"} & {*memory.topics} else private
             (base / "files").mkdir(parents=True, exist_ok=True)
             (base / "files" / memory.file_name).write_text(format(memory), encoding="utf-8")
+        with closing(Semantic(Path(home, place.NAME))) as semantic:
+            semantic.store("Prices are in cents until they are shown.", ["billing"], "HIGH")
         entry = {"command": sys.executable, "args": ["-m", "aiaml_server"],
                  "env": {"AIAML_MEMORY_DIR": str(work)}}  # fmt: skip
         settings = Path(home, ".cursor", "mcp.json")
@@ -137,10 +150,20 @@ def two_directories() -> Iterator[Web]:
             yield web
 
 
-def open_page(browser: Browser, web: Web, scheme: str = "light") -> Page:
+@contextmanager
+def uncopied() -> Iterator[Web]:
+    """Serve the samples inside the `with`, kept in git, of which no copy can be made now."""
+    with sample_store() as base:
+        remote = str(base / "not-plugged-in" / "memories.git")
+        with served(base, AIAML_ENABLE_SYNC="true", AIAML_GITHUB_REMOTE=remote,
+                    GIT_CONFIG_GLOBAL=os.devnull) as web:  # fmt: skip
+            yield web
+
+
+def open_page(browser: Browser, web: Web, scheme: str = "light", width: int = 1280) -> Page:
     """Open the page where every run sees the same: size, language, zone and time."""
     page = browser.new_page(
-        viewport={"width": 1280, "height": 800},
+        viewport={"width": width, "height": 800},
         locale="en-GB",
         timezone_id="UTC",
         color_scheme="dark" if scheme == "dark" else "light",
@@ -148,26 +171,38 @@ def open_page(browser: Browser, web: Web, scheme: str = "light") -> Page:
     )
     page.clock.set_fixed_time(LAST + timedelta(hours=1))
     page.goto(web.address)
-    page.locator(".timeline").wait_for()
+    page.locator(".timeline").wait_for(state="attached")
     page.locator("#hits a").first.wait_for()
     return page
 
 
-def every_view(browser: Browser, scheme: str = "light") -> Iterator[tuple[str, Page]]:
+def every_view(
+    browser: Browser, scheme: str = "light", width: int = 1280
+) -> Iterator[tuple[str, Page]]:
     """Yield each view of the page with its name, while it is seen."""
     with sample_store() as base, served(base) as web:
-        page = open_page(browser, web, scheme)
+        page = open_page(browser, web, scheme, width)
         yield from ((name, page) for name in views(page, web))
         page.close()
+    with uncopied() as web:
+        page = open_page(browser, web, scheme, width)
+        yield from ((name, page) for name in _in_git(page))
+        page.close()
     with two_directories() as web:
-        page = open_page(browser, web, scheme)
+        page = open_page(browser, web, scheme, width)
         yield from ((name, page) for name in _directories(page))
         page.close()
 
 
 def views(page: Page, web: Web) -> Iterator[str]:
     """Yield the name of each view of a page over one directory, while it is seen."""
+    yield "list"
+    page.keyboard.press("o")
     yield "overview"
+    page.get_by_role("button", name="Menu").click()
+    yield "menu"
+    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
     yield from _one_memory(page)
     yield from _many_memories(page)
     page.evaluate("sessionStorage.clear()")
@@ -198,6 +233,9 @@ def _one_memory(page: Page) -> Iterator[str]:
     page.keyboard.press("n")
     page.get_by_label("What to remember").wait_for()
     yield "new"
+    page.keyboard.press("Control+s")
+    page.get_by_text("Not saved").wait_for()
+    yield "new-wrong"
     page.keyboard.press("Escape")
     page.keyboard.press("Escape")
 
@@ -223,7 +261,7 @@ def _many_memories(page: Page) -> Iterator[str]:
     yield "forget"
     page.keyboard.press("Escape")
     page.locator("#search").fill("")
-    page.get_by_text("13 memories, newest first").wait_for()
+    page.locator("#count", has_text="13 of 44 memories").wait_for()
     page.get_by_role("button", name="Select all").click()
     page.get_by_text("All 13 selected").wait_for()
     page.keyboard.press("d")
@@ -233,17 +271,43 @@ def _many_memories(page: Page) -> Iterator[str]:
     page.keyboard.press("Escape")
     page.keyboard.press("Escape")
     page.get_by_role("button", name="New to you").click()
-    page.get_by_text("2 memories, newest first").wait_for()
+    page.locator("#count", has_text="2 of 44 memories").wait_for()
     yield "new-to-you"
     page.get_by_role("button", name="Forgotten ones").click()
     page.get_by_text("Git knows of no forgotten memory").wait_for()
     yield "forgotten"
+    page.locator("#search").fill("xyzzy")
+    page.get_by_text("No memory holds any of these words").wait_for()
+    yield "empty"
+
+
+def _in_git(page: Page) -> Iterator[str]:
+    page.get_by_role("button", name="Try again").wait_for()
+    page.keyboard.press("o")
+    page.locator(".lately").wait_for()
+    yield "uncopied"
+    page.locator("#sync").click()
+    page.locator(".facts div").first.wait_for()
+    yield "uncopied-sync"
+    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+    page.locator("#hits a", has_text="Leo has swimming").first.click()
+    page.keyboard.press("e")
+    page.get_by_label("What to remember").fill(
+        "Leo has swimming on Thursdays at four; Anna takes him, Marco fetches him."
+    )
+    page.get_by_label("Topics").fill("family, calendar, swimming")
+    page.keyboard.press("Control+s")
+    page.get_by_text("Saved").wait_for()
+    page.keyboard.press("h")
+    page.locator(".versions del").first.wait_for()
+    yield "history-changes"
 
 
 def _directories(page: Page) -> Iterator[str]:
     page.get_by_label("Directory").select_option("work")
-    page.get_by_text("16 memories, newest first").wait_for()
-    page.locator(".timeline").wait_for()
+    page.locator("#count", has_text="16 memories").wait_for()
+    page.locator(".timeline").wait_for(state="attached")
     yield "directories"
     page.locator("#hits a", has_text="Billing moves").first.click()
     page.locator(".memory h1").wait_for()
@@ -256,17 +320,25 @@ def _directories(page: Page) -> Iterator[str]:
     page.locator("#sync-facts dl, #sync-facts p").first.wait_for()
     yield "directories-sync"
     page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+    page.get_by_label("Directory").select_option("semantic")
+    page.locator("#count", has_text="1 entry").wait_for()
+    yield "toolset"
+    page.locator("#hits a").first.click()
+    page.locator(".memory .facts").wait_for()
+    yield "toolset-reader"
 
 
 def main(directory: Path | None = None) -> None:
     """Write the pictures of the documents; into another directory, those of all views."""
     with tempfile.TemporaryDirectory() as state, chromium() as browser:
         os.environ["XDG_STATE_HOME"] = state  # of the samples and of who serves them
-        for name, page in every_view(browser):
-            if directory:
-                page.screenshot(path=directory / f"{name}.png")
-            elif name in PICTURES:
-                page.screenshot(path=HERE / PICTURES[name])
+        for scheme, pictures in PICTURES.items():
+            for name, page in every_view(browser, scheme):
+                if directory:
+                    page.screenshot(path=directory / f"{name}-{scheme}.png")
+                elif name in pictures:
+                    page.screenshot(path=HERE / pictures[name])
 
 
 if __name__ == "__main__":

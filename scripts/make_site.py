@@ -36,6 +36,7 @@ Parts = dict[str, str | dict[str, str]]
 PAGES: Parts = {
     "Start": "README.md",
     "Connect a client": CLIENTS_PAGE,
+    "The first ten minutes": "docs/first-ten-minutes.md",
     "Plugins and bundles": "docs/packages.md",
     "Are my memories safe?": "docs/safe.md",
     "The tools do not appear": "docs/missing-tools.md",

@@ -9,7 +9,7 @@ from unittest import mock
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aiaml_server.rendering.differences import difference
+from aiaml_server.rendering.differences import changed_words, difference
 from clock import quick
 
 TEXTS = st.lists(st.sampled_from(["a", "b", "c", ""]), max_size=12).map("\n".join)
@@ -40,4 +40,32 @@ def test_difference_takes_no_more_time_than_its_length() -> None:
         after = "\n".join(str(number * 7 % 101) for number in range(count))
         began = time.process_time()
         assert difference(before, after)
+        quick(time.process_time() - began, 1)
+
+
+WORDS = st.lists(st.sampled_from(["a", "b", "77", "78"]), max_size=9).map(" ".join)
+
+
+@given(WORDS, WORDS)
+def test_changed_words_put_together_are_both_texts(before: str, after: str) -> None:
+    """Whatever the words; and what is told as changed did change."""
+    found = changed_words(before, after)
+    assert "".join(gone for gone, _ in found) == before
+    assert "".join(come for _, come in found) == after
+    assert [each for each in found if each[0] == each[1]] or before != after or not before
+
+
+def test_changed_words_are_told_in_words() -> None:
+    """A number is told as one, and two neighbours as one change."""
+    assert changed_words("It has number 77.", "It has number 78.")[1] == ("77.", "78.")
+    assert changed_words("big red house", "small blue house")[0] == ("big red", "small blue")
+
+
+def test_changed_words_take_no_more_time_than_their_length() -> None:
+    """Words that are the same in many places; a megabyte of them, on one line or many."""
+    for count, between in ((400, " "), (600, " "), (4000, "\n"), (300_000, " "), (300_000, "\n")):
+        before = between.join(str(number % 101) for number in range(count))
+        after = between.join(str(number * 7 % 101) for number in range(count))
+        began = time.process_time()
+        assert "".join(come for _, come in changed_words(before, after)) == after
         quick(time.process_time() - began, 1)

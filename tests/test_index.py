@@ -1021,7 +1021,7 @@ def test_damaged_facets_give_no_wrong_answer(bank: MemoryBank, base: Path, damag
         meant = list(wanted.among(Store(base).scan()))
         assert bank.search(["note"], wanted).hits == every_hit(meant, ["note"])
         assert sorted(name for _, name in bank.dated(wanted)) == sorted(name for name, _ in meant)
-    counted = bank.counts(Filter(), [])
+    counted = bank.counts(Filter(), lambda _: [])
     assert counted and counted.agents == [("claude", 4)]
 
 

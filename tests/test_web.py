@@ -13,6 +13,7 @@ import stat
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -387,6 +388,20 @@ def test_the_overview_counts_what_the_filters_let_through(shared: Web) -> None:
     assert dict(some["agents"]) == {"claude": 1, "cursor": 1, "gemini": 1}
     assert dict(some["topics"]) == {"project": 1, "decision": 1}
     assert sum(count for _, _, count in some["time"]["bars"]) == 2
+
+
+@pytest.mark.parametrize(
+    "words", ["dog", "marco prefers", "dog agent:claude", '"type hints"', "xyzzy"]
+)
+def test_the_overview_counts_what_a_search_finds(shared: Web, words: str) -> None:
+    """One number: that of the list, of the pictures, and of the choices."""
+    found = shared.get(f"/api/memories?{urlencode({'q': words})}")
+    counts = shared.get(f"/api/overview?{urlencode({'q': words})}")
+    assert counts["count"] == found["total"] == sum(n for *_, n in counts["time"]["bars"])
+    topics = Counter(topic for each in found["memories"] for topic in each["topics"])
+    assert dict(counts["topics"]) == topics
+    users = Counter(each["user"] for each in found["memories"])
+    assert dict(counts["users"]) == users
 
 
 def test_odd_files_do_not_harm_the_pictures(base: Path) -> None:

@@ -163,7 +163,8 @@ def test_versions_are_shown_with_differences_and_come_back(base: Path) -> None:
         assert put(web, DOG, first.replace("chicken", "beef")).status == 200
         versions = web.get(f"{one(DOG)}/history")
         assert [each["what"] for each in versions] == ["Updated", "Added"]
-        assert "+Marco's dog Max is allergic to beef." in versions[0]["difference"]
+        assert ["chicken.", "beef."] in versions[0]["words"]
+        assert versions[0]["fields"] == []
         assert versions[1]["text"] == first
         assert post(web, "/api/restore", {DOG: first}).status == 200
         assert (base / "files" / DOG).read_text() == first
@@ -174,6 +175,33 @@ def test_versions_are_shown_with_differences_and_come_back(base: Path) -> None:
         assert put(web, DOG, first.replace("chicken", "fish")).status == 200
         assert post(web, "/api/restore", {DOG: first}).status == 503
     assert "fish" in (base / "files" / DOG).read_text()
+
+
+def test_all_that_is_wrong_with_a_memory_is_told_at_once(base: Path) -> None:
+    """Each field by its name, of a new one and of one that is edited; nothing is stored."""
+    before = {path.name: path.read_bytes() for path in (base / "files").iterdir()}
+    wrong = {"agent": "two\nlines", "user": "", "topics": [], "content": " "}
+    with Web(base) as web:
+        answer = post(web, "/api/memories", wrong)
+        assert (answer.status, set(answer.json()["fields"])) == (400, set(wrong))
+        version = web.get(one(DOG))["version"]
+        headers = {"If-Match": version, "Content-Type": "application/json"}
+        edited = web.ask(
+            one(DOG), "PUT", json.dumps({**wrong, "agent": "claude"}).encode(), headers
+        )
+        assert (edited.status, set(edited.json()["fields"])) == (400, {"user", "topics", "content"})
+    assert {path.name: path.read_bytes() for path in (base / "files").iterdir()} == before
+
+
+def test_sync_that_failed_is_tried_again(base: Path, tmp_path: Path) -> None:
+    """At once, and it is told how it stands then."""
+    remote = tmp_path / "remote.git"
+    with Web(base, **GIT, AIAML_GITHUB_REMOTE=str(remote)) as web:
+        assert post(web, "/api/sync", None).json()["problem"]
+        subprocess.run(["git", "init", "-q", "--bare", str(remote)], check=True)
+        status = post(web, "/api/sync", None).json()
+        assert (status["problem"], status["ahead"]) == (None, 0)
+        assert status["last_push"]
 
 
 def test_without_git_there_is_no_past(base: Path) -> None:

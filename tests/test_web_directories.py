@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,11 @@ import pytest
 from aiaml_server import MemoryBank, Settings
 from aiaml_server.format.memory import Memory
 from aiaml_server.storage.derived import folder
+from aiaml_server.toolsets.citations import Citation
+from aiaml_server.toolsets.citations import Memories as Citations
+from aiaml_server.toolsets.semantic import Memories as Semantic
+from aiaml_server.toolsets.semantic import place
+from aiaml_server.toolsets.sessions.memory import AgentMemory
 from test_directories import connected
 from test_web_changes import GIT, listening, post, told
 from web_process import Web, one
@@ -167,3 +174,46 @@ def test_new_memories_are_new_in_each(bases: tuple[Path, Path], names: list[str]
             assert web.ask(f"/api/seen?{words}", "POST", b"", version).json() == {"seen": 1}
             assert listed(web, words) == []
     assert all((folder(base) / "inbox").is_file() for base in bases)
+
+
+# --- what toolsets keep ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def kept(home: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Something of each toolset that has something to read; the variables that name it."""
+    repository = home / "shop"
+    subprocess.run(["git", "init", "-q", str(repository)], check=True)
+    (repository / "prices.py").write_text("def price():\n    return 3\n", encoding="utf-8")
+    sessions = AgentMemory(str(repository), "aristotle")
+    sessions.start("2026-11-20")
+    citations = Citations(repository)
+    citations.save("Prices are in cents", "**Fact**: so it is.", [Citation("prices.py", 2)])
+    (repository / "prices.py").write_text("def price():\n    raise NotImplementedError\n")
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(home))
+    with closing(Semantic(place.home())) as semantic:
+        semantic.store("Prices are shown in euros.", tags=["billing"], category="decision")
+    return {"AIAML_SESSIONS_REPO": str(repository), "AIAML_CITATIONS_REPO": str(repository)}
+
+
+def test_web_shows_what_toolsets_keep(home: Path, kept: dict[str, str]) -> None:
+    """Memories, verdicts and logs, found by words; nothing of it can be changed."""
+    with served(home / "private", **kept) as web:
+        assert web.get("/api/shelves") == ["sessions", "citations", "semantic"]
+        (memory,) = web.get("/api/shelves/semantic?q=euros")["memories"]
+        assert (memory["title"], memory["topics"]) == ("Prices are shown in euros.", ["billing"])
+        assert ["Category", "decision"] in memory["facts"]
+        (cited,) = web.get("/api/shelves/citations")["memories"]
+        assert (cited["title"], cited["agent"]) == ("Prices are in cents", "stale")
+        assert any("prices.py:2" in name for name, _ in cited["facts"])
+        logs = web.get("/api/shelves/sessions")["memories"]
+        assert [each["timestamp"] for each in logs] == ["", "2026-11-20"]
+        assert web.get("/api/shelves/sessions?q=nothing-of-it")["total"] == 0
+        assert web.ask("/api/shelves/other").status == 404
+        assert web.ask("/api/shelves/semantic", "POST", b"{}").status == 405
+
+
+def test_web_without_anything_of_a_toolset_names_none(web: Web) -> None:
+    """Nor is a directory made for one."""
+    assert web.get("/api/shelves") == []

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from aiaml_server.format.bm25 import Answer, Question
     from aiaml_server.format.filters import Filter
     from aiaml_server.format.scorer import Found, Hit
-    from aiaml_server.index import Counts, Index
+    from aiaml_server.index import Borders, Counts, Index
     from aiaml_server.storage.uses import Uses
     from aiaml_server.sync.history import History
 
@@ -459,25 +459,17 @@ class MemoryBank:
         """
         return self._index.names(field)
 
-    def extent(self, wanted: Filter) -> tuple[int, int] | None:
-        """Return the first and the last moment of what a filter lets through at any time.
-
-        None where there is no such memory, or none with a moment that a picture can show.
-
-        Raises:
-            StoreError: the directory cannot be read.
-        """
-        return self._index.extent(wanted)
-
-    def counts(self, wanted: Filter, borders: Sequence[int]) -> Counts | None:
-        """Count what a filter lets through, also between `borders` in time.
+    def counts(
+        self, wanted: Filter, borders: Borders, question: Question | None = None
+    ) -> Counts | None:
+        """Count what a filter lets through, and a question finds, also between `borders` in time.
 
         None while there is no directory.
 
         Raises:
             StoreError: the directory cannot be read.
         """
-        return self._index.counts(wanted, borders)
+        return self._index.counts(wanted, borders, question)
 
     def find(self, memory_id: str) -> list[tuple[str, Memory]]:
         """Return every memory that carries an id, with its file's name, newest first.

@@ -27,6 +27,7 @@ __all__ = [
     "Fix",
     "Level",
     "Manifest",
+    "Note",
     "Prompt",
     "Resource",
     "Tool",
@@ -254,6 +255,24 @@ class Finding:
         return {name: getattr(self, name) for name in ("check", "level", "found", "remedy")}
 
 
+class Note(NamedTuple):
+    """Something that a toolset keeps, as a person reads it on the page.
+
+    Attributes:
+        id: what tells it from the toolset's others.
+        text: markdown.
+        made: when, in ISO 8601; empty where that is not known.
+        facts: what else is known of it, such as ("Verdict", "stale"); the first stands in lists.
+        topics: words to find it by.
+    """
+
+    id: str
+    text: str
+    made: str = ""
+    facts: Sequence[tuple[str, str]] = ()
+    topics: Sequence[str] = ()
+
+
 class Embedder(Protocol):
     """A model that turns texts into vectors, which any toolset may use.
 
@@ -284,6 +303,8 @@ class Manifest(NamedTuple):
         verbs: the place of its click group, `aiaml NAME …`; empty for none.
         checks: the place of a function from the environment's variables to doctor's findings;
             empty for none.
+        notes: the place of a function from the environment's variables to its `Note`s,
+            the newest first; empty for none.
         demo: the place of a function that shows it at work and returns an exit code; empty for
             none.
         needs: the modules that it needs and that are not installed with its package.
@@ -297,6 +318,7 @@ class Manifest(NamedTuple):
     build: str
     verbs: str = ""
     checks: str = ""
+    notes: str = ""
     demo: str = ""
     needs: tuple[str, ...] = ()
     install: str = ""

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aiaml_server.cli.context import opened
-from aiaml_server.cli.remember import checked_user, usual_user
 from aiaml_server.cli.show import fields
 from aiaml_server.exchange.found import Skip
 from aiaml_server.exchange.kinds import KINDS, READERS, Reading, detect, others
 from aiaml_server.exchange.records import Fields, fields_of
-from aiaml_server.format.memory import Memory
+from aiaml_server.format.memory import Memory, checked_user, usual_user
 from aiaml_server.moments import minute
 from aiaml_server.rendering import visible
 from aiaml_server.terminal import (

@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
@@ -17,7 +16,6 @@ from typing import TYPE_CHECKING
 import click
 
 from aiaml_server.cli.context import opened
-from aiaml_server.errors import InvalidInput
 from aiaml_server.format.memory import (
     ENDS,
     MAX_CONTENT,
@@ -25,6 +23,7 @@ from aiaml_server.format.memory import (
     format,  # noqa: A004
     must_be,
     parse,
+    usual_user,
     with_until,
 )
 from aiaml_server.storage.programs import find
@@ -123,28 +122,6 @@ def _single(topics: Iterable[str]) -> Iterable[str]:
         for part in parts:
             words.setdefault(part.casefold(), part)
     return words.values()
-
-
-def usual_user(memories: Iterable[Memory]) -> str:
-    """Return whom most memories are about, or else who is logged in."""
-    for user, _ in Counter(memory.user for memory in memories).most_common():
-        with suppress(InvalidInput):  # in a file that others wrote a name may be any text
-            return checked_user(user)
-    import getpass  # noqa: PLC0415 (for the first memory alone)
-
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError, ImportError):  # no name for this user's number
-        return "me"
-
-
-def checked_user(user: str) -> str:
-    """Return a name that a memory can be about.
-
-    Raises:
-        InvalidInput: it cannot be one.
-    """
-    return Memory.new("any", user, ["any"], "any").user
 
 
 def _written(bank: MemoryBank, form: str) -> Memory:

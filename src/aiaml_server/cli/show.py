@@ -49,19 +49,20 @@ if TYPE_CHECKING:
     from aiaml_server.cli.directories import Directory
 
 
+def formed(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a verb that prints memories the options that say in which form."""
+    told = "Print TEXT of each, with {id}, {title} and others in it filled in."
+    option = click.option("--format", "template", metavar="TEXT", help=told)
+    csv = click.option("--csv", is_flag=True, help="Print CSV, for a spreadsheet.")
+    return csv(option(as_json(verb)))
+
+
 @click.command("list")
 @click.argument("said", nargs=-1, metavar="[FIELD:VALUE]...")
 @filtered
 @click.option("--new", is_flag=True, help="Only what you have not marked as `aiaml seen`.")
 @paged
-@click.option("--csv", is_flag=True, help="Print CSV, for a spreadsheet.")
-@click.option(
-    "--format",
-    "template",
-    metavar="TEXT",
-    help="Print TEXT of each, with {id}, {title} and others in it filled in.",
-)
-@as_json
+@formed
 def list_(
     said: Sequence[str],
     limit: int,
@@ -288,7 +289,7 @@ def _end(memory: Memory) -> str:
 @click.option("--explain", "-e", is_flag=True, help="Say of what each score is the sum.")
 @click.option("--as-agent", is_flag=True,
               help="The very answer of `think`: words as they are written.")  # fmt: skip
-@as_json
+@formed
 def search(
     words: Sequence[str],
     limit: int,
@@ -297,6 +298,8 @@ def search(
     lines: int,
     explain: bool,
     as_agent: bool,
+    csv: bool,
+    template: str | None,
     json: bool,
     **options: Any,
 ) -> None:
@@ -312,7 +315,9 @@ def search(
       aiaml search when is the choir rehearsal
       aiaml search "san francisco" agent:claude since:30d
       aiaml search dinner restaurant --as-agent
+      aiaml search dinner --all --csv > dinners.csv
     """
+    _check_one_form(json, csv, template is not None)
     if not as_agent:  # what a shell has left of quotes inside of quotes
         words = [each for said in words for each in (divided(said) if '"' in said else [said])]
     wanted, rest = Filter.of(**options).and_said(words)
@@ -334,6 +339,8 @@ def search(
         ]
     if json:
         out_json([each.fields(explain=explain) for each in hits])
+    elif csv or template is not None:
+        _printed([(each.hit.file_name, each.memory) for each in hits], template, csv=csv)
     else:
         _print_hits(hits, lines, explain=explain)
     if not hits:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import sys
 from collections import Counter
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
 
 _UNUSED_DAYS = 30  # that the log of uses must go back
 _LINES = 10  # of a memory that is not compared with another
-_COMPARED = 250_000  # pairs of words of two texts; with more, their lines are compared
 
 
 @click.command("tidy")
@@ -162,16 +160,11 @@ def _show(proposal: Proposal, memories: Mapping[str, Memory]) -> None:
 
 def _differences(newer: str, older: str) -> tuple[str, str]:
     """Return two texts, the words marked that only one of them has."""
-    from difflib import SequenceMatcher  # noqa: PLC0415 (for two texts that differ alone)
+    from aiaml_server.rendering.differences import changed_words  # noqa: PLC0415 (for two texts that differ alone)
 
-    short = len(newer.split()) * len(older.split()) <= _COMPARED
-    parted = re.compile(r"(\s+)") if short else re.compile(r"(\n+)")
-    new, old = parted.split(newer), parted.split(older)
-    blocks = SequenceMatcher(None, new, old).get_opcodes()
     newly, formerly = "", ""
-    for kind, begin, end, old_begin, old_end in blocks:
-        come, gone = "".join(new[begin:end]), "".join(old[old_begin:old_end])
-        is_same = kind == "equal" or not (come.strip() or gone.strip())
+    for gone, come in changed_words(older, newer):
+        is_same = gone == come or not (come.strip() or gone.strip())
         newly += come if is_same else _mark(come, "{+", "+}", "green")
         formerly += gone if is_same else _mark(gone, "[-", "-]", "red")
     return newly, formerly

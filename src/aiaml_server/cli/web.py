@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
+import os
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 import click
 
+from aiaml_server import toolsets
 from aiaml_server.cli.context import settings, settings_of
 from aiaml_server.cli.dirs import known
+from aiaml_server.toolset import Note, at
 
 
 @click.command("web")
@@ -34,7 +39,8 @@ def web(port: int | None, no_browser: bool, idle: float) -> int:
     is led there by a file that you alone can read; one that may not read it either (some in a
     flatpak, or on Windows beside WSL) is given the address by you.
 
-    Where you have several memory directories (`aiaml dirs`), the page can show another one.
+    Where you have several memory directories (`aiaml dirs`), the page can show another one; and
+    what toolsets keep, to be read: of you, and of the repository around the working directory.
 
     Ctrl-C ends it. So does a closed or forgotten page: see `--idle`.
 
@@ -52,4 +58,17 @@ def web(port: int | None, no_browser: bool, idle: float) -> int:
         pages = [(own.name, settings()), *((each.name, settings_of(each.path)) for each in others)]
     else:
         pages = [("", settings())]
-    return serve(pages, port, browser=not no_browser, idle=idle * 60)
+    return serve(pages, dict(_shelves()), port, browser=not no_browser, idle=idle * 60)
+
+
+def _shelves() -> Iterator[tuple[str, Callable[[], Iterable[Note]]]]:
+    """Yield what shows what a toolset keeps, for each of ours that can be used here."""
+    for name in toolsets.OWN:
+        manifest = toolsets.manifest(name)
+        if manifest.notes and not toolsets.missing(manifest):
+            yield name, partial(_notes, manifest.notes)
+
+
+def _notes(place: str) -> Iterable[Note]:
+    found: Iterable[Note] = at(place)(os.environ)
+    return found

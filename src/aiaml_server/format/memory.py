@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -299,3 +300,25 @@ def _values(fields: dict[str, list[str]]) -> tuple[dict[str, Any], list[str]]:
             problems.append(f"{field} is empty")
         values[field] = value
     return values, problems
+
+
+def usual_user(memories: Iterable[Memory]) -> str:
+    """Return whom most memories are about, or else who is logged in."""
+    for user, _ in Counter(memory.user for memory in memories).most_common():
+        with suppress(InvalidInput):  # in a file that others wrote a name may be any text
+            return checked_user(user)
+    import getpass  # noqa: PLC0415 (for the first memory alone)
+
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):  # no name for this user's number
+        return "me"
+
+
+def checked_user(user: str) -> str:
+    """Return a name that a memory can be about.
+
+    Raises:
+        InvalidInput: it cannot be one.
+    """
+    return Memory.new("any", user, ["any"], "any").user

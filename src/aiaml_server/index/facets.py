@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations, pairwise
 from typing import NamedTuple, TypeAlias
 from zlib import crc32
@@ -43,6 +43,8 @@ Name: TypeAlias = tuple[str, str]  # the field, and what stands there
 _Row: TypeAlias = tuple[int, int, int, str, int]
 Folded: TypeAlias = tuple[str, str]  # a name as it is written, and in any case
 Pairs: TypeAlias = list[tuple[str, str, int]]
+Borders: TypeAlias = Callable[[tuple[int, int] | None], Sequence[int]]
+"""From the first and last moment of what is meant at any time to where its spans begin and end."""
 
 
 class Described(NamedTuple):
@@ -104,6 +106,13 @@ class Facets:
 
     def __init__(self, file: CheckedFile) -> None:
         self._file = file
+        self._among = "1"  # the condition that holds whatever is wanted
+
+    def among(self, docs: Iterable[int]) -> Facets:
+        """Return the same tables, of which only these documents are meant."""
+        facets = Facets(self._file)
+        facets._among = f"id IN ({', '.join(map(str, docs))})"
+        return facets
 
     def marks(self, wanted: Filter, end: int) -> bytes:
         """Return a byte for each document below `end`: 255 where the filter `matches`, else 0."""
@@ -132,7 +141,7 @@ class Facets:
         return ends
 
     def _where(self, wanted: Filter) -> str:
-        conditions = ["1"]
+        conditions = [self._among]
         if wanted.expired is not None:
             self._ends()
             conditions.append(f"id IN (SELECT id FROM ends WHERE moment < {wanted.expired})")
@@ -187,9 +196,9 @@ class Facets:
         at_any_time = wanted._replace(since=None, until=None)
         return f"{self._where(at_any_time)} AND instant > 0 AND instant < {_FAR}"
 
-    def counts(self, wanted: Filter, borders: Sequence[int]) -> Counts:
+    def counts(self, wanted: Filter, borders: Borders) -> Counts:
         """Count what a filter lets through, and that of any time between borders."""
-        self._compare()
+        between = borders(self.extent(wanted))
         anyone = wanted._replace(agent=""), wanted._replace(user="")
         where = self._where(wanted)
         count = self._one(f"SELECT count(*) FROM facets WHERE {where}")
@@ -203,7 +212,7 @@ class Facets:
             users=_most(self._people("user", anyone[1]), written),
             topics=_most(topics, written),
             pairs=self._pairs(where, topics, written),
-            times=self._times(wanted, borders),
+            times=self._times(wanted, between),
         )
 
     def _one(self, statement: str) -> int:
@@ -221,8 +230,9 @@ class Facets:
     def _people(self, field: str, wanted: Filter) -> Counter[int]:
         """Count agents or users; looking through one text is quicker than grouping rows."""
         uses = self._uses(field)
-        if not wanted or len(uses) > _FEW_PEOPLE:
-            return uses if not wanted else self._grouped(field, wanted)
+        everyone = self._among == "1" and not wanted
+        if everyone or len(uses) > _FEW_PEOPLE:
+            return uses if everyone else self._grouped(field, wanted)
         text = self._text(f"';' || {field} || ';'", self._where(wanted))
         return Counter({number: text.count(f";{number};") for number in uses})
 
@@ -260,7 +270,7 @@ class Facets:
         return [(names[a], names[b], count) for (a, b), count in counts.most_common(MOST_PAIRS)]
 
     def _times(self, wanted: Filter, borders: Sequence[int]) -> list[tuple[int, int]]:
-        if not wanted._replace(since=None, until=None):
+        if self._among == "1" and not wanted._replace(since=None, until=None):
             count = "SELECT count(*) FROM files WHERE instant >= ? AND instant < ?"
             return [(a, self._file.read(count, (a, b))[0][0]) for a, b in pairwise(borders)]
         text = self._text("instant || ','", self._in_picture(wanted))

@@ -18,7 +18,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TypeVar
@@ -39,9 +39,9 @@ from aiaml_server.index.database import (
     remove,
     remove_others,
 )
-from aiaml_server.index.facets import Counts
+from aiaml_server.index.facets import Borders, Counts
 from aiaml_server.index.freshness import Closed, Freshness
-from aiaml_server.index.ranking import ranked
+from aiaml_server.index.ranking import answering, ranked
 from aiaml_server.index.recording import Recorder, give_back
 from aiaml_server.index.selection import Question, best, can_occur, every
 from aiaml_server.index.view import View
@@ -221,25 +221,24 @@ class Index:
         """
         return self._then_schedule(lambda view: view.dated(wanted)) or []
 
-    def extent(self, wanted: Filter) -> tuple[int, int] | None:
-        """Return the first and the last moment of what a filter lets through at any time.
-
-        None where there is no such memory, or none with a moment that a picture can show.
-
-        Raises:
-            StoreError: the directory cannot be read.
-        """
-        return self._then_schedule(lambda view: view.facets.extent(wanted))
-
-    def counts(self, wanted: Filter, borders: Sequence[int]) -> Counts | None:
-        """Count what a filter lets through, also between `borders` in time.
+    def counts(
+        self, wanted: Filter, borders: Borders, question: bm25.Question | None = None
+    ) -> Counts | None:
+        """Count what a filter lets through, and a question finds, also between `borders` in time.
 
         None while there is no directory.
 
         Raises:
             StoreError: the directory cannot be read.
         """
-        return self._then_schedule(lambda view: view.facets.counts(wanted, borders))
+
+        def asked(view: View) -> Counts:
+            facets = view.facets
+            if question:
+                facets = facets.among(answering(view, question))
+            return facets.counts(wanted, borders)
+
+        return self._then_schedule(asked, by_words=question is not None)
 
     def names(self, field: str) -> list[tuple[str, int]]:
         """Return the agents, users or topics (`agent`), and how many memories have each.

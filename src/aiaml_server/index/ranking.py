@@ -112,6 +112,16 @@ def ranked(view: View, question: Question, marks: bytes | None, most: int | None
     return Ranked(total, best, asked, collection, apart, words)
 
 
+def answering(view: View, question: Question) -> set[int]:
+    """Return all memories that answer a question, as `ranked` finds them, in no order."""
+    _, found, texts = _found(view, question)
+    holding = [_holding(each, texts, number) for number, each in enumerate(found)]
+    if not question.phrases:
+        return set().union(*holding)
+    saying = {number for number, mark in enumerate(_saying(view, question, None)) if mark}
+    return saying.intersection(set().union(*holding)) if question.words else saying
+
+
 def _found(view: View, question: Question) -> tuple[Question, list[_Times], Texts]:
     """Look the words of a question up; also inside of others, where no memory has them."""
     numbers = range(len(question.words))

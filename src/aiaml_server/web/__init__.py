@@ -9,6 +9,7 @@
     choice       which memories a request means
     api          what the page asks for, as JSON
     edits        what it changes
+    shelves      what toolsets keep, to be read
 
 What a memory says reaches the page as JSON and enters it as text; only what `safe_html` made enters
 as HTML. Nothing here is imported before the verb is used, and nothing of it by the MCP server.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import asdict
+from itertools import islice
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -14,9 +15,9 @@ from starlette.routing import Route
 
 from aiaml_server.errors import AiamlError, MalformedFile
 from aiaml_server.format.bm25 import Answer, explained
-from aiaml_server.format.memory import Memory, parse
+from aiaml_server.format.memory import Memory, parse, usual_user
 from aiaml_server.format.scorer import Hit
-from aiaml_server.sync import Status
+from aiaml_server.sync import Status, once
 from aiaml_server.web.asked import number, question
 from aiaml_server.web.changes import MOST_STREAMS, Streams
 from aiaml_server.web.choice import Choice
@@ -50,6 +51,7 @@ class Api:
             Route("/api/forgotten", self._forgotten, methods=["GET"]),
             Route("/api/directories", self._directories, methods=["GET"]),
             Route("/api/status", self._status, methods=["GET"]),
+            Route("/api/sync", self._sync, methods=["POST"]),
             Route("/api/events", self._events, methods=["GET"]),
         ]
 
@@ -65,6 +67,7 @@ class Api:
             {
                 "memories": [each for each in told if each],
                 "total": total,
+                "apart": answer.apart if answer else 0,
                 "next": following if following < total else None,
             }
         )
@@ -110,8 +113,7 @@ class Api:
         return None
 
     def _overview(self, request: Request) -> Response:
-        wanted, _ = question(request)
-        return Json(overview(self._places.one(request).bank, wanted))
+        return Json(overview(self._places.one(request).bank, *question(request)))
 
     # --- one memory ---------------------------------------------------------------------------
 
@@ -148,8 +150,20 @@ class Api:
         status = Status.read(base)
         held_back = {path: why.sentence for path, why in status.kept_out.items()}
         told = {**asdict(status), "held_back": held_back}
-        kept = {"sync": settings.sync, "inbox": settings.inbox}
+        kept = {"sync": settings.sync, "inbox": settings.inbox, "me": self._me(request)}
         return Json({**kept, "base": str(base), **told})
+
+    def _me(self, request: Request) -> str:
+        """Return whom a new memory is likely about, as `aiaml remember` has it."""
+        with suppress(AiamlError):  # who asks for the memories is told why
+            newest = self._places.one(request).bank.newest()
+            return usual_user(memory for _, memory in islice(newest, 25))
+        return ""
+
+    def _sync(self, request: Request) -> Response:
+        """Do a round of sync now, and tell how it stands after it."""
+        once(self._places.one(request).settings)
+        return self._status(request)
 
     async def _events(self, request: Request) -> Response:
         if self._streams.open >= MOST_STREAMS:

@@ -27,7 +27,7 @@ from aiaml_server.web.choice import Choice
 from aiaml_server.web.pages import Json
 from aiaml_server.web.places import File, Place, Places, memories
 from aiaml_server.web.shown import whole
-from aiaml_server.web.writing import Words, with_line_ends, with_words
+from aiaml_server.web.writing import Words, new_memory, with_line_ends, with_words
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +77,7 @@ class Edits:
         place = self._places.one(request)
         words = _words(json_in(text, dict))
         bank = place.kept()
-        memory = bank.remember(**words._asdict())
+        memory = bank.add(new_memory(words._asdict()))
         bank.own(memory)
         ((name, _), *_) = bank.find(memory.id)
         file = File(place, name)

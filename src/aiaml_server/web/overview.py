@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from aiaml_server.bank import MemoryBank
+from aiaml_server.format.bm25 import Question
 from aiaml_server.format.filters import Filter
 from aiaml_server.index import Counts
 from aiaml_server.moments import in_local, instant
@@ -15,8 +16,8 @@ from aiaml_server.moments import in_local, instant
 _Begin = Callable[[date], date]
 
 
-def overview(bank: MemoryBank, wanted: Filter) -> dict[str, Any]:
-    """Count what a filter lets through.
+def overview(bank: MemoryBank, wanted: Filter, asked: Question | None = None) -> dict[str, Any]:
+    """Count what a filter lets through and a question finds.
 
     Agents are counted as if none were chosen, so that the choice can be changed; likewise users,
     and the bars over time: by day, week, month or year, whichever gives a picture that can be read.
@@ -24,9 +25,14 @@ def overview(bank: MemoryBank, wanted: Filter) -> dict[str, Any]:
     Raises:
         StoreError: the directory cannot be read.
     """
-    unit, days = _spans(bank.extent(wanted))
-    borders = [instant(each.isoformat()) or 0 for each in days]
-    counts = bank.counts(wanted, borders) or Counts(0, 0, 0, [], [], [], [], [])
+    unit, days = _spans(None)
+
+    def borders(extent: tuple[int, int] | None) -> list[int]:
+        nonlocal unit, days
+        unit, days = _spans(extent)
+        return [instant(each.isoformat()) or 0 for each in days]
+
+    counts = bank.counts(wanted, borders, asked) or Counts(0, 0, 0, [], [], [], [], [])
     spans = zip(pairwise(days), counts.times, strict=True)
     return {
         "all": counts.all,

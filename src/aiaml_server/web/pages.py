@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from aiaml_server.errors import AiamlError, ChangedMeanwhile, InvalidInput, MalformedFile
+from aiaml_server.errors import (
+    AiamlError,
+    ChangedMeanwhile,
+    InvalidArguments,
+    InvalidInput,
+    MalformedFile,
+)
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +54,7 @@ async def _file(data: bytes, kind: str, _: Request) -> Response:
 
 # --- when something goes wrong --------------------------------------------------------------------
 
-_STATUS = {InvalidInput: 400, ChangedMeanwhile: 412, MalformedFile: 422}
+_STATUS = {InvalidInput: 400, InvalidArguments: 400, ChangedMeanwhile: 412, MalformedFile: 422}
 
 
 class Json(JSONResponse):
@@ -59,13 +65,14 @@ class Json(JSONResponse):
         return json.dumps(content).encode()
 
 
-def problem(status: int, sentence: str) -> Response:
-    """Answer that something cannot be done, and why."""
-    return Json({"error": sentence}, status)
+def problem(status: int, sentence: str, fields: Mapping[str, str] | None = None) -> Response:
+    """Answer that something cannot be done, and why; of fields, what each must be."""
+    return Json({"error": sentence, **({"fields": fields} if fields else {})}, status)
 
 
 async def _refused(_: Request, error: Exception) -> Response:
-    return problem(_STATUS.get(type(error), 503), str(error))
+    fields = error.reasons if isinstance(error, InvalidArguments) else {}
+    return problem(_STATUS.get(type(error), 503), str(error), fields)
 
 
 async def _gone(_: Request, __: Exception) -> Response:

@@ -7,8 +7,8 @@ from itertools import islice
 from typing import Any
 
 from aiaml_server.bank import MemoryBank
-from aiaml_server.format.memory import parsed
-from aiaml_server.rendering.differences import difference
+from aiaml_server.format.memory import Memory, parsed
+from aiaml_server.rendering.differences import changed_words
 from aiaml_server.sync.history import Change, History
 from aiaml_server.web.shown import title
 
@@ -26,7 +26,7 @@ class Past:
         self._known: History | None = None
 
     def versions(self, name: str) -> list[dict[str, Any]]:
-        """Return all versions of a file, newest first, with what changed in each, line by line.
+        """Return all versions of a file, newest first, with what changed in each.
 
         Raises:
             AiamlError: git is missing, or cannot read its repository.
@@ -38,9 +38,9 @@ class Past:
             {
                 **_fields(each),
                 "text": texts.get(each.after) if each.after else None,
-                "difference": difference(
-                    texts.get(each.before, "") if each.before else "",
-                    texts.get(each.after, "") if each.after else "",
+                **_changed(
+                    texts.get(each.before) if each.before else None,
+                    texts.get(each.after) if each.after else None,
                 ),
             }
             for each in changes
@@ -94,6 +94,28 @@ class Past:
                 "title": title(memory.content) if memory else each.name,
                 "text": text if memory else None,
             }
+
+
+def _changed(before: str | None, after: str | None) -> dict[str, Any]:
+    """Return what changed from one version to the next: fields, and the words of the text."""
+    old, new = parsed(before), parsed(after)
+    was, now = (
+        each.content if each else text or "" for each, text in ((old, before), (new, after))
+    )
+    fields = zip(_head(old), _head(new), strict=True) if old and new else ()
+    return {
+        "fields": [
+            (name, *each) for name, each in zip(_HEAD, fields, strict=False) if len({*each}) > 1
+        ],
+        "words": changed_words(was, now),
+    }
+
+
+_HEAD = ("topics", "agent", "user", "until")
+
+
+def _head(memory: Memory) -> tuple[str, ...]:
+    return ", ".join(memory.topics), memory.agent, memory.user, memory.until
 
 
 def _fields(change: Change) -> dict[str, Any]:

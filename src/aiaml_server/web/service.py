@@ -8,7 +8,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import cast
 
@@ -27,18 +27,25 @@ from aiaml_server.web.edits import Edits
 from aiaml_server.web.guard import Guard
 from aiaml_server.web.leading import has_screen, led_to
 from aiaml_server.web.places import Places, opened
+from aiaml_server.web.shelves import Read, Shelves
 
 _CLOSING_SECONDS = 1
 
 
 def serve(
-    directories: Sequence[tuple[str, Settings]], port: int | None, *, browser: bool, idle: float
+    directories: Sequence[tuple[str, Settings]],
+    shelves: Mapping[str, Read],
+    port: int | None,
+    *,
+    browser: bool,
+    idle: float,
 ) -> int:
     """Serve the page until Ctrl-C, or until nobody came for `idle` seconds.
 
     Args:
         directories: the names of those that it can show, the one in use first; where that is the
             only one, without a name.
+        shelves: what toolsets keep, by their names.
         port: where to listen; None for any that is free.
         browser: whether to open the page.
         idle: seconds.
@@ -53,7 +60,9 @@ def serve(
         browser = browser and has_screen()
         places = ends.enter_context(opened(directories))
         streams, connections = Streams(), Connections()
-        guard = _page(places, streams, port, token, known=connections.let, led=browser)
+        guard = _page(
+            places, Shelves(shelves), streams, port, token, known=connections.let, led=browser
+        )
         _announce(address, idle)
         if browser:
             _lead(address, ends)
@@ -64,6 +73,7 @@ def serve(
 
 def _page(
     places: Places,
+    shelves: Shelves,
     streams: Streams,
     port: int,
     token: str,
@@ -74,7 +84,7 @@ def _page(
     public = pages.routes()
     choice = Choice(places)
     api, edits = Api(places, choice, streams), Edits(places, choice)
-    private = [*api.routes(), *edits.routes()]
+    private = [*api.routes(), *edits.routes(), *shelves.routes()]
     app = Starlette(routes=[*public, *private], exception_handlers=pages.PROBLEMS)
     app.router.redirect_slashes = False
     return Guard(app, port, token, {route.path for route in public}, known=known, led=led)

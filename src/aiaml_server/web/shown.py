@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 TITLE = 120  # characters
 EXCERPT = 240  # characters
+_BEFORE = 20  # characters that stand before a match, so that it is seen in a narrow list
 _LOOKED_AT = 4 * EXCERPT  # characters of the markdown; what is marked up has more than it shows
 
 
@@ -60,13 +61,24 @@ def title(content: str) -> str:
 def excerpt(content: str, keywords: Sequence[str]) -> str:
     """Return some words of a memory: those below its title, or those around the first match."""
     lower = content.lower()
-    places = (place for each in keywords if (place := lower.find(each)) >= 0)
-    first = min(places, default=0)
-    start = first - EXCERPT // 4 if first > EXCERPT // 2 else 0
+    found = [place for each in keywords if (place := _place(lower, each)) >= 0]
+    first = min(found, default=0)
+    start = content.rfind(" ", 0, max(first - _BEFORE, 0)) + 1 if first > 2 * _BEFORE else 0
     words = " · ".join(rendering.read_aloud(content[start : start + _LOOKED_AT]))
     if not start:
         words = words.removeprefix(title(content)).removeprefix(" · ")
     return f"{'…' * bool(start)}{_cut(words, EXCERPT)}"
+
+
+def _place(lower: str, keyword: str) -> int:
+    """Return where a keyword stands as a word, or else inside of one; -1 where it does not."""
+    place = first = lower.find(keyword)
+    while place >= 0:
+        end = place + len(keyword)
+        if not (lower[max(place - 1, 0) : place].isalnum() or lower[end : end + 1].isalnum()):
+            return place
+        place = lower.find(keyword, place + 1)
+    return first
 
 
 def _cut(words: str, most: int) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from aiaml_server.errors import InvalidArguments, InvalidInput
 from aiaml_server.format.memory import Memory, parse
 from aiaml_server.frontmatter import divide, scalar, with_entries
 
@@ -67,7 +68,7 @@ def with_words(text: str, words: Words) -> str:
     """Return a memory's text with other words in it; only what differs is written anew.
 
     Raises:
-        InvalidInput: a changed field breaks a rule of `remember`.
+        InvalidArguments: changed fields break rules of `remember`.
         MalformedFile: the text is no memory's.
     """
     memory = parse(text)
@@ -77,15 +78,33 @@ def with_words(text: str, words: Words) -> str:
         for name, value in zip(("agent", "user", "topics"), words, strict=False)
         if value != getattr(memory, name)
     }
-    checked = Memory.new(
-        **{"agent": "a", "user": "u", "topics": ["t"], **changed},  # type: ignore[arg-type]
-        content=content if content != memory.content else "c",
-    )
+    said = {**changed, **({"content": content} if content != memory.content else {})}
+    checked = new_memory({**_FITTING, **said})
     text = with_entries(text, {name: _written(getattr(checked, name)) for name in changed})
     _, body, line_end = divide(text)
     if content == memory.content:
         return text
     return text.removesuffix(body) + _body(body, memory.content, content, line_end)
+
+
+_FITTING = {"agent": "a", "user": "u", "topics": ["t"], "content": "c"}
+
+
+def new_memory(said: Mapping[str, Any]) -> Memory:
+    """Make a memory of what a person says.
+
+    Raises:
+        InvalidArguments: fields break a rule of `remember`, each with what would be right.
+    """
+    wrong = {}
+    for field, value in said.items():
+        try:
+            Memory.new(**{**_FITTING, field: value})
+        except InvalidInput as error:
+            wrong[field] = error.reason
+    if wrong:
+        raise InvalidArguments(wrong)
+    return Memory.new(**said)
 
 
 def _written(value: str | Sequence[str]) -> str:

@@ -67,6 +67,7 @@ MANIFEST = Manifest(
     build="aiaml_server.toolsets.citations.tools:build",
     verbs="aiaml_server.toolsets.citations.verbs:citations",
     checks="aiaml_server.toolsets.citations.verbs:checks",
+    notes="aiaml_server.toolsets.citations.verbs:notes",
     demo="aiaml_server.toolsets.citations.demo:demo",
 )
 

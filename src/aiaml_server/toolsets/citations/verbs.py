@@ -9,11 +9,12 @@ import click
 
 from aiaml_server.format.invisible import marked_line
 from aiaml_server.terminal import confirm, note, out, out_json, plural, wrapped
-from aiaml_server.toolset import Finding
+from aiaml_server.toolset import Finding, Note
 from aiaml_server.toolsets.citations import MANIFEST, REPOSITORY
 from aiaml_server.toolsets.citations.command import VERBS, Option, Screen, Verb, run
 from aiaml_server.toolsets.citations.failures import InvalidConfig, NoRepository, Refused
 from aiaml_server.toolsets.citations.memories import Memories, find_root
+from aiaml_server.toolsets.citations.model import place
 
 _HANG = 4  # columns by which what a line goes on with is indented
 
@@ -106,6 +107,26 @@ for _verb in VERBS:
 
 
 # --- doctor ---------------------------------------------------------------------------------------
+
+
+def notes(environ: Mapping[str, str]) -> Iterator[Note]:
+    """Yield the memories of a repository, each with its verdict and those of what it cites."""
+    try:
+        memories = Memories(find_root(MANIFEST.values(environ)[REPOSITORY]))
+    except NoRepository:
+        return
+    results, _ = memories.verify_all()
+    for each in sorted(results, key=lambda result: result.memory.created, reverse=True):
+        memory = each.memory
+        verdict = "stale" if each.stale else "unseen" if each.unseen else "valid"
+        cited = [
+            (place(one.citation), " ".join(filter(None, (one.verdict, one.note))))
+            for one in each.checked
+        ]
+        facts = [("Verdict", verdict), *cited, ("Verified", memory.verified), ("File", each.path)]
+        said = [fact for fact in facts if fact[1]]
+        text = f"# {memory.subject}\n\n{memory.content}"
+        yield Note(memory.id, text, memory.created, said, memory.tags)
 
 
 def checks(environ: Mapping[str, str]) -> Iterator[Finding]:

@@ -49,6 +49,7 @@ MANIFEST = Manifest(
     build="aiaml_server.toolsets.semantic.tools:build",
     verbs="aiaml_server.toolsets.semantic.verbs:semantic",
     checks="aiaml_server.toolsets.semantic.checking:checks",
+    notes="aiaml_server.toolsets.semantic.verbs:notes",
     demo="aiaml_server.toolsets.semantic.demo:demo",
     needs=("apsw",),
     install="aiaml-server[semantic]",

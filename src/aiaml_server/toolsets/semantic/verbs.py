@@ -6,7 +6,7 @@ import json as json_
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
 from functools import partial
@@ -41,6 +41,7 @@ from aiaml_server.terminal import (
     width,
     yes,
 )
+from aiaml_server.toolset import Note
 from aiaml_server.toolsets.semantic import (
     PROJECT,
     backups,
@@ -117,6 +118,16 @@ def _opened(*, with_model: bool = False) -> Iterator[Memories]:
         )
         with closing(Memories(home, project, model, settings, reranker=reranker)) as memories:
             yield memories
+
+
+def notes(_environ: Mapping[str, str]) -> Iterator[Note]:
+    """Yield the memories of whoever works here, of the project and of the person."""
+    with _opened() as memories:
+        for each in memories.every():
+            facts = [("Priority", each.priority), ("Category", each.category or ""),
+                     ("Scope", each.id.partition(":")[0])]  # fmt: skip
+            said = [fact for fact in facts if fact[1]]
+            yield Note(each.id, each.content, each.created_at, said, each.tags)
 
 
 def _model(home: Path, settings: Config) -> Model:

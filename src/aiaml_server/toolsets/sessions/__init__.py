@@ -11,5 +11,6 @@ MANIFEST = Manifest(
     build="aiaml_server.toolsets.sessions.tools:build",
     verbs="aiaml_server.toolsets.sessions.verbs:sessions",
     checks="aiaml_server.toolsets.sessions.verbs:checks",
+    notes="aiaml_server.toolsets.sessions.verbs:notes",
     demo="aiaml_server.toolsets.sessions.demo:demo",
 )

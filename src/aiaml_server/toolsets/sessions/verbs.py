@@ -29,7 +29,7 @@ from aiaml_server.terminal import (
     wrapped,
     yes,
 )
-from aiaml_server.toolset import Finding
+from aiaml_server.toolset import Finding, Note
 from aiaml_server.toolsets.sessions import MANIFEST
 from aiaml_server.toolsets.warning import CHECK_SECRETS
 
@@ -332,6 +332,28 @@ def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
         yield Finding("sessions", "ok", f"any repository ({variable.name} is not set)")
     for root in roots:
         yield _root_finding(variable.name, Path(root), values["AIAML_CHECK_SECRETS"])
+
+
+def notes(environ: Mapping[str, str]) -> Iterator[Note]:
+    """Yield the summaries and logs of a repository: the one that is named, or around us."""
+    from aiaml_server.toolsets.sessions.place import SUMMARY, Place, agents, top_of  # noqa: PLC0415
+
+    try:
+        root = top_of(environ.get("AIAML_SESSIONS_REPO") or ".")
+    except Refused:
+        return
+    found = []
+    for agent in agents(root):
+        with suppress(Refused):  # `aiaml sessions check` says which, and why
+            place = Place(str(root), agent)
+            names = [(place.log(date), date) for date in place.dates()]
+            for name, date in [(SUMMARY, ""), *names]:
+                if data := place.read(name):
+                    facts = [("Agent", agent), ("File", str(place.shown / name))]
+                    found.append(
+                        Note(f"{agent}/{name}", data.decode("utf-8", "replace"), date, facts)
+                    )
+    yield from sorted(found, key=lambda each: (not each.made, each.made), reverse=True)
 
 
 def _root_finding(variable: str, root: Path, check_secrets: bool) -> Finding:

@@ -6,9 +6,10 @@ const HANDED = 400; // milliseconds that another tab has to hand the token over
 const tabs = new BroadcastChannel("aiaml"); // of this origin alone
 
 export class Problem extends Error {
-  constructor(status, sentence) {
+  constructor(status, sentence, fields = {}) {
     super(sentence);
     this.status = status; // 0: nobody answered
+    this.fields = fields; // that are wrong, each with what it must be
   }
 }
 
@@ -54,7 +55,10 @@ async function fetched(method, path, { signal, version, text, json } = {}) {
     if (error.name === "AbortError") throw error;
     throw new Problem(0, "aiaml web is no longer running; start it again in a terminal.");
   }
-  if (!answer.ok) throw new Problem(answer.status, (await answer.json()).error);
+  if (!answer.ok) {
+    const { error, fields } = await answer.json();
+    throw new Problem(answer.status, error, fields);
+  }
   return answer;
 }
 
@@ -63,10 +67,13 @@ const one = (file) => `/api/memories/${encodeURIComponent(file.toWellFormed?.() 
 
 export const memories = (words, signal) => ask("GET", `/api/memories?${words}`, { signal });
 export const overview = (words, signal) => ask("GET", `/api/overview?${words}`, { signal });
+export const shelves = () => ask("GET", "/api/shelves");
+export const notes = (shelf, words, signal) => ask("GET", `/api/shelves/${encodeURIComponent(shelf)}?${words}`, { signal });
 export const directories = () => ask("GET", "/api/directories");
 export const lately = (words) => ask("GET", `/api/lately?${words}`);
 export const forgotten = (words, signal) => ask("GET", `/api/forgotten?${words}`, { signal });
 export const status = (words) => ask("GET", `/api/status?${words}`);
+export const sync = (words) => ask("POST", `/api/sync?${words}`);
 export const memory = (file, signal) => ask("GET", one(file), { signal });
 export const versions = (file, signal) => ask("GET", `${one(file)}/history`, { signal });
 export const edit = (file, version, text) => ask("PUT", one(file), { version, text });

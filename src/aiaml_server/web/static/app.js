@@ -4,12 +4,12 @@
 import * as api from "./api.js";
 import { download, toast, undoLast } from "./dialogs.js";
 import * as editor from "./editor.js";
-import { byId, h, plural, visible } from "./elements.js";
+import { byId, copyable, h, plural, visible } from "./elements.js";
 import * as list from "./list.js";
 import { overview } from "./overview.js";
 import { divided, typed, valueOf, withField, withTopic } from "./query.js";
 import * as reader from "./reader.js";
-import { showSync } from "./sync.js";
+import { showSync, standing } from "./sync.js";
 
 const TYPING = 90; // milliseconds without a key before a search is asked
 const AGAIN = 20_000; // milliseconds before a broken connection is tried again
@@ -42,15 +42,20 @@ function fromAddress() {
   byId("directory").value = state.directory;
 }
 
+// What a toolset keeps is chosen beside the directories: its name stands behind a colon.
+const shelf = () => (state.directory.startsWith(":") ? state.directory.slice(1) : "");
+const special = () => state.forgotten || shelf(); // what is listed can be read alone
+
 // How the program is told which directory is looked at; without a word, that in use.
 function within(more = {}) {
   const words = new URLSearchParams(more);
-  if (state.directory) words.set("directory", state.directory);
+  if (state.directory && !shelf()) words.set("directory", state.directory);
   return words;
 }
 
 function address(open) {
-  const words = within();
+  const words = new URLSearchParams();
+  if (state.directory) words.set("directory", state.directory);
   if (question()) words.set("q", question());
   if (open) words.set("open", open);
   if (state.forgotten) words.set("forgotten", "");
@@ -60,9 +65,13 @@ function address(open) {
 
 // --- the list -------------------------------------------------------------------------------------
 
-async function listed({ fresh = false } = {}) {
+let listing = Promise.resolve(); // when the list shows what was asked last
+const listed = (how) => (listing = askList(how));
+
+async function askList({ fresh = false } = {}) {
   asking.abort();
   asking = new AbortController();
+  if (shelf()) return listNotes();
   if (state.forgotten) return listForgotten();
   const before = rows.length;
   if (!fresh) wished = 0;
@@ -79,23 +88,43 @@ async function listed({ fresh = false } = {}) {
 const asked = (more = {}) => within({ q: question(), ...(state.unread ? { new: "" } : {}), ...more });
 const page = (from, signal) => api.memories(asked({ from }), signal);
 
-function show(memories, { next, total }, fresh = false) {
+function show(memories, { next, total, apart }, fresh = false) {
   const keep = document.activeElement?.closest?.("#hits a")?.dataset.file;
   rows = memories;
   inAll = total;
   following = next;
-  list.fill(rows, { byDay: !state.words.trim(), fresh, address, total: inWords(rows.length, total), more: next != null });
-  if (!rows.length && (state.words.trim() || state.chips.length)) byId("hits").append(wayOn());
+  list.fill(rows, { fresh, address, more: next != null, empty: wayOn(apart) });
+  tell();
   list.mark(state.open, address);
   if (keep) list.link(keep)?.focus();
 }
 
-// From a search that finds nothing: without its words, or without its filters.
-function wayOn() {
-  const without = (words, act) => h("button", { type: "button", onclick: act }, words);
-  return h("p", { class: "hint" },
-    state.words.trim() ? without("Clear search", () => { byId("search").value = ""; search(); byId("search").focus(); }) : null, " ",
-    state.chips.length ? without("Clear filters", () => filter([])) : null);
+// How many there are, above the list and wherever it is said.
+function tell() {
+  const narrowed = (question() || state.unread) && !special();
+  const all = narrowed && counts ? Math.max(counts.all, inAll) : inAll;
+  const number = inAll < all ? `${inAll.toLocaleString()} of ${plural(all, "memory")}` : plural(inAll, "memory");
+  byId("count").textContent = shelf() ? plural(inAll, "entry") : state.forgotten ? plural(inAll, "forgotten memory") : number;
+  byId("order").textContent = inAll < 2 ? "" : state.words.trim() && !special() ? "best first" : "newest first";
+}
+
+// What stands where no memory does, with what can be done about it.
+function wayOn(apart = 0) {
+  const button = (words, act) => h("button", { type: "button", onclick: act }, words);
+  const words = state.words.trim();
+  const clear = (text) => { byId("search").value = text; search(); byId("search").focus(); };
+  if (state.forgotten) return [h("p", {}, "Git knows of no forgotten memory."), button("All memories", () => only({ forgotten: false }))];
+  if (state.unread) return [h("p", {}, "None of these is new to you."), button("All memories", () => only({ unread: false }))];
+  if (!words && !state.chips.length && shelf()) return h("p", {}, "Nothing is kept here.");
+  if (!words && !state.chips.length) return [h("p", {}, "No memories yet. Agents store them here; connect those on this computer once, in a terminal:"),
+    copyable("aiaml install --all"), h("p", {}, "Or write the first one yourself."), button("New memory", create)];
+  return [
+    h("p", {}, apart ? `None has these words side by side; ${plural(apart, "memory")} ${apart === 1 ? "has" : "have"} all of them.`
+      : words ? "No memory holds any of these words." : "No memory is like that."),
+    apart ? button("Search without the quotes", () => clear(words.replaceAll('"', ""))) : null,
+    words ? button("Clear search", () => clear("")) : null,
+    state.chips.length ? button("Clear filters", () => filter([])) : null,
+  ];
 }
 
 async function more() {
@@ -108,20 +137,26 @@ async function more() {
   }, asking);
 }
 
-function inWords(shown, total) {
-  const order = state.words.trim() ? "best first" : "newest first";
-  if (total) return total > shown ? `${shown.toLocaleString()} of ${plural(total, "memory")}, ${order}` : `${plural(total, "memory")}${state.words.trim() ? " found" : ""}, ${order}`;
-  if (state.unread) return "None of these is new to you";
-  if (state.words.trim()) return "No memory holds any of these words";
-  return state.chips.length ? "No memory is like that" : "No memories yet";
-}
-
 async function listForgotten() {
   await guarded(async (signal) => {
     const gone = await api.forgotten(within(), signal);
     rows = gone.map((each) => ({ ...each, timestamp: each.time ?? "", agent: each.agent ?? "", user: "", topics: [], excerpt: each.file }));
+    inAll = rows.length;
     following = null;
-    list.fill(rows, { byDay: true, address, total: gone.length ? `${plural(gone.length, "forgotten memory")}` : "Git knows of no forgotten memory", more: false, choice: false });
+    list.fill(rows, { address, more: false, choice: false, empty: wayOn() });
+    tell();
+  }, asking);
+}
+
+async function listNotes() {
+  await guarded(async (signal) => {
+    const found = await api.notes(shelf(), new URLSearchParams({ q: question() }), signal);
+    rows = found.memories;
+    inAll = found.total;
+    following = null;
+    list.fill(rows, { address, more: false, choice: false, empty: wayOn() });
+    tell();
+    list.mark(state.open, address);
   }, asking);
 }
 
@@ -130,9 +165,11 @@ async function listForgotten() {
 async function count() {
   counting.abort();
   counting = new AbortController();
+  if (shelf()) return state.open || showOverview();
   await guarded(async (signal) => {
-    counts = await api.overview(within({ q: state.chips.join(" ") }), signal);
+    counts = await api.overview(within({ q: question() }), signal);
     choices();
+    tell();
     if (!state.open) showOverview();
   }, counting);
 }
@@ -219,9 +256,10 @@ function showOverview() {
   if (document.querySelector(".editor")) return;
   reader.closed();
   byId("pane").setAttribute("aria-label", "Overview");
+  if (shelf()) return byId("pane").replaceChildren(h("p", { class: "hint wait" }, `Kept by the toolset ${shelf()}, whose agents write it. It is read here, and no more.`));
   if (!counts) return byId("pane").replaceChildren(h("p", { class: "hint wait" }, "Counting…"));
   const at = byId("pane").scrollTop;
-  overview(byId("pane"), counts, lately, state.chips, { time, topic, agent: toggled("agent"), user: toggled("user"), open: go });
+  overview(byId("pane"), counts, question() ? [] : lately, state.chips, byId("count").textContent, { time, topic, agent: toggled("agent"), user: toggled("user"), open: go, close: () => onPhone(false) });
   byId("pane").scrollTop = at;
 }
 
@@ -236,7 +274,6 @@ async function go(file, { replace = false } = {}) {
 // Where there is room for one column, say which: the pane or the list.
 function onPhone(pane) {
   document.body.classList.toggle("open", pane);
-  byId("overview-toggle").setAttribute("aria-pressed", String(pane && !state.open));
 }
 
 const shown = () => (opened = showOpen());
@@ -252,14 +289,24 @@ async function showOpen() {
   list.mark(state.open, address);
   onPhone(Boolean(state.open));
   if (!state.open) return showOverview();
-  const gone = state.forgotten && rows.find(({ file }) => file === state.open);
-  if (gone) return reader.readForgotten(gone);
+  const row = special() && rows.find(({ file }) => file === state.open);
+  if (row && !shelf()) return reader.readForgotten(row);
+  if (row) return guarded(async (signal) => reader.readNote(row, (await api.preview(row.text, signal)).html), opening);
+  if (shelf()) return;
   await guarded(async (signal) => {
     const memory = await api.memory(state.open, signal);
     if (!await editor.leave() || signal.aborted) return; // it was opened by a button meanwhile
     reader.read(memory);
     byId("pane").focus({ preventScroll: true });
   }, opening);
+}
+
+// Show the overview, also where there is room for one column.
+async function pictures() {
+  await go("");
+  if (state.open || byId("pane").offsetParent) return;
+  onPhone(true);
+  showOverview(); // its width is known only now
 }
 
 async function close() {
@@ -272,7 +319,7 @@ async function create() {
   await settled();
   if (!await editor.leave()) return;
   onPhone(true);
-  editor.create(directories, state.directory, counts?.users[0]?.[0] ?? "");
+  editor.create(directories, shelf() ? "" : state.directory, standing?.me ?? "");
 }
 
 // --- the directories ------------------------------------------------------------------------------
@@ -282,7 +329,17 @@ async function choosable() {
   directories = known.filter(({ problem }) => !problem);
   byId("directories").hidden = known.length < 2;
   byId("directory").replaceChildren(
-    ...known.map(({ name, path, problem }, at) => h("option", { value: at ? name : "", title: problem || path, disabled: at > 0 && problem !== "" }, problem ? `${name} (cannot be read)` : name)));
+    ...known.map(({ name, path, problem }, at) => h("option", { value: at ? name : "", title: problem || path, disabled: at > 0 && problem !== "" }, problem ? `${name} (cannot be read)` : name || "Memories")));
+  if (shelf()) await shelved();
+  else guarded(shelved, new AbortController()); // which takes a while, and nobody waits for
+}
+
+// Offer what toolsets keep, beside the directories.
+async function shelved() {
+  const shelves = await api.shelves();
+  if (!shelves.length) return;
+  byId("directories").hidden = false;
+  byId("directory").append(h("optgroup", { label: "Read only" }, shelves.map((name) => h("option", { value: `:${name}` }, name))));
 }
 
 // Look at another directory.
@@ -300,7 +357,6 @@ function elsewhere() {
   counts = null;
   lately = [];
   list.clear();
-  remembered();
   stream.abort();
   looked();
 }
@@ -310,6 +366,7 @@ function elsewhere() {
 let seen = []; // the numbers that were told last
 let calm = 0;
 let stream = new AbortController();
+let begin = null; // called with the first of them, before there is anything to be made anew
 
 async function follow() {
   while (!document.hidden) {
@@ -327,8 +384,9 @@ async function follow() {
 }
 
 function told(memories, status) {
-  if (seen[1] !== status) sync();
-  if (seen[0] !== memories) calm ||= setTimeout(() => { calm = 0; again(); }, CALM);
+  if (seen[1] !== status) sync().then(remembered);
+  if (begin) begin();
+  else if (seen[0] !== memories) calm ||= setTimeout(() => { calm = 0; again(); }, CALM);
   seen = [memories, status];
 }
 
@@ -356,8 +414,19 @@ async function sync() {
     const { directory } = state;
     const status = await api.status(within());
     if (directory !== state.directory) return;
-    showSync(status);
+    showSync(status, syncNow);
     byId("unread").hidden = byId("see").hidden = !status.inbox;
+  } catch (error) {
+    fail(error);
+  }
+}
+
+async function syncNow() {
+  toast("Trying…");
+  try {
+    const status = await api.sync(within());
+    showSync(status, syncNow);
+    toast(status.problem ? "It still fails" : "Copied");
   } catch (error) {
     fail(error);
   }
@@ -377,7 +446,10 @@ async function guarded(work, controller) {
     byId("banner").hidden = true;
   } catch (error) {
     if (error.name === "AbortError" || controller.signal.aborted) return;
-    if (error.status === 400) byId("count").textContent = visible(error.message); // while one types
+    if (error.status === 400) { // while one types
+      list.fill([], { address, more: false, empty: h("p", { role: "status" }, error.message) });
+      byId("count").textContent = "";
+    }
     else fail(error);
   }
 }
@@ -423,16 +495,16 @@ const KEYS = [
   ["j", "next memory (or ↓)", () => step(1)],
   ["k", "previous memory (or ↑)", () => step(-1)],
   ["Enter", "open", null],
-  ["o", "overview", () => go("")],
+  ["o", "overview of what is listed", pictures],
   ["n", "new memory", create],
   ["e", "edit what is open", onOpen((memory) => editor.edit(memory))],
   ["r", "its file, as it stands", onOpen(() => reader.toggle("file"))],
   ["h", "its history", onOpen(() => reader.toggle("history"))],
   ["c", "copy it", onOpen(() => reader.copy())],
   ["d", "forget it, or what is selected", () => forget()],
-  ["u", "undo", undoLast],
-  ["x", "select, or not", () => { const file = here()?.dataset.file; if (file) list.toggle(file); }],
-  ["a", "select all that is found", () => state.forgotten || list.selectAll(inAll)],
+  ["u", "undo the last change", undoLast],
+  ["x", "select, or not", () => { const file = here()?.dataset.file; if (file && !special()) list.toggle(file); }],
+  ["a", "select all that is found", () => special() || list.selectAll(inAll)],
   ["s", "seen: no longer new to you", () => see()],
   ["f", "filters", () => filters()],
   ["t", "theme: light, dark, as the system", () => theme()],
@@ -461,12 +533,18 @@ function back() {
   if (document.querySelector(".editor")) return editor.leave();
   if (list.selection().count) return list.clear();
   if (state.open) return close();
+  if (document.body.classList.contains("open")) return onPhone(false);
+  everything();
+}
+
+// List all memories again.
+function everything() {
   byId("search").value = "";
   state.chips = [];
   state.forgotten = state.unread = false;
   chips();
+  pressed();
   search();
-  count();
 }
 
 // What a key or a button is about: all that is found, what is selected, or what is open or has the focus.
@@ -485,7 +563,7 @@ async function some() {
 }
 
 async function forget() {
-  if (state.forgotten) return;
+  if (special()) return;
   await settled();
   if (!list.selection().count && reader.current()) return reader.forgetOpen();
   await guarded(async () => {
@@ -495,7 +573,7 @@ async function forget() {
 }
 
 async function see() {
-  if (state.forgotten || byId("unread").hidden) return;
+  if (special() || byId("unread").hidden) return;
   await guarded(async () => {
     const { versions, words, version, count } = await some();
     if (count) await reader.see(words ? { words, version } : { files: versions });
@@ -508,7 +586,7 @@ async function exported() {
 }
 
 function typedKey(event) {
-  if (document.querySelector("dialog[open]") || document.body.className === "closed") return;
+  if (document.querySelector("dialog[open], :popover-open") || document.body.className === "closed") return;
   if ((event.ctrlKey || event.metaKey) && event.key === "s" && document.querySelector(".editor")) {
     event.preventDefault();
     return editor.save();
@@ -537,7 +615,9 @@ function theme() {
 }
 
 function showTheme() {
-  document.documentElement.dataset.theme = localStorage.getItem(THEME) ?? "";
+  const theme = document.documentElement.dataset.theme = localStorage.getItem(THEME) ?? "";
+  const button = document.querySelector("#menu [data-key='t']");
+  if (button) button.firstChild.textContent = `Theme: ${theme || "as the system"}`;
 }
 
 // --- start ----------------------------------------------------------------------------------------
@@ -554,20 +634,23 @@ function search() {
     return filter([...state.chips, ...found.chips]);
   }
   state.words = field.value;
+  if (field.value) state.forgotten = false; // what is gone is not searched
+  pressed();
   list.askedAnew();
   history.replaceState(null, "", address(state.open));
-  listed();
+  count();
   if (!document.querySelector(".list").offsetParent) uncover();
+  return listed();
 }
 
-// Whoever presses Enter has typed all of it.
-function entered() {
+// Whoever presses Enter has typed all of it, and means what is found of that.
+async function entered() {
   const field = byId("search");
-  if (divided(field.value).chips.length) {
-    field.value += " ";
-    return search();
-  }
-  byId("hits").querySelector("a")?.click();
+  const fields = divided(field.value).chips.length;
+  if (fields) field.value += " ";
+  if (fields || field.value !== state.words) await search();
+  else await listing;
+  if (!fields) byId("hits").querySelector("a")?.click();
 }
 
 // On a phone, whoever searches wants to see what is found.
@@ -584,12 +667,14 @@ async function moved() {
   if (state.directory !== before) elsewhere();
   byId("search").value = state.words;
   chips();
-  listed().then(() => state.forgotten && shown());
+  listed().then(() => special() && shown());
   count();
   await shown();
 }
 
 function furnish() {
+  const item = (words, key) => h("button", { type: "button", class: "quiet", "data-key": key, popovertarget: "menu", popovertargetaction: "hide", onclick: () => ACTS[key]() }, h("span", {}, words), h("kbd", { "aria-hidden": "true" }, key));
+  byId("menu").replaceChildren(item("Overview", "o"), item("Undo", "u"), item("Theme", "t"), item("Keys", "?"));
   byId("keys-list").replaceChildren(...KEYS.map(([key, words]) => h("div", {}, h("dt", {}, key.split(" ").map((each) => h("kbd", {}, each))), h("dd", {}, words))));
   byId("selection").replaceChildren(h("span", {}),
     h("button", { type: "button", onclick: exported }, "Export"),
@@ -629,10 +714,9 @@ function listenTo() {
   byId("hits").addEventListener("click", clicked);
   byId("more").addEventListener("click", more);
   byId("all").addEventListener("click", () => list.selectAll(inAll));
-  byId("home").addEventListener("click", () => go(""));
+  byId("home").addEventListener("click", () => { everything(); pictures(); });
   byId("new").addEventListener("click", create);
   byId("directory").addEventListener("change", (event) => lookAt(event.target.value));
-  byId("theme").addEventListener("click", theme);
   byId("filters").addEventListener("submit", (event) => event.preventDefault());
   byId("agent").addEventListener("change", (event) => filter(withField(state.chips, "agent", event.target.value)));
   byId("user").addEventListener("change", (event) => filter(withField(state.chips, "user", event.target.value)));
@@ -642,13 +726,6 @@ function listenTo() {
   byId("forgotten").addEventListener("click", () => only({ forgotten: !state.forgotten, unread: false }));
   byId("unread").addEventListener("click", () => only({ unread: !state.unread, forgotten: false }));
   byId("filters-toggle").addEventListener("click", () => filters());
-  byId("overview-toggle").addEventListener("click", async () => {
-    const there = Boolean(document.body.classList.contains("open") && !state.open);
-    await go("");
-    onPhone(!there);
-    showOverview(); // its width is known only now
-  });
-  byId("keys-open").addEventListener("click", () => byId("keys").showModal());
   byId("sync").addEventListener("click", () => { sync(); byId("sync-dialog").showModal(); });
   document.addEventListener("keydown", typedKey);
   document.addEventListener("visibilitychange", looked);
@@ -662,15 +739,18 @@ function listenTo() {
   });
 }
 
-showTheme();
 furnish();
+showTheme();
 listenTo();
 if (await api.hasToken()) {
-  await guarded(choosable, new AbortController());
   fromAddress();
-  await moved();
+  await guarded(choosable, new AbortController());
+  byId("directory").value = state.directory;
+  const begun = new Promise((resolve) => { begin = resolve; });
   follow();
-  remembered();
+  await Promise.race([begun, new Promise((resolve) => setTimeout(resolve, CALM))]);
+  begin = null;
+  await moved();
 } else {
   door();
 }

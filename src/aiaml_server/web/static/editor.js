@@ -15,7 +15,7 @@ export const dirty = () => Boolean(now && form() && said() !== now.from);
 const form = () => document.querySelector(".editor");
 
 // Write a new memory, into one of the directories; `chosen` is the name of the likely one, and `user`
-// whom it is likely about.
+// whom it is likely about. It is by the same author as one of `aiaml remember`.
 export const create = (directories, chosen, user) => open({ agent: "human", user, topics: [], content: "", directories, chosen }, null, false);
 export const edit = (memory, raw = false) => open(memory, memory, raw);
 
@@ -26,7 +26,7 @@ function open(words, memory, raw) {
     class: "memory editor", onsubmit: (event) => { event.preventDefault(); save(); }, oninput: () => { clearTimeout(typing); typing = setTimeout(look, TYPING); },
   },
     h("div", { class: "tools" },
-      h("button", { type: "button", onclick: () => leave() }, "Cancel"),
+      h("button", { type: "button", class: "quiet", onclick: () => leave() }, "Cancel"),
       h("span", { class: "gap" }),
       memory ? tab("Fields", !raw, false) : null, memory ? tab("File", raw, true) : null,
       h("button", { type: "submit", class: "main" }, "Save")),
@@ -34,7 +34,7 @@ function open(words, memory, raw) {
     raw ? rawFields(memory) : fields(words),
     unseen(memory?.text ?? ""),
     h("div", { id: "trouble", role: "alert" }),
-    h("section", { class: "preview", "aria-label": "Preview" }, h("h2", {}, "Preview"), h("div", { id: "preview" }))));
+    h("section", { class: "preview", "aria-label": "Preview", hidden: true }, h("h2", {}, "Preview"), h("div", { id: "preview" }))));
   now.from = said();
   const first = byId("text");
   first.focus();
@@ -42,23 +42,29 @@ function open(words, memory, raw) {
   look();
 }
 
-const tab = (words, chosen, raw) => h("button", { type: "button", "aria-pressed": String(chosen), onclick: () => {
+const tab = (words, chosen, raw) => h("button", { type: "button", class: "quiet", "aria-pressed": String(chosen), onclick: () => {
   if (dirty()) toast("Save or cancel first");
   else if (!chosen) edit(now.memory, raw);
 } }, words);
 
 function fields({ agent, user, topics, content, directories = [], chosen }) {
-  const field = (id, label, value) => h("span", { class: "field" }, h("label", { for: `edit-${id}` }, label), h("input", { id: `edit-${id}`, value, autocomplete: "off", dir: "auto" }));
   return [
-    h("div", { class: "fields" },
-      h("span", { class: "field" }, h("label", { for: "topics" }, "Topics"), h("input", { id: "topics", value: topics.join(", "), autocomplete: "off", dir: "auto" })),
-      field("agent", "Agent", agent), field("user", "About", user)),
-    directories.length > 1 ? h("p", { class: "into" }, h("label", { for: "into" }, "Directory"), " ", h("select", { id: "into" }, directories.map(({ name, path }) =>
-      h("option", { value: name, title: path, selected: name === chosen }, name)))) : null,
-    h("label", { for: "text" }, "What to remember"),
-    area(content),
+    field("content", area(content)),
+    h("div", { class: "fields" }, field("topics", input(topics.join(", "))), field("agent", input(agent)), field("user", input(user)),
+      directories.length > 1 ? h("span", { class: "field" }, h("label", { for: "into" }, "Directory"), h("select", { id: "into" }, directories.map(({ name, path }) =>
+        h("option", { value: name, title: path, selected: name === chosen }, name)))) : null),
   ];
 }
+
+// A field with its name, and room for what is wrong with it.
+function field(name, control) {
+  const { id, label } = FIELDS[name];
+  control.id = id;
+  control.setAttribute("aria-describedby", `${id}-wrong`);
+  return h("span", { class: "field" }, h("label", { for: id }, label), control, h("span", { id: `${id}-wrong`, class: "wrong" }));
+}
+
+const input = (value) => h("input", { value, autocomplete: "off", dir: "auto" });
 
 function rawFields(memory) {
   return [
@@ -81,7 +87,7 @@ function unseen(text) {
 }
 
 const value = (id) => byId(id)?.value ?? "";
-const said = () => ["text", "topics", "edit-agent", "edit-user"].map(value).join("\0");
+const said = () => Object.values(FIELDS).map(({ id }) => value(id)).join("\0");
 
 function words() {
   const before = now.memory?.topics ?? [];
@@ -98,6 +104,7 @@ async function look() {
   try {
     const { html } = await api.preview(content, asking.signal);
     byId("preview")?.replaceChildren(rendered(html));
+    byId("preview")?.parentElement.toggleAttribute("hidden", !html.trim());
   } catch (error) {
     if (error.name !== "AbortError") say(error.message);
   }
@@ -122,8 +129,7 @@ export async function save() {
   const { memory, version, raw } = now;
   if (memory && !dirty()) return leave();
   byId("trouble").replaceChildren();
-  const empty = raw ? [] : Object.keys(FIELDS).filter((field) => !value(FIELDS[field].id).trim());
-  if (wrong(empty)) return say(`${empty.map((field) => FIELDS[field].empty).join("; ")}.`);
+  wrong([]);
   try {
     const stored = !memory ? await api.store(words(), new URLSearchParams(value("into") ? { directory: value("into") } : {}))
       : raw ? await api.edit(memory.file, version, value("text")) : await api.editWords(memory.file, version, words());
@@ -132,28 +138,30 @@ export async function save() {
   } catch (error) {
     if (error.status === 412) await conflict(error);
     else {
-      const field = Object.keys(FIELDS).find((each) => !raw && error.message.startsWith(`${each}:`));
-      wrong(field ? [field] : []);
-      say(field ? `${FIELDS[field].name}${error.message.slice(field.length)}` : error.message);
+      const fields = raw ? [] : Object.keys(FIELDS).filter((field) => field in (error.fields ?? {}));
+      wrong(fields);
+      say(fields.length ? `see ${fields.map((field) => FIELDS[field].label).join(", ")}.` : error.message);
     }
   }
 }
 
+// The fields by their names in a file: the control, its label, and what is right for it.
 const FIELDS = {
-  content: { id: "text", name: "What to remember", empty: "What to remember is empty" },
-  topics: { id: "topics", name: "Topics", empty: "Topics needs a word at least, such as garden" },
-  agent: { id: "edit-agent", name: "Agent", empty: "Agent needs who says so" },
-  user: { id: "edit-user", name: "About", empty: "About needs a name: whom it is about" },
+  content: { id: "text", label: "What to remember", right: "Write what to remember, at most 1 MiB." },
+  topics: { id: "topics", label: "Topics", right: "A word to find it by, or up to 32 with commas between, such as: garden, dog." },
+  agent: { id: "edit-agent", label: "Agent", right: "Who says so: a name on one line." },
+  user: { id: "edit-user", label: "About", right: "Whom it is about: a name on one line." },
 };
 
-// Mark the fields that are wrong, and those alone; go to the first. Say whether there are some.
+// Mark the fields that are wrong, and those alone; go to the first.
 function wrong(fields) {
-  for (const [field, { id }] of Object.entries(FIELDS)) {
-    if (fields.includes(field)) byId(id)?.setAttribute("aria-invalid", "true");
+  for (const [field, { id, right }] of Object.entries(FIELDS)) {
+    const isWrong = fields.includes(field);
+    if (isWrong) byId(id)?.setAttribute("aria-invalid", "true");
     else byId(id)?.removeAttribute("aria-invalid");
+    byId(`${id}-wrong`)?.replaceChildren(isWrong ? right : "");
   }
   byId(FIELDS[fields[0]]?.id)?.focus();
-  return fields.length > 0;
 }
 
 // Take back what was saved, as long as nobody has changed it since.

@@ -91,8 +91,6 @@ export function rendered(html) {
 const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 const THIS_YEAR = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
 const MOMENT = new Intl.DateTimeFormat(undefined, { dateStyle: "long", timeStyle: "short" });
-const WEEKDAY = new Intl.DateTimeFormat(undefined, { weekday: "long" });
-const MONTH = new Intl.DateTimeFormat(undefined, { month: "long", year: "numeric" });
 const RELATIVE = new Intl.RelativeTimeFormat(undefined, { style: "short", numeric: "auto" });
 const UNITS = [["minute", 60], ["hour", 3600], ["day", 86_400]];
 const OLD = 7; // days, after which a date says more
@@ -121,17 +119,6 @@ export function ago(timestamp) {
   if (seconds > -60) return "now";
   const [unit, length] = UNITS.findLast(([, length]) => -seconds >= length);
   return RELATIVE.format(Math.ceil(seconds / length), unit);
-}
-
-// Under which day a memory stands: each of the last week, then the months.
-export function day(timestamp) {
-  const found = parsed(timestamp);
-  if (!found) return "No date";
-  const today = new Date().setHours(0, 0, 0, 0);
-  const days = Math.round((today - new Date(found).setHours(0, 0, 0, 0)) / 86_400_000);
-  if (days === 0) return "Today";
-  if (days === 1) return "Yesterday";
-  return days > 1 && days < OLD ? WEEKDAY.format(found) : MONTH.format(found);
 }
 
 // Where a memory's file is, in which directory where there are several.

@@ -1,41 +1,37 @@
-// The list: rows under their days, and those that are selected.
+// The list: a row for each memory, and those that are selected.
 
-import { ago, byId, day, exact, h, marked, usesOf } from "./elements.js";
+import { ago, byId, exact, h, marked, usesOf } from "./elements.js";
 
 export const selected = new Set(); // files
 let all = 0; // how many are meant, where all are selected, also those that are not listed
 let last = ""; // the file that was selected last
 let known = new Set(); // files of the rows that were there
 
-// Show memories; with `fresh`, those that were not there before stand out.
-export function fill(memories, { byDay, fresh = false, address, total, more, choice = true }) {
-  const groups = [];
-  for (const each of memories) {
-    const name = byDay ? day(each.timestamp) : "";
-    if (groups.at(-1)?.name !== name) groups.push({ name, rows: [] });
-    groups.at(-1).rows.push(row(each, address(each.file), { fresh: fresh && !known.has(each.file) }));
-  }
-  byId("hits").replaceChildren(...groups.map(({ name, rows }, at) => h("section", name ? { "aria-labelledby": `day-${at}` } : {},
-    name ? h("h2", { id: `day-${at}`, class: "day" }, name) : null, h("ol", {}, rows))));
+// Show memories; with `fresh`, those that were not there before stand out. `empty` stands where there is none.
+export function fill(memories, { fresh = false, address, more, choice = true, empty }) {
+  const rows = memories.map((each) => row(each, address(each.file), fresh && !known.has(each.file)));
+  byId("hits").replaceChildren(rows.length ? h("ol", {}, rows) : h("div", { class: "empty" }, empty));
   known = new Set(memories.map(({ file }) => file));
   for (const file of selected) if (!known.has(file)) selected.delete(file);
-  byId("count").textContent = total;
   byId("all").hidden = !memories.length || !choice;
   byId("more").hidden = !more;
   tick();
 }
 
-function row(memory, address, { fresh }) {
+function row(memory, address, fresh) {
   const { file, timestamp, agent, user, topics, title, excerpt, score, keywords = [], why, uses, new: unread, expired } = memory;
+  const [words, tags] = [marked(excerpt, keywords), marked(topics.join(" "), keywords)];
+  const second = words.length > 1 || !keywords.length ? [words, tags] : [tags, words]; // what was found stands first
   return h("li", {}, h("a", { href: address, "data-file": file, class: fresh ? "fresh" : "" },
     h("span", { class: "line" },
       h("span", { class: "title", dir: "auto" }, unread ? h("span", { class: "unread" }, "New ") : null, expired ? h("span", { class: "over" }, "Expired ") : null, marked(title || "(empty)", keywords)),
-      score ? h("span", { class: "score", title: reason(score, why) }, String(score)) : null,
       h("time", { title: exact(timestamp) }, ago(timestamp))),
-    h("span", { class: "line second" },
-      h("span", { class: "excerpt", dir: "auto" }, marked([excerpt, topics.join(" ")].filter(Boolean).join(" — "), keywords)),
-      uses?.recalled ? h("span", { class: "uses", title: usesOf(uses) }, `${uses.recalled.toLocaleString()}× recalled`) : null,
-      h("span", { class: "who", title: `${agent || "(nobody)"}, about ${user || "(nobody)"}` }, agent))));
+    h("span", { class: "line" },
+      h("span", { class: "excerpt", dir: "auto" }, second[0], second.every((each) => each.join("")) ? " — " : "", second[1]),
+      h("span", { class: "who", title: user ? `${agent || "(nobody)"}, about ${user}` : agent },
+        score ? h("span", { class: "score", title: reason(score, why) }, `score ${score.toLocaleString()}`)
+          : uses?.recalled ? h("span", { class: "uses", title: usesOf(uses) }, `${uses.recalled.toLocaleString()}× recalled`) : null,
+        (score || uses?.recalled) && agent ? " · " : "", agent))));
 }
 
 // Of what a score is the sum.

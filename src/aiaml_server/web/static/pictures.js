@@ -1,5 +1,5 @@
-// Two pictures: memories over time, and topics that go together. Each has a table beside it that
-// says and does the same.
+// Two pictures: memories over time, which has a table beside it that says and does the same; and
+// topics that go together.
 
 import { h, plural, s } from "./elements.js";
 
@@ -81,108 +81,19 @@ function ticks(bars, step, width, label) {
   });
 }
 
-const WIDEST = 560; // of the circle with its names
-const BESIDE = 88; // the names, left and right of it
-
-// Topics on a circle; a line joins two that stand together, the oftener the thicker.
-export function constellation(topics, pairs, chosen, width, pick) {
-  const wide = Math.min(width, WIDEST);
-  const radius = Math.min(wide / 2 - BESIDE, 160);
-  const high = 2 * radius + 76;
-  const counts = new Map(topics);
-  const names = around(pairs);
-  const most = Math.max(...names.map((name) => counts.get(name) ?? 0));
-  const strongest = Math.max(...pairs.map(([, , count]) => count));
-  const at = new Map(names.map((name, place) => [name, point(place / names.length, radius)]));
-  const lines = pairs.map(([a, b, count]) => s("path", {
-    class: "thread", "data-a": a, "data-b": b,
-    d: `M${at.get(a)} Q0 0 ${at.get(b)}`,
-    "stroke-width": 0.8 + 5 * (count / strongest),
-    "stroke-opacity": 0.18 + 0.5 * (count / strongest),
-  }, s("title", {}, `${a} and ${b}: ${plural(count, "memory")}`)));
-  const nodes = names.map((name, place) => {
-    const turn = place / names.length;
-    const size = (4 + 8 * Math.sqrt((counts.get(name) ?? 0) / most)) * Math.sqrt(radius / 160);
-    const right = turn < 0.5;
-    const [x, y] = point(turn, radius + size + 7);
-    const middle = Math.abs(x) < 12;
-    return s("g", {
-      class: chosen.includes(name.toLowerCase()) ? "node chosen" : "node",
-      tabindex: "0", role: "button", "data-name": name, "data-key": `node ${name}`,
-      "aria-label": `${shortened(name)}, ${plural(counts.get(name) ?? 0, "memory")}`,
-      onclick: () => pick(name),
-      onkeydown: (event) => {
-        if (event.key !== "Enter" && event.key !== " ") return;
-        event.preventDefault();
-        event.stopPropagation();
-        pick(name);
-      },
-    },
-      s("circle", { class: "reach", cx: at.get(name)[0], cy: at.get(name)[1], r: size + 8 }),
-      s("circle", { cx: at.get(name)[0], cy: at.get(name)[1], r: size }),
-      s("text", {
-        x, y, dy: middle ? (y > 0 ? "0.9em" : "-0.15em") : "0.35em",
-        "text-anchor": middle ? "middle" : right ? "start" : "end",
-      }, shortened(name)), s("title", {}, name));
-  });
-  const picture = s("svg", {
-    class: "constellation", viewBox: `${-wide / 2} ${-high / 2} ${wide} ${high}`, width: wide, height: high,
-    role: "group", "aria-label": "Topics that go together; the table below says the same",
-  }, s("g", { class: "threads" }, lines), nodes);
-  shine(picture, nodes, lines, pairs);
-  const rows = pairs.slice(0, 60).map(([a, b, count]) => [
-    button(`first ${a} ${b}`, a, () => pick(a)), button(`second ${a} ${b}`, b, () => pick(b)), count]);
-  return h("figure", {}, picture, table("pairs", ["topic", "with", "memories"], rows));
-}
-
 const MOST_RANKED = 12;
 
-// Pairs of topics as a list: first those that stand together far oftener than chance would have it.
+// Pairs of topics as a list: those that stand together far oftener than chance would have it.
 export function ranked(topics, pairs, pick) {
   const counts = new Map(topics);
   const all = Math.max(...counts.values());
   const strength = ([a, b, count]) => count * Math.log(1 + (count * all) / ((counts.get(a) ?? all) * (counts.get(b) ?? all)));
-  const best = [...pairs].sort((one, other) => strength(other) - strength(one)).slice(0, MOST_RANKED);
+  const best = [...pairs].sort((one, other) => strength(other) - strength(one)).slice(0, MOST_RANKED).sort((one, other) => other[2] - one[2]);
   const most = Math.max(...best.map(([, , count]) => count));
   return h("ol", { class: "meters pairs" }, best.map(([a, b, count]) => h("li", {},
     h("span", { class: "name" }, button(`first ${a} ${b}`, a, () => pick(a)), " + ", button(`second ${a} ${b}`, b, () => pick(b))),
     h("span", { class: "number" }, plural(count, "memory")),
     s("svg", { class: "meter", "aria-hidden": "true" }, s("rect", { width: `${(count / most) * 100}%`, height: "100%", rx: 2.5 })))));
-}
-
-const shortened = (name) => (name.length > 12 ? `${name.slice(0, 11)}…` : name);
-
-function point(turn, radius) {
-  const angle = turn * 2 * Math.PI;
-  return [Math.sin(angle) * radius, -Math.cos(angle) * radius].map((each) => Math.round(each * 10) / 10);
-}
-
-// The topics in an order that puts beside each other what goes together most.
-function around(pairs) {
-  const left = new Set(pairs.flatMap(([a, b]) => [a, b]));
-  const order = [];
-  let last;
-  while (left.size) {
-    const near = pairs.find(([a, b]) => (a === last && left.has(b)) || (b === last && left.has(a)));
-    last = near ? (near[0] === last ? near[1] : near[0]) : left.values().next().value;
-    left.delete(last);
-    order.push(last);
-  }
-  return order;
-}
-
-// What is pointed at, or has the focus, stands out with its neighbours.
-function shine(picture, nodes, lines, pairs) {
-  const show = (name) => {
-    picture.classList.toggle("lit", Boolean(name));
-    const near = new Set(pairs.filter(([a, b]) => a === name || b === name).flatMap(([a, b]) => [a, b]));
-    for (const node of nodes) node.classList.toggle("on", near.has(node.dataset.name));
-    for (const line of lines) line.classList.toggle("on", line.dataset.a === name || line.dataset.b === name);
-  };
-  for (const node of nodes) {
-    for (const event of ["pointerenter", "focus"]) node.addEventListener(event, () => show(node.dataset.name));
-    for (const event of ["pointerleave", "blur"]) node.addEventListener(event, () => show(null));
-  }
 }
 
 // The key tells a button, or an open table, from others when the picture is drawn anew.

@@ -8,6 +8,8 @@ import { standing } from "./sync.js";
 
 const MOST_TITLES = 8; // that are shown before several are forgotten
 const SLOW = 100; // memories that are not forgotten at once
+const AROUND = 80; // characters about what changed
+const FIRST = 600; // characters of a first version
 
 let open = null; // the memory that is shown, as the server gave it
 let view = "read"; // or "file", "history"
@@ -25,43 +27,39 @@ export function read(memory) {
   document.title = `${visible(memory.title) || "(empty)"} · Memories`;
   const pane = byId("pane");
   const at = same ? pane.scrollTop : 0;
+  const [title, article] = divided(rendered(memory.html));
   pane.setAttribute("aria-label", "Memory");
   pane.replaceChildren(h("div", { class: "memory" },
-    h("div", { class: "tools" },
-      h("button", { type: "button", class: "back", onclick: () => calls.close() }, "Close"),
-      h("span", { class: "gap" }),
-      memory.new ? h("button", { type: "button", class: "set", onclick: () => see({ files: { [memory.file]: memory.version } }) }, "Seen") : null,
+    h("div", { class: "tools" }, leaving(), h("span", { class: "gap" }),
+      memory.new ? h("button", { type: "button", class: "quiet set", onclick: () => see({ files: { [memory.file]: memory.version } }) }, "Seen") : null,
       tab("file", "File"), tab("history", "History"),
-      h("button", { type: "button", onclick: copy }, "Copy"),
-      h("button", { type: "button", class: "roomy", onclick: () => print() }, "Print"),
-      h("button", { type: "button", onclick: () => editor.edit(open) }, "Edit"),
-      h("button", { type: "button", class: "danger", onclick: () => forgetOpen() }, "Forget…")),
-    h("h1", { dir: "auto" }, memory.title || "(empty)"),
+      h("button", { type: "button", class: "quiet", onclick: copy }, "Copy"),
+      h("button", { type: "button", class: "quiet roomy", onclick: () => print() }, "Print"),
+      h("button", { type: "button", class: "quiet", onclick: () => editor.edit(open) }, "Edit"),
+      h("button", { type: "button", class: "quiet danger", onclick: () => forgetOpen() }, "Forget…")),
+    title,
     h("p", { class: "by" }, h("time", { title: exact(memory.timestamp) }, ago(memory.timestamp)),
-      " · ", memory.agent || "(nobody)", " about ", memory.user || "(nobody)",
+      " · ", h("bdi", {}, memory.agent || "(nobody)"), " about ", h("bdi", {}, memory.user || "(nobody)"),
       memory.until ? h("span", { class: memory.expired ? "over" : "" }, ` · ${memory.expired ? "expired, " : ""}until ${memory.until}`) : null,
       memory.uses ? h("span", { class: "uses" }, ` · ${usesOf(memory.uses)}`) : null),
-    h("p", { class: "tags" }, memory.topics.map((topic) => h("button", { type: "button", class: "tag", title: "Filter by this topic", onclick: () => calls.topic(topic) }, topic))),
-    h("div", { id: "view" }, body(memory)),
+    h("div", { id: "view" }, view === "read" ? article : view === "file" ? h("pre", { class: "file", tabindex: "0", dir: "auto" }, memory.text) : h("p", { class: "hint" }, "Looking…")),
+    h("p", { class: "tags" }, memory.topics.map((topic) => h("button", { type: "button", class: "tag", dir: "auto", title: "Filter by this topic", onclick: () => calls.topic(topic) }, topic))),
     h("p", { class: "place" }, h("code", {}, memory.id), " in ", h("code", {}, placed(memory)))));
   pane.scrollTop = at;
   if (view === "history") showHistory();
 }
 
-function body(memory) {
-  if (view === "file") return h("pre", { class: "file", tabindex: "0", dir: "auto" }, memory.text);
-  if (view === "history") return h("p", { class: "hint" }, "Looking…");
-  return untitled(rendered(memory.html), memory.title);
-}
+const leaving = () => h("button", { type: "button", class: "quiet back", onclick: () => calls.close() }, "Close");
 
-// Take away a first heading or line that only says the title again.
-function untitled(article, title) {
+// What a text is headed by, and its rest. One without a heading is text, and named to who does not see it.
+function divided(article) {
   const first = article.firstElementChild;
-  if (first && !first.childElementCount && first.matches("h1, h2, h3, h4, h5, h6, p") && first.textContent.trim() === title) first.remove();
-  return article;
+  if (!first?.matches("h1, h2, h3, h4, h5, h6")) return [h("h1", { class: "unseen" }, "Memory"), article];
+  first.remove();
+  return [h("h1", { dir: "auto" }, ...first.childNodes), article];
 }
 
-const tab = (name, words) => h("button", { type: "button", "aria-pressed": String(view === name), onclick: () => toggle(name) }, words);
+const tab = (name, words) => h("button", { type: "button", class: "quiet", "aria-pressed": String(view === name), onclick: () => toggle(name) }, words);
 
 export function toggle(name) {
   view = view === name ? "read" : name;
@@ -87,7 +85,7 @@ async function showHistory() {
   }
 }
 
-function version({ what, time, machine, text, file, difference }, present) {
+function version({ what, time, machine, text, file, fields, words }, present) {
   const again = async () => {
     try {
       await api.restore({ [file]: text });
@@ -100,8 +98,26 @@ function version({ what, time, machine, text, file, difference }, present) {
   return h("li", {},
     h("p", {}, h("b", {}, what), " ", time ? h("time", { title: exact(time) }, ago(time)) : null, machine ? `, from ${machine}` : "",
       present ? " — as it is now" : text ? h("button", { type: "button", class: "link", onclick: again }, "Bring back") : null),
-    h("pre", { class: "difference", tabindex: "0" }, difference.map((line) =>
-      h(line.startsWith("+") ? "ins" : line.startsWith("-") ? "del" : "span", {}, `${line}\n`))));
+    fields.length ? h("dl", { class: "facts" }, fields.map(([name, before, after]) =>
+      h("div", {}, h("dt", {}, FIELDS[name]), h("dd", { dir: "auto" }, ...change(before, after))))) : null,
+    h("div", { class: "words", dir: "auto" }, words.flatMap(([before, after], at) => {
+      if (before === after) return shortened(before, at > 0, at < words.length - 1);
+      return words.length > 1 || before ? change(before, after) : after.slice(0, FIRST) + (after.length > FIRST ? "…" : "");
+    })));
+}
+
+const FIELDS = { topics: "Topics", agent: "Agent", user: "About", until: "Holds until" };
+
+// What went, and what came in its place.
+function change(before, after) {
+  return [before ? h("del", {}, before) : null, before && after ? " → " : null, after ? h("ins", {}, after) : null];
+}
+
+// What did not change: the words beside those that did.
+function shortened(words, before, after) {
+  if (words.length <= 2 * AROUND) return words;
+  const [begins, ends] = [words.slice(0, AROUND), words.slice(-AROUND)];
+  return [before ? begins : "", "…", after ? ends : ""].join(" ");
 }
 
 // Show a forgotten memory.
@@ -111,11 +127,28 @@ export function readForgotten({ title, text, file, time, machine }) {
   byId("pane").setAttribute("aria-label", "Forgotten memory");
   byId("pane").replaceChildren(h("div", { class: "memory" },
     h("div", { class: "tools" },
-      h("button", { type: "button", class: "back", onclick: () => calls.close() }, "Close"), h("span", { class: "gap" }),
+      leaving(), h("span", { class: "gap" }),
       h("button", { type: "button", class: "main", onclick: () => bringBack({ [file]: text }) }, "Bring back")),
     h("h1", { dir: "auto" }, title),
     h("p", { class: "by" }, "Forgotten ", time ? h("time", { title: exact(time) }, ago(time)) : null, machine ? `, from ${machine}` : ""),
-    h("pre", { class: "file", tabindex: "0" }, text)));
+    h("pre", { class: "file", tabindex: "0", dir: "auto" }, text)));
+}
+
+// Show what a toolset keeps.
+export function readNote({ title, file, timestamp, topics, facts }, html) {
+  open = null;
+  document.title = `${visible(title)} · Memories`;
+  const [heading, article] = divided(rendered(html));
+  byId("pane").setAttribute("aria-label", "Memory");
+  byId("pane").replaceChildren(h("div", { class: "memory" },
+    h("div", { class: "tools" }, leaving()),
+    heading,
+    timestamp ? h("p", { class: "by" }, h("time", { title: exact(timestamp) }, ago(timestamp))) : null,
+    h("div", { id: "view" }, article),
+    h("p", { class: "tags" }, topics.map((topic) => h("span", { class: "tag", dir: "auto" }, topic))),
+    h("dl", { class: "facts" }, facts.map(([name, value]) => h("div", {}, h("dt", { dir: "auto" }, name), h("dd", { dir: "auto" }, value)))),
+    h("p", { class: "place" }, h("code", {}, file))));
+  byId("pane").focus({ preventScroll: true });
 }
 
 export async function bringBack(texts) {
@@ -130,13 +163,13 @@ export async function bringBack(texts) {
 
 // --- what is done to several ------------------------------------------------------------------------
 
-export const forgetOpen = () => forget({ files: [open.file], titles: [shortened(open.content)], count: 1 });
+export const forgetOpen = () => forget({ files: [open.file], titles: [open.content.length > 200 ? `${open.content.slice(0, 199)}…` : open.content], count: 1 });
 
 // Ask, and forget memories, of which the first are shown by their titles.
 export async function forget({ count, titles, ...some }) {
   const shown = titles.slice(0, MOST_TITLES);
   const sure = await confirm(count === 1 ? "Forget this memory?" : `Forget ${plural(count, "memory")}?`, [
-    h("blockquote", {}, shown.map((each) => h("p", {}, each || "(empty)")), count > shown.length ? h("p", {}, `… and ${(count - shown.length).toLocaleString()} more`) : null),
+    h("blockquote", {}, shown.map((each) => h("p", { dir: "auto" }, each || "(empty)")), count > shown.length ? h("p", {}, `… and ${(count - shown.length).toLocaleString()} more`) : null),
     h("p", {}, `No agent finds ${count === 1 ? "it" : "them"} any more, on none of your machines.`),
     h("p", {}, standing?.sync
       ? "Git's history, here and in your remote, still has it, and whoever has the repository can read it."
@@ -172,5 +205,3 @@ export async function see(some) {
     calls.fail(error);
   }
 }
-
-const shortened = (words) => (words.length > 200 ? `${words.slice(0, 199)}…` : words);

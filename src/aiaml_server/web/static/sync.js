@@ -1,19 +1,28 @@
 // How sync stands, in plain words.
 
-import { byId, copyable, h, moment, ago } from "./elements.js";
+import { ago, byId, copyable, h, moment, plural } from "./elements.js";
 
 const REMOTE = "AIAML_GITHUB_REMOTE=git@github.com:you/memories.git aiaml sync";
 
 export let standing = null; // how the directory stood when it was last asked
 
-// Show how the directory stands: in short, and with its facts.
-export function showSync(status) {
+// Show how the directory stands: in short, with its facts, and, where no copy is made, in a sentence;
+// `again` tries to make one.
+export function showSync(status, again) {
   standing = status;
+  const failing = status.sync && status.problem;
+  byId("uncopied").hidden = !failing;
+  if (failing) byId("uncopied").replaceChildren(h("span", {}, uncopied(status)), h("button", { type: "button", onclick: again }, "Try again"));
   const [kind, words] = inShort(status);
   const button = byId("sync");
   button.className = `quiet ${kind}`;
   button.lastElementChild.textContent = words;
   byId("sync-facts").replaceChildren(...facts(status));
+}
+
+function uncopied({ failing_since: since, ahead }) {
+  const waiting = ahead ? `: ${plural(ahead, "change")} ${ahead === 1 ? "waits" : "wait"}` : "";
+  return `Not copied${since ? ` since ${moment(since)}` : ""}${waiting}. It is safe here, and tried again by itself.`;
 }
 
 function inShort(status) {
@@ -33,13 +42,13 @@ function facts(status) {
     ["Committed", status.last_commit && moment(status.last_commit)],
     ["Remote asked", status.last_fetch && moment(status.last_fetch)],
     ["Remote took ours", status.last_push && moment(status.last_push)],
-    ["Commits to send", status.remote && String(status.ahead)],
-    ["Commits to take in", status.remote && String(status.behind)],
+    ["Wait to be sent", status.remote && plural(status.ahead, "change")],
+    ["Wait to be taken in", status.remote && plural(status.behind, "change")],
     ["Fails since", status.failing_since && moment(status.failing_since)],
   ];
   return [
     h("p", { class: status.problem ? "trouble" : "" }, sentence(status)),
-    status.problem && status.what_to_do ? h("p", {}, status.what_to_do) : null,
+    status.problem ? h("p", {}, `What to do: ${status.what_to_do ?? "try again."}`) : null,
     status.sync && !status.remote ? copyable(REMOTE) : null,
     h("dl", { class: "facts" }, rows.filter(([, value]) => value).map(([name, value]) =>
       h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
@@ -49,7 +58,7 @@ function facts(status) {
 
 function sentence(status) {
   if (!status.sync) return "Sync is off (AIAML_ENABLE_SYNC): memories are files on this computer, and nothing else.";
-  if (status.problem) return status.problem;
+  if (status.problem) return `${uncopied(status)} The reason: ${status.problem}.`;
   if (!status.remote) return "Memories are kept on this computer only: if its disk breaks, they are gone. Export writes a copy now. To have one from now on, and memories on your other computers too, make an empty private repository and say once in a terminal:";
   return "Memories are kept in git, and exchanged with the remote. Whoever hosts that can read them.";
 }
