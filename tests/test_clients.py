@@ -1033,6 +1033,46 @@ def test_install_adds_a_toolset_to_the_default(tmp_path: Path) -> None:
     assert entry["env"] == {"AIAML_TOOLSETS": "citations"}
 
 
+def test_install_of_a_second_directory_takes_the_first_from_nobody(tmp_path: Path) -> None:
+    """It gets an entry of its own, which is found again; taking out takes out both."""
+    path = tmp_path / ".cursor" / "mcp.json"
+    path.parent.mkdir()
+    path.write_text('{"mcpServers": {}}', encoding="utf-8")
+    typed(tmp_path, "install", "cursor")
+    first = json.loads(path.read_text("utf-8"))["mcpServers"]["aiaml"]
+    work, same_name = str(tmp_path / "work" / ".Für uns"), str(tmp_path / "home" / "fur uns")
+    said = typed(tmp_path, "install", "cursor", "--dir", work)
+    assert "as aiaml-fur-uns, beside aiaml" in said
+    assert "already connected" in typed(tmp_path, "install", "cursor", "--dir", work)
+    typed(tmp_path, "install", "cursor", "--dir", work, "--toolset", "citations")
+    typed(tmp_path, "install", "cursor", "--dir", same_name)
+    servers = json.loads(path.read_text("utf-8"))["mcpServers"]
+    assert servers["aiaml"] == first
+    added = {name: entry["env"] for name, entry in servers.items() if name != "aiaml"}
+    assert added == {
+        "aiaml-fur-uns": {"AIAML_MEMORY_DIR": work, "AIAML_TOOLSETS": "aiaml,citations"},
+        "aiaml-fur-uns2": {"AIAML_MEMORY_DIR": same_name},
+    }
+    known = json.loads(typed(tmp_path, "dirs", "--json"))
+    assert {each["path"] for each in known} >= {work, same_name}
+    assert "as aiaml-fur-uns2" in typed(tmp_path, "install", "--list")
+    assert "as aiaml-fur-uns, serves" in typed(tmp_path, "doctor", "clients")
+    typed(tmp_path, "uninstall", "cursor")
+    assert path.read_text("utf-8") == '{"mcpServers": {}}'
+
+
+def test_install_says_what_it_replaces(tmp_path: Path) -> None:
+    """What stood in the entry's environment is told beside what stands there now."""
+    path = tmp_path / ".cursor" / "mcp.json"
+    path.parent.mkdir()
+    env = {"AIAML_MEMORY_DIR": str(tmp_path / "m"), "AIAML_TOOLSETS": "citations"}
+    entry = {"command": "x", "args": [], "env": env}
+    path.write_text(json.dumps({"mcpServers": {"aiaml": entry}}), encoding="utf-8")
+    said = typed(tmp_path, "install", "cursor", "--toolset", "sessions", "--only")
+    assert "AIAML_TOOLSETS=sessions, before: citations" in said
+    assert "AIAML_MEMORY_DIR as before" in said
+
+
 def test_install_in_a_project_writes_nothing_of_this_computer(tmp_path: Path) -> None:
     """An entry of its own for each toolset, by a name that every teammate's computer has."""
     path = tmp_path / ".mcp.json"

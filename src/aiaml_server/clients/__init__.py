@@ -51,7 +51,8 @@ class Entry(NamedTuple):
     """What is put into the files of clients, in the words of the program that puts it there.
 
     Attributes:
-        name: its name there; copies of the files have it in their own.
+        name: its name there; copies of the files have it in their own. Further entries of the
+            program begin with it and a hyphen.
         again: what a person types to have it written anew, the client behind it.
         by_hand: what prints what to put in by hand, the client behind it.
     """
@@ -101,6 +102,7 @@ class Connection(NamedTuple):
         command: what the entry starts.
         problems: what is wrong.
         variables: the environment that the entry gives the program.
+        name: the entry's.
     """
 
     client: Client
@@ -110,6 +112,7 @@ class Connection(NamedTuple):
     command: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
     variables: Mapping[str, str] = MappingProxyType({})
+    name: str = ""
 
 
 def located(entry: Entry, client: Client, machine: Machine) -> tuple[Path, bool]:
@@ -186,12 +189,14 @@ def save(change: Change) -> Path | None:
     return kept
 
 
-def connections(entry: Entry, machine: Machine) -> list[Connection]:
-    """Look at every client, and at every file of it that is there."""
+def connections(
+    entry: Entry, machine: Machine, among: Sequence[Client] = CLIENTS
+) -> list[Connection]:
+    """Look at clients, at every file of them that is there, and at every entry of the program."""
     found: list[Connection] = []
-    for client in CLIENTS:
+    for client in among:
         files = _files(client, machine)
-        found += [_connection(entry, client, path) for path in files]
+        found += [one for path in files for one in _connections(entry, client, path)]
         try:
             found += [] if files else [Connection(client, *located(entry, client, machine))]
         except ConfigError as error:
@@ -404,37 +409,49 @@ def _unusable(client: Client, error: ConfigError) -> Connection:
     return Connection(client, error.path, installed=True, problems=(problem,))
 
 
-def _connection(entry: Entry, client: Client, path: Path) -> Connection:
+def _connections(entry: Entry, client: Client, path: Path) -> list[Connection]:
+    """Return how a file stands, once for each entry of the program; once where it has none."""
     try:
         _, text = _read(path)
         with _told(path, text):
-            current = _FORMS[client.form].entry(text, (*client.keys, entry.name))
+            servers = _FORMS[client.form].entry(text, client.keys)
+            if servers is not None and not isinstance(servers, dict):
+                _FORMS[client.form].entry(text, (*client.keys, entry.name))  # refuses, and says why
     except ConfigError as error:
-        return _unusable(client, error)
-    if current is None:
-        return Connection(client, path, installed=True)
+        return [_unusable(client, error)]
+    ours = {
+        name: current
+        for name, current in (servers or {}).items()
+        if current is not None and f"{name}-".startswith(f"{entry.name}-")
+    }
+    return [_connection(entry, client, path, name, current) for name, current in ours.items()] or [
+        Connection(client, path, installed=True)
+    ]
+
+
+def _connection(entry: Entry, client: Client, path: Path, name: str, current: Any) -> Connection:
     command = _command(client, current)
     again = f"`{entry.again} {client.name}` puts it right"
     problems = tuple(
-        Problem(f"{path}: the entry {entry.name} {what}", remedy)
+        Problem(f"{path}: the entry {name} {what}", remedy)
         for what, remedy in _problems(current, command, again)
     )
     given = current.get(client.environment) if isinstance(current, dict) else None
     variables = {str(k): str(v) for k, v in given.items()} if isinstance(given, dict) else {}
-    return Connection(client, path, True, True, command, problems, variables)
+    return Connection(client, path, True, True, command, problems, variables, name)
 
 
 def connected(
     entry: Entry, client: Client, machine: Machine
-) -> tuple[Path, Mapping[str, str] | None]:
-    """Return the file that a client reads, and the environment of its entry; None without one.
+) -> tuple[Path, dict[str, Mapping[str, str]]]:
+    """Return the file that a client reads, and the environments of its entries by their names.
 
     Raises:
         ConfigError: there are several, and nothing says which one is in use.
     """
     path, _ = located(entry, client, machine)
-    found = _connection(entry, client, path)
-    return path, found.variables if found.connected else None
+    found = _connections(entry, client, path)
+    return path, {each.name: each.variables for each in found if each.connected}
 
 
 def besides(entry: Entry, client: Client, machine: Machine) -> Iterator[tuple[str, str]]:
@@ -445,7 +462,11 @@ def besides(entry: Entry, client: Client, machine: Machine) -> Iterator[tuple[st
     yield from packages(entry.name, client, machine)
     path = Path.cwd() / client.project
     is_own = not client.project or located(entry, client, machine)[0] == path
-    if not is_own and path.is_file() and _connection(entry, client, path).connected:
+    if (
+        not is_own
+        and path.is_file()
+        and any(each.connected for each in _connections(entry, client, path))
+    ):
         remedy = f"`aiaml uninstall {client.name} --project` takes the latter out"
         yield f"the project's {client.project}", remedy
 
