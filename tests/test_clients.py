@@ -1017,7 +1017,7 @@ def typed(home: Path, *words: str, code: int = 0) -> str:
     line = [PYTHON, "-m", "aiaml_server", *words]
     done = completed(line, env=environ, cwd=home)
     assert done.returncode == code, done
-    return done.stdout
+    return done.stdout or done.stderr
 
 
 def test_install_adds_a_toolset_to_the_default(tmp_path: Path) -> None:
@@ -1099,6 +1099,24 @@ def test_install_has_codex_wait_where_it_is_asked_to(tmp_path: Path) -> None:
     typed(tmp_path, "install", "cursor", "--required", code=2)
 
 
+def test_install_says_what_of_one_s_own_does_not_count_in_a_project(tmp_path: Path) -> None:
+    """Gemini CLI and OpenCode take the project's entry where both have one name."""
+    typed(tmp_path, "install", "gemini", "--dir", str(tmp_path / "work"))
+    (tmp_path / "project").mkdir()
+    said = typed(tmp_path, "install", "gemini", "--project", str(tmp_path / "project"))
+    assert "in place of your own entry, with AIAML_MEMORY_DIR of it unused" in said
+
+
+def test_install_puts_no_entry_over_an_extension(tmp_path: Path) -> None:
+    """Gemini CLI would leave the extension's server out, with all that was set for it."""
+    path = tmp_path / ".gemini" / "extensions" / "aiaml" / "gemini-extension.json"
+    path.parent.mkdir(parents=True)
+    path.write_text("{}")
+    said = typed(tmp_path, "install", "gemini", "--toolset", "citations", code=3)
+    assert "has it by the extension aiaml" in said and "gemini extensions config aiaml" in said
+    assert not (tmp_path / ".gemini" / "settings.json").exists()
+
+
 @pytest.mark.parametrize("client", ["claude-code", "gemini", "vscode"])
 def test_install_names_what_a_client_has_twice(client: str, tmp_path: Path) -> None:
     """By a plugin, an extension or a project's file; so do the list and the doctor."""
@@ -1108,6 +1126,7 @@ def test_install_names_what_a_client_has_twice(client: str, tmp_path: Path) -> N
         path.write_text('{"enabledPlugins": {"aiaml@aiaml": true, "other@x": true}}')
         what = "the plugin aiaml@aiaml"
     elif client == "gemini":
+        typed(tmp_path, "install", client)  # before there was the extension
         path = tmp_path / ".gemini" / "extensions" / "aiaml" / "gemini-extension.json"
         path.parent.mkdir(parents=True)
         path.write_text("{}")

@@ -158,15 +158,7 @@ def install(
             return _print(client.name, variables)
         if project:
             return _connect_project(client, here, served, dry_run)
-        _, there = clients.connected(ENTRY, client, here)
-        entry = _entry_for(there, variables)
-        had = there.get(entry.name)
-        more = dict(variables)
-        if not only:
-            more |= _added(had, variables)
-        change = clients.connect(entry, client, here, launch.command(), more)
-        installed = clients.located(ENTRY, client, here)[1]
-        return _connect(change, entry, installed, more, dry_run, there)
+        return _connect_own(client, here, variables, only, dry_run)
 
     return _each(wanted, one)
 
@@ -189,6 +181,27 @@ def _check_usage(given: Mapping[str, Any]) -> None:
         raise click.UsageError("--only goes with --toolset")
     if given["required"] and set(given["names"]) != {"codex"}:
         raise click.UsageError("--required goes with codex alone")
+
+
+def _connect_own(
+    client: Client, here: clients.Machine, variables: Mapping[str, str], only: bool, dry_run: bool
+) -> int:
+    """Put an entry into the person's own file; only with `only` it serves nothing that it did.
+
+    Raises:
+        ConfigError: the file cannot be edited, or the entry would put a package out of service.
+    """
+    path, there = clients.connected(ENTRY, client, here)
+    for other in () if there else clients.besides(ENTRY, client, here):
+        if other.is_replaced:  # with all that was set for it
+            raise ConfigError(path, f"{client.title} {other.what}", other.remedy)
+    entry = _entry_for(there, variables)
+    more = dict(variables)
+    if not only:
+        more |= _added(there.get(entry.name), variables)
+    change = clients.connect(entry, client, here, launch.command(), more)
+    installed = clients.located(ENTRY, client, here)[1]
+    return _connect(change, entry, installed, more, dry_run, there)
 
 
 def _entry_for(there: Mapping[str, Mapping[str, str]], variables: Mapping[str, str]) -> Entry:
@@ -225,14 +238,21 @@ def _connect_project(
     client: Client, here: clients.Machine, served: Sequence[str], dry_run: bool
 ) -> int:
     """Put an entry for each toolset into a project's file, with nothing of this computer in it."""
-    command = launch.anywhere()
-    worst = DONE
+    command, worst = launch.anywhere(), DONE
+    _, own = clients.connected(ENTRY, BY_NAME[client.name], here)
     for name in toolsets.known(toolsets.OPTION, ",".join(served)) if served else [toolsets.DEFAULT]:
         entry = _in_project(name)
         variables = {} if name == toolsets.DEFAULT else {toolsets.VARIABLE.name: name}
         variables |= launch.compiled(command)
         change = clients.connect(entry, client, here, command, variables)
         worst = max(worst, _connect(change, entry, True, variables, dry_run))
+        aside = ", ".join(key for key in own.get(entry.name, {}) if key not in launch.COMPILED)
+        if aside and change.new:
+            out(
+                wrapped(
+                    f"  Here it may stand in place of your own entry, with {aside} of it unused"
+                )
+            )
     return worst
 
 
@@ -383,6 +403,7 @@ def _connect(
     client, had = change.client, there.get(entry.name, {})
     if change.before == change.after:
         out(wrapped(f"{bold(client.title)} is already connected: {change.path}", 2))
+        _tell_besides(client)
         return DONE
     if dry_run:
         return _show(change)
@@ -407,10 +428,14 @@ def _connect(
         beside = f"as {entry.name}, beside {joined([*there])}, which goes on as it was"
         remedy = f"for this one alone, `aiaml uninstall {client.name}` first"
         out(wrapped(f"  {beside}, since an entry serves one directory; {remedy}"))
-    for what, remedy in clients.besides(ENTRY, client, machine()):
-        out(wrapped(f"  {client.title} has it by {what} as well, and starts both: {remedy}"))
+    _tell_besides(client)
     out(wrapped(f"  {client.then.format(name=entry.name)}"))
     return DONE
+
+
+def _tell_besides(client: Client) -> None:
+    for other in clients.besides(ENTRY, client, machine()):
+        out(wrapped(f"  {client.title} {other.what}: {other.remedy}"))
 
 
 def _disconnect(change: Change, dry_run: bool) -> int:
@@ -466,10 +491,10 @@ def _list(json: bool) -> int:
         out(wrapped(line if one.installed else dim(line), 2))
         for problem in one.problems:
             out(wrapped(f"  {problem}"))
-        for what, remedy in (
+        for other in (
             clients.besides(ENTRY, one.client, machine()) if one.name == ENTRY.name else ()
         ):
-            out(wrapped(f"  it has it by {what} as well, and starts both: {remedy}"))
+            out(wrapped(f"  it {other.what}: {other.remedy}"))
     return DONE
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from aiaml_server.clients import file, jsonc, toml, yaml
 from aiaml_server.clients.file import Backups, ConfigError
-from aiaml_server.clients.packages import packages
+from aiaml_server.clients.packages import Other, packages
 from aiaml_server.clients.places import CLIENTS, Client, Machine, Place
 from aiaml_server.clients.text import Refused, position
 from aiaml_server.storage.programs import find
@@ -454,21 +454,18 @@ def connected(
     return path, {each.name: each.variables for each in found if each.connected}
 
 
-def besides(entry: Entry, client: Client, machine: Machine) -> Iterator[tuple[str, str]]:
-    """Yield how else a client has the program that its entry starts, and what takes that out.
+def besides(entry: Entry, client: Client, machine: Machine) -> Iterator[Other]:
+    """Yield how else a client has the program that its entry starts.
 
     That is a package of the client's own, or the file of the project of the current directory.
     """
     yield from packages(entry.name, client, machine)
     path = Path.cwd() / client.project
-    is_own = not client.project or located(entry, client, machine)[0] == path
-    if (
-        not is_own
-        and path.is_file()
-        and any(each.connected for each in _connections(entry, client, path))
-    ):
-        remedy = f"`aiaml uninstall {client.name} --project` takes the latter out"
-        yield f"the project's {client.project}", remedy
+    if not client.project or not path.is_file() or located(entry, client, machine)[0] == path:
+        return
+    if any(each.name == entry.name for each in _connections(entry, client, path)):
+        what = f"has it by the project's {client.project} as well, and starts one of the two here"
+        yield Other(what, f"`aiaml uninstall {client.name} --project` takes the latter out")
 
 
 def _command(client: Client, entry: Any) -> tuple[str, ...]:

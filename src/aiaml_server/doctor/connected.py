@@ -26,9 +26,9 @@ def clients(_: Context) -> Iterator[Finding]:
         if not each.connected:
             continue
         is_first = each.name == ENTRY.name
-        for what, remedy in besides(ENTRY, each.client, machine()) if is_first else ():
-            twice = f"{each.client.title} has it by {what} as well, and starts both"
-            yield Finding("clients", "warning", twice, remedy)
+        for other in besides(ENTRY, each.client, machine()) if is_first else ():
+            what = f"{each.client.title} {other.what}"
+            yield Finding("clients", "warning", what, other.remedy)
         try:
             names = [manifest.name for manifest in toolsets.chosen([], each.variables)]
         except InvalidSetting as error:
