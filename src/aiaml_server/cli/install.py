@@ -38,11 +38,13 @@ from aiaml_server.terminal import (
 
 BY_NAME = {client.name: client for client in CLIENTS}
 NAMES = click.Choice(list(BY_NAME))
+DEFAULT = toolsets.DEFAULT
 
 with_hooks = click.option(
     "--hooks",
     is_flag=True,
-    help="What the client starts by itself, instead of the entry: claude-code, codex, gemini.",
+    help="What the client starts by itself, instead of the entry: claude-code, codex, gemini, "
+    "cursor, copilot, opencode.",
 )
 dry_run = click.option("--dry-run", is_flag=True, help="Show what would change, and write nothing.")
 listed = click.option(
@@ -132,11 +134,12 @@ def install(
       aiaml install claude-code --project --toolset citations
       aiaml install codex --required
       aiaml install claude-code --hooks
+      aiaml install claude-code --hooks --toolset citations
     """
     _check_usage(locals())
     if listing or hooks:
-        more = project or served or directory
-        return _list(json) if listing else _hooks(names, more, dry_run, put=True)
+        more = project or directory
+        return _list(json) if listing else _hooks(names, more, dry_run, served or [DEFAULT])
     if directory is not None:
         from aiaml_server.cli.dirs import choose  # noqa: PLC0415 (reads the files of all clients)
 
@@ -307,7 +310,7 @@ def uninstall(
     if project and not names:
         raise click.UsageError("--project goes with clients that are named")
     if listing or hooks:
-        return _list(json) if listing else _hooks(names, project, dry_run, put=False)
+        return _list(json) if listing else _hooks(names, project, dry_run)
     here = machine()
     if everything:
         names = [one.client.name for one in clients.connections(ENTRY, here) if one.connected]
@@ -328,11 +331,11 @@ def uninstall(
     return _each(_named(names, project), one)
 
 
-def _hooks(names: Sequence[str], more: object, dry_run: bool, *, put: bool) -> int:
-    """Put hooks into the settings of clients that are named, or take them out.
+def _hooks(names: Sequence[str], more: object, dry_run: bool, served: Sequence[str] = ()) -> int:
+    """Put hooks of toolsets into the settings of clients that are named; of none: take them out.
 
     Raises:
-        UsageError: one of them starts none that we serve, or more was asked for.
+        UsageError: a client starts none that we serve, a toolset has none, or more was asked for.
     """
     from aiaml_server.cli.hooks import HOSTS, hooked, unhooked  # noqa: PLC0415 (a verb's rare half)
 
@@ -340,30 +343,44 @@ def _hooks(names: Sequence[str], more: object, dry_run: bool, *, put: bool) -> i
         raise click.UsageError(
             f"--hooks goes alone with clients that are named: {joined([*HOSTS])}"
         )
+    for each in toolsets.chosen(served, {}) if served else ():
+        if each.name != DEFAULT and not each.hooks:
+            raise click.UsageError(f"{each.name} tells nothing by hooks")
     here = machine()
 
     def one(client: Client) -> int:
-        change = hooked(client, here, os.environ) if put else unhooked(client, here)
-        if change.before == change.after:
-            state = "has its hooks already" if put else "has no hooks of AIAML"
-            note(wrapped(f"{client.title} {state}: {change.path}", 2))
-            return DONE if put else NOTHING
-        if dry_run:
-            return _show(change)
-        kept = clients.save(change)
-        done = "has hooks" if put else "has no hooks of AIAML any more"
-        out(wrapped(f"{bold(client.title)} {done}: {change.path}", 2))
-        if kept:
-            out(wrapped(f"  as it was, the file is kept in {kept}"))
-        if put:
-            out(
-                wrapped(
-                    "  A new session is told what is remembered; AIAML_HOOKS=false turns it off"
-                )
-            )
-        return DONE
+        if not served:
+            changes = [each for each in unhooked(client, here) if each.before != each.after]
+            codes = [
+                _hooks_done(each, "has no hooks of AIAML any more", dry_run) for each in changes
+            ]
+            if not codes:
+                note(f"{client.title} has no hooks of AIAML.")
+            return max(codes, default=NOTHING)
+        worst = DONE
+        for each in toolsets.known(toolsets.OPTION, ",".join(served)):
+            change = hooked(client, here, os.environ, each)
+            if change.before == change.after:
+                note(wrapped(f"{client.title} has its hooks already: {change.path}", 2))
+                continue
+            worst = max(worst, _hooks_done(change, "has hooks", dry_run))
+        if not dry_run:
+            said = "A new session is told what is remembered; AIAML_HOOKS=false turns it off"
+            out(wrapped(f"  {said}"))
+        return worst
 
     return _each(_named(names, None), one)
+
+
+def _hooks_done(change: Change, done: str, dry_run: bool) -> int:
+    """Save or show a change of hooks."""
+    if dry_run:
+        return _show(change)
+    kept = clients.save(change)
+    out(wrapped(f"{bold(change.client.title)} {done}: {change.path}", 2))
+    if kept:
+        out(wrapped(f"  as it was, the file is kept in {kept}"))
+    return DONE
 
 
 def _named(names: Sequence[str], project: Path | None) -> list[Client]:

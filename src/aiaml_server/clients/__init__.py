@@ -40,6 +40,7 @@ __all__ = [
     "save",
     "snippet",
     "unhook",
+    "whole",
 ]
 
 _FORMS = {"json": jsonc, "toml": toml, "yaml": yaml}
@@ -183,7 +184,7 @@ def save(change: Change) -> Path | None:
         ConfigError: the file has changed meanwhile, or the disk refused; it is as it was.
     """
     kept = file.save(change.path, change.before, change.after, change.backups)
-    if change.after == file.original(change.backups):
+    if change.after in (None, file.original(change.backups)):
         file.forget(change.backups)
         return None
     return kept
@@ -220,8 +221,14 @@ _HOOKS = "hooks"
 _Groups = Sequence[tuple[str, Mapping[str, Any]]]
 
 
-def hook(name: str, path: Path, groups: _Groups, ours: Callable[[str], bool]) -> Change:
-    """Work out a settings file of Claude Code with hooks that start a program.
+def hook(
+    name: str,
+    path: Path,
+    groups: _Groups,
+    ours: Callable[[str], bool],
+    besides: Mapping[str, Any] = MappingProxyType({}),
+) -> Change:
+    """Work out a settings file of Claude Code, or one like it, with hooks that start a program.
 
     Its older ones go, and nothing else of the file changes.
 
@@ -230,6 +237,7 @@ def hook(name: str, path: Path, groups: _Groups, ours: Callable[[str], bool]) ->
         path: the file.
         groups: what each event's list is to have, with the event.
         ours: says of a command whether it is that program's.
+        besides: what the file has to have besides, where it is not there.
 
     Raises:
         ConfigError: the file cannot be read, or not be edited safely; it says where.
@@ -238,13 +246,18 @@ def hook(name: str, path: Path, groups: _Groups, ours: Callable[[str], bool]) ->
     with _told(path, text):
         had = _groups(text, ours)
         same = len(had) == len(groups) and all(each in groups for each in had)
-        after = text if same else _hooked(_unhooked(text, had), groups)
+        after = text if same else _hooked(_unhooked(text, had), groups, besides)
     backups = Backups.of(path, name)
     return Change(CLAUDE_CODE, path, backups, before, _encoded(path, after), not had)
 
 
-def unhook(name: str, path: Path, ours: Callable[[str], bool]) -> Change:
-    """Work out a settings file of Claude Code without the hooks that start a program.
+def unhook(
+    name: str,
+    path: Path,
+    ours: Callable[[str], bool],
+    besides: Mapping[str, Any] = MappingProxyType({}),
+) -> Change:
+    """Work out a settings file of Claude Code, or one like it, without a program's hooks.
 
     A file that nobody has edited since gets back the very bytes that it had before; one that was
     not there goes.
@@ -253,6 +266,7 @@ def unhook(name: str, path: Path, ours: Callable[[str], bool]) -> Change:
         name: see `hook`.
         path: the file.
         ours: says of a command whether it is that program's.
+        besides: see `hook`.
 
     Raises:
         ConfigError: the file cannot be read, or not be edited safely; it says where.
@@ -264,11 +278,26 @@ def unhook(name: str, path: Path, ours: Callable[[str], bool]) -> Change:
         groups = _groups(text, ours)
         if not groups:
             after = before
-        elif _is_all_that_came(path, text, first, lambda old: _hooked(old, groups)):
+        elif _is_all_that_came(path, text, first, lambda old: _hooked(old, groups, besides)):
             after = first
         else:
-            after = _encoded(path, _unhooked(text, groups))
+            left = _unhooked(text, groups)
+            is_made_by_us = first is None or bool(_groups(_decoded(path, first), ours))
+            is_empty = is_made_by_us and jsonc.entry(left, ()) in ({}, dict(besides))
+            after = None if is_empty else _encoded(path, left)
     return Change(CLAUDE_CODE, path, backups, before, after, new=False)
+
+
+def whole(name: str, path: Path, text: str | None) -> Change:
+    """Work out a file that is all ours; None has it be again what it was before, or go.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
+    before, _ = _read(path)
+    backups = Backups.of(path, name)
+    after = _encoded(path, text) if text is not None else file.original(backups)
+    return Change(CLAUDE_CODE, path, backups, before, after, new=before is None)
 
 
 def _groups(text: str, ours: Callable[[str], bool]) -> list[tuple[str, Mapping[str, Any]]]:
@@ -277,17 +306,18 @@ def _groups(text: str, ours: Callable[[str], bool]) -> list[tuple[str, Mapping[s
     events = jsonc.entry(text, (_HOOKS,))
     for event, groups in events.items() if isinstance(events, dict) else ():
         for group in groups if isinstance(groups, list) else ():
-            each = group.get("hooks") if isinstance(group, dict) else None
+            each = group.get(_HOOKS, [group]) if isinstance(group, dict) else None
             commands = [one.get("command") for one in each or () if isinstance(one, dict)]
             if commands and all(isinstance(one, str) and ours(one) for one in commands):
                 found.append((event, group))
     return found
 
 
-def _hooked(text: str, groups: _Groups) -> str:
+def _hooked(text: str, groups: _Groups, besides: Mapping[str, Any]) -> str:
     for event, group in groups:
         text = jsonc.extend(text, (_HOOKS, event), [group])
-    return text
+    lacks = {key: each for key, each in besides.items() if jsonc.entry(text, (key,)) is None}
+    return jsonc.put(text, (), lacks) if lacks else text
 
 
 def _unhooked(text: str, groups: _Groups) -> str:

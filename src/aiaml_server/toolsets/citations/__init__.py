@@ -68,6 +68,10 @@ MANIFEST = Manifest(
     verbs="aiaml_server.toolsets.citations.verbs:citations",
     checks="aiaml_server.toolsets.citations.verbs:checks",
     demo="aiaml_server.toolsets.citations.demo:demo",
+    hooks={
+        "before": "aiaml_server.toolsets.citations.hooks:before",
+        "after": "aiaml_server.toolsets.citations.hooks:after",
+    },
 )
 
 _PLACES = {

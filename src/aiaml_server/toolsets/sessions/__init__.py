@@ -12,4 +12,5 @@ MANIFEST = Manifest(
     verbs="aiaml_server.toolsets.sessions.verbs:sessions",
     checks="aiaml_server.toolsets.sessions.verbs:checks",
     demo="aiaml_server.toolsets.sessions.demo:demo",
+    hooks={"start": "aiaml_server.toolsets.sessions.hooks:at_start"},
 )
