@@ -48,9 +48,20 @@ GOOGLE: list[dict[str, Any]] = [
     }
 ]
 
+CHAT: list[dict[str, Any]] = [
+    {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [
+        {"index": 0, "delta": {"role": "assistant", "content": "Done."}, "finish_reason": "stop"},
+    ]},
+]  # fmt: skip
 
-STREAMS = {"/responses": OPENAI, "/messages": ANTHROPIC, ":streamGenerateContent": GOOGLE}
-"""What each of three kinds of requests is answered with, by the end of its address."""
+
+STREAMS = {
+    "/responses": OPENAI,
+    "/chat/completions": CHAT,
+    "/messages": ANTHROPIC,
+    ":streamGenerateContent": GOOGLE,
+}
+"""What each of four kinds of requests is answered with, by the end of its address."""
 
 
 @contextmanager

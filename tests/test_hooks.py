@@ -283,6 +283,14 @@ def test_hook_plain_answer(host: str) -> None:
     assert said.client == f"hook of {host}"
 
 
+def test_said_prompt_without_what_a_start_told() -> None:
+    """Gemini CLI has it before the first prompt; a person's own tag further on stays."""
+    typed_ = "green <hook_context>x</hook_context>"
+    prompt = f"<hook_context>&lt;memories&gt; choir</hook_context>\n\n{typed_}"
+    said = Said.parsed(json.dumps({"hook_event_name": "BeforeAgent", "prompt": prompt}).encode())
+    assert said and said.prompt == typed_
+
+
 # --- toolsets -------------------------------------------------------------------------------------
 
 

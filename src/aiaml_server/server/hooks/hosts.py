@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +20,9 @@ EVENTS = {
 }
 """What hosts call the events that we know. Claude Code, Codex and Copilot CLI have the same names;
 `BeforeAgent` and `AfterAgent` are Gemini's, `sessionStart` is Cursor's."""
+
+_TOLD = re.compile(r"\A<hook_context>[^<]*</hook_context>\s*")
+"""What Gemini CLI puts before the first prompt, as if a person had typed it: what a start told."""
 
 PLAIN = ("copilot", "opencode")
 """Hosts that say by our own option which they are, and are answered in one way at all events."""
@@ -69,7 +73,7 @@ class Said(NamedTuple):
             EVENTS[name],
             _text(said, "session_id") or _text(said, "conversation_id"),
             _place(said),
-            _text(said, "prompt"),
+            _TOLD.sub("", _text(said, "prompt"), count=1),
             _text(said, "source"),
             _text(said, "transcript_path"),
             said.get("stop_hook_active") is True,
