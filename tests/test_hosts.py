@@ -13,9 +13,11 @@ from typing import NamedTuple
 
 import pytest
 
+from aiaml_server.toolsets.citations import Citation, Memories
 from client import SECONDS
 from hosts import CLAUDE, CODEX, COPILOT, GEMINI, OPENCODE, Person, host
-from models import model
+from machine import git
+from models import model, using
 
 AIAML = (sys.executable, "-m", "aiaml_server")
 
@@ -214,3 +216,25 @@ def test_model_is_shown_memories_by_hooks(name: str, person: Person) -> None:
         person.run(program, *words)
     said = unescape(json.dumps(sent, ensure_ascii=False))  # Gemini puts them into a tag of its own
     assert "<memories>" in said and REHEARSAL in said and "AIAML remembers" in said, said[-3000:]
+
+
+def test_model_is_shown_citations_around_an_edit(person: Person) -> None:
+    """Claude Code shows which memories cite the file, and behind the edit which hold no more."""
+    program = host(CLAUDE)
+    shop = person.home / "shop"
+    shop.mkdir()
+    git(shop, "init", "--quiet")
+    prices = shop / "prices.py"
+    prices.write_text("import money\n\nPRICES = money.in_cents(catalogue)\n", encoding="utf-8")
+    saved = Memories(shop).save("Prices", "**Fact**: cents", [Citation("prices.py", 3)])
+    edit = {"file_path": str(prices), "old_string": "in_cents", "new_string": "in_euros"}
+    uses = [using("Read", {"file_path": str(prices)}), using("Edit", edit)]
+    person.run(*AIAML, "install", "claude-code", "--hooks", "--toolset", "citations")
+    unhurried(person.home, person.home.rglob(".*/**/*"))
+    with model(uses) as (address, sent):
+        prepared("claude-code", person, address)
+        person.home = shop  # where it is started
+        person.run(program, "-p", "hi", "--permission-mode", "acceptEdits")
+    said = json.dumps(sent[-1])
+    assert "in_euros" in prices.read_text("utf-8")
+    assert f'\\"id\\": \\"{saved.id}' in said and f'\\"stale\\": \\"{saved.id}' in said
