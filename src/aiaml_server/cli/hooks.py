@@ -115,11 +115,8 @@ def unhooked(client: Client, machine: Machine) -> list[Change]:
         made = clients.unhook(_NAME, path, _is_ours, _BESIDES[host.form])
         return [made._replace(client=client)]
     paths = [_file(host, machine, name) for name in toolsets.OWN]
-    return [
-        clients.whole(_NAME, path, None)._replace(client=client)
-        for path in paths
-        if path.is_file() and _PROGRAM in path.read_text("utf-8", "replace")
-    ]
+    changes = [clients.whole(_NAME, path, None)._replace(client=client) for path in paths]
+    return [each for each in changes if each.before and _PROGRAM.encode() in each.before]
 
 
 def _file(host: Host, machine: Machine, toolset: str) -> Path:
