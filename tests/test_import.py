@@ -573,7 +573,7 @@ def test_import_says_what_is_perhaps_there_already(
     alike = "the billing service moves to PostgreSQL 18 in October after backups are checked"
     (notes / "alike.md").write_text(alike, encoding="utf-8")
     (notes / "other.md").write_text("The billing of phones ends in October.", encoding="utf-8")
-    new = {each["place"]: each["remark"] for each in bring(notes)["new"]}
+    new = {Path(each["place"]).name: each["remark"] for each in bring(notes)["new"]}
     assert new["alike.md"].startswith("perhaps there already: ")
     assert new["other.md"] == ""
 
