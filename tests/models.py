@@ -1,11 +1,11 @@
-"""A model on this computer that answers every question with one word, and keeps what it is sent."""
+"""A model on this computer that answers with one word, or uses tools; it keeps what it is sent."""
 
 from __future__ import annotations
 
 import http.server
 import json
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -48,15 +48,49 @@ GOOGLE: list[dict[str, Any]] = [
     }
 ]
 
+CHAT: list[dict[str, Any]] = [
+    {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [
+        {"index": 0, "delta": {"role": "assistant", "content": "Done."}, "finish_reason": "stop"},
+    ]},
+]  # fmt: skip
 
-STREAMS = {"/responses": OPENAI, "/messages": ANTHROPIC, ":streamGenerateContent": GOOGLE}
-"""What each of three kinds of requests is answered with, by the end of its address."""
+
+STREAMS = {
+    "/responses": OPENAI,
+    "/chat/completions": CHAT,
+    "/messages": ANTHROPIC,
+    ":streamGenerateContent": GOOGLE,
+}
+"""What each of four kinds of requests is answered with, by the end of its address."""
+
+
+def using(tool: str, arguments: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return what Claude Code is answered with, so that it uses a tool."""
+    use = {"type": "tool_use", "id": f"t{tool}", "name": tool, "input": {}}
+    given = {"type": "input_json_delta", "partial_json": json.dumps(arguments)}
+    end = {"stop_reason": "tool_use", "stop_sequence": None}
+    return [
+        ANTHROPIC[0],
+        {"type": "content_block_start", "index": 0, "content_block": use},
+        {"type": "content_block_delta", "index": 0, "delta": given},
+        ANTHROPIC[3],
+        {"type": "message_delta", "delta": end, "usage": {"output_tokens": 1}},
+        ANTHROPIC[5],
+    ]
 
 
 @contextmanager
-def model() -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Yield the model's address, and the requests that it gets, as they come."""
+def model(
+    uses: Iterable[Sequence[dict[str, Any]]] = (),
+) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Yield the model's address, and the requests that it gets, as they come.
+
+    Args:
+        uses: what requests that offer tools are answered with, one after the other, before the
+            one word.
+    """
     sent: list[dict[str, Any]] = []
+    waiting = iter(uses)
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -67,7 +101,7 @@ def model() -> Iterator[tuple[str, list[dict[str, Any]]]]:
             for end, events in STREAMS.items():
                 if self.path.partition("?")[0].endswith(end):
                     sent.append(body)
-                    self._stream(events)
+                    self._stream(next(waiting, events) if body.get("tools") else events)
                     return
             self._answer(json.dumps(GOOGLE[0]).encode(), "application/json")
 

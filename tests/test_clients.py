@@ -1017,7 +1017,7 @@ def typed(home: Path, *words: str, code: int = 0) -> str:
     line = [PYTHON, "-m", "aiaml_server", *words]
     done = completed(line, env=environ, cwd=home)
     assert done.returncode == code, done
-    return done.stdout
+    return done.stdout or done.stderr
 
 
 def test_install_adds_a_toolset_to_the_default(tmp_path: Path) -> None:
@@ -1031,6 +1031,46 @@ def test_install_adds_a_toolset_to_the_default(tmp_path: Path) -> None:
     typed(tmp_path, "install", "cursor", "--toolset", "citations", "--only")
     entry = json.loads(path.read_text("utf-8"))["mcpServers"]["aiaml"]
     assert entry["env"] == {"AIAML_TOOLSETS": "citations"}
+
+
+def test_install_of_a_second_directory_takes_the_first_from_nobody(tmp_path: Path) -> None:
+    """It gets an entry of its own, which is found again; taking out takes out both."""
+    path = tmp_path / ".cursor" / "mcp.json"
+    path.parent.mkdir()
+    path.write_text('{"mcpServers": {}}', encoding="utf-8")
+    typed(tmp_path, "install", "cursor")
+    first = json.loads(path.read_text("utf-8"))["mcpServers"]["aiaml"]
+    work, same_name = str(tmp_path / "work" / ".Für uns"), str(tmp_path / "home" / "fur uns")
+    said = typed(tmp_path, "install", "cursor", "--dir", work)
+    assert "as aiaml-fur-uns, beside aiaml" in said
+    assert "already connected" in typed(tmp_path, "install", "cursor", "--dir", work)
+    typed(tmp_path, "install", "cursor", "--dir", work, "--toolset", "citations")
+    typed(tmp_path, "install", "cursor", "--dir", same_name)
+    servers = json.loads(path.read_text("utf-8"))["mcpServers"]
+    assert servers["aiaml"] == first
+    added = {name: entry["env"] for name, entry in servers.items() if name != "aiaml"}
+    assert added == {
+        "aiaml-fur-uns": {"AIAML_MEMORY_DIR": work, "AIAML_TOOLSETS": "aiaml,citations"},
+        "aiaml-fur-uns2": {"AIAML_MEMORY_DIR": same_name},
+    }
+    known = json.loads(typed(tmp_path, "dirs", "--json"))
+    assert {each["path"] for each in known} >= {work, same_name}
+    assert "as aiaml-fur-uns2" in typed(tmp_path, "install", "--list")
+    assert "as aiaml-fur-uns, serves" in typed(tmp_path, "doctor", "clients")
+    typed(tmp_path, "uninstall", "cursor")
+    assert path.read_text("utf-8") == '{"mcpServers": {}}'
+
+
+def test_install_says_what_it_replaces(tmp_path: Path) -> None:
+    """What stood in the entry's environment is told beside what stands there now."""
+    path = tmp_path / ".cursor" / "mcp.json"
+    path.parent.mkdir()
+    env = {"AIAML_MEMORY_DIR": str(tmp_path / "m"), "AIAML_TOOLSETS": "citations"}
+    entry = {"command": "x", "args": [], "env": env}
+    path.write_text(json.dumps({"mcpServers": {"aiaml": entry}}), encoding="utf-8")
+    said = typed(tmp_path, "install", "cursor", "--toolset", "sessions", "--only")
+    assert "AIAML_TOOLSETS=sessions, before: citations" in said
+    assert "AIAML_MEMORY_DIR as before" in said
 
 
 def test_install_in_a_project_writes_nothing_of_this_computer(tmp_path: Path) -> None:
@@ -1059,6 +1099,24 @@ def test_install_has_codex_wait_where_it_is_asked_to(tmp_path: Path) -> None:
     typed(tmp_path, "install", "cursor", "--required", code=2)
 
 
+def test_install_says_what_of_one_s_own_does_not_count_in_a_project(tmp_path: Path) -> None:
+    """Gemini CLI and OpenCode take the project's entry where both have one name."""
+    typed(tmp_path, "install", "gemini", "--dir", str(tmp_path / "work"))
+    (tmp_path / "project").mkdir()
+    said = typed(tmp_path, "install", "gemini", "--project", str(tmp_path / "project"))
+    assert "in place of your own entry, with AIAML_MEMORY_DIR of it unused" in said
+
+
+def test_install_puts_no_entry_over_an_extension(tmp_path: Path) -> None:
+    """Gemini CLI would leave the extension's server out, with all that was set for it."""
+    path = tmp_path / ".gemini" / "extensions" / "aiaml" / "gemini-extension.json"
+    path.parent.mkdir(parents=True)
+    path.write_text("{}")
+    said = typed(tmp_path, "install", "gemini", "--toolset", "citations", code=3)
+    assert "has it by the extension aiaml" in said and "gemini extensions config aiaml" in said
+    assert not (tmp_path / ".gemini" / "settings.json").exists()
+
+
 @pytest.mark.parametrize("client", ["claude-code", "gemini", "vscode"])
 def test_install_names_what_a_client_has_twice(client: str, tmp_path: Path) -> None:
     """By a plugin, an extension or a project's file; so do the list and the doctor."""
@@ -1068,6 +1126,7 @@ def test_install_names_what_a_client_has_twice(client: str, tmp_path: Path) -> N
         path.write_text('{"enabledPlugins": {"aiaml@aiaml": true, "other@x": true}}')
         what = "the plugin aiaml@aiaml"
     elif client == "gemini":
+        typed(tmp_path, "install", client)  # before there was the extension
         path = tmp_path / ".gemini" / "extensions" / "aiaml" / "gemini-extension.json"
         path.parent.mkdir(parents=True)
         path.write_text("{}")

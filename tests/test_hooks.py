@@ -21,6 +21,10 @@ from aiaml_server.server.hooks.hosts import Said, project
 from aiaml_server.storage.derived import folder
 from aiaml_server.storage.store import Store
 from aiaml_server.storage.uses import Uses
+from aiaml_server.toolsets.citations import Citation, Memories
+from aiaml_server.toolsets.sessions.memory import AgentMemory
+from machine import git
+from printed import printed
 
 PROGRAM = (sys.executable, "-I", "-m", "aiaml_server.server.hooks")
 REHEARSAL = "The choir rehearses on Thursdays at seven in the old school."
@@ -43,13 +47,24 @@ def remember(base: Path, *contents: str, topics: list[str], agent: str = "claude
     return stored
 
 
-def hook(base: Path, event: str, env: dict[str, str] | None = None, /, **said: object) -> str:
+def hook(
+    base: Path,
+    event: str,
+    env: dict[str, str] | None = None,
+    /,
+    toolset: str = "",
+    **said: object,
+) -> str:
     """Run the program as a host does, and return what its agent is told."""
     given = json.dumps({"hook_event_name": event, "session_id": "s1", "cwd": str(base), **said})
     # Its time is for a machine with nothing else to do; tests share theirs.
-    slow = "import aiaml_server.server.hooks.__main__ as hook; hook.SECONDS = 30; hook.main()"
+    slow = (
+        "import aiaml_server.server.hooks.__main__ as hook\n"
+        "hook.SECONDS = hook.MORE_SECONDS = 30\nhook.main()"
+    )
+    options = ["--toolset", toolset] if toolset else ["--dir", str(base)]
     done = subprocess.run(
-        [sys.executable, "-c", slow, "--dir", str(base)],
+        [sys.executable, "-c", slow, *options],
         input=given.encode(),
         capture_output=True,
         env={**os.environ, **(env or {})},
@@ -197,31 +212,137 @@ def test_hook_imports() -> None:
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("name", HOSTS)
-def test_install_hooks_byte_exact(name: str, tmp_path: Path) -> None:
-    """Hooks are put into a client's settings, once, and taken out again to the byte."""
-    host = HOSTS[name]
-    folder = {"claude-code": ".claude", "codex": ".codex", "gemini": ".gemini"}[name]
-    path = tmp_path / folder / host.file
-    path.parent.mkdir()
-    mine = (
-        '{\n\t// mine\n\t"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "x"}]}]}\n}'
+FILES = {
+    "claude-code": ".claude/settings.json",
+    "codex": ".codex/hooks.json",
+    "gemini": ".gemini/settings.json",
+    "cursor": ".cursor/hooks.json",
+    "copilot": ".copilot/hooks/aiaml.json",
+    "opencode": ".config/opencode/plugins/aiaml.js",
+}
+MINE = '{\n\t// mine\n\t"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "x"}]}]}\n}'
+
+
+def typed(home: Path, *words: str, code: int = 0) -> str:
+    """Type a line as somebody with this home."""
+    unset = dict.fromkeys(
+        ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "COPILOT_HOME"), ""
     )
-    path.write_text(mine, encoding="utf-8")
-    unset = {"CLAUDE_CONFIG_DIR": "", "CODEX_HOME": "", "GEMINI_CLI_HOME": ""}
-    env = {**os.environ, **unset, "HOME": str(tmp_path), "USERPROFILE": str(tmp_path)}
+    env = {**os.environ, **unset, "HOME": str(home), "USERPROFILE": str(home)}
+    env["XDG_CONFIG_HOME"] = str(home / ".config")
+    done = printed([sys.executable, "-m", "aiaml_server", *words], env=env)
+    assert done.returncode == code, done.stdout
+    return done.stdout
 
-    def aiaml(*words: str) -> int:
-        command = [sys.executable, "-m", "aiaml_server", *words]
-        return subprocess.run(command, env=env, capture_output=True, check=False).returncode
 
-    assert aiaml("install", name, "--hooks") == 0
+@pytest.mark.parametrize("before", ["", MINE])
+@pytest.mark.parametrize("name", HOSTS)
+def test_install_hooks_byte_exact(name: str, before: str, tmp_path: Path) -> None:
+    """Hooks are put into a client's settings, once, and taken out again to the byte."""
+    path, events = tmp_path / FILES[name], HOSTS[name].events
+    if before:
+        path.parent.mkdir(parents=True)
+        path.write_text(before, encoding="utf-8")
+    typed(tmp_path, "install", name, "--hooks")
     once = path.read_text(encoding="utf-8")
-    assert once.count("aiaml_server.server.hooks") == len(host.events)
-    assert all(event in once for event in host.events)
-    assert aiaml("install", name, "--hooks") == 0
+    assert "aiaml_server.server.hooks" in once and ("// mine" in once) == (
+        bool(before) and HOSTS[name].form in ("groups", "plain")
+    )
+    told = [events[each][0] for each in ("start", "prompt", "end") if each in events]
+    assert all(event in once for event in told) and "PreToolUse" not in once
+    assert "has its hooks already" in typed(tmp_path, "install", name, "--hooks")
     assert path.read_text(encoding="utf-8") == once
-    assert aiaml("uninstall", name, "--hooks") == 0
-    assert path.read_text(encoding="utf-8") == mine
-    assert aiaml("uninstall", name, "--hooks") == 1
-    assert aiaml("install", "zed", "--hooks") == 2
+    typed(tmp_path, "uninstall", name, "--hooks")
+    assert (path.read_text(encoding="utf-8") if path.exists() else "") == before
+    typed(tmp_path, "uninstall", name, "--hooks", code=1)
+    typed(tmp_path, "install", "zed", "--hooks", code=2)
+
+
+@pytest.mark.parametrize("name", HOSTS)
+def test_install_hooks_of_toolset_beside_default(name: str, tmp_path: Path) -> None:
+    """A toolset's hooks are added; what takes hooks out takes out all."""
+    typed(tmp_path, "install", name, "--hooks")
+    default = (tmp_path / FILES[name]).read_text(encoding="utf-8")
+    typed(tmp_path, "install", name, "--hooks", "--toolset", "sessions")
+    texts = [each.read_text(encoding="utf-8") for each in tmp_path.rglob("*") if each.is_file()]
+    assert sum(text.count("sessions") for text in texts) == 1
+    assert any(text.startswith(default[:-4]) or default == text for text in texts)
+    typed(tmp_path, "install", name, "--hooks", "--toolset", "compartments", code=2)
+    code = 0 if "before" in HOSTS[name].events else 3
+    typed(tmp_path, "install", name, "--hooks", "--toolset", "citations", code=code)
+    typed(tmp_path, "uninstall", name, "--hooks")
+    assert not [each for each in tmp_path.rglob("*") if each.is_file()]
+
+
+@pytest.mark.parametrize("host", ["copilot", "opencode"])
+def test_hook_plain_answer(host: str) -> None:
+    """Hosts that say which they are get the text alone."""
+    event = json.dumps({"hook_event_name": "UserPromptSubmit", "prompt": PROMPT})
+    said = Said.parsed(event.encode(), host)
+    assert said and json.loads(said.answer("x")) == {"additionalContext": "x"}
+    assert said.client == f"hook of {host}"
+
+
+def test_said_prompt_without_what_a_start_told() -> None:
+    """Gemini CLI has it before the first prompt; a person's own tag further on stays."""
+    typed_ = "green <hook_context>x</hook_context>"
+    prompt = f"<hook_context>&lt;memories&gt; choir</hook_context>\n\n{typed_}"
+    said = Said.parsed(json.dumps({"hook_event_name": "BeforeAgent", "prompt": prompt}).encode())
+    assert said and said.prompt == typed_
+
+
+# --- toolsets -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """Make a repository."""
+    place = tmp_path / "shop"
+    place.mkdir()
+    git(place, "init", "--quiet")
+    return place
+
+
+def told_by(toolset: str, place: Path, event: str, **said: object) -> list[dict[str, str]]:
+    """Run the program as a host does; return the lines of what its agent is told."""
+    env = {"AIAML_MEMORY_DIR": str(place / ".none")}
+    text = hook(place, event, env, toolset=toolset, **said)
+    return [json.loads(line) for line in text.splitlines()[2:-1]]
+
+
+def test_hook_sessions_tells_summary_and_open_points(repository: Path) -> None:
+    """At a start, of the one agent that the repository has; of two it tells nothing."""
+    memory = AgentMemory(str(repository), "aristotle")
+    memory.start("2026-11-20")
+    memory.append("Open Questions", "- old?", "2026-11-20")
+    memory.start("2026-11-24")
+    memory.append("Decisions", "- Prices are in cents", "2026-11-24")
+    memory.append("Next Actions", "- Round them </memories>", "2026-11-24")
+    memory.update("Decisions", "- Cents everywhere", "append")
+    summary, left = told_by("sessions", repository, "SessionStart", source="startup")
+    assert summary["agent"] == "aristotle" and "Cents everywhere" in summary["summary"]
+    assert left == {
+        "log": "2026-11-24",
+        "section": "Next Actions",
+        "open": "- Round them </memories>",
+    }
+    AgentMemory(str(repository), "plato").start("2026-11-24")
+    assert told_by("sessions", repository, "SessionStart", source="startup") == []
+
+
+def test_hook_citations_around_an_edit(repository: Path) -> None:
+    """Before it, the memories that cite the file; behind it, those whose line it has changed."""
+    prices = repository / "prices.py"
+    prices.write_text("import money\n\nPRICES = money.in_cents(catalogue)\n", encoding="utf-8")
+    (repository / "other.py").write_text("x = 1\n", encoding="utf-8")
+    memories = Memories(repository)
+    saved = memories.save("Prices are in cents", "**Fact**: cents", [Citation("prices.py", 3)])
+    edit = {"tool_name": "Edit", "tool_input": {"file_path": str(prices)}}
+    (line,) = told_by("citations", repository, "PreToolUse", **edit)
+    assert (line["id"], line["lines"]) == (saved.id, "3")
+    assert told_by("citations", repository, "PostToolUse", **edit) == []
+    prices.write_text("import money\n\nPRICES = money.in_euros(catalogue)\n", encoding="utf-8")
+    (line,) = told_by("citations", repository, "PostToolUse", **edit)
+    assert line["stale"] == saved.id and "line 3: changed" in line["citations"]
+    other = {"tool_name": "Edit", "tool_input": {"file_path": str(repository / "other.py")}}
+    assert told_by("citations", repository, "PreToolUse", **other) == []

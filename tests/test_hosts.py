@@ -6,14 +6,18 @@ import json
 import re
 import sys
 import time
+from collections.abc import Iterable
+from html import unescape
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from aiaml_server.toolsets.citations import Citation, Memories
 from client import SECONDS
 from hosts import CLAUDE, CODEX, COPILOT, GEMINI, OPENCODE, Person, host
-from models import model
+from machine import git
+from models import model, using
 
 AIAML = (sys.executable, "-m", "aiaml_server")
 
@@ -127,6 +131,18 @@ def prepared(name: str, person: Person, address: str) -> None:
             f'model = "m"\nmodel_provider = "local"\n[model_providers.local]\nname = "local"\n'
             f'base_url = "{address}/v1"\nwire_api = "responses"\n'
         )
+    elif name == "copilot":
+        kind = {"TYPE": "openai", "WIRE_API": "responses", "BASE_URL": f"{address}/v1"}
+        person.environ |= {f"COPILOT_PROVIDER_{key}": value for key, value in kind.items()}
+        person.environ |= {"COPILOT_PROVIDER_API_KEY": "x", "COPILOT_MODEL": "m"}
+        person.environ |= {"COPILOT_OFFLINE": "true", "COPILOT_AUTO_UPDATE": "false"}
+    elif name == "opencode":
+        place = person.home / ".config" / "opencode"
+        place.mkdir(parents=True)
+        options = {"baseURL": f"{address}/v1", "apiKey": "x"}
+        local = {"npm": "@ai-sdk/openai-compatible", "options": options, "models": {"m": {}}}
+        config = {"provider": {"local": local}, "model": "local/m", "small_model": "local/m"}
+        (place / "opencode.json").write_text(json.dumps(config))
     elif name == "claude-code":
         person.environ |= {"ANTHROPIC_BASE_URL": address, "ANTHROPIC_API_KEY": "x"}
     else:
@@ -155,3 +171,70 @@ def test_first_request_to_a_model_has_the_tools(name: str, person: Person) -> No
             named = re.findall(r"aiaml_+(remember|think|recall)\b", first)
             in_space = '"mcp__aiaml"' in first and re.findall(r'"(remember|think|recall)"', first)
             assert {*named, *(in_space or ())} == {"remember", "think", "recall"}, first[:3000]
+
+
+# --- hooks ----------------------------------------------------------------------------------------
+
+REHEARSAL = "The choir rehearses on Thursdays at seven in the old school."
+PROMPT = "when does the choir rehearse on thursdays?"
+TOLD = {
+    "claude-code": (CLAUDE, "-p", PROMPT),
+    "codex": (CODEX, "exec", "--skip-git-repo-check", "--dangerously-bypass-hook-trust", PROMPT),
+    "gemini": (GEMINI, "-p", PROMPT, "-m", "gemini-2.5-pro"),
+    "copilot": (COPILOT, "-p", PROMPT, "--allow-all-tools"),
+    "opencode": (OPENCODE, "run", PROMPT),
+}
+
+
+def unhurried(place: Path, files: Iterable[Path]) -> None:
+    """Give hooks half a minute: what they have is for a machine with nothing else to do."""
+    script = place / "hook.py"
+    begin = "import aiaml_server.server.hooks.__main__ as hook\n"
+    script.write_text(f"{begin}hook.SECONDS = hook.MORE_SECONDS = 30\nhook.main()\n", "utf-8")
+    for path in files:
+        if path.suffix in (".json", ".js") and "hooks" in (text := path.read_text("utf-8")):
+            for before in (" -m aiaml_server.server.hooks", '"-m", "aiaml_server.server.hooks"'):
+                now = f" {script}" if before.startswith(" ") else json.dumps(str(script))
+                text = text.replace(before, now)
+            path.write_text(text, encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_model_is_shown_memories_by_hooks(name: str, person: Person) -> None:
+    """At a start how many there are, at a prompt what it is about; without hooks neither."""
+    package, *words = TOLD[name]
+    program = host(package)
+    person.run(*AIAML, "remember", REHEARSAL, "-t", "choir")
+    person.run(*AIAML, "search", "choir")  # which makes the index
+    with model() as (address, sent):
+        prepared(name, person, address)
+        person.run(program, *words)
+        assert sent and REHEARSAL not in json.dumps(sent)
+        person.run(*AIAML, "install", name, "--hooks")
+        unhurried(person.home, person.home.rglob(".*/**/*"))
+        sent.clear()
+        person.run(program, *words)
+    said = unescape(json.dumps(sent, ensure_ascii=False))  # Gemini puts them into a tag of its own
+    assert "<memories>" in said and REHEARSAL in said and "AIAML remembers" in said, said[-3000:]
+
+
+def test_model_is_shown_citations_around_an_edit(person: Person) -> None:
+    """Claude Code shows which memories cite the file, and behind the edit which hold no more."""
+    program = host(CLAUDE)
+    shop = person.home / "shop"
+    shop.mkdir()
+    git(shop, "init", "--quiet")
+    prices = shop / "prices.py"
+    prices.write_text("import money\n\nPRICES = money.in_cents(catalogue)\n", encoding="utf-8")
+    saved = Memories(shop).save("Prices", "**Fact**: cents", [Citation("prices.py", 3)])
+    edit = {"file_path": str(prices), "old_string": "in_cents", "new_string": "in_euros"}
+    uses = [using("Read", {"file_path": str(prices)}), using("Edit", edit)]
+    person.run(*AIAML, "install", "claude-code", "--hooks", "--toolset", "citations")
+    unhurried(person.home, person.home.rglob(".*/**/*"))
+    with model(uses) as (address, sent):
+        prepared("claude-code", person, address)
+        person.home = shop  # where it is started
+        person.run(program, "-p", "hi", "--permission-mode", "acceptEdits")
+    said = json.dumps(sent[-1])
+    assert "in_euros" in prices.read_text("utf-8")
+    assert f'\\"id\\": \\"{saved.id}' in said and f'\\"stale\\": \\"{saved.id}' in said

@@ -561,6 +561,23 @@ def test_a_copy_elsewhere_adds_nothing(tmp_path: Path, bring: Run) -> None:
     assert bring(tmp_path / "moved")["new"] == []
 
 
+def test_import_says_what_is_perhaps_there_already(
+    tmp_path: Path, bring: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What an agent has stored in nearly the same words is named, and added all the same."""
+    said = "The billing service moves to PostgreSQL 18 in October, after the backups are checked."
+    assert main(["remember", said, "-t", "billing"]) == 0
+    capsys.readouterr()
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    alike = "the billing service moves to PostgreSQL 18 in October after backups are checked"
+    (notes / "alike.md").write_text(alike, encoding="utf-8")
+    (notes / "other.md").write_text("The billing of phones ends in October.", encoding="utf-8")
+    new = {Path(each["place"]).name: each["remark"] for each in bring(notes)["new"]}
+    assert new["alike.md"].startswith("perhaps there already: ")
+    assert new["other.md"] == ""
+
+
 def test_a_changed_note_is_listed_and_added_when_asked(tmp_path: Path, bring: Run) -> None:
     """What a person wrote anew is neither missed nor doubled in silence."""
     note = tmp_path / "n" / "a.md"

@@ -1,13 +1,22 @@
-"""`aiaml sync --setup`: two homes and a directory between them, with nothing set anywhere."""
+"""`aiaml sync --setup`: two homes and a place between them, with nothing of ours set anywhere."""
 
 from __future__ import annotations
 
+import getpass
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from client import PYTHON, SECONDS, Client
+from manifests import ROOT
 from printed import completed, inherited
 
 
@@ -71,3 +80,204 @@ def test_setup_of_what_does_not_answer_remembers_nothing(homes: tuple[Home, Home
         one.aiaml("sync", "--setup", address, code=3 if address.startswith("file") else 2)
     assert "Kept on this computer only" in one.aiaml("status")
     assert "no terminal to ask on" in one.aiaml("sync", "--setup", code=2)
+
+
+# --- over ssh -------------------------------------------------------------------------------------
+
+
+class Server:
+    """A computer that both homes reach by ssh, with keys of its own: sshd on loopback."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        place.mkdir()
+        self.port = _free_port()
+        self.authorized = place / "authorized_keys"
+        self.authorized.touch(0o600)
+        _make_key(place / "host")
+        lines = [
+            f"HostKey {place / 'host'}",
+            f"AuthorizedKeysFile {self.authorized}",
+            f"PidFile {place / 'pid'}",
+            "ListenAddress 127.0.0.1",
+            "StrictModes no",
+            "PasswordAuthentication no",
+            "KbdInteractiveAuthentication no",
+            "PermitRootLogin prohibit-password",
+        ]
+        (place / "config").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    def address(self, path: Path) -> str:
+        """Return what a person types for a repository there."""
+        return f"ssh://{getpass.getuser()}@127.0.0.1:{self.port}{path}"
+
+    def known_to(self, home: Home) -> None:
+        """Give a home a key of its own, and the host's."""
+        _make_key(home.place / "key")
+        public = (self.place / "host.pub").read_text(encoding="utf-8")
+        (home.place / "hosts").write_text(f"[127.0.0.1]:{self.port} {public}", encoding="utf-8")
+        files = {"IdentityFile": "key", "UserKnownHostsFile": "hosts"}
+        options = [f"-o {name}={home.place / file}" for name, file in files.items()]
+        words = ["ssh", "-F", "none", "-o IdentitiesOnly=yes", "-o IdentityAgent=none", *options]
+        home.environ["GIT_SSH_COMMAND"] = " ".join(words)
+
+    def let_in(self, home: Home) -> None:
+        """Have a home's key authorized here, as `ssh-copy-id` does."""
+        with self.authorized.open("a", encoding="utf-8") as keys:
+            keys.write((home.place / "key.pub").read_text(encoding="utf-8"))
+
+
+def _make_key(path: Path) -> None:
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path)], check=True)
+
+
+def _free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+        return port
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    """Start sshd, which ends with the test, and by itself after five minutes."""
+    sshd = shutil.which("sshd", path=f"{Path('/usr/sbin')}:{Path('/usr/bin')}")
+    if not (sshd and shutil.which("ssh") and shutil.which("timeout")) or " " in str(tmp_path):
+        pytest.skip("needs sshd, ssh and timeout")
+    if sys.platform != "linux" or not Path("/run/sshd").is_dir():
+        pytest.skip("needs the directory /run/sshd, which sshd's package makes")
+    server = Server(tmp_path / "server")
+    words = [shutil.which("timeout") or "", "300", sshd, "-D", "-e", "-p", str(server.port)]
+    log = (server.place / "log").open("wb")
+    with log, subprocess.Popen([*words, "-f", str(server.place / "config")], stderr=log) as sshd_:
+        try:
+            end = time.monotonic() + SECONDS
+            while time.monotonic() < end and sshd_.poll() is None:
+                with socket.socket() as one:
+                    if not one.connect_ex(("127.0.0.1", server.port)):
+                        break
+                time.sleep(0.05)
+            assert sshd_.poll() is None, (server.place / "log").read_text(encoding="utf-8")
+            yield server
+        finally:
+            sshd_.terminate()
+
+
+def test_setup_over_ssh_brings_memories_to_a_second_computer(
+    homes: tuple[Home, Home], server: Server
+) -> None:
+    """A repository is made on a third one; a key that is not known there is explained."""
+    one, two = homes
+    remote = server.place / "far" / "memories.git"
+    one.aiaml("remember", "Max likes the sea.", "-t", "dog")
+    server.known_to(one)
+    said = one.aiaml("sync", "--setup", server.address(remote), code=3)
+    assert "this computer needs a key" in said and "ssh-copy-id" in said
+    assert not remote.exists()
+    server.let_in(one)
+    server.known_to(two)
+    server.let_in(two)
+    said = one.aiaml("sync", "--setup", server.address(remote))
+    assert "Made the repository ssh://" in said and "1 memory pushed" in said
+    said = two.aiaml("sync", "--setup", server.address(remote))
+    assert "Made" not in said and "1 memory arrived" in said
+    two.aiaml("remember", "Bo likes the hills.", "-t", "dog")
+    assert "1 memory pushed" in two.aiaml("sync")
+    assert "1 memory arrived" in one.aiaml("sync")
+    assert "All is well: there is a copy" in one.aiaml("status")
+
+
+def test_setup_over_ssh_leaves_what_is_there_alone(
+    homes: tuple[Home, Home], server: Server
+) -> None:
+    """A directory that is no repository stays as it is, and the sentence is git's cause."""
+    one, _ = homes
+    server.known_to(one)
+    server.let_in(one)
+    (server.place / "mine").mkdir()
+    said = one.aiaml("sync", "--setup", server.address(server.place / "mine"), code=3)
+    assert "no git repository" in said
+    assert not any((server.place / "mine").iterdir())
+
+
+# --- the recipes of docs/safe.md, as they stand ---------------------------------------------------
+
+ADDRESS = "git@github.com:you/memories.git"
+
+
+def recipes(title: str) -> list[str]:
+    """Return the blocks of shell under a heading of docs/safe.md."""
+    text = (ROOT / "docs" / "safe.md").read_text(encoding="utf-8")
+    section = text.partition(f"\n### {title}\n")[2].partition("\n### ")[0]
+    return re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
+
+
+def in_shell(home: Home, lines: str) -> str:
+    """Run lines in somebody's shell, with `aiaml` and keys of its own; return the text."""
+    program = home.place / "bin" / "aiaml"
+    program.parent.mkdir(exist_ok=True)
+    program.write_text(f'#!/bin/sh\nexec "{PYTHON}" -m aiaml_server "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+    (home.place / ".gnupg").mkdir(mode=0o700, exist_ok=True)
+    environ = {**home.environ, "PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}"}
+    environ["GNUPGHOME"] = str(home.place / ".gnupg")
+    for who in ("AUTHOR", "COMMITTER"):
+        environ |= {f"GIT_{who}_NAME": "Ann", f"GIT_{who}_EMAIL": "ann@example.org"}
+    done = completed(["sh", "-c", lines], env=environ, cwd=home.place)
+    assert done.returncode == 0, done
+    return done.stdout + done.stderr
+
+
+def needs(*programs: str) -> None:
+    """Leave a test out where a program is missing."""
+    missing = [program for program in ("sh", *programs) if not shutil.which(program)]
+    if missing:
+        pytest.skip(f"needs {', '.join(missing)}")
+
+
+def test_encrypted_remote_brings_two_computers_together(homes: tuple[Home, Home]) -> None:
+    """Also where both exchange at once; whoever hosts it finds no word of a memory."""
+    needs("gpg", "git-remote-gcrypt")
+    key, setup, exchange = recipes("An encrypted remote")
+    one, two = homes
+    host = one.place.parent / "host.git"
+    in_shell(one, f"git init --quiet --bare '{host}'")
+    in_shell(one, key.replace("gpg ", "gpg --batch --pinentry-mode loopback --passphrase '' "))
+    in_shell(one, f"gpg --batch --export-secret-keys memories > '{two.place}/keys'")
+    in_shell(two, "gpg --batch --import keys")
+    try:
+        for home in homes:
+            in_shell(home, setup.replace(ADDRESS, str(host)))
+            in_shell(home, f"aiaml remember 'From {home.place.name}, by the harbour.' -t test")
+            in_shell(home, "aiaml sync")
+        push = exchange.rpartition(";")[2]
+        in_shell(one, f"cd memories.git; {push}")  # which the second one does not see first,
+        in_shell(two, f"cd memories.git; {push}")  # so that it is written over
+        for home in (two, one, two):
+            in_shell(home, exchange)
+        for home in homes:
+            said = home.aiaml("list", "--all")
+            assert "From one" in said and "From two" in said, said
+        read = "git --git-dir '{}' cat-file --batch-all-objects --batch | grep -a -c {} || true"
+        for word in ("harbour", r"'\.md'"):
+            assert in_shell(one, read.format(host, word)).strip() == "0"
+            assert in_shell(one, read.format("memories.git", word)).strip() != "0"
+    finally:
+        for home in homes:
+            in_shell(home, "gpgconf --kill all")
+
+
+def test_encrypted_copy_comes_back(homes: tuple[Home, Home]) -> None:
+    """One file, made and read by age, in which no word can be read."""
+    needs("age", "age-keygen")
+    key, copy, back = recipes("An encrypted copy")
+    one, two = homes
+    one.aiaml("remember", "By the harbour.", "-t", "test")
+    one.aiaml("sync")
+    in_shell(one, key + copy)
+    made = (one.place / "memories.age").read_bytes()
+    assert made.startswith(b"age-encryption.org/v1") and b"harbour" not in made
+    for name in ("memories.age", "memories.key"):
+        shutil.copy(one.place / name, two.place)
+    in_shell(two, back)
+    assert "By the harbour." in two.aiaml("list")

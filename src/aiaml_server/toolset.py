@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Protocol
 
 from aiaml_server.errors import AiamlError
@@ -309,6 +310,10 @@ class Manifest(NamedTuple):
             none.
         needs: the modules that it needs and that are not installed with its package.
         install: what pip is given to install them, such as "aiaml-server[semantic]".
+        hooks: what agents are told by themselves, at the `start` of a session, `before` and `after`
+            an edit: for each the place of a function from the directory that is worked in and the
+            file that is edited (empty for none) to lines, each a mapping from words to texts. It
+            imports no SDK, takes less than a second, and may raise anything.
     """
 
     name: str
@@ -322,6 +327,7 @@ class Manifest(NamedTuple):
     demo: str = ""
     needs: tuple[str, ...] = ()
     install: str = ""
+    hooks: Mapping[str, str] = MappingProxyType({})
 
     def values(self, environ: Mapping[str, str]) -> dict[str, Any]:
         """Return the settings as an environment has them, by variable.

@@ -6,7 +6,7 @@ Nothing is noted of them anywhere else: what a client is connected with is what 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -58,7 +58,7 @@ def known(*bases: Path) -> list[Directory]:
         Directory(
             _name(path, distinct),
             path,
-            tuple(client for other, client in served if _real(other) == _real(path)),
+            tuple(client for other, client in served if alike(other, path)),
         )
         for path in distinct
     ]
@@ -84,14 +84,26 @@ def found(word: str, directories: Iterable[Directory]) -> Path:
 
 def _served(one: Connection) -> list[Path]:
     """Return the directory that a client's entry serves, if it serves one."""
-    if not one.connected:
-        return []
     toolsets = one.variables.get(VARIABLE.name) or DEFAULT
-    if DEFAULT not in toolsets.replace(" ", "").split(","):
+    if not one.connected or DEFAULT not in toolsets.replace(" ", "").split(","):
         return []
     with suppress(InvalidSetting):  # `doctor` tells of that
-        return [Settings.from_environ({BASE: one.variables.get(BASE, "")}).base]
+        return [base_of(one.variables)]
     return []
+
+
+def base_of(variables: Mapping[str, str]) -> Path:
+    """Return the directory that an entry with this environment is for.
+
+    Raises:
+        InvalidSetting: it names none.
+    """
+    return Settings.from_environ({BASE: variables.get(BASE, "")}).base
+
+
+def alike(one: Path, other: Path) -> bool:
+    """Say whether two paths are of one directory."""
+    return _real(one) == _real(other)
 
 
 def _real(path: Path) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +44,12 @@ if TYPE_CHECKING:
     from aiaml_server.exchange.plan import Addition, Plan
 
 _SHOWN = 20  # lines of each sort in a preview
+_COMPARED = 200  # new memories that are looked for among those that are there: a second or two
+_NEAREST = 3  # memories that each is compared with
+_ASKED = 24  # of its words that are looked for
+_READ = 4_000  # characters of a text whose words are compared
+_FEW = 4  # words, below which texts are alike by chance
+_ALIKE = 0.8  # of all words of two texts, in both
 _TOGETHER = 256  # memories, durable in one step
 _TOGETHER_SIZE = 16 * 1024 * 1024  # characters of them
 
@@ -129,6 +137,8 @@ def import_(
         for source, its_kind in zip(sources, kinds, strict=True):
             planner.consider(counted(READERS[its_kind](source, reading), f"Reading {source.name}"))
         plan = planner.plan
+        if known:
+            _remark_likely(bank, plan)
         if not json:
             _preview(shown, sources, kinds, plan, given)
         wanted = bool(plan.additions) and not dry_run and (yes or (not json and _agreed()))
@@ -138,6 +148,30 @@ def import_(
     elif wanted:
         out(f"Added {plural(len(added), 'memory')}.")
     return DONE if wanted or dry_run or (plan.there and not plan.additions) else NOTHING
+
+
+def _remark_likely(bank: MemoryBank, plan: Plan) -> None:
+    """Say of the first additions which memory says nearly the same, as the ranking finds it."""
+    from aiaml_server.format.bm25 import Question  # noqa: PLC0415 (not for `--help`)
+
+    for number, each in enumerate(plan.additions[:_COMPARED]):
+        words = _words(each.memory.content)
+        if len(words) < _FEW:
+            continue
+        hits = bank.ask(Question.of(list(words)[:_ASKED]), last=_NEAREST).found.hits
+        near = [one for found in bank.recall(hit.id for hit in hits).values() for one in found]
+        for memory in near:
+            theirs = _words(memory.content)
+            if len(words.keys() & theirs.keys()) >= _ALIKE * len(words | theirs):
+                remarks = [each.remark, f"perhaps there already: {visible(memory).id}"]
+                remark = "; ".join(filter(None, remarks))
+                plan.additions[number] = replace(each, remark=remark)
+                break
+
+
+def _words(text: str) -> dict[str, None]:
+    """Return the different words of a text's beginning."""
+    return dict.fromkeys(re.findall(r"\w\w+", text[:_READ].casefold()))
 
 
 def _reachable(sources: Sequence[Path], scratch: Path) -> tuple[list[Path], list[Skip]]:

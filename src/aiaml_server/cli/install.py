@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import os
 import re
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from difflib import unified_diff
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import click
 
 from aiaml_server import clients, toolsets
+from aiaml_server.cli import directories
 from aiaml_server.clients import CLIENTS, Change, Client, ConfigError, Connection, Entry, launch
 from aiaml_server.clients.entry import ENTRY, machine
 from aiaml_server.errors import InvalidSetting
-from aiaml_server.settings import Settings
+from aiaml_server.settings import BASE, Settings
 from aiaml_server.terminal import (
     DONE,
     NOTHING,
@@ -34,11 +38,13 @@ from aiaml_server.terminal import (
 
 BY_NAME = {client.name: client for client in CLIENTS}
 NAMES = click.Choice(list(BY_NAME))
+DEFAULT = toolsets.DEFAULT
 
 with_hooks = click.option(
     "--hooks",
     is_flag=True,
-    help="What the client starts by itself, instead of the entry: claude-code, codex, gemini.",
+    help="What the client starts by itself, instead of the entry: claude-code, codex, gemini, "
+    "cursor, copilot, opencode.",
 )
 dry_run = click.option("--dry-run", is_flag=True, help="Show what would change, and write nothing.")
 listed = click.option(
@@ -106,13 +112,14 @@ def install(
       gemini, windsurf, zed, antigravity, copilot, cline, junie, jetbrains, kiro, goose,
       lm-studio, opencode
 
-    Only the entry `aiaml` is written; all else in a file stays as it is, and
+    Only our entry is written; all else in a file stays as it is, and
     the file as it was is kept beside it. The variables AIAML_... that are set
     now go into the entry. Doing it again brings the entry up to date. For Goose,
     what to put in by hand is printed. With --hooks, memories that a prompt is
     about come by themselves (docs/hooks.md); nothing else installs hooks.
 
-    A toolset that is named is added to what the entry serves; --only leaves that alone. In a
+    A toolset that is named is added to what the entry serves; --only leaves that alone. A second
+    directory gets an entry of its own, as `aiaml-work`; `uninstall` takes out all. In a
     project's file there is an entry of its own for each toolset, as `aiaml-citations`, which
     starts uvx or the program by its name, so that it works on the computers of all.
 
@@ -127,11 +134,12 @@ def install(
       aiaml install claude-code --project --toolset citations
       aiaml install codex --required
       aiaml install claude-code --hooks
+      aiaml install claude-code --hooks --toolset citations
     """
     _check_usage(locals())
     if listing or hooks:
-        more = project or served or directory
-        return _list(json) if listing else _hooks(names, more, dry_run, put=True)
+        more = project or directory
+        return _list(json) if listing else _hooks(names, more, dry_run, served or [DEFAULT])
     if directory is not None:
         from aiaml_server.cli.dirs import choose  # noqa: PLC0415 (reads the files of all clients)
 
@@ -153,11 +161,7 @@ def install(
             return _print(client.name, variables)
         if project:
             return _connect_project(client, here, served, dry_run)
-        more = dict(variables)
-        if served and not only:
-            more[toolsets.VARIABLE.name] = _added(client, here, served)
-        change = clients.connect(ENTRY, client, here, launch.command(), more)
-        return _connect(change, clients.located(ENTRY, client, here)[1], more, dry_run)
+        return _connect_own(client, here, variables, only, dry_run)
 
     return _each(wanted, one)
 
@@ -182,25 +186,76 @@ def _check_usage(given: Mapping[str, Any]) -> None:
         raise click.UsageError("--required goes with codex alone")
 
 
-def _added(client: Client, here: clients.Machine, served: Sequence[str]) -> str:
-    """Return what an entry serves with these toolsets besides what it serves now."""
-    _, current = clients.connected(ENTRY, client, here)
-    had = current.get(toolsets.VARIABLE.name, toolsets.DEFAULT) if current is not None else ""
-    return ",".join(toolsets.known(toolsets.OPTION, ",".join([had, *served])))
+def _connect_own(
+    client: Client, here: clients.Machine, variables: Mapping[str, str], only: bool, dry_run: bool
+) -> int:
+    """Put an entry into the person's own file; only with `only` it serves nothing that it did.
+
+    Raises:
+        ConfigError: the file cannot be edited, or the entry would put a package out of service.
+    """
+    path, there = clients.connected(ENTRY, client, here)
+    for other in () if there else clients.besides(ENTRY, client, here):
+        if other.is_replaced:  # with all that was set for it
+            raise ConfigError(path, f"{client.title} {other.what}", other.remedy)
+    entry = _entry_for(there, variables)
+    more = dict(variables)
+    if not only:
+        more |= _added(there.get(entry.name), variables)
+    change = clients.connect(entry, client, here, launch.command(), more)
+    installed = clients.located(ENTRY, client, here)[1]
+    return _connect(change, entry, installed, more, dry_run, there)
+
+
+def _entry_for(there: Mapping[str, Mapping[str, str]], variables: Mapping[str, str]) -> Entry:
+    """Return the entry for these variables' directory: one serves one, so another gets its own.
+
+    Args:
+        there: the environments of the entries that there are, by the entries' names.
+        variables: what goes into the entry.
+    """
+    if ENTRY.name not in there or BASE not in variables:
+        return ENTRY
+    base = Path(variables[BASE])
+    for name, had in there.items():
+        with suppress(InvalidSetting):  # what cannot be used may be replaced
+            if not directories.alike(directories.base_of(had), base):
+                continue
+        return ENTRY._replace(name=name)
+    plain = unicodedata.normalize("NFKD", base.name).encode("ascii", "ignore").decode()
+    word = re.sub("[^a-z0-9]+", "-", plain.lower()).strip("-")[:24] or "other"
+    names = (f"{ENTRY.name}-{word}{number}" for number in ["", *range(2, len(there) + 3)])
+    return ENTRY._replace(name=next(name for name in names if name not in there))
+
+
+def _added(had: Mapping[str, str] | None, variables: Mapping[str, str]) -> dict[str, str]:
+    """Return what an entry serves when it goes on with what it served, if more is named."""
+    name = toolsets.VARIABLE.name
+    if name not in variables or had is None:
+        return {}
+    both = f"{had.get(name) or toolsets.DEFAULT},{variables[name]}"
+    return {name: ",".join(toolsets.known(toolsets.OPTION, both))}
 
 
 def _connect_project(
     client: Client, here: clients.Machine, served: Sequence[str], dry_run: bool
 ) -> int:
     """Put an entry for each toolset into a project's file, with nothing of this computer in it."""
-    command = launch.anywhere()
-    worst = DONE
+    command, worst = launch.anywhere(), DONE
+    _, own = clients.connected(ENTRY, BY_NAME[client.name], here)
     for name in toolsets.known(toolsets.OPTION, ",".join(served)) if served else [toolsets.DEFAULT]:
         entry = _in_project(name)
         variables = {} if name == toolsets.DEFAULT else {toolsets.VARIABLE.name: name}
         variables |= launch.compiled(command)
         change = clients.connect(entry, client, here, command, variables)
-        worst = max(worst, _connect(change, True, variables, dry_run))
+        worst = max(worst, _connect(change, entry, True, variables, dry_run))
+        aside = ", ".join(key for key in own.get(entry.name, {}) if key not in launch.COMPILED)
+        if aside and change.new:
+            out(
+                wrapped(
+                    f"  Here it may stand in place of your own entry, with {aside} of it unused"
+                )
+            )
     return worst
 
 
@@ -255,7 +310,7 @@ def uninstall(
     if project and not names:
         raise click.UsageError("--project goes with clients that are named")
     if listing or hooks:
-        return _list(json) if listing else _hooks(names, project, dry_run, put=False)
+        return _list(json) if listing else _hooks(names, project, dry_run)
     here = machine()
     if everything:
         names = [one.client.name for one in clients.connections(ENTRY, here) if one.connected]
@@ -265,9 +320,9 @@ def uninstall(
 
     def one(client: Client) -> int:
         codes = []
-        ours = [_in_project(each) for each in reversed(toolsets.OWN)] if project else [ENTRY]
-        for entry in ours:  # the last that was put in first, so that each finds what was before
-            changes = clients.disconnect(entry, client, here)
+        names = [each.name for each in clients.connections(ENTRY, here, [client]) if each.connected]
+        for name in dict.fromkeys([*reversed(names), ENTRY.name]):  # each finds what was before it
+            changes = clients.disconnect(ENTRY._replace(name=name), client, here)
             codes += [_disconnect(change, dry_run) for change in changes]
         if not codes:
             note(f"{client.title} is not connected.")
@@ -276,11 +331,11 @@ def uninstall(
     return _each(_named(names, project), one)
 
 
-def _hooks(names: Sequence[str], more: object, dry_run: bool, *, put: bool) -> int:
-    """Put hooks into the settings of clients that are named, or take them out.
+def _hooks(names: Sequence[str], more: object, dry_run: bool, served: Sequence[str] = ()) -> int:
+    """Put hooks of toolsets into the settings of clients that are named; of none: take them out.
 
     Raises:
-        UsageError: one of them starts none that we serve, or more was asked for.
+        UsageError: a client starts none that we serve, a toolset has none, or more was asked for.
     """
     from aiaml_server.cli.hooks import HOSTS, hooked, unhooked  # noqa: PLC0415 (a verb's rare half)
 
@@ -288,30 +343,44 @@ def _hooks(names: Sequence[str], more: object, dry_run: bool, *, put: bool) -> i
         raise click.UsageError(
             f"--hooks goes alone with clients that are named: {joined([*HOSTS])}"
         )
+    for each in toolsets.chosen(served, {}) if served else ():
+        if each.name != DEFAULT and not each.hooks:
+            raise click.UsageError(f"{each.name} tells nothing by hooks")
     here = machine()
 
     def one(client: Client) -> int:
-        change = hooked(client, here, os.environ) if put else unhooked(client, here)
-        if change.before == change.after:
-            state = "has its hooks already" if put else "has no hooks of AIAML"
-            note(wrapped(f"{client.title} {state}: {change.path}", 2))
-            return DONE if put else NOTHING
-        if dry_run:
-            return _show(change)
-        kept = clients.save(change)
-        done = "has hooks" if put else "has no hooks of AIAML any more"
-        out(wrapped(f"{bold(client.title)} {done}: {change.path}", 2))
-        if kept:
-            out(wrapped(f"  as it was, the file is kept in {kept}"))
-        if put:
-            out(
-                wrapped(
-                    "  A new session is told what is remembered; AIAML_HOOKS=false turns it off"
-                )
-            )
-        return DONE
+        if not served:
+            changes = [each for each in unhooked(client, here) if each.before != each.after]
+            codes = [
+                _hooks_done(each, "has no hooks of AIAML any more", dry_run) for each in changes
+            ]
+            if not codes:
+                note(f"{client.title} has no hooks of AIAML.")
+            return max(codes, default=NOTHING)
+        worst = DONE
+        for each in toolsets.known(toolsets.OPTION, ",".join(served)):
+            change = hooked(client, here, os.environ, each)
+            if change.before == change.after:
+                note(wrapped(f"{client.title} has its hooks already: {change.path}", 2))
+                continue
+            worst = max(worst, _hooks_done(change, "has hooks", dry_run))
+        if not dry_run:
+            said = "A new session is told what is remembered; AIAML_HOOKS=false turns it off"
+            out(wrapped(f"  {said}"))
+        return worst
 
     return _each(_named(names, None), one)
+
+
+def _hooks_done(change: Change, done: str, dry_run: bool) -> int:
+    """Save or show a change of hooks."""
+    if dry_run:
+        return _show(change)
+    kept = clients.save(change)
+    out(wrapped(f"{bold(change.client.title)} {done}: {change.path}", 2))
+    if kept:
+        out(wrapped(f"  as it was, the file is kept in {kept}"))
+    return DONE
 
 
 def _named(names: Sequence[str], project: Path | None) -> list[Client]:
@@ -340,10 +409,18 @@ def _each(wanted: Sequence[Client], one: Callable[[Client], int]) -> int:
     return worst
 
 
-def _connect(change: Change, installed: bool, variables: Mapping[str, str], dry_run: bool) -> int:
-    client = change.client
+def _connect(
+    change: Change,
+    entry: Entry,
+    installed: bool,
+    variables: Mapping[str, str],
+    dry_run: bool,
+    there: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+) -> int:
+    client, had = change.client, there.get(entry.name, {})
     if change.before == change.after:
         out(wrapped(f"{bold(client.title)} is already connected: {change.path}", 2))
+        _tell_besides(client)
         return DONE
     if dry_run:
         return _show(change)
@@ -355,7 +432,8 @@ def _connect(change: Change, installed: bool, variables: Mapping[str, str], dry_
         missing = f"  {client.title} was not found here; it will read this once it is installed"
         out(wrapped(missing))
     for name, value in variables.items():
-        out(f"  with {name}={_masked(value)}")
+        before = f", before: {_masked(had[name])}" if had.get(name, value) != value else ""
+        out(f"  with {name}={_masked(value)}{before}")
     if change.kept:
         out(f"  {joined(change.kept)} as before")
     if kept:
@@ -363,10 +441,18 @@ def _connect(change: Change, installed: bool, variables: Mapping[str, str], dry_
     if names := variables.get(toolsets.VARIABLE.name):
         only = "; with --only, what is named and no other" if "," in names else ""
         out(wrapped(f"  it serves {joined(names.split(','))}{only}"))
-    for what, remedy in clients.besides(ENTRY, client, machine()):
-        out(wrapped(f"  {client.title} has it by {what} as well, and starts both: {remedy}"))
-    out(wrapped(f"  {client.then.format(name=ENTRY.name)}"))
+    if change.new and there:
+        beside = f"as {entry.name}, beside {joined([*there])}, which goes on as it was"
+        remedy = f"for this one alone, `aiaml uninstall {client.name}` first"
+        out(wrapped(f"  {beside}, since an entry serves one directory; {remedy}"))
+    _tell_besides(client)
+    out(wrapped(f"  {client.then.format(name=entry.name)}"))
     return DONE
+
+
+def _tell_besides(client: Client) -> None:
+    for other in clients.besides(ENTRY, client, machine()):
+        out(wrapped(f"  {client.title} {other.what}: {other.remedy}"))
 
 
 def _disconnect(change: Change, dry_run: bool) -> int:
@@ -417,12 +503,15 @@ def _list(json: bool) -> int:
         return DONE
     for one in found:
         state = "connected" if one.connected else "not connected" if one.installed else "not found"
-        line = f"{one.client.name:15}  {state:13}  {one.path}"
+        which = f", as {one.name}" if one.connected and one.name != ENTRY.name else ""
+        line = f"{one.client.name:15}  {state:13}  {one.path}{which}"
         out(wrapped(line if one.installed else dim(line), 2))
         for problem in one.problems:
             out(wrapped(f"  {problem}"))
-        for what, remedy in clients.besides(ENTRY, one.client, machine()) if one.connected else ():
-            out(wrapped(f"  it has it by {what} as well, and starts both: {remedy}"))
+        for other in (
+            clients.besides(ENTRY, one.client, machine()) if one.name == ENTRY.name else ()
+        ):
+            out(wrapped(f"  it {other.what}: {other.remedy}"))
     return DONE
 
 
@@ -433,6 +522,7 @@ def _fields(one: Connection) -> dict[str, Any]:
         "file": str(one.path),
         "installed": one.installed,
         "connected": one.connected,
+        "entry": one.name,
         "command": list(one.command),
         "problems": list(map(str, one.problems)),
     }
@@ -470,8 +560,8 @@ def _variables(environ: Mapping[str, str], served: Sequence[str]) -> dict[str, s
         for name, value in sorted(environ.items())
         if (name.startswith("AIAML_") or name in theirs) and value and name != "AIAML_LAUNCHER"
     }
-    if "AIAML_MEMORY_DIR" in found:
-        found["AIAML_MEMORY_DIR"] = str(settings.base)
+    if BASE in found:
+        found[BASE] = str(settings.base)
     if served:
         found[toolsets.VARIABLE.name] = ",".join(manifest.name for manifest in manifests)
     return found | launch.compiled(launch.command())

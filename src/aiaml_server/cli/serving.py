@@ -9,8 +9,6 @@ from collections.abc import Sequence
 
 from aiaml_server.cli.copying import begin, copy_of
 from aiaml_server.errors import InvalidSetting
-from aiaml_server.format.invisible import LogFormatter
-from aiaml_server.server import logs
 from aiaml_server.server.wire import Wire
 from aiaml_server.settings import LOG_LEVEL
 from aiaml_server.toolset import at
@@ -40,12 +38,15 @@ def serve(toolsets: Sequence[str] = ()) -> int:
         wire = Wire.claim()
     except OSError:
         return _fail("standard input or output is closed; an MCP client must be at the other end")
-    logs.begin(level, LogFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     greeting = copy_of(manifests)
     if greeting and greeting.known:
         wire.greet(greeting.answer)
     elif greeting:
         begin(greeting, [manifest.name for manifest in manifests])
+    from aiaml_server.format.invisible import LogFormatter  # noqa: PLC0415 (not for the first answer)
+    from aiaml_server.server import logs  # noqa: PLC0415
+
+    logs.begin(level, LogFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     # What is allocated while importing is not garbage: without the collector start and exit are
     # faster, and later collections skip it.
     gc.disable()

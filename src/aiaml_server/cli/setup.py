@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -79,7 +80,7 @@ def _made(address: str) -> str:
 
 
 def _ask(setting: Settings) -> None:
-    """Ask the remote what it has.
+    """Ask the remote what it has; where that is no repository yet, have it make one, by ssh.
 
     Raises:
         Ended: it does not answer, with what to do in plain words.
@@ -88,6 +89,12 @@ def _ask(setting: Settings) -> None:
         survey.ask_remote(setting, REMOTE_SECONDS)
     except AiamlError as error:
         problem = Problem.of(error)
+        by_ssh = re.match(r"(?i)ssh://|[^/\\]{2,}:(?!//)", setting.remote)
+        if by_ssh and problem.kind == "no-repository":
+            with suppress(AiamlError):
+                survey.ask_remote(setting, REMOTE_SECONDS, make=True)
+                note(f"Made the repository {without_password(setting.remote)}.")
+                return
         todo = _key(setting.remote) if problem.kind == "not-let-in" else problem.remedy
         raise Ended(f"{problem.sentence}.\nWhat to do: {todo}", REFUSED) from error
 

@@ -326,6 +326,7 @@ def sync(
       aiaml sync
       aiaml sync --setup git@github.com:you/memories.git
       aiaml sync --setup /media/stick/memories.git
+      aiaml sync --setup you@nas:memories.git
       aiaml sync --bring-back
       aiaml sync --release 1b2c3d4e
       AIAML_GITHUB_REMOTE=git@github.com:you/memories.git aiaml sync

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from aiaml_server.clients import file, jsonc, toml, yaml
 from aiaml_server.clients.file import Backups, ConfigError
-from aiaml_server.clients.packages import packages
+from aiaml_server.clients.packages import Other, packages
 from aiaml_server.clients.places import CLIENTS, Client, Machine, Place
 from aiaml_server.clients.text import Refused, position
 from aiaml_server.storage.programs import find
@@ -40,6 +40,7 @@ __all__ = [
     "save",
     "snippet",
     "unhook",
+    "whole",
 ]
 
 _FORMS = {"json": jsonc, "toml": toml, "yaml": yaml}
@@ -51,7 +52,8 @@ class Entry(NamedTuple):
     """What is put into the files of clients, in the words of the program that puts it there.
 
     Attributes:
-        name: its name there; copies of the files have it in their own.
+        name: its name there; copies of the files have it in their own. Further entries of the
+            program begin with it and a hyphen.
         again: what a person types to have it written anew, the client behind it.
         by_hand: what prints what to put in by hand, the client behind it.
     """
@@ -101,6 +103,7 @@ class Connection(NamedTuple):
         command: what the entry starts.
         problems: what is wrong.
         variables: the environment that the entry gives the program.
+        name: the entry's.
     """
 
     client: Client
@@ -110,6 +113,7 @@ class Connection(NamedTuple):
     command: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
     variables: Mapping[str, str] = MappingProxyType({})
+    name: str = ""
 
 
 def located(entry: Entry, client: Client, machine: Machine) -> tuple[Path, bool]:
@@ -180,18 +184,20 @@ def save(change: Change) -> Path | None:
         ConfigError: the file has changed meanwhile, or the disk refused; it is as it was.
     """
     kept = file.save(change.path, change.before, change.after, change.backups)
-    if change.after == file.original(change.backups):
+    if change.after in (None, file.original(change.backups)):
         file.forget(change.backups)
         return None
     return kept
 
 
-def connections(entry: Entry, machine: Machine) -> list[Connection]:
-    """Look at every client, and at every file of it that is there."""
+def connections(
+    entry: Entry, machine: Machine, among: Sequence[Client] = CLIENTS
+) -> list[Connection]:
+    """Look at clients, at every file of them that is there, and at every entry of the program."""
     found: list[Connection] = []
-    for client in CLIENTS:
+    for client in among:
         files = _files(client, machine)
-        found += [_connection(entry, client, path) for path in files]
+        found += [one for path in files for one in _connections(entry, client, path)]
         try:
             found += [] if files else [Connection(client, *located(entry, client, machine))]
         except ConfigError as error:
@@ -215,8 +221,14 @@ _HOOKS = "hooks"
 _Groups = Sequence[tuple[str, Mapping[str, Any]]]
 
 
-def hook(name: str, path: Path, groups: _Groups, ours: Callable[[str], bool]) -> Change:
-    """Work out a settings file of Claude Code with hooks that start a program.
+def hook(
+    name: str,
+    path: Path,
+    groups: _Groups,
+    ours: Callable[[str], bool],
+    besides: Mapping[str, Any] = MappingProxyType({}),
+) -> Change:
+    """Work out a settings file of Claude Code, or one like it, with hooks that start a program.
 
     Its older ones go, and nothing else of the file changes.
 
@@ -225,6 +237,7 @@ def hook(name: str, path: Path, groups: _Groups, ours: Callable[[str], bool]) ->
         path: the file.
         groups: what each event's list is to have, with the event.
         ours: says of a command whether it is that program's.
+        besides: what the file has to have besides, where it is not there.
 
     Raises:
         ConfigError: the file cannot be read, or not be edited safely; it says where.
@@ -233,13 +246,18 @@ def hook(name: str, path: Path, groups: _Groups, ours: Callable[[str], bool]) ->
     with _told(path, text):
         had = _groups(text, ours)
         same = len(had) == len(groups) and all(each in groups for each in had)
-        after = text if same else _hooked(_unhooked(text, had), groups)
+        after = text if same else _hooked(_unhooked(text, had), groups, besides)
     backups = Backups.of(path, name)
     return Change(CLAUDE_CODE, path, backups, before, _encoded(path, after), not had)
 
 
-def unhook(name: str, path: Path, ours: Callable[[str], bool]) -> Change:
-    """Work out a settings file of Claude Code without the hooks that start a program.
+def unhook(
+    name: str,
+    path: Path,
+    ours: Callable[[str], bool],
+    besides: Mapping[str, Any] = MappingProxyType({}),
+) -> Change:
+    """Work out a settings file of Claude Code, or one like it, without a program's hooks.
 
     A file that nobody has edited since gets back the very bytes that it had before; one that was
     not there goes.
@@ -248,6 +266,7 @@ def unhook(name: str, path: Path, ours: Callable[[str], bool]) -> Change:
         name: see `hook`.
         path: the file.
         ours: says of a command whether it is that program's.
+        besides: see `hook`.
 
     Raises:
         ConfigError: the file cannot be read, or not be edited safely; it says where.
@@ -259,11 +278,26 @@ def unhook(name: str, path: Path, ours: Callable[[str], bool]) -> Change:
         groups = _groups(text, ours)
         if not groups:
             after = before
-        elif _is_all_that_came(path, text, first, lambda old: _hooked(old, groups)):
+        elif _is_all_that_came(path, text, first, lambda old: _hooked(old, groups, besides)):
             after = first
         else:
-            after = _encoded(path, _unhooked(text, groups))
+            left = _unhooked(text, groups)
+            is_made_by_us = first is None or bool(_groups(_decoded(path, first), ours))
+            is_empty = is_made_by_us and jsonc.entry(left, ()) in ({}, dict(besides))
+            after = None if is_empty else _encoded(path, left)
     return Change(CLAUDE_CODE, path, backups, before, after, new=False)
+
+
+def whole(name: str, path: Path, text: str | None) -> Change:
+    """Work out a file that is all ours; None has it be again what it was before, or go.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
+    before, _ = _read(path)
+    backups = Backups.of(path, name)
+    after = _encoded(path, text) if text is not None else file.original(backups)
+    return Change(CLAUDE_CODE, path, backups, before, after, new=before is None)
 
 
 def _groups(text: str, ours: Callable[[str], bool]) -> list[tuple[str, Mapping[str, Any]]]:
@@ -272,17 +306,18 @@ def _groups(text: str, ours: Callable[[str], bool]) -> list[tuple[str, Mapping[s
     events = jsonc.entry(text, (_HOOKS,))
     for event, groups in events.items() if isinstance(events, dict) else ():
         for group in groups if isinstance(groups, list) else ():
-            each = group.get("hooks") if isinstance(group, dict) else None
+            each = group.get(_HOOKS, [group]) if isinstance(group, dict) else None
             commands = [one.get("command") for one in each or () if isinstance(one, dict)]
             if commands and all(isinstance(one, str) and ours(one) for one in commands):
                 found.append((event, group))
     return found
 
 
-def _hooked(text: str, groups: _Groups) -> str:
+def _hooked(text: str, groups: _Groups, besides: Mapping[str, Any]) -> str:
     for event, group in groups:
         text = jsonc.extend(text, (_HOOKS, event), [group])
-    return text
+    lacks = {key: each for key, each in besides.items() if jsonc.entry(text, (key,)) is None}
+    return jsonc.put(text, (), lacks) if lacks else text
 
 
 def _unhooked(text: str, groups: _Groups) -> str:
@@ -404,50 +439,63 @@ def _unusable(client: Client, error: ConfigError) -> Connection:
     return Connection(client, error.path, installed=True, problems=(problem,))
 
 
-def _connection(entry: Entry, client: Client, path: Path) -> Connection:
+def _connections(entry: Entry, client: Client, path: Path) -> list[Connection]:
+    """Return how a file stands, once for each entry of the program; once where it has none."""
     try:
         _, text = _read(path)
         with _told(path, text):
-            current = _FORMS[client.form].entry(text, (*client.keys, entry.name))
+            servers = _FORMS[client.form].entry(text, client.keys)
+            if servers is not None and not isinstance(servers, dict):
+                _FORMS[client.form].entry(text, (*client.keys, entry.name))  # refuses, and says why
     except ConfigError as error:
-        return _unusable(client, error)
-    if current is None:
-        return Connection(client, path, installed=True)
+        return [_unusable(client, error)]
+    ours = {
+        name: current
+        for name, current in (servers or {}).items()
+        if current is not None and f"{name}-".startswith(f"{entry.name}-")
+    }
+    return [_connection(entry, client, path, name, current) for name, current in ours.items()] or [
+        Connection(client, path, installed=True)
+    ]
+
+
+def _connection(entry: Entry, client: Client, path: Path, name: str, current: Any) -> Connection:
     command = _command(client, current)
     again = f"`{entry.again} {client.name}` puts it right"
     problems = tuple(
-        Problem(f"{path}: the entry {entry.name} {what}", remedy)
+        Problem(f"{path}: the entry {name} {what}", remedy)
         for what, remedy in _problems(current, command, again)
     )
     given = current.get(client.environment) if isinstance(current, dict) else None
     variables = {str(k): str(v) for k, v in given.items()} if isinstance(given, dict) else {}
-    return Connection(client, path, True, True, command, problems, variables)
+    return Connection(client, path, True, True, command, problems, variables, name)
 
 
 def connected(
     entry: Entry, client: Client, machine: Machine
-) -> tuple[Path, Mapping[str, str] | None]:
-    """Return the file that a client reads, and the environment of its entry; None without one.
+) -> tuple[Path, dict[str, Mapping[str, str]]]:
+    """Return the file that a client reads, and the environments of its entries by their names.
 
     Raises:
         ConfigError: there are several, and nothing says which one is in use.
     """
     path, _ = located(entry, client, machine)
-    found = _connection(entry, client, path)
-    return path, found.variables if found.connected else None
+    found = _connections(entry, client, path)
+    return path, {each.name: each.variables for each in found if each.connected}
 
 
-def besides(entry: Entry, client: Client, machine: Machine) -> Iterator[tuple[str, str]]:
-    """Yield how else a client has the program that its entry starts, and what takes that out.
+def besides(entry: Entry, client: Client, machine: Machine) -> Iterator[Other]:
+    """Yield how else a client has the program that its entry starts.
 
     That is a package of the client's own, or the file of the project of the current directory.
     """
     yield from packages(entry.name, client, machine)
     path = Path.cwd() / client.project
-    is_own = not client.project or located(entry, client, machine)[0] == path
-    if not is_own and path.is_file() and _connection(entry, client, path).connected:
-        remedy = f"`aiaml uninstall {client.name} --project` takes the latter out"
-        yield f"the project's {client.project}", remedy
+    if not client.project or not path.is_file() or located(entry, client, machine)[0] == path:
+        return
+    if any(each.name == entry.name for each in _connections(entry, client, path)):
+        what = f"has it by the project's {client.project} as well, and starts one of the two here"
+        yield Other(what, f"`aiaml uninstall {client.name} --project` takes the latter out")
 
 
 def _command(client: Client, entry: Any) -> tuple[str, ...]:

@@ -1,22 +1,38 @@
-"""Where a client has the program by a package of its own besides an entry: it would start twice.
+"""Where a client has the program by a package of its own besides an entry.
 
 Claude Code's plugins are switched on in `enabledPlugins` of its settings, as "name@marketplace";
 Gemini CLI has each extension in a directory of its name; Claude Desktop has each bundle in one that
-ends with the bundle's name (what each of them wrote here, 2026-11-25).
+ends with the bundle's name (what each of them wrote here, 2026-11-25). An entry of an extension's
+name has Gemini CLI leave the extension's server out (0.61 did, `gemini mcp list`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path, PurePath
+from typing import NamedTuple
 
 from aiaml_server.clients import file, jsonc
 from aiaml_server.clients.places import Client, Machine
 from aiaml_server.clients.text import Refused
 
 
-def packages(name: str, client: Client, machine: Machine) -> Iterator[tuple[str, str]]:
-    """Yield each package by which a client has the program, and what takes it out.
+class Other(NamedTuple):
+    """How else a client has the program that its entry starts.
+
+    Attributes:
+        what: says that, after the client's name.
+        remedy: what takes it out.
+        is_replaced: whether the entry stands in its place.
+    """
+
+    what: str
+    remedy: str
+    is_replaced: bool = False
+
+
+def packages(name: str, client: Client, machine: Machine) -> Iterator[Other]:
+    """Yield each package by which a client has the program.
 
     Args:
         name: the plugin's and the extension's name.
@@ -27,15 +43,21 @@ def packages(name: str, client: Client, machine: Machine) -> Iterator[tuple[str,
         own = machine.directory("CLAUDE_CONFIG_DIR", machine.home / ".claude")
         for plugin in _switched_on(own / "settings.json"):
             if plugin.partition("@")[0] == name:
-                yield f"the plugin {plugin}", f"`claude plugin uninstall {plugin}` takes it out"
+                what = f"has it by the plugin {plugin} as well, and starts both"
+                yield Other(what, f"`claude plugin uninstall {plugin}` takes it out")
     if client.name == "gemini":
         own = machine.directory("GEMINI_CLI_HOME", machine.home) / ".gemini"
         if Path(own / "extensions" / name / "gemini-extension.json").is_file():
-            yield f"the extension {name}", f"`gemini extensions uninstall {name}` takes it out"
+            what = f"has it by the extension {name}, in whose place an entry stands"
+            remedy = (
+                f"`gemini extensions config {name}` sets what it serves, `uninstall` takes it out"
+            )
+            yield Other(what, remedy, is_replaced=True)
     if client.name == "claude-desktop":
         bundles = Path(machine.roaming / "Claude" / "Claude Extensions")
         for each in sorted(bundles.glob(f"*{name}-server")):
-            yield f"the bundle {each.name}", "Claude Desktop takes it out in Settings, Extensions"
+            what = f"has it by the bundle {each.name} as well, and starts both"
+            yield Other(what, "Claude Desktop takes it out in Settings, Extensions")
 
 
 def _switched_on(settings: PurePath) -> list[str]:

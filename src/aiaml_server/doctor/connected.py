@@ -25,9 +25,10 @@ def clients(_: Context) -> Iterator[Finding]:
             yield Finding("clients", level, f"{each.client.title}: {problem.what}", remedy)
         if not each.connected:
             continue
-        for what, remedy in besides(ENTRY, each.client, machine()):
-            twice = f"{each.client.title} has it by {what} as well, and starts both"
-            yield Finding("clients", "warning", twice, remedy)
+        is_first = each.name == ENTRY.name
+        for other in besides(ENTRY, each.client, machine()) if is_first else ():
+            what = f"{each.client.title} {other.what}"
+            yield Finding("clients", "warning", what, other.remedy)
         try:
             names = [manifest.name for manifest in toolsets.chosen([], each.variables)]
         except InvalidSetting as error:
@@ -36,8 +37,9 @@ def clients(_: Context) -> Iterator[Finding]:
             yield Finding("clients", "error", what, remedy)
             continue
         if not each.problems:
+            which = "" if is_first else f", as {each.name}"
             serves = "" if names == [toolsets.DEFAULT] else f", serves {' and '.join(names)}"
-            good.append(f"{each.client.title} ({each.path}{serves})")
+            good.append(f"{each.client.title} ({each.path}{which}{serves})")
     if good:
         yield Finding("clients", "ok", f"connected: {', '.join(good)}")
     elif not any(each.connected or each.problems for each in found):

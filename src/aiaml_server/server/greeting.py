@@ -222,6 +222,13 @@ def _installed() -> Iterator[str]:
     sdk = find_spec("mcp")
     for place in (sdk and sdk.submodule_search_locations) or ():
         yield from (each.name for each in Path(place).parent.glob("*-info"))
-    for path in PACKAGE.rglob("*.py"):
-        status = path.stat()
-        yield f"{path} {status.st_ino} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_size}"
+    waiting = [str(PACKAGE)]
+    while waiting:  # with pathlib, this took a fifth of the way to the first answer
+        with os.scandir(waiting.pop()) as entries:
+            for each in entries:
+                if each.is_dir(follow_symlinks=False):
+                    waiting.append(each.path)
+                elif each.name.endswith(".py"):
+                    status = os.stat(each.path)  # noqa: PTH116 (of Windows, the entry's has no inode)
+                    stamps = status.st_mtime_ns, status.st_ctime_ns
+                    yield f"{each.path} {status.st_ino} {stamps} {status.st_size}"

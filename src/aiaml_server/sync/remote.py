@@ -187,6 +187,14 @@ class Remote:
                 refs[name] = value
         return refs
 
+    def make(self) -> None:
+        """Have the other computer make a bare repository where it has nothing, by ssh.
+
+        Raises:
+            GitFailed: it does not run what we say (a host like GitHub), or there is something else.
+        """
+        self._call("ls-remote", f"--upload-pack={_MADE_FIRST}", "origin")
+
     def _known(self) -> str:
         place = self._repository.directory / self._place
         try:
@@ -248,6 +256,10 @@ def _credentials(url: str) -> list[str]:
     return sorted(filter(None, found), key=len, reverse=True)
 
 
+# What git has the other computer run, in whatever shell that has; git puts the path behind it.
+_MADE_FIRST = """\
+sh -c 'there=${1#"~/"}; test -e "$there" || git init --quiet --bare --initial-branch=main "$there" \
+>&2; exec git-upload-pack "$1"' sh"""
 _RECEIVE_PACK = "git -c core.hooksPath=hooks receive-pack"
 
 

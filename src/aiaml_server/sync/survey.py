@@ -66,8 +66,10 @@ def survey(settings: Settings) -> Survey:
     return found
 
 
-def ask_remote(settings: Settings, seconds: float) -> dict[str, str]:
+def ask_remote(settings: Settings, seconds: float, *, make: bool = False) -> dict[str, str]:
     """Return what `Remote.refs` does; nothing in the directory is touched, or fetched.
+
+    With `make`, there is a repository then, if there was none.
 
     Raises:
         GitMissing: there is no git.
@@ -86,6 +88,8 @@ def ask_remote(settings: Settings, seconds: float) -> dict[str, str]:
         pace.call = seconds
         remote = Remote(repository, settings.remote, lambda: None, pace)
         remote.prepare()
+        if make:
+            remote.make()
         return remote.refs()
 
 

@@ -1,4 +1,6 @@
-"""`aiaml-hook`: read from the input what a host says, and print what its agent is told.
+"""Read from the input what a host says, and print what its agent is told.
+
+Options: `--dir DIRECTORY`, `--host NAME`, and `--toolset NAME` for what that tells instead.
 
 It imports neither click nor the SDK, waits for no other process, and ends with 0 and without a word
 where there is nothing to tell, or anything is wrong; that goes to stderr, which hosts log.
@@ -9,33 +11,42 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from aiaml_server.server.hooks.hosts import Said
+    from aiaml_server.server.hooks.telling import Told
 
 MOST = 1 << 20  # bytes of what a host says
 SECONDS = 0.25  # from the start of this program, after which a host is not kept waiting
 LONG = 50_000  # bytes of a conversation that may hold something to store
 READ = 4 << 20  # of its end, bytes that are looked at
-STORED = b"remember"  # in the name of the tool, whatever the host calls the server
+MORE_SECONDS = 2.0  # the same for another toolset, which reads the repository's files
+STORED = (b'_remember"', b'-remember"')  # how a use of the tool ends, in the ways of all hosts
 
 
 def main() -> None:
     """Answer one event of a host."""
-    timer = threading.Timer(SECONDS, os._exit, (0,))
+    options = dict(zip(sys.argv[1::2], sys.argv[2::2], strict=False))
+    toolset = options.get("--toolset", "")
+    timer = threading.Timer(MORE_SECONDS if toolset else SECONDS, os._exit, (0,))
     timer.daemon = True
     timer.start()
     try:
-        _answer()
+        _answer(options, toolset)
     except Exception as error:  # noqa: BLE001 (no hook may end a person's session)
         sys.stderr.write(f"aiaml-hook: {type(error).__name__}: {error}\n")
     sys.exit(0)
 
 
-def _answer() -> None:
+def _answer(options: Mapping[str, str], toolset: str) -> None:
     from aiaml_server.server.hooks.hosts import Said, project  # noqa: PLC0415 (inside the time and `try`)
     from aiaml_server.settings import BASE, Settings  # noqa: PLC0415
 
-    said = Said.parsed(_input())
-    there = {BASE: sys.argv[2]} if sys.argv[1:2] == ["--dir"] and sys.argv[2:] else {}
+    said = Said.parsed(_input(), options.get("--host", ""))
+    there = {BASE: options["--dir"]} if "--dir" in options else {}
     settings = Settings.from_environ({**os.environ, **there})
     if said is None or not settings.hooks:
         return
@@ -47,7 +58,9 @@ def _answer() -> None:
     uses = Uses(settings.base)
     told = telling.Told()
     tool = "shown"
-    if said.event == "prompt":
+    if toolset:
+        told = _by_toolset(toolset, said)
+    elif said.event == "prompt":
         told = telling.at_prompt(store, said.prompt)
     elif said.event == "start":
         compacted = said.source == "compact" and not _stored(said.transcript)
@@ -61,6 +74,17 @@ def _answer() -> None:
         os.write(1, said.answer(told.text))
         if settings.log_uses:
             uses.write(said.client, tool, told.words, told.ids)
+
+
+def _by_toolset(name: str, said: Said) -> Told:
+    """Return what a toolset tells at this event."""
+    from aiaml_server.server.hooks import telling  # noqa: PLC0415 (inside the time and `try`)
+    from aiaml_server.toolset import at  # noqa: PLC0415
+    from aiaml_server.toolsets import manifest  # noqa: PLC0415
+
+    place = manifest(name).hooks.get(said.event)
+    lines = list(at(place)(said.place, said.file)) if place else []
+    return telling.of_toolset(name, lines)
 
 
 def _input() -> bytes:
@@ -87,7 +111,8 @@ def _stored(transcript: str) -> bool:
         return True
     with Path(transcript).open("rb") as stream:
         stream.seek(max(0, stream.seek(0, os.SEEK_END) - READ))
-        return b"__" + STORED + b'"' in stream.read(READ)
+        said = stream.read(READ)
+        return any(each in said for each in STORED)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,9 +15,17 @@ EVENTS = {
     "BeforeAgent": "prompt",
     "Stop": "end",
     "AfterAgent": "end",
+    "PreToolUse": "before",
+    "PostToolUse": "after",
 }
-"""What hosts call the events that we know. Claude Code and Codex have the same names; `BeforeAgent`
-and `AfterAgent` are Gemini's, `sessionStart` is Cursor's."""
+"""What hosts call the events that we know. Claude Code, Codex and Copilot CLI have the same names;
+`BeforeAgent` and `AfterAgent` are Gemini's, `sessionStart` is Cursor's."""
+
+_TOLD = re.compile(r"\A<hook_context>[^<]*</hook_context>\s*")
+"""What Gemini CLI puts before the first prompt, as if a person had typed it: what a start told."""
+
+PLAIN = ("copilot", "opencode")
+"""Hosts that say by our own option which they are, and are answered in one way at all events."""
 
 CLIENTS = {"BeforeAgent": "gemini-cli", "AfterAgent": "gemini-cli", "sessionStart": "cursor"}
 
@@ -26,13 +35,15 @@ class Said(NamedTuple):
 
     Attributes:
         name: the event, as the host calls it.
-        event: `start`, `prompt` or `end`.
+        event: `start`, `prompt`, `before` and `after` an edit, or `end`.
         session: by what the session is known; empty where it is not said.
         place: the directory in which the host works.
         prompt: what the person typed.
         source: of a start, why: `startup`, `resume`, `clear` or `compact`.
         transcript: the file of the conversation; empty where there is none.
         again: whether the agent goes on because a hook has asked it to.
+        file: the file that is edited; empty where none is.
+        host: which it is, where our own option says so.
     """
 
     name: str
@@ -43,9 +54,11 @@ class Said(NamedTuple):
     source: str
     transcript: str
     again: bool
+    file: str = ""
+    host: str = ""
 
     @classmethod
-    def parsed(cls, data: bytes) -> Said | None:
+    def parsed(cls, data: bytes, host: str = "") -> Said | None:
         """Read what a host says; None where it is nothing that we know."""
         try:
             said = json.loads(data)
@@ -54,27 +67,32 @@ class Said(NamedTuple):
         name = said.get("hook_event_name") if isinstance(said, dict) else None
         if not isinstance(name, str) or name not in EVENTS:
             return None
+        given = said.get("tool_input")
         return cls(
             name,
             EVENTS[name],
             _text(said, "session_id") or _text(said, "conversation_id"),
             _place(said),
-            _text(said, "prompt"),
+            _TOLD.sub("", _text(said, "prompt"), count=1),
             _text(said, "source"),
             _text(said, "transcript_path"),
             said.get("stop_hook_active") is True,
+            _text(given, "file_path") if isinstance(given, dict) else "",
+            host,
         )
 
     @property
     def client(self) -> str:
         """What `aiaml uses` calls the host."""
-        return f"hook of {CLIENTS.get(self.name, 'claude-code or codex')}"
+        return f"hook of {self.host or CLIENTS.get(self.name, 'claude-code or codex')}"
 
     def answer(self, text: str) -> bytes:
         """Say a text to the agent, in the way of its host."""
         answer: dict[str, Any]
         if self.event == "end":
             answer = {"decision": "deny" if self.name == "AfterAgent" else "block", "reason": text}
+        elif self.host in PLAIN:
+            answer = {"additionalContext": text}
         elif self.name == "sessionStart":
             answer = {"additional_context": text}
         else:

@@ -69,6 +69,10 @@ MANIFEST = Manifest(
     checks="aiaml_server.toolsets.citations.verbs:checks",
     notes="aiaml_server.toolsets.citations.verbs:notes",
     demo="aiaml_server.toolsets.citations.demo:demo",
+    hooks={
+        "before": "aiaml_server.toolsets.citations.hooks:before",
+        "after": "aiaml_server.toolsets.citations.hooks:after",
+    },
 )
 
 _PLACES = {

@@ -13,4 +13,5 @@ MANIFEST = Manifest(
     checks="aiaml_server.toolsets.sessions.verbs:checks",
     notes="aiaml_server.toolsets.sessions.verbs:notes",
     demo="aiaml_server.toolsets.sessions.demo:demo",
+    hooks={"start": "aiaml_server.toolsets.sessions.hooks:at_start"},
 )

@@ -1,0 +1,55 @@
+"""What an agent is told around an edit: which memories cite the file, and which hold no more."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from aiaml_server.toolsets.citations import REPOSITORY
+from aiaml_server.toolsets.citations.memories import Memories, find_root
+from aiaml_server.toolsets.citations.model import Memory
+
+_CONTENT = 200  # characters
+
+
+def before(place: str, file: str) -> Iterator[dict[str, str]]:
+    """Yield the memories that cite a file, which is about to be edited."""
+    _, cited = _citing(place, file)
+    for memory, lines in cited:
+        text = " ".join(memory.content.split())
+        cut = text if len(text) <= _CONTENT else f"{text[: _CONTENT - 1]}…"
+        yield {"id": memory.id, "subject": memory.subject, "lines": lines, "content": cut}
+
+
+def after(place: str, file: str) -> Iterator[dict[str, str]]:
+    """Yield the memories whose citation of a file, which was edited, no longer holds."""
+    memories, cited = _citing(place, file)
+    results, _ = memories.verify_all([memory.id for memory, _ in cited])
+    for result in results:
+        wrong = [
+            f"line {each.citation.line}: {each.verdict}"
+            for each in result.stale
+            if (memories.root / each.citation.path) == _absolute(place, file)
+        ]
+        if wrong:
+            remedy = "memory_get shows it; where it is no longer true, memory_save puts it right"
+            yield {"stale": result.memory.id, "citations": "; ".join(wrong), "todo": remedy}
+
+
+def _absolute(place: str, file: str) -> Path:
+    return Path(os.path.realpath(Path(place) / file))
+
+
+def _citing(place: str, file: str) -> tuple[Memories, list[tuple[Memory, str]]]:
+    """Return the repository's memories, and those that cite a file, each with the lines."""
+    given = os.environ.get(REPOSITORY)
+    root = find_root(given, None if given else Path(place))
+    memories = Memories(root, check_secrets=False)
+    wanted = _absolute(place, file)
+    found = []
+    for memory in memories.list().memories.values():
+        lines = [each.line for each in memory.citations if (root / each.path) == wanted]
+        if file and lines:
+            found.append((memory, ", ".join(map(str, lines))))
+    return memories, found
