@@ -88,6 +88,7 @@ STARTED = {
     "cli/paging.py: subprocess.Popen": "the person's pager, by find",
     "cli/remember.py: subprocess.Popen": "the person's editor, by find",
     "testing.py: subprocess.run": "the running Python",
+    "web/edits.py: subprocess.run": "the running Python",
     "toolsets/citations/repository.py: subprocess.run": "git, by find",
     "toolsets/sessions/history.py: subprocess.run": "git, by find",
     "web/leading.py: webbrowser.open": "a browser, on a PATH without relative entries",

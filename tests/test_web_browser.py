@@ -173,6 +173,25 @@ def test_sync_that_fails_is_told_and_tried_again(browser: Browser) -> None:
         page.close()
 
 
+def test_where_copies_are_kept_is_chosen(browser: Browser, tmp_path: Path) -> None:
+    """In what the button of sync opens: why an address is not taken, then that it is."""
+    shutil.copytree(SAMPLES, tmp_path / "base")
+    with Web(tmp_path / "base", AIAML_ENABLE_SYNC="true", GIT_CONFIG_GLOBAL=os.devnull) as web:
+        page = browser.new_page()
+        page.goto(web.address)
+        page.locator("#sync", has_text="On this computer only").click()
+        address = page.get_by_label("Its address")
+        address.fill("memories.git")
+        page.get_by_role("button", name="Keep copies there").click()
+        expect(page.locator(".said")).to_contain_text("must be an address")
+        address.fill(str(tmp_path / "stick" / "memories.git"))
+        page.keyboard.press("Enter")
+        expect(page.locator("#toast")).to_contain_text("pushed")
+        expect(page.locator("#sync")).to_contain_text("Synced")
+        expect(address).to_be_hidden()
+        page.close()
+
+
 def test_a_history_tells_in_words(browser: Browser, tmp_path: Path) -> None:
     """What went and what came, in its sentence, and fields by their names; no frontmatter."""
     shutil.copytree(SAMPLES, tmp_path / "git")

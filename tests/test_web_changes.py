@@ -29,9 +29,11 @@ from aiaml_server.storage.operations import operations
 from aiaml_server.storage.store import Store
 from aiaml_server.storage.uses import Uses
 from aiaml_server.web.changes import Changes
+from aiaml_server.web.edits import ADDRESS
 from aiaml_server.web.overview import overview
 from client import NOTE
 from clock import quick
+from machine import git
 from test_web import DOG, PYTHON, SAMPLES
 from web_process import HEADER, SECONDS, Answer, Web, one
 
@@ -202,6 +204,23 @@ def test_sync_that_failed_is_tried_again(base: Path, tmp_path: Path) -> None:
         status = post(web, "/api/sync", None).json()
         assert (status["problem"], status["ahead"]) == (None, 0)
         assert status["last_push"]
+
+
+def test_a_remote_is_chosen_on_the_page(base: Path, tmp_path: Path) -> None:
+    """As `aiaml sync --setup` does it: made, asked, noted for all servers, and exchanged with."""
+    copy = tmp_path / "stick" / "copy.git"
+    with Web(base, **GIT) as web:
+        wrong = post(web, "/api/remote", {"address": "somewhere"})
+        assert (wrong.status, wrong.json()["error"]) == (400, "address: " + ADDRESS)
+        away = post(web, "/api/remote", {"address": f"file://{tmp_path}/away.git"})
+        assert away.status == 409
+        assert "What to do: " in away.json()["error"]
+        assert not web.get("/api/status")["remote"]
+        said = post(web, "/api/remote", {"address": str(copy)}).json()["said"]
+        assert "pushed" in said
+        assert web.get("/api/status")["last_push"]
+        assert git(copy, "log", "--oneline", "main")
+        assert post(web, "/api/sync", None).json()["problem"] is None
 
 
 def test_without_git_there_is_no_past(base: Path) -> None:

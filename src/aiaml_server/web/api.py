@@ -17,7 +17,7 @@ from aiaml_server.errors import AiamlError, MalformedFile
 from aiaml_server.format.bm25 import Answer, explained
 from aiaml_server.format.memory import Memory, parse, usual_user
 from aiaml_server.format.scorer import Hit
-from aiaml_server.sync import Status, once
+from aiaml_server.sync import Status, once, with_remote_in_use
 from aiaml_server.web.asked import number, question
 from aiaml_server.web.changes import MOST_STREAMS, Streams
 from aiaml_server.web.choice import Choice
@@ -162,7 +162,8 @@ class Api:
 
     def _sync(self, request: Request) -> Response:
         """Do a round of sync now, and tell how it stands after it."""
-        once(self._places.one(request).settings)
+        settings = self._places.one(request).settings
+        once(settings if settings.remote else with_remote_in_use(settings, {}))
         return self._status(request)
 
     async def _events(self, request: Request) -> Response:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import secrets
+import subprocess
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -20,11 +23,13 @@ from aiaml_server.errors import ChangedMeanwhile, InvalidInput, MalformedFile, S
 from aiaml_server.exchange.shapes import line_of
 from aiaml_server.format.memory import must_be, parse
 from aiaml_server.rendering.html import safe_html
+from aiaml_server.settings import BASE
 from aiaml_server.storage.operations import recorded
 from aiaml_server.storage.store import MAX_FILE, Stamp
+from aiaml_server.terminal import DONE
 from aiaml_server.web.asked import MAX_BODY, body, json_in
 from aiaml_server.web.choice import Choice
-from aiaml_server.web.pages import Json
+from aiaml_server.web.pages import Json, problem
 from aiaml_server.web.places import File, Place, Places, memories
 from aiaml_server.web.shown import whole
 from aiaml_server.web.writing import Words, new_memory, with_line_ends, with_words
@@ -32,6 +37,7 @@ from aiaml_server.web.writing import Words, new_memory, with_line_ends, with_wor
 log = logging.getLogger(__name__)
 
 _UNDONE = 4  # that can be undone, each as a whole
+ADDRESS = "must be an address that git takes, or a directory's whole path"
 
 Work = Callable[[Request, str], Response]
 
@@ -56,6 +62,7 @@ class Edits:
             self._route("/api/restore", "POST", self._restore, MAX_BODY),
             self._route("/api/undo", "POST", self._undo),
             self._route("/api/seen", "POST", self._see, MAX_BODY),
+            self._route("/api/remote", "POST", self._choose_remote),
             self._route("/api/export", "POST", self._export, MAX_BODY),
             self._route("/api/preview", "POST", lambda _, text: Json({"html": safe_html(text)})),
         ]
@@ -180,10 +187,34 @@ class Edits:
                 bank.restore(file.name, before, after, history)
         return Json({"restored": [file.path for file in wanted]})
 
+    def _choose_remote(self, request: Request, text: str) -> Response:
+        """Have `aiaml sync --setup` choose where copies are kept, and return what it says."""
+        address = json_in(text, dict).get("address")
+        if not isinstance(address, str) or not _is_address(address.strip()):
+            raise InvalidInput("address", ADDRESS)
+        words = [sys.executable, "-m", "aiaml_server", "sync", f"--setup={address.strip()}"]
+        done = subprocess.run(  # noqa: S603 (no shell, and one word)
+            words,
+            cwd=sys.prefix,  # where nobody has put another `aiaml_server`
+            env={**os.environ, BASE: str(self._places.one(request).settings.base)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+        )
+        said = f"{done.stderr.decode()}{done.stdout.decode()}".strip()
+        if done.returncode == DONE:
+            return Json({"said": said})
+        return problem(409, said.rpartition("aiaml: ")[2])
+
     def _export(self, request: Request, text: str) -> Response:
         """Return memories as lines of JSON, as `aiaml export` writes them."""
         files = dict.fromkeys(self._choice.said(request, text))
         return Json({"lines": "".join(map(line_of, memories(files)))})
+
+
+def _is_address(address: str) -> bool:
+    whole = ":" in address or os.path.isabs(os.path.expanduser(address))  # noqa: PTH111, PTH117
+    return whole and "\0" not in address
 
 
 def _present(file: File) -> str | None:

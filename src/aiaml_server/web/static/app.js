@@ -414,7 +414,7 @@ async function sync() {
     const { directory } = state;
     const status = await api.status(within());
     if (directory !== state.directory) return;
-    showSync(status, syncNow);
+    showSync(status, syncNow, chooseRemote);
     byId("unread").hidden = byId("see").hidden = !status.inbox;
   } catch (error) {
     fail(error);
@@ -425,10 +425,22 @@ async function syncNow() {
   toast("Trying…");
   try {
     const status = await api.sync(within());
-    showSync(status, syncNow);
+    showSync(status, syncNow, chooseRemote);
     toast(status.problem ? "It still fails" : "Copied");
   } catch (error) {
     fail(error);
+  }
+}
+
+// Return why an address is not taken; nothing where it is.
+async function chooseRemote(address) {
+  try {
+    const { said } = await api.chooseRemote(within(), address);
+    showSync(await api.status(within()), syncNow, chooseRemote);
+    toast(said.split("\n").at(-1));
+    return "";
+  } catch (error) {
+    return error.message;
   }
 }
 

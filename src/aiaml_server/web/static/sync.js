@@ -1,14 +1,14 @@
 // How sync stands, in plain words.
 
-import { ago, byId, copyable, h, moment, plural } from "./elements.js";
+import { ago, byId, h, moment, plural } from "./elements.js";
 
-const REMOTE = "AIAML_GITHUB_REMOTE=git@github.com:you/memories.git aiaml sync";
+let remote = null; // the form for its address, the same until there is one: what is typed in it stays
 
 export let standing = null; // how the directory stood when it was last asked
 
 // Show how the directory stands: in short, with its facts, and, where no copy is made, in a sentence;
-// `again` tries to make one.
-export function showSync(status, again) {
+// `again` tries to make one, and `choose` returns why an address cannot be where copies are kept.
+export function showSync(status, again, choose) {
   standing = status;
   const failing = status.sync && status.problem;
   byId("uncopied").hidden = !failing;
@@ -17,6 +17,8 @@ export function showSync(status, again) {
   const button = byId("sync");
   button.className = `quiet ${kind}`;
   button.lastElementChild.textContent = words;
+  if (status.remote) remote = null;
+  else remote ??= remoteForm(choose);
   byId("sync-facts").replaceChildren(...facts(status));
 }
 
@@ -49,16 +51,30 @@ function facts(status) {
   return [
     h("p", { class: status.problem ? "trouble" : "" }, sentence(status)),
     status.problem ? h("p", {}, `What to do: ${status.what_to_do ?? "try again."}`) : null,
-    status.sync && !status.remote ? copyable(REMOTE) : null,
+    status.sync ? remote : null,
     h("dl", { class: "facts" }, rows.filter(([, value]) => value).map(([name, value]) =>
       h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
     held.length ? h("ul", {}, held.map(([file, why]) => h("li", {}, h("code", {}, file), `: ${why}`))) : null,
   ].filter(Boolean);
 }
 
+function remoteForm(choose) {
+  const address = h("input", { id: "remote", required: "", autocomplete: "off", spellcheck: "false", placeholder: "git@github.com:you/memories.git" });
+  const button = h("button", {}, "Keep copies there");
+  const said = h("p", { class: "said", role: "status" });
+  const onsubmit = async (event) => {
+    event.preventDefault();
+    button.disabled = true;
+    said.textContent = "Asking…";
+    said.textContent = await choose(address.value);
+    button.disabled = false;
+  };
+  return h("form", { class: "remote", onsubmit }, h("label", { for: "remote" }, "Its address, or a directory's whole path"), address, button, said);
+}
+
 function sentence(status) {
   if (!status.sync) return "Sync is off (AIAML_ENABLE_SYNC): memories are files on this computer, and nothing else.";
   if (status.problem) return `${uncopied(status)} The reason: ${status.problem}.`;
-  if (!status.remote) return "Memories are kept on this computer only: if its disk breaks, they are gone. Export writes a copy now. To have one from now on, and memories on your other computers too, make an empty private repository and say once in a terminal:";
+  if (!status.remote) return "Memories are kept on this computer only: if its disk breaks, they are gone. Export writes a copy now. To have one from now on, and memories on your other computers too, make an empty private repository, or plug in a disk, and say where:";
   return "Memories are kept in git, and exchanged with the remote. Whoever hosts that can read them.";
 }
