@@ -238,3 +238,18 @@ def test_model_is_shown_citations_around_an_edit(person: Person) -> None:
     said = json.dumps(sent[-1])
     assert "in_euros" in prices.read_text("utf-8")
     assert f'\\"id\\": \\"{saved.id}' in said and f'\\"stale\\": \\"{saved.id}' in said
+
+
+def test_model_is_shown_memories_of_semantic(person: Person) -> None:
+    """Claude Code shows what is known at a start, and takes the hooks out again."""
+    program = host(CLAUDE)
+    person.run(*AIAML, "semantic", "add", REHEARSAL)
+    person.run(*AIAML, "semantic", "install-hooks")
+    with model() as (address, sent):
+        prepared("claude-code", person, address)
+        person.run(program, "-p", PROMPT)
+        assert REHEARSAL in json.dumps(sent), json.dumps(sent)[:3000]
+        person.run(*AIAML, "semantic", "uninstall-hooks")
+        sent.clear()
+        person.run(program, "-p", PROMPT)
+    assert sent and REHEARSAL not in json.dumps(sent)
