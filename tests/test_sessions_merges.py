@@ -374,6 +374,44 @@ def test_merge_without_the_program_keeps_both_sides(
     assert aiaml(prepared, "check").returncode == 1
 
 
+def tried_merge(repository: Path, branch: str) -> None:
+    """Merge a branch, whether or not a conflict is left."""
+    words = ["git", *WHO, "merge", "--quiet", "--no-edit", branch]
+    subprocess.run(words, cwd=repository, capture_output=True, check=False)
+
+
+def test_merge_after_a_revert_has_each_entry_once(prepared: Path) -> None:
+    """What a person took out on one branch stays out; what came on either stands once."""
+    entry("- mistaken")(prepared)
+    commit(prepared, "mistaken")
+    git(prepared, "checkout", "--quiet", "-b", "left")
+    entry("- left")(prepared)
+    commit(prepared, "left")
+    git(prepared, "checkout", "--quiet", "main")
+    git(prepared, *WHO, "revert", "--no-edit", "HEAD")
+    entry("- main")(prepared)
+    commit(prepared, "main")
+    tried_merge(prepared, "left")
+    lines = log_of(prepared).read_text().splitlines()
+    assert (lines.count("- left"), lines.count("- main")) == (1, 1), lines
+
+
+def test_merge_without_the_program_marks_conflicts_whatever_a_log_shows(prepared: Path) -> None:
+    """Marks in a fence are somebody's example: they say nothing of this merge."""
+    entry("```\n<<<<<<< HEAD\n```")(prepared)
+    commit(prepared, "example")
+    driver = git(prepared, "config", "merge.aiaml-sessions.driver")
+    gone = "/no/such " + driver.strip()[driver.index("sessions merge") :]
+    git(prepared, "config", "merge.aiaml-sessions.driver", gone)
+    for side in ("left", "right"):
+        git(prepared, "checkout", "--quiet", "-b", side, "main")
+        entry(f"- {side}")(prepared)
+        commit(prepared, side)
+    tried_merge(prepared, "left")
+    lines = log_of(prepared).read_text().splitlines()
+    assert {"- left", "- right", "======="} <= {*lines}, lines
+
+
 def test_check_against_a_log_that_is_gone(prepared: Path) -> None:
     """It is a problem like any other: the exit code is that of problems, with a count."""
     log_of(prepared).unlink()

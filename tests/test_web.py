@@ -456,7 +456,8 @@ def test_the_status_says_where_memories_lie_and_how_sync_stands(shared: Web) -> 
 def test_an_empty_directory_is_an_empty_page(tmp_path: Path) -> None:
     """And looking creates nothing."""
     with Web(tmp_path / "none") as web:
-        assert web.get("/api/memories") == {"memories": [], "total": 0, "next": None}
+        nothing = {"memories": [], "total": 0, "next": None, "apart": 0}
+        assert web.get("/api/memories") == nothing
         assert web.get("/api/overview")["all"] == 0
         assert web.get("/api/memories?q=x&agent=y")["total"] == 0
     assert list(tmp_path.iterdir()) == []

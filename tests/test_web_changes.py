@@ -212,6 +212,8 @@ def test_a_remote_is_chosen_on_the_page(base: Path, tmp_path: Path) -> None:
     with Web(base, **GIT) as web:
         wrong = post(web, "/api/remote", {"address": "somewhere"})
         assert (wrong.status, wrong.json()["error"]) == (400, "address: " + ADDRESS)
+        for option in ("--setup=/a:b", "-oProxyCommand=touch:x"):
+            assert post(web, "/api/remote", {"address": option}).status == 400
         away = post(web, "/api/remote", {"address": f"file://{tmp_path}/away.git"})
         assert away.status == 409
         assert "What to do: " in away.json()["error"]

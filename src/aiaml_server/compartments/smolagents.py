@@ -31,9 +31,9 @@ class MemoryTool(Tool):
         }
         self._call = function.call
 
-    def forward(self, **arguments: Any) -> dict[str, Any]:
-        """Call it."""
-        return self._call(**arguments)
+    def forward(self, *positional: Any, **arguments: Any) -> dict[str, Any]:
+        """Call it; code that a model writes gives some of them by their place."""
+        return self._call(**dict(zip(self.inputs, positional)), **arguments)  # noqa: B905 (the rest are named)
 
 
 def tools(memory: Compartments) -> list[Tool]:

@@ -213,6 +213,8 @@ class Edits:
 
 
 def _is_address(address: str) -> bool:
+    if address.startswith("-"):  # which would be another option
+        return False
     whole = ":" in address or os.path.isabs(os.path.expanduser(address))  # noqa: PTH111, PTH117
     return whole and "\0" not in address
 

@@ -22,6 +22,7 @@ from aiaml_server.toolsets.sessions.remarks import Remark
 
 ATTRIBUTES = ".gitattributes"
 DRIVER = "aiaml-sessions"
+MARKED = 5  # exit code of a merge that left a conflict; no Python or shell that fails has it
 UNKNOWN = (
     f"by {ATTRIBUTES}, git asks {DRIVER} to merge logs, which this clone cannot: what two branches "
     "add at one place is marked as a conflict; `aiaml sessions setup`, by a person, mends it"
@@ -45,10 +46,11 @@ def words() -> str:
     """Return what git's shell runs: this program, and git's own merge where it is gone.
 
     A driver that fails leaves our side alone in the file, without a mark (gitattributes, "Defining
-    a custom merge driver"). So what marked no conflict and failed all the same is done by git.
+    a custom merge driver"). So what failed, and did not say that it marked a conflict, git does.
     """
     ours = shlex.join([*command(), "sessions", "merge"])
-    return f"{ours} %O %A %B || {{ grep -q '^<<<<<<< ' %A && exit 1; git merge-file %A %O %B; }}"
+    by_git = "git merge-file %A %O %B"
+    return f"{ours} %O %A %B; case $? in 0) ;; {MARKED}) exit 1 ;; *) {by_git} ;; esac"
 
 
 def told(root: Path) -> str:

@@ -28,9 +28,9 @@ _ENDS = b"\r\n"
 
 
 def bring_together(base: Path, ours: Path, theirs: Path) -> bool:
-    """Merge three files into `ours`; say whether it could be done.
+    """Merge three files into `ours`; say whether it could be done, by us or by git's own merge.
 
-    Where it could not, git's own merge puts its marks in.
+    Where it could not, that has put its marks in.
 
     Raises:
         DiskError: one cannot be read or written, or there is no git.
@@ -46,8 +46,7 @@ def bring_together(base: Path, ours: Path, theirs: Path) -> bool:
         raise refused(ours, error) from error
     labels = ("-L", "ours", "-L", "base", "-L", "theirs")
     names = (str(each.absolute()) for each in (ours, base, theirs))
-    ask_git(Path.cwd(), "merge-file", *labels, *names)
-    return False
+    return ask_git(Path.cwd(), "merge-file", *labels, *names) is not None
 
 
 class _Parts(NamedTuple):

@@ -284,16 +284,17 @@ def merge(base: str, ours: str, theirs: str) -> int:
     """Merge two versions of a log or a summary, as git asks its driver; into OURS.
 
     Where both sides only added to sections, both are kept, each in its section. Where they did
-    anything else, git's marks of a conflict are put in, and the exit code is 1.
+    anything else, git's marks of a conflict are put in, and the exit code is 5.
 
     \b
     Examples:
       git config merge.aiaml-sessions.driver 'aiaml sessions merge %O %A %B'
     """
+    from aiaml_server.toolsets.sessions.driver import MARKED  # noqa: PLC0415
     from aiaml_server.toolsets.sessions.merging import bring_together  # noqa: PLC0415
 
     whole = _located(lambda name: bring_together(Path(base), Path(name), Path(theirs)), ours)
-    return DONE if whole else NOTHING
+    return DONE if whole else MARKED
 
 
 def _located(function: Any, path: str) -> Any:
