@@ -82,6 +82,56 @@ def test_setup_of_what_does_not_answer_remembers_nothing(homes: tuple[Home, Home
     assert "no terminal to ask on" in one.aiaml("sync", "--setup", code=2)
 
 
+def test_setup_of_another_remote_that_refuses_says_that_there_is_no_copy(
+    homes: tuple[Home, Home], tmp_path: Path
+) -> None:
+    """What was known of the one before says nothing of this one."""
+    one, _ = homes
+    one.aiaml("remember", "Max likes the sea.", "-t", "dog")
+    one.aiaml("sync", "--setup", str(tmp_path / "first.git"))
+    assert "All is well" in one.aiaml("status")
+    other = tmp_path / "other.git"
+    subprocess.run(["git", "init", "--quiet", "--bare", str(other)], check=True)
+    (other / "hooks" / "pre-receive").write_text("#!/bin/sh\nexit 1\n")
+    (other / "hooks" / "pre-receive").chmod(0o755)
+    one.aiaml("sync", "--setup", str(other), code=3)
+    said = one.aiaml("status", code=3)
+    assert "never pushed" in said and "lacks 2 commits of ours" in said, said
+    assert "All is well" not in said and "there is a copy" not in said, said
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [("github.com/you/memories", "https://"), ("nonsense", "https://"), ("~/.aiaml", "itself")],
+)
+def test_setup_of_what_could_be_no_copy_is_refused(
+    address: str, said: str, homes: tuple[Home, Home]
+) -> None:
+    """A forgotten `https://` makes no directory here; the memories' own is no second place."""
+    one, _ = homes
+    one.aiaml("remember", "Max likes the sea.", "-t", "dog")
+    before = sorted(one.place.iterdir())
+    assert said in one.aiaml("sync", "--setup", address, code=2)
+    assert sorted(one.place.iterdir()) == before
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there are no such modes")
+def test_setup_makes_a_repository_for_its_owner_alone(
+    homes: tuple[Home, Home], tmp_path: Path
+) -> None:
+    """Whatever the umask; also what is pushed later."""
+    one, _ = homes
+    one.aiaml("remember", "Max likes the sea.", "-t", "dog")
+    one.aiaml("sync", "--setup", str(tmp_path / "m.git"))
+    assert all(not path.stat().st_mode & 0o077 for path in [tmp_path / "m.git"])
+    one.aiaml("remember", "Bo likes the hills.", "-t", "dog")
+    one.aiaml("sync")
+    open_ = [
+        path for path in (tmp_path / "m.git" / "objects").rglob("*") if path.stat().st_mode & 0o077
+    ]
+    assert open_ == []
+
+
 # --- over ssh -------------------------------------------------------------------------------------
 
 

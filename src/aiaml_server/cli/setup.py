@@ -40,7 +40,7 @@ def set_up(setting: Settings, address: str) -> Settings:
         if not sys.stdin.isatty():
             raise Ended("there is no terminal to ask on; `--setup ADDRESS` names it", USAGE)
         address = ask(_QUESTION)
-    setting = replace(setting, remote=_made(address.strip()))
+    setting = replace(setting, remote=_made(address.strip(), setting.base))
     if setting.remote_error:
         raise setting.remote_error
     note(f"Asking {without_password(setting.remote)} …")
@@ -58,20 +58,25 @@ def set_up(setting: Settings, address: str) -> Settings:
     return setting
 
 
-def _made(address: str) -> str:
+def _made(address: str, base: Path) -> str:
     """Return an address, a path made absolute; where there is nothing, make a bare repository.
 
     Raises:
-        Ended: there is no git, or it cannot be made.
+        Ended: it is no place for a copy; there is no git, or it cannot be made.
     """
     if "://" in address or re.match(r"[^/\\]{2,}:", address):
         return address
     path = Path(os.path.abspath(os.path.expanduser(address)))  # noqa: PTH100, PTH111 (no link is followed)
+    if not re.match(r"[./~\\]|[A-Za-z]:", address):
+        raise Ended(f"https:// or git@ is missing; `./{address}` is a directory here", USAGE)
+    if path == base or base in path.parents:
+        raise Ended(f"{path} is the memories' own directory itself, and no second place", USAGE)
     if not path.exists() or not any(path.iterdir()):
         git = find("git")
         if not git:
             raise Ended(str(GitMissing()), REFUSED)
-        words = [git, "init", "--quiet", "--bare", "--initial-branch=main", str(path)]
+        private = "--shared=0600"  # for its owner alone, whatever the umask
+        words = [git, "init", "--quiet", "--bare", private, "--initial-branch=main", str(path)]
         done = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603
         if done.returncode:
             raise Ended(f"{path} cannot be made: {done.stderr.strip()}", REFUSED)

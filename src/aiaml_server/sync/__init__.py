@@ -51,6 +51,7 @@ from typing import TYPE_CHECKING
 
 from aiaml_server.errors import GitMissing, Occupied, StoreError
 from aiaml_server.settings import Settings
+from aiaml_server.storage.chosen import chosen_remote
 from aiaml_server.sync import asked, place
 from aiaml_server.sync.address import in_use, with_remote_in_use
 from aiaml_server.sync.status import Missing, Problem, Progress, Status
@@ -118,7 +119,7 @@ def once(
     place.check_base(settings.base)
     closing = threading.Event()
     another = in_use(settings.base) not in ("", settings.remote)
-    aside = another and bool(settings.remote)
+    aside = another and settings.remote not in ("", chosen_remote(settings.base))
     rounds = Rounds(settings, closing, progress, missing, aside=aside, erase=erase)
     failures: list[BaseException] = []
 

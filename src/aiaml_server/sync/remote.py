@@ -33,6 +33,9 @@ class Remote:
     """The remote at `url`, as seen from `repository`.
 
     One that is spoken to `aside`, for once, leaves no trace where the one in use has its own.
+
+    Attributes:
+        was_another: whether the one before it had another address.
     """
 
     def __init__(
@@ -54,6 +57,7 @@ class Remote:
         self.git.prefix = dying_with_us()
         self._receiving: list[str] = []  # options of a push
         self._pace = pace
+        self.was_another = False
 
     def prepare(self) -> None:
         """Set up the repository of our own."""
@@ -67,7 +71,7 @@ class Remote:
             self.git.variables |= {_USER: who[0], _PASSWORD: who[1]}
             config += _HELPER
         _have(directory / "config", config)
-        _have(directory / "remote", section(self._url))
+        was_another = _have(directory / "remote", section(self._url))
         if self._seen == REMOTE:  # and not one that is used for once
             remember(self._repository.base, self._url)
         _have(directory / "HEAD", f"ref: {MAIN}\n")
@@ -76,11 +80,19 @@ class Remote:
             return
         variables["GIT_DIR"] = variables["GIT_COMMON_DIR"] = str(directory)
         variables["GIT_OBJECT_DIRECTORY"] = str(self._repository.directory / "objects")
+        if was_another and self._known():
+            self._forget()
         persons = self._repository.configured("system", "global")
         configured = variables.get("GIT_SSH_COMMAND") or persons.get("core.sshcommand", "")
         if configured or "GIT_SSH" not in variables:
             variables["GIT_SSH_COMMAND"] = ssh_command(configured)
         self._receiving = self._receive_pack() if persons.get("core.hookspath") else []
+
+    def _forget(self) -> None:
+        """Forget what was seen at another address."""
+        self.git.run("update-ref", "-d", REMOTE)
+        self._repository.git.run("update-ref", "-d", self._seen)
+        self.was_another = True
 
     def fetch(self) -> tuple[str, bool]:
         """Return the commit that the remote has, once it is here too, and whether it is on main.
@@ -314,8 +326,10 @@ _SHA256 = _SHA1.replace("= 0", "= 1") + "[extensions]\n\tobjectformat = sha256\n
 _MOST = 1024 * 1024  # bytes of a file of this repository
 
 
-def _have(path: Path, text: str) -> None:
-    """Have a file with this text, for the owner alone."""
+def _have(path: Path, text: str) -> bool:
+    """Have a file with this text, for the owner alone; say whether it had another."""
     data = text.encode()
-    if not check_own(path) or read_own(path, _MOST) != data:
+    before = read_own(path, _MOST) if check_own(path) else b""
+    if before != data:
         replace_atomic(path, data, 0o600)
+    return before not in (b"", data)

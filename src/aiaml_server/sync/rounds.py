@@ -227,6 +227,8 @@ class Rounds:
     def _exchange(self, remote: Remote) -> None:
         try:
             remote.prepare()
+            if remote.was_another:
+                self._status.last_fetch = self._status.last_push = self._status.last_success = None
             try:
                 pushed = self._pushed(remote)
             finally:
