@@ -32,7 +32,7 @@ _DATED = re.compile(
     r"^[ \t]*(?:[-*+][ \t]+)?\**date\**[ \t]*:\**[ \t]*(\S.{3,60})$", re.IGNORECASE | re.MULTILINE
 )
 _DAY = re.compile(r"(?<!\d)\d{4}-\d\d-\d\d(?!\d)")
-_LINK = re.compile(
+_ONLY_LINK = re.compile(
     r"(?:[\w -]{1,40}[ ])?(?:\[\[[^\]\n]{1,200}\]\]|\[[^\]\n]{1,200}\]\([^)\n]{1,400}\))"
 )
 """An item that is a link and nothing else, such as `relates_to [[Grinder]]`."""
@@ -231,7 +231,7 @@ class _Sections:
             yield from self._piece("\n".join(parts), held[0].start, "\n\n")
 
     def _piece(self, text: str, start: int, between: str) -> Iterator[Piece]:
-        if not _WORD.search(text) or _LINK.fullmatch(text.strip()):
+        if not _WORD.search(text) or _ONLY_LINK.fullmatch(text.strip()):
             return
         kind = _KIND.match(text)
         text = text[kind.end() :] if kind else text
