@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from aiaml_server.format.memory import parse
 from aiaml_server.storage.store import Store
 from aiaml_server.toolsets.semantic import backups, failures
 from aiaml_server.toolsets.semantic.config import Config
@@ -120,6 +121,30 @@ def test_exchange_of_a_deletion_and_a_change_keeps_the_memory(
     assert two_.sync() == {"written": 1}
     carried(two_, one)
     assert one.sync() == {"new": 1} and set(one.contents()) == {"Tea at five."}
+
+
+def test_exchange_brings_nothing_back_that_was_forgotten(two: tuple[Machine, Machine]) -> None:
+    """Also where git has joined another machine's edit since, or kept it as a file of its own."""
+    one, two_ = two
+    one.memories.store("Tea at four.")
+    one.sync()
+    carried(one, two_)
+    two_.sync()
+    two_.memories.update("global:1", "Tea at five.")
+    two_.sync()
+    carried(two_, one)
+    (name,) = one.store.names()
+    text = one.store.present(name) or ""
+    uid = parse(text).id
+    copy = text.replace(f"id: {uid}", "id: abcd1234").replace("five", "six")
+    (one.store.directory / "copy.md").write_text(copy, encoding="utf-8")
+    one.memories.forget("global:1")
+    assert one.sync() == {"file deleted": 2}
+    assert one.contents() == {} and list(one.store.names()) == []
+    carried(two_, one)  # the other machine has it still, and brings it once more
+    assert one.sync() == {"file deleted": 1} and one.contents() == {}
+    carried(one, two_)
+    assert two_.sync() == {"deleted": 1} and two_.contents() == {}
 
 
 def test_exchange_of_the_same_text_is_one_memory(two: tuple[Machine, Machine]) -> None:

@@ -17,6 +17,7 @@ from aiaml_server.format import memory as files
 from aiaml_server.storage.store import Store
 from aiaml_server.toolsets.semantic import journal, memory
 from aiaml_server.toolsets.semantic.database import Database, rows
+from aiaml_server.toolsets.semantic.journal import FORGOTTEN
 from aiaml_server.toolsets.semantic.memories import Memories
 from aiaml_server.toolsets.semantic.memory import COLUMNS, Memory, of_row
 from aiaml_server.toolsets.semantic.portable import AGENT, as_file, draft_of
@@ -48,11 +49,12 @@ def exchange(memories: Memories, store: Store) -> Exchanged:
                 known[str(uid)] = (number, str(digest))
             for row in rows(sql, f"SELECT {COLUMNS} FROM memories ORDER BY id"):
                 held[row[0]] = of_row("global", row)
+    _forget(there, {digest for _, digest in known.values()}, store, result)
     named = {number: uid for uid, (number, _) in known.items()}
     made = {one.created_at: number for number, one in held.items() if named.get(number) in there}
     for uid in [uid for uid in there if uid not in known]:
         name, text = there[uid]
-        number = made.get(memory.shown(memory.instant_of(files.parse(text).timestamp)) or "", 0)
+        number = made.get(_created(text), 0)
         if number:  # another version of one, which git kept as a file of its own
             if _updated(text) > held[number].updated_at:
                 _Pair(database, store, result, uid, "", there[uid]).put(text, number)
@@ -91,6 +93,22 @@ def _files(store: Store, result: Exchanged) -> Mapping[str, tuple[str, str]]:
     return found
 
 
+def _forget(
+    there: dict[str, tuple[str, str]], digests: set[str], store: Store, result: Exchanged
+) -> None:
+    """Delete the files of what was forgotten for good, whatever git has made of them since."""
+    for uid, (name, text) in list(there.items()):
+        if (created := _created(text)) and f"{FORGOTTEN}{created}" in digests:
+            store.replace(name, text, None)
+            del there[uid]
+            result.done["file deleted"] += 1
+
+
+def _created(text: str) -> str:
+    """Return when a file's memory was made, as `Memory` has it."""
+    return memory.shown(memory.instant_of(files.parse(text).timestamp)) or ""
+
+
 def _uid(one: Memory, taken: set[str]) -> str:
     """Return an id for a file: the same on each machine for what is stored on each by itself."""
     uid = hashlib.sha256(f"{one.created_at}{one.content_hash}".encode()).hexdigest()[:8]
@@ -107,7 +125,8 @@ class _Pair:
     """A memory and its file.
 
     Attributes:
-        digest: of the file when both were the same; empty where they never were.
+        digest: of the file when both were the same; empty where they never were; of a memory
+            that was forgotten for good, when it was made, behind a word.
         file: its name and text; None where there is none.
     """
 
@@ -122,6 +141,11 @@ class _Pair:
         """Have both say the same."""
         mine = files.format(as_file(held, self.uid, uses=False)) if held else None
         text = self.file[1] if self.file else None
+        if self.digest.startswith(FORGOTTEN):
+            if self.file:
+                self.store.replace(*self.file, None)
+                self.result.done["file deleted"] += 1
+            return  # the mark stays, for the next file
         is_mine_new = mine is not None and _digest(mine) != self.digest
         is_file_new = text is not None and _digest(text) != self.digest
         if mine == text:

@@ -16,7 +16,7 @@ from aiaml_server.toolsets.semantic.database import Author, Database, author_of,
 from aiaml_server.toolsets.semantic.embedding import Embedding
 from aiaml_server.toolsets.semantic.failures import AlreadyThere, InvalidInput, NotFound
 from aiaml_server.toolsets.semantic.filters import KEYS, Filters, behind, cursor_of
-from aiaml_server.toolsets.semantic.journal import as_text, fields_of
+from aiaml_server.toolsets.semantic.journal import FORGOTTEN, as_text, fields_of
 from aiaml_server.toolsets.semantic.memory import (
     COLUMNS,
     LIMITS,
@@ -411,9 +411,13 @@ class Memories:
         """
         database, number = self.check_known(memory_id)
         with database.writing() as sql:
-            if rows(sql, "SELECT 1 FROM memories WHERE id = ?", (number,)):
+            created = ""
+            for row in rows(sql, f"SELECT {COLUMNS} FROM memories WHERE id = ?", (number,)):
+                created = of_row("global", row).created_at
                 database.remove(sql, number)
             journal.purge(sql, number)
+            kept = (f"{FORGOTTEN}{created}", number)
+            sql.execute("UPDATE exchanged SET digest = ? WHERE memory_id = ?", kept)
         if backups.made(database):
             backups.make(database, anew=True)
 
