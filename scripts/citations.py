@@ -19,8 +19,8 @@ PARTS = (
     *("format/__init__.py", "format/invisible.py", "storage/__init__.py", "storage/programs.py"),
 )
 ROOMS = ("format/leaks", "toolsets", "toolsets/citations")
-SERVED = {"answering.py", "demo.py", "descriptions.py", "tools.py", "verbs.py"}
-"""What needs a library, for the server and `aiaml citations`."""
+SERVED = {"answering.py", "demo.py", "descriptions.py", "hooks.py", "tools.py", "verbs.py"}
+"""What needs a library, for the server, its hooks and `aiaml citations`."""
 MAIN = """\
 import sys
 

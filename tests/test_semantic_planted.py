@@ -182,7 +182,7 @@ def test_beside_takes_other_journals(tmp_path: Path, data: bytes) -> None:
     """One that ends with anything else names no file."""
     (tmp_path / "db-journal").write_bytes(data)
     check_beside(tmp_path / "db")
-    (tmp_path / "db-journal").write_bytes(data + SUPER)
+    (tmp_path / "db-journal").write_bytes(data + bytes(8) + SUPER)  # 16 bytes or more
     with pytest.raises(NotOurs, match="names another file"):
         check_beside(tmp_path / "db")
 
