@@ -228,6 +228,7 @@ class Rounds:
         try:
             remote.prepare()
             if remote.was_another:
+                remote.was_another = False  # told once: what follows is of this one
                 self._status.last_fetch = self._status.last_push = self._status.last_success = None
             try:
                 pushed = self._pushed(remote)
