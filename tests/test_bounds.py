@@ -663,8 +663,8 @@ ROWS = (
         ("clients.file.read",),
     ),
     Row(
-        "a part of the configuration of a client in JSON, which has at most 100,000 values",
-        256 * KIB,
+        "a part of the configuration of a client in JSON, which has at most 50,000 values",
+        128 * KIB,
         {**OBJECTS, "comments": again("/**/", "{", "}")},
         of_client("cursor", ".cursor/mcp.json"),
         "",
@@ -739,7 +739,7 @@ ROWS = (
     ),
     Row(
         "what agents asked for",
-        8 * MIB,
+        4 * MIB,
         {"lines": again(USED)},
         of_derived("uses.jsonl", the_uses),
         "",

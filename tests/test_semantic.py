@@ -678,8 +678,10 @@ def test_undo_of_an_earlier_change_names_the_later_one(memories: Memories) -> No
         memories.update("project:1", content)
     with pytest.raises(failures.NothingToUndo, match="changed or deleted again"):
         memories.undo("project#1")
-    assert [memories.undo()[0].content for _ in range(2)] == ["two", "one"]
-    for wrong in ("project:1", "x", "team#1", "project#"):
+    assert [memories.undo(each)[0].content for each in (None, "project:1")] == ["two", "one"]
+    with pytest.raises(failures.NothingToUndo, match="there is no change project:1"):
+        memories.undo("project:1")
+    for wrong in ("x", "team#1", "project#"):
         with pytest.raises(failures.InvalidInput, match="change: must be"):
             memories.undo(wrong)
 

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
 
 from aiaml_server.errors import MalformedFile
+
+if TYPE_CHECKING:
+    import yaml
 
 __all__ = [
     "MAX_HEAD",
@@ -24,6 +28,7 @@ __all__ = [
 ]
 
 MAX_HEAD = 64 * 1024  # characters of a frontmatter; a YAML parser takes half a second for so many
+_DEEPEST = 50  # values in one another
 
 _OPENING = re.compile("\ufeff?---[ \t]*(\r?\n)")
 _CLOSING = re.compile("^---[ \t]*(?:\r?\n|\\Z)", re.MULTILINE)
@@ -199,11 +204,30 @@ def load_yaml(text: str, *, fast: bool = False) -> object:
     import yaml  # noqa: PLC0415 (only files that others wrote need it)
 
     shallow = len(text) < 2000 and sum(map(text.count, "[{-?:")) < 200
-    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader) if fast and shallow else yaml.BaseLoader
+    quick = getattr(yaml, "CBaseLoader", None) if fast and shallow else None
     try:
-        return yaml.load(text, loader)  # noqa: S506 (it makes only text, lists and mappings)
+        return yaml.load(text, quick or _bounded())  # noqa: S506 (it makes only text, lists, mappings)
     except (yaml.YAMLError, RecursionError, ValueError, TypeError):
         return None
+
+
+@cache
+def _bounded() -> type[yaml.BaseLoader]:
+    """Return a loader that refuses what is nested deeply, of which each token costs it more."""
+    import yaml  # noqa: PLC0415 (see `load_yaml`)
+
+    class Bounded(yaml.BaseLoader):
+        depth = 0
+
+        def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+            self.depth += 1
+            if self.depth > _DEEPEST:
+                raise ValueError("nested too deeply")
+            node = super().compose_node(parent, index)
+            self.depth -= 1
+            return node
+
+    return Bounded
 
 
 def check_written_out(value: object) -> None:

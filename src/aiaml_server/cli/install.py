@@ -39,6 +39,7 @@ from aiaml_server.terminal import (
 BY_NAME = {client.name: client for client in CLIENTS}
 NAMES = click.Choice(list(BY_NAME))
 DEFAULT = toolsets.DEFAULT
+_SHOWN = 2_000  # characters of a line in what would change
 
 with_hooks = click.option(
     "--hooks",
@@ -473,7 +474,10 @@ def _show(change: Change) -> int:
         os.devnull if data is None else name for data in (change.before, change.after)
     )
     for line in unified_diff(old, new, source, target, lineterm=""):
-        out(styled(_masked(line), {"+": "green", "-": "red"}.get(line[0])))
+        shown = _masked(line)
+        if len(shown) > _SHOWN:
+            shown = f"{shown[:_SHOWN]}… ({len(shown):,} characters)"
+        out(styled(shown, {"+": "green", "-": "red"}.get(line[0])))
     note(dim("Nothing was written."))
     return DONE
 
@@ -569,5 +573,7 @@ def _variables(environ: Mapping[str, str], served: Sequence[str]) -> dict[str, s
 
 def _masked(text: str) -> str:
     """Hide passwords and tokens in addresses."""
+    if "://" not in text:
+        return text
     text = re.sub(r"(https?://)[^/@\s\"']+@", r"\1***@", text)
     return re.sub(r"(\w://[^/:@\s\"']*):[^/@\s\"']+@", r"\1:***@", text)

@@ -10,18 +10,20 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from aiaml_server.clients.text import BOM, Edit, Refused, end_of_words, indentation, newline, splice
 
 _BLANK = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
+_BEGIN_BLANK = frozenset(" \t\r\n/")
 _REST_OF_LINE = re.compile(
     r"[ \t]*(?:/\*[^*\r\n]*(?:\*(?!/)[^*\r\n]*)*\*/[ \t]*)*(?://[^\r\n]*)?(?=[\r\n])"
 )
 _LINE_COMMENT = re.compile(r"[ \t]*(?://[^\r\n]*)?[\r\n]")
 _COMMENT = re.compile(r"//[^\r\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _DEEPEST = 200
-_MOST = 100_000  # values, and comments; each takes some microseconds
+_MOST = 50_000  # values, and comments; each takes some microseconds
 
 
 class Node(NamedTuple):
@@ -126,6 +128,7 @@ def discard(text: str, keys: Sequence[str], unwanted: Callable[[Any], bool]) -> 
     return discard(edited, keys, unwanted)
 
 
+@lru_cache(maxsize=2)
 def parse(text: str) -> Node | None:
     """Read a text into values and their places; None when there is nothing but white space.
 
@@ -156,6 +159,8 @@ class _Scanner:
         self._scalar = json.JSONDecoder(parse_constant=_no_constant).raw_decode
 
     def blank(self, at: int) -> int:
+        if self._text[at : at + 1] not in _BEGIN_BLANK:
+            return at
         found = _BLANK.match(self._text, at)
         end = found.end() if found else at
         if self._text.startswith("/*", end):

@@ -13,6 +13,7 @@ import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -51,7 +52,7 @@ def entry(text: str, keys: Sequence[str]) -> Any:
     Raises:
         Refused: the text cannot be read, or something on the way is no table.
     """
-    value: Any = _load(text)
+    value: Any = _whole(text)
     for depth, key in enumerate(keys):
         if not isinstance(value, dict):
             raise _no_table(text, keys[:depth])
@@ -85,7 +86,7 @@ def put(text: str, keys: Sequence[str], value: Mapping[str, Any]) -> str:
     else:
         (start, end), *others = _runs(text, keys) or [(0, 0)]
         edited = splice(text, [Edit(start, end, block), *(_removal(text, *run) for run in others)])
-    return _proven(text, edited, _nested(_load(text), keys, wanted), keys)
+    return _proven(text, edited, _nested(_whole(text), keys, wanted), keys)
 
 
 def remove(text: str, keys: Sequence[str]) -> str:
@@ -97,7 +98,7 @@ def remove(text: str, keys: Sequence[str]) -> str:
     if entry(text, keys) is None:
         return text
     edited = splice(text, [_removal(text, *run) for run in _runs(text, keys)])
-    return _proven(text, edited, _nested(_load(text), keys, None), keys)
+    return _proven(text, edited, _nested(_whole(text), keys, None), keys)
 
 
 def _runs(text: str, keys: Sequence[str]) -> list[tuple[int, int]]:
@@ -232,6 +233,12 @@ def _load(text: str) -> dict[str, Any]:
         reason, where = str(error), re.search(r" \(at line (\d+), column (\d+)\)", str(error))
         offset = _offset(text, int(where[1]), int(where[2])) if where else len(text)
         raise Refused(offset, re.sub(r" \(at [^()]*\)$", "", reason).lower()) from None
+
+
+@lru_cache(maxsize=1)
+def _whole(text: str) -> Mapping[str, Any]:
+    """Return what a whole file says, which is asked for several times."""
+    return _load(text)
 
 
 def _offset(text: str, line: int, column: int) -> int:

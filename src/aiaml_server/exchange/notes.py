@@ -237,6 +237,7 @@ def kept_lines(fields: Mapping[str, object]) -> tuple[tuple[str, ...], tuple[str
 # --- body -------------------------------------------------------------------------------------
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_CODE = re.compile(r"`[^`]*`")
 _TAG = re.compile(r"(?<!\S)#(?=[\w/-]{0,63}[^\W\d])([\w/-]{1,64})")
 _CATEGORY = re.compile(r"\s{0,8}[-*] \[([^\W\d][\w-]{1,63})\] ")
 _SECTION = re.compile(r"(#{1,2})[ \t]+(\S.*)")
@@ -261,7 +262,7 @@ def _inline_tags(body: str, *, categories: bool) -> Iterator[str]:
         return
     for line, is_prose in _prose(body):
         if is_prose and "#" in line:
-            yield from _TAG.findall(re.sub(r"`[^`]*`", "`", line))
+            yield from _TAG.findall(_CODE.sub("`", line) if "`" in line else line)
         if is_prose and categories and (category := _CATEGORY.match(line)):
             yield category[1]
 

@@ -26,7 +26,7 @@ from aiaml_server.storage.derived import folder
 
 log = logging.getLogger(__name__)
 
-MOST = 4 * 1024 * 1024  # bytes of one of the two files: some 10,000 questions
+MOST = 2 * 1024 * 1024  # bytes of one of the two files: some 5,000 questions
 BEHIND_SECONDS = 0.3  # between an answer and its line, for others to join it
 TOOLS = ("think", "recall", "shown", "asked")
 _PATIENCE = 1.0  # seconds for another process that shortens the log
@@ -269,13 +269,16 @@ class Summary:
     def of(cls, uses: Iterable[Use]) -> Summary:
         """Add up uses, which come oldest first."""
         total = cls()
+        by_tool = {"think": total.found, "recall": total.recalled, "shown": total.shown}
         for use in uses:
             total.since = total.since or use.at
             total.tools[use.tool] += 1
             total.clients[use.client] += 1
-            by_tool = {"think": total.found, "recall": total.recalled, "shown": total.shown}
-            by_tool.get(use.tool, Counter[str]()).update(use.ids)
-            total.last.update(dict.fromkeys(use.ids, use.at))
+            counted = by_tool.get(use.tool)
+            for each in use.ids:
+                total.last[each] = use.at
+                if counted is not None:
+                    counted[each] += 1
             if use.tool == "think" and not use.ids:
                 total.nothing[use.keywords] += 1
         return total

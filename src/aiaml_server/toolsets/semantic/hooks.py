@@ -289,6 +289,8 @@ def _transcript(given: Mapping[str, Any], begin: int = 0) -> Iterator[_Said]:
         stream.seek(start)
         lines = stream.read(_MOST_TRANSCRIPT).decode("utf-8", "replace").split("\n")
     for line in lines[1:] if start > begin else lines:
+        if '"message"' not in line:
+            continue
         with suppress(ValueError, RecursionError):
             value = json.loads(line)
             if isinstance(value, dict) and not (value.get("isMeta") or value.get("isSidechain")):

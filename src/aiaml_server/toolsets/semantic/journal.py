@@ -162,7 +162,7 @@ def _fits(fields: Mapping[str, Any]) -> bool:
     """
     for name in FIELDS:
         value = fields[name]
-        if name in ("id", "access_count"):
+        if name in ("id", "access_count") and (name, value) != ("id", None):  # it never had one
             if not isinstance(value, int) or not 0 <= value < LAST:
                 return False
         elif value is not None and len(value.encode()) > memory.longest(name):
