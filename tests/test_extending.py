@@ -45,7 +45,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build the page's package and install it beside this one; return where the programs are."""
     source = tmp_path_factory.mktemp("source")
     files = shown()
-    for name in ("pyproject.toml", "aiaml_words/__init__.py", "aiaml_words/tools.py"):
+    for name in ["pyproject.toml", *(each for each in files if each.startswith("aiaml_words/"))]:
         (source / name).parent.mkdir(exist_ok=True)
         (source / name).write_text(files[name], encoding="utf-8")
     subprocess.run([UV, "build", "--quiet", "--wheel", str(source)], check=True, timeout=300)
@@ -77,11 +77,11 @@ def said(programs: Path, home: Path, *words: str, **environ: str) -> str:
 def test_a_toolset_from_another_package_is_listed(programs: Path, tmp_path: Path) -> None:
     """Behind ours, with its tools and settings; and its name is known where one is mistyped."""
     shown = said(programs, tmp_path, "toolsets")
-    own = "words  how many words a text has\n    count_words"
+    own = "words  how many words a text has\n    count_words, total_words"
     assert shown.index("semantic") < shown.index(own)
     last = json.loads(said(programs, tmp_path, "toolsets", "--json"))[-1]
     assert last["name"] == "words"
-    assert last["variables"] == ["AIAML_WORDS_BETWEEN"]
+    assert last["variables"] == ["AIAML_WORDS_BETWEEN", "AIAML_WORDS_FILE"]
     wrong = completed([programs / "aiaml-server", "--toolset", "wrds"])
     assert "did you mean words?" in wrong.stderr
 
@@ -92,12 +92,14 @@ def test_a_toolset_from_another_package_is_served(
 ) -> None:
     """By its own tool alone, with its setting, and with a failure in its shape."""
     command = (str(programs / words[0]), *words[1:], "--toolset", "words")
-    settings = {"AIAML_WORDS_BETWEEN": "-"}
+    settings = {"AIAML_WORDS_BETWEEN": "-", "AIAML_WORDS_FILE": str(tmp_path / "total")}
     with Client(tmp_path, command=command, environ=settings) as client:
         listed = client.answer(client.request("tools/list"))["result"]["tools"]
-        assert [each["name"] for each in listed] == ["count_words"]
+        assert [each["name"] for each in listed] == ["count_words", "total_words"]
         assert client.call("count_words", text="one-two three") == {"words": 2}
-        assert "text" in client.call("count_words", text=5)["error"]
+        assert client.call("count_words", text=5)["error"].startswith("text: must be a text")
+        assert client.call("total_words") == {"words": 2}
+    assert said(programs, tmp_path, "words", "total", **settings) == "2 words so far\n"
 
 
 def test_a_toolset_from_another_package_is_served_beside_ours(
@@ -109,7 +111,7 @@ def test_a_toolset_from_another_package_is_served_beside_ours(
         with Client(tmp_path, command=command) as client:
             listed = client.answer(client.request("tools/list"))["result"]["tools"]
             assert [each["name"] for each in listed] == [
-                "remember", "think", "recall", "count_words",
+                "remember", "think", "recall", "count_words", "total_words",
             ]  # fmt: skip
             client.remember("x")
     assert not list(tmp_path.rglob("greeting*"))
@@ -128,6 +130,38 @@ def test_a_toolset_from_another_package_is_connected(programs: Path, tmp_path: P
     assert "words are separated by -" in found
     assert "serves words" in found
     assert "no such setting" not in found
+
+
+def test_uvx_starts_a_toolset_from_another_package(tmp_path: Path) -> None:
+    """The entry names its package, by where it came from; a project's by its name alone."""
+    offer(tmp_path / "site", "good-package", "fine", good("fine"))
+    facts = tmp_path / "site" / "good_package-1.0.dist-info"
+    (facts / "direct_url.json").write_text('{"url": "file:///somewhere/good.whl"}')
+    home = tmp_path / "home"
+    home.mkdir()
+    uv = tmp_path / "archive-v0" / "x" / "bin"
+    script = (
+        "import sys; sys.prefix = sys.argv.pop(1); from aiaml_server.cli import main;"
+        "sys.exit(main(sys.argv[1:]))"
+    )
+    for name in ("uv", "uvx"):
+        program = tmp_path / f"{name}{'.exe' if os.name == 'nt' else ''}"
+        program.write_text("")
+        program.chmod(0o755)
+    environ = {
+        **inherited(), "PYTHONPATH": str(tmp_path / "site"), "HOME": str(home),
+        "USERPROFILE": str(home), "UV": str(tmp_path / program.name.replace("uvx", "uv")),
+        "PATH": str(tmp_path),
+    }  # fmt: skip
+    words = ["install", "--toolset", "fine", "--print", "cursor"]
+    done = completed([sys.executable, "-c", script, str(uv), *words], env=environ)
+    (server,) = json.loads(done.stdout)["mcpServers"].values()
+    assert server["args"][:2] == ["--with", "good-package @ file:///somewhere/good.whl"]
+    words = ["install", "cursor", "--project", str(home), "--toolset", "fine"]
+    completed([sys.executable, "-c", script, str(uv), *words], env=environ)
+    entry = json.loads((home / ".cursor" / "mcp.json").read_text("utf-8"))["mcpServers"]
+    assert entry["aiaml-fine"]["command"] == "uvx"
+    assert entry["aiaml-fine"]["args"] == ["--with", "good-package", "aiaml-server"]
 
 
 def offer(place: Path, package: str, name: str, code: str) -> None:
@@ -157,6 +191,9 @@ def good(name: str, verbs: str = "") -> str:
         ("broken", "raise SystemExit('leaving')", "SystemExit: leaving"),
         ("broken", "MANIFEST = 5", "bad_package:MANIFEST is no Manifest of that name"),
         ("broken", good("other"), "is no Manifest of that name"),
+        ("broken", good("broken").replace("('tool',)", "('tool')"), "tools that are no tuple"),
+        ("broken", good("broken").replace("(), 'no", "('X',), 'no"), "no tuple of Variable"),
+        ("broken", good("broken", "toy_verbs.toy"), "for its verbs, and a place is module:name"),
         ("sessions", good("sessions"), "the name is one of ours"),
         ("Broken", good("Broken"), "a name has lower-case letters"),
     ],

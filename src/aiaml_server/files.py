@@ -25,6 +25,7 @@ from typing import NamedTuple
 from aiaml_server.errors import MalformedFile, NotOurs, TooLarge
 
 __all__ = [
+    "Hold",
     "Lock",
     "check_own",
     "is_local",
@@ -560,7 +561,7 @@ class Lock:
 
     @contextmanager
     def held(self, seconds: float) -> Iterator[Hold]:
-        """Hold the lock inside the `with`, if it can be acquired.
+        """Hold the lock inside the `with`, if it can be acquired: ask `had` of what it yields.
 
         It is not when another holder keeps it for `seconds`, and on a file system that cannot
         lock. Neither is an error here: the caller knows what it can do without.

@@ -37,7 +37,7 @@ from pydantic import TypeAdapter
 
 from aiaml_server import toolsets
 from aiaml_server.server import protocol as server
-from aiaml_server.toolset import INSTRUCTIONS_LIMIT, Manifest, Toolset, at
+from aiaml_server.toolset import INSTRUCTIONS_LIMIT, PLACES, Manifest, Toolset, at
 
 __all__ = ["HOSTILE", "Call", "Contract", "tree"]
 
@@ -129,6 +129,12 @@ class Contract:
         for variable in self.manifest.variables:
             assert variable.help and variable.name.isupper()
 
+    def test_its_places_are_there(self) -> None:
+        """What the manifest names as `module:name` can be imported and called."""
+        places = [getattr(self.manifest, kind) for kind in PLACES]
+        for place in filter(None, [*places, *self.manifest.hooks.values()]):
+            assert callable(at(place)), place
+
     def test_its_words_fit_where_hosts_cut_them(self, tmp_path: Path) -> None:
         """Instructions and descriptions stay below 2,048 characters, alone and with all others."""
         with self.toolset(tmp_path) as toolset:
@@ -145,8 +151,9 @@ class Contract:
         for tool in (await client.list_tools()).tools:
             parameters = tool.input_schema.get("properties", {})
             assert set(parameters) == set(rules[tool.name])
-            for parameter in parameters.values():
+            for name, parameter in parameters.items():
                 assert parameter["description"] and parameter["examples"]
+                assert not rules[tool.name][name].startswith("must")  # that stands before it
 
     @pytest.mark.anyio
     async def test_an_argument_that_a_tool_has_not_is_refused(

@@ -108,7 +108,8 @@ class Tool(NamedTuple):
             `Answer`; the server runs it in a thread.
         shape: the `TypedDict` of what it answers, failures included. A list is answered as
             `{"result": [...]}`, since the protocol wants an object.
-        rules: for each parameter, what it must be: the sentence that answers a wrong type.
+        rules: for each parameter, what it must be, such as "a text": a wrong type is answered with
+            a sentence that has "must be" before it.
         failure: turns an error into the value that this tool answers when it fails; None stands
             for a crash, whose details are in the log alone.
         reads: whether it changes nothing.
@@ -290,6 +291,10 @@ class Embedder(Protocol):
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return a vector for each text; it may raise anything where the model fails."""
+
+
+PLACES = ("build", "verbs", "checks", "notes", "demo")
+"""What of a manifest is the place of something, or empty."""
 
 
 class Manifest(NamedTuple):

@@ -203,7 +203,7 @@ def _connect_own(
     more = dict(variables)
     if not only:
         more |= _added(there.get(entry.name), variables)
-    change = clients.connect(entry, client, here, launch.command(), more)
+    change = clients.connect(entry, client, here, launch.command(_packages(more)), more)
     installed = clients.located(ENTRY, client, here)[1]
     return _connect(change, entry, installed, more, dry_run, there)
 
@@ -242,11 +242,12 @@ def _connect_project(
     client: Client, here: clients.Machine, served: Sequence[str], dry_run: bool
 ) -> int:
     """Put an entry for each toolset into a project's file, with nothing of this computer in it."""
-    command, worst = launch.anywhere(), DONE
+    worst = DONE
     _, own = clients.connected(ENTRY, BY_NAME[client.name], here)
     for name in toolsets.known(toolsets.OPTION, ",".join(served)) if served else [toolsets.DEFAULT]:
         entry = _in_project(name)
         variables = {} if name == toolsets.DEFAULT else {toolsets.VARIABLE.name: name}
+        command = launch.anywhere(_packages(variables))
         variables |= launch.compiled(command)
         change = clients.connect(entry, client, here, command, variables)
         worst = max(worst, _connect(change, entry, True, variables, dry_run))
@@ -258,6 +259,11 @@ def _connect_project(
                 )
             )
     return worst
+
+
+def _packages(variables: Mapping[str, str]) -> list[str]:
+    """Return the packages of others that an entry with these variables needs."""
+    return toolsets.packages(variables.get(toolsets.VARIABLE.name, "").split(","))
 
 
 def _in_project(toolset: str) -> Entry:
@@ -488,7 +494,7 @@ def _lines(data: bytes | None) -> list[str]:
 
 def _print(name: str, variables: Mapping[str, str]) -> int:
     client = BY_NAME.get(name)
-    text = clients.snippet(ENTRY, client, launch.command(), variables)
+    text = clients.snippet(ENTRY, client, launch.command(_packages(variables)), variables)
     out(_masked(text).rstrip("\n"))
     if client:
         try:

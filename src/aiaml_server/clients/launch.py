@@ -17,13 +17,23 @@ COMPILED = {"UV_COMPILE_BYTECODE": "1"}
 """What an entry that starts uvx has in its environment: else the first start compiles, not uv."""
 
 
-def command() -> list[str]:
-    """Return the words that start the server of this installation."""
-    return command_of(os.environ, sys.argv[0], sys.prefix, sys.executable, _source())
+def command(packages: Sequence[str] = ()) -> list[str]:
+    """Return the words that start the server of this installation.
+
+    Args:
+        packages: the names of those that offer what is served, besides this one.
+    """
+    besides = [f"{each} @ {source}" if (source := _source(each)) else each for each in packages]
+    return command_of(os.environ, sys.argv[0], sys.prefix, sys.executable, _source(SERVER), besides)
 
 
 def command_of(
-    environ: Mapping[str, str], argv0: str, prefix: str, executable: str, source: str = ""
+    environ: Mapping[str, str],
+    argv0: str,
+    prefix: str,
+    executable: str,
+    source: str = "",
+    besides: Sequence[str] = (),
 ) -> list[str]:
     """Return the words that start the server of an installation.
 
@@ -34,6 +44,8 @@ def command_of(
         prefix: the directory of its Python environment.
         executable: its Python.
         source: where it was installed from, if not from an index: a URL as pip takes it.
+        besides: other packages that it needs, as pip takes them; an environment that is made anew
+            for each start is made with them.
     """
     if launcher := environ.get("AIAML_LAUNCHER"):
         if launcher.lower().endswith((".cmd", ".bat")):  # Node.js, for one, does not start these
@@ -43,20 +55,25 @@ def command_of(
     path = environ.get("PATH")
     cached = any(re.fullmatch(r"(archive|builds|environments)-v\d+", p) for p in _parts(prefix))
     if cached and (
-        words := _uvx(environ.get("UV", ""), path, source)
+        words := _uvx(environ.get("UV", ""), path, source, besides)
     ):  # uv empties its cache at times
         return words
     runner = find("pipx", path)
     if runner and "pipx" in _parts(prefix) and "cache" in prefix.lower():
         spec = ["--spec", source] if source else []
-        return [runner, "run", *spec, SERVER]
+        return [runner, "run", *_with(besides), *spec, SERVER]
     # With -m, Python would import what lies in the directory where the client starts it.
     return _script(argv0, path) or _beside(executable) or [executable, "-m", "aiaml_server"]
 
 
-def anywhere() -> list[str]:
-    """Return words that start the server on any computer that has it, or uv."""
-    return ["uvx", SERVER] if Path(command()[0]).stem == "uvx" or find("uvx") else [SERVER]
+def anywhere(packages: Sequence[str] = ()) -> list[str]:
+    """Return words that start the server on any computer that has it, or uv; see `command`."""
+    by_uvx = Path(command()[0]).stem == "uvx" or find("uvx")
+    return ["uvx", *_with(packages), SERVER] if by_uvx else [SERVER]
+
+
+def _with(packages: Sequence[str]) -> list[str]:
+    return [word for each in packages for word in ("--with", each)]
 
 
 def compiled(words: Sequence[str]) -> dict[str, str]:
@@ -68,12 +85,12 @@ def _parts(prefix: str) -> tuple[str, ...]:
     return tuple(re.split(r"[/\\]", prefix))
 
 
-def _source() -> str:
-    """Return the URL that this was installed from, as its installer recorded it (PEP 610)."""
+def _source(package: str) -> str:
+    """Return the URL that a package was installed from, as its installer recorded it (PEP 610)."""
     from importlib import metadata  # noqa: PLC0415 (not needed by who completes a word)
 
     with suppress(metadata.PackageNotFoundError, ValueError, LookupError, TypeError):
-        record = json.loads(metadata.distribution(SERVER).read_text("direct_url.json") or "{}")
+        record = json.loads(metadata.distribution(package).read_text("direct_url.json") or "{}")
         if "vcs_info" in record:
             revision = record["vcs_info"].get("requested_revision")
             return (
@@ -83,9 +100,10 @@ def _source() -> str:
     return ""
 
 
-def _uvx(uv: str, path: str | None, source: str) -> list[str]:
+def _uvx(uv: str, path: str | None, source: str, besides: Sequence[str]) -> list[str]:
     """Find uvx: by the name that the PATH has for it, which an upgrade of uv does not change."""
-    what = ["--from", f"{SERVER} @ {source}", SERVER] if source else [SERVER]
+    where = ["--from", f"{SERVER} @ {source}"] if source else []
+    what = [*_with(besides), *where, SERVER]
     known = find("uvx", path)
     beside = Path(uv).with_stem("uvx") if Path(uv).is_absolute() else None
     if known and not (beside and beside.is_file() and not beside.samefile(known)):

@@ -7,13 +7,13 @@ name that is not ours, and to list all that there is; never on the way to serve 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aiaml_server.errors import AiamlError, InvalidSetting
-from aiaml_server.toolset import Manifest, Variable, at
+from aiaml_server.toolset import PLACES, Manifest, Variable, at
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -74,6 +74,12 @@ def others() -> Others:
         except UnusableToolset as error:
             found.unusable.append(str(error))
     return found
+
+
+def packages(names: Iterable[str]) -> list[str]:
+    """Return the packages that offer toolsets, but for this one."""
+    entries = (each for name in names if name not in OWN for each in _entries().get(name, ()))
+    return [each.dist.name for each in entries if each.dist]
 
 
 def missing(chosen: Manifest) -> list[str]:
@@ -171,10 +177,26 @@ def _offered(name: str) -> Manifest:
         except (Exception, SystemExit) as error:  # noqa: BLE001 (whatever another's module does)
             problem = f"{entries[0].value} cannot be imported: {type(error).__name__}: {error}"
         else:
-            if isinstance(found, Manifest) and found.name == name:
-                return found
-            problem = f"{entries[0].value} is no Manifest of that name"
+            problem = _malformed(found, name)
+            if not problem:
+                return found  # type: ignore[no-any-return]
+            problem = f"{entries[0].value} {problem}"
     raise UnusableToolset(f"the toolset {name!r} of the package {packages} is left out: {problem}")
+
+
+def _malformed(found: Any, name: str) -> str:
+    """Say what another package's manifest is not; empty where it is one."""
+    if not isinstance(found, Manifest) or found.name != name:
+        return "is no Manifest of that name"
+    if isinstance(found.tools, str) or not all(isinstance(each, str) for each in found.tools):
+        return "has tools that are no tuple of names"
+    if not all(isinstance(each, Variable) for each in found.variables):
+        return "has variables that are no tuple of Variable"
+    for kind in PLACES:
+        place = getattr(found, kind)
+        if place and not re.fullmatch(r"[\w.]+:\w+", str(place)):
+            return f"has {place!r} for its {kind}, and a place is module:name"
+    return ""
 
 
 def _problem(name: str, entries: Sequence[EntryPoint]) -> str:
