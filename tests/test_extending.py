@@ -243,6 +243,8 @@ def test_verbs_of_a_toolset_from_another_package_are_verbs(tmp_path: Path) -> No
     offer(tmp_path / "site", "good-package", "fine", good("fine", "toy_verbs:toy"))
     paths = os.pathsep.join((str(tmp_path / "site"), str(Path(__file__).parent)))
     assert run("fine", "say", environ={"PYTHONPATH": paths}).stdout == "said\n"
+    failed = run("fine", "fail", environ={"PYTHONPATH": paths}, code=3).stderr
+    assert "a mistake in the good-package: ZeroDivisionError" in " ".join(failed.split())
     assert re.search(
         r"^  fine +a summary$", run("--help", environ={"PYTHONPATH": paths}).stdout, re.MULTILINE
     )

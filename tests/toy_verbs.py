@@ -12,3 +12,9 @@ def toy() -> None:
 def say() -> None:
     """Say something."""
     click.echo("said")
+
+
+@toy.command()
+def fail() -> None:
+    """Do what cannot be done."""
+    click.echo(1 // 0)

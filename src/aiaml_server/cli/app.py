@@ -425,7 +425,7 @@ def _run(name: str, words: Sequence[str], group: str) -> int:
     except OSError:
         raise
     except Exception as error:  # noqa: BLE001 (a mistake of ours, told as a sentence)
-        return _mistake(name, error)
+        return _mistake(name, error, [group or "", *words[:1]])
     return code if isinstance(code, int) else DONE
 
 
@@ -453,15 +453,22 @@ def _complain(name: str, sentence: object) -> None:
     note(wrapped(f"{name}: {marked_line(str(sentence))}", 2, err=True))
 
 
-def _mistake(name: str, error: Exception) -> int:
-    """Say that the program failed where it should not have, and where to report that."""
+def _mistake(name: str, error: Exception, toolset: Sequence[str]) -> int:
+    """Say that the program failed where it should not have, and where to report that.
+
+    Args:
+        name: what the program was called as.
+        error: what it failed with.
+        toolset: words of which one may be the name of another package's toolset.
+    """
     if os.environ.get("AIAML_LOG_LEVEL", "").upper() == "DEBUG":
         from traceback import format_exception  # noqa: PLC0415 (hardly ever needed)
 
         note("".join(format_exception(error)).rstrip())
     what = f"{type(error).__name__}: {error}".removesuffix(": ")
+    of = " and ".join(toolsets.packages(toolset)) or "program itself"
     told = "please report it, with what the same command shows under AIAML_LOG_LEVEL=DEBUG"
-    _complain(name, f"a mistake in the program itself: {what}; {told}")
+    _complain(name, f"a mistake in the {of}: {what}; {told}")
     return REFUSED
 
 

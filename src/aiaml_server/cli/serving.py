@@ -56,7 +56,7 @@ def serve(toolsets: Sequence[str] = ()) -> int:
         built = server.Server(
             [at(manifest.build)(each) for manifest, each in zip(manifests, values, strict=True)]
         )
-    except ImportError as error:
+    except (ImportError, AttributeError) as error:  # the second where a place names nothing
         return _fail(f"the toolset cannot be served: {error}")
     except InvalidSetting as error:
         return _fail(str(error))
