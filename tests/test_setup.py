@@ -102,7 +102,17 @@ def test_setup_of_another_remote_that_refuses_says_that_there_is_no_copy(
 
 @pytest.mark.parametrize(
     ("address", "said"),
-    [("github.com/you/memories", "https://"), ("nonsense", "https://"), ("~/.aiaml", "itself")],
+    [
+        ("github.com/you/memories", "https://"),
+        ("nonsense", "https://"),
+        ("~nobody-of-this-name/m", "https://"),
+        ("~/.aiaml", "itself"),
+        ("./a\nb", "the address has a space or a control character"),
+        ("./a\x9bb", "the address has a space or a control character"),
+        ("./a\udcff", "the address has a space or a control character"),
+        ("./" + "a" * 5000, "the address is longer than 4,096 characters"),
+        ("ext::sh -c false", "the address is of the kind 'ext'"),
+    ],
 )
 def test_setup_of_what_could_be_no_copy_is_refused(
     address: str, said: str, homes: tuple[Home, Home]

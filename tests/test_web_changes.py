@@ -214,6 +214,11 @@ def test_a_remote_is_chosen_on_the_page(base: Path, tmp_path: Path) -> None:
         assert (wrong.status, wrong.json()["error"]) == (400, "address: " + ADDRESS)
         for option in ("--setup=/a:b", "-oProxyCommand=touch:x"):
             assert post(web, "/api/remote", {"address": option}).status == 400
+        bare = {path.name for path in tmp_path.iterdir()}
+        for unfit in (f"{copy}\nb", f"{copy}\x07", f"{copy}{'a' * 3_000_000}"):
+            answer = post(web, "/api/remote", {"address": unfit})
+            assert (answer.status, answer.json()["error"][:9]) == (400, "address: ")
+        assert {path.name for path in tmp_path.iterdir()} == bare
         away = post(web, "/api/remote", {"address": f"file://{tmp_path}/away.git"})
         assert away.status == 409
         assert "What to do: " in away.json()["error"]

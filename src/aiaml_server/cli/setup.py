@@ -13,7 +13,7 @@ from pathlib import Path
 from aiaml_server.cli.context import REMOTE
 from aiaml_server.errors import AiamlError, GitMissing, Nowhere, StoreError
 from aiaml_server.files import make_directory
-from aiaml_server.settings import Settings, without_password
+from aiaml_server.settings import Settings, without_password, wrong_remote
 from aiaml_server.storage.chosen import choose_remote
 from aiaml_server.storage.programs import find
 from aiaml_server.sync import Problem, survey
@@ -33,16 +33,16 @@ def set_up(setting: Settings, address: str) -> Settings:
     """Choose a remote: make it, if it is a directory; ask it; note it for all servers.
 
     Raises:
-        Ended: there is nobody to ask, or the remote did not answer; the sentence says what to do.
-        InvalidSetting: it is no address.
+        Ended: there is nobody to ask, it is no address, or the remote did not answer; the sentence
+            says what to do.
     """
     if not address.strip():
         if not sys.stdin.isatty():
             raise Ended("there is no terminal to ask on; `--setup ADDRESS` names it", USAGE)
         address = ask(_QUESTION)
+    if reason := wrong_remote(address.strip()):
+        raise Ended(f"the address {reason}", USAGE)
     setting = replace(setting, remote=_made(address.strip(), setting.base))
-    if setting.remote_error:
-        raise setting.remote_error
     note(f"Asking {without_password(setting.remote)} …")
     _ask(setting)
     try:
@@ -67,7 +67,7 @@ def _made(address: str, base: Path) -> str:
     if "://" in address or re.match(r"[^/\\]{2,}:", address):
         return address
     path = Path(os.path.abspath(os.path.expanduser(address)))  # noqa: PTH100, PTH111 (no link is followed)
-    if not re.match(r"[./~\\]|[A-Za-z]:", address):
+    if not re.match(r"[./\\]|~[/\\]|[A-Za-z]:", address):
         raise Ended(f"https:// or git@ is missing; `./{address}` is a directory here", USAGE)
     if path == base or base in path.parents:
         raise Ended(f"{path} is the memories' own directory itself, and no second place", USAGE)
