@@ -245,6 +245,8 @@ def test_setup_over_ssh_brings_memories_to_a_second_computer(
     assert "1 memory pushed" in two.aiaml("sync")
     assert "1 memory arrived" in one.aiaml("sync")
     assert "All is well: there is a copy" in one.aiaml("status")
+    made = [remote.parent, remote, *remote.rglob("*")]
+    assert [path for path in made if path.stat().st_mode & 0o077] == []
 
 
 def test_setup_over_ssh_leaves_what_is_there_alone(

@@ -268,10 +268,11 @@ def _credentials(url: str) -> list[str]:
     return sorted(filter(None, found), key=len, reverse=True)
 
 
-# What git has the other computer run, in whatever shell that has; git puts the path behind it.
+# What git has the other computer run, in whatever shell that has; git puts the path behind it. What
+# is made there is for its owner alone, also what is pushed later, whatever the umask.
 _MADE_FIRST = """\
-sh -c 'there=${1#"~/"}; test -e "$there" || git init --quiet --bare --initial-branch=main "$there" \
->&2; exec git-upload-pack "$1"' sh"""
+sh -c 'there=${1#"~/"}; test -e "$there" || (umask 077; git init --quiet --bare --shared=0600 \
+--initial-branch=main "$there" >&2); exec git-upload-pack "$1"' sh"""
 _RECEIVE_PACK = "git -c core.hooksPath=hooks receive-pack"
 
 
