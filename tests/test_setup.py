@@ -100,6 +100,24 @@ def test_setup_of_another_remote_that_refuses_says_that_there_is_no_copy(
     assert "All is well" not in said and "there is a copy" not in said, said
 
 
+def test_a_disk_that_is_away_is_told_as_that(homes: tuple[Home, Home], tmp_path: Path) -> None:
+    """No key is spoken of, nor a variable that nobody set; once it is back, it goes on."""
+    one, _ = homes
+    one.aiaml("remember", "Max likes the sea.", "-t", "dog")
+    stick = tmp_path / "stick"
+    one.aiaml("sync", "--setup", str(stick / "m.git"))
+    stick.rename(tmp_path / "pocket")
+    one.aiaml("remember", "Bo likes the hills.", "-t", "dog")
+    for words in (["sync"], ["status"], ["doctor", "sync", "remote"]):
+        said = one.aiaml(*words, code=3)
+        assert f"is not there (nothing is at {stick / 'm.git'})" in said, said
+        assert "plug" in said and "by itself" in said, said
+        assert "key" not in said and "AIAML_GITHUB_REMOTE" not in said, said
+    assert f"{stick / 'm.git'}  (chosen by `aiaml sync --setup`)" in one.aiaml("where")
+    (tmp_path / "pocket").rename(stick)
+    assert "1 memory pushed" in one.aiaml("sync")
+
+
 @pytest.mark.parametrize(
     ("address", "said"),
     [

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from aiaml_server import toolsets
-from aiaml_server.cli.context import settings
+from aiaml_server.cli.context import REMOTE, settings
 from aiaml_server.errors import AiamlError, NotOurs, Nowhere, Occupied
 from aiaml_server.moments import ago, instant, now
 from aiaml_server.settings import Settings, without_password
+from aiaml_server.storage.chosen import chosen_remote
 from aiaml_server.storage.derived import cache_directory, key_file
 from aiaml_server.sync import Problem, Progress, Status, once, with_remote_in_use
 from aiaml_server.sync.survey import directory_of
@@ -51,8 +52,9 @@ _OFF = (
     "Sync is off (AIAML_ENABLE_SYNC is false): memories are plain files, and git has no part in it"
 )
 _TURN_ON = "Set AIAML_ENABLE_SYNC to true, here and where your client starts the server"
-_CHANGE_REMOTE = "To change it, set AIAML_GITHUB_REMOTE where your client starts the server"
-_ADD_REMOTE = "AIAML_GITHUB_REMOTE can name a private git repository to exchange memories with"
+_SET_REMOTE = "To change it, set AIAML_GITHUB_REMOTE where your client starts the server"
+_CHOOSE_REMOTE = "`aiaml sync --setup ADDRESS` changes it"
+_ADD_REMOTE = "`aiaml sync --setup` exchanges memories with a private git repository"
 _ONE_COPY = (
     "Kept on this computer only: if its disk breaks, they are gone. `aiaml export --to FILE` makes "
     "a copy now; `aiaml sync --setup` has one in a private repository from now on, and brings "
@@ -191,7 +193,8 @@ class Standing:
         else:
             yield "Sync is on, without a remote: each version is kept, in git on this computer."
         if usual := _another_in_use(self.settings):
-            yield f"Servers here use another, {usual}, of which the following is. {_CHANGE_REMOTE}."
+            how = _change(self.settings)
+            yield f"Servers here use another, {usual}, of which the following is. {how}."
         times = {"committed": self.last.last_commit}
         if remote:
             times["fetched"] = self.last.last_fetch
@@ -386,7 +389,7 @@ def _tell_done(told: Told, setting: Settings, usual: str) -> None:
     if not setting.remote and setting.base.is_dir():
         note(dim(f"{_ADD_REMOTE}."))
     if usual:
-        note(f"This was for once: servers here go on with {usual}. {_CHANGE_REMOTE}.")
+        note(f"This was for once: servers here go on with {usual}. {_change(setting)}.")
 
 
 def _tell_notice(before: Status, after: Status, now: Survey) -> None:
@@ -401,6 +404,11 @@ def _another_in_use(setting: Settings) -> str:
     """Return the remote that servers use, if it is not that of the settings, as it may be shown."""
     usual = with_remote_in_use(setting, {}).remote
     return without_password(usual) if setting.remote and usual not in ("", setting.remote) else ""
+
+
+def _change(setting: Settings) -> str:
+    """Say how to change the remote that servers use."""
+    return _CHOOSE_REMOTE if chosen_remote(setting.base) else _SET_REMOTE
 
 
 def _failure(problem: Problem) -> str:
@@ -575,7 +583,7 @@ def _sources(setting: Settings) -> list[dict[str, str]]:
         given = os.environ.get(each.name) or each.default or "none"
         values.setdefault(each.name, "***" if each.secret and given != "none" else given)
     return [
-        {"variable": name, "value": _shown(value), "source": _source(name, value)}
+        {"variable": name, "value": _shown(value), "source": _source(name, value, setting)}
         for name, value in values.items()
     ]
 
@@ -586,9 +594,10 @@ def _shown(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _source(name: str, value: object) -> str:
+def _source(name: str, value: object, setting: Settings) -> str:
     if os.environ.get(name):
         return "from the environment"
-    if name == "AIAML_GITHUB_REMOTE" and value != "none":
-        return "as last used here"
+    if name == REMOTE and value != "none":
+        chosen = chosen_remote(setting.base)
+        return "chosen by `aiaml sync --setup`" if chosen else "as last used here"
     return "the default"

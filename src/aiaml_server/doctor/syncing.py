@@ -88,11 +88,13 @@ def remote(context: Context) -> Iterator[Finding]:
         yield Finding("remote", "ok", found, todo)
         return
     if re.match(r"\w+://[^/@:]*:[^/@]+@", settings.remote):
-        found = "AIAML_GITHUB_REMOTE holds a password, which stands in your client's configuration"
+        is_set = context.environ.get("AIAML_GITHUB_REMOTE")
+        where = "AIAML_GITHUB_REMOTE, so your client's configuration," if is_set else "its address"
+        found = f"{where} holds a password"
         todo = "use an SSH key or a credential helper instead (docs/sync.md)"
         yield Finding("remote", "warning", found, todo)
     if re.match(r"(http|git)://", settings.remote):
-        found = "memories travel to AIAML_GITHUB_REMOTE unencrypted"
+        found = "memories travel to it unencrypted"
         yield Finding("remote", "warning", found, "use an https:// or ssh address")
     if context.offline:
         yield Finding("remote", "ok", "not asked (--offline)")

@@ -18,7 +18,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from aiaml_server.files import check_own, own_directory, read_own, replace_atomic
-from aiaml_server.sync.address import remember, section
+from aiaml_server.sync.address import path_of, remember, section
 from aiaml_server.sync.command import Git, GitFailed, dying_with_us, ssh_command
 from aiaml_server.sync.pace import CALL_SECONDS, Pace
 from aiaml_server.sync.problem import problem_of
@@ -234,6 +234,12 @@ class Remote:
                 meanwhile=meanwhile,
                 variables={"GIT_TRACE2_EVENT": str(trace)} if web else {},
             )
+        except GitFailed as error:
+            path = path_of(self._url, self._repository.base)
+            with suppress(OSError):
+                if path and not path.exists():
+                    raise GitFailed(verb, f"fatal: nothing is at {path}") from error
+            raise
         finally:
             with suppress(OSError):
                 trace.unlink(missing_ok=True)
