@@ -12,12 +12,15 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from client import PYTHON, SECONDS, Client
 from manifests import ROOT
 from printed import completed, inherited
+
+ANOTHER_DISK = Path("/dev") / "shm"  # in memory, on Linux
 
 
 class Home:
@@ -48,14 +51,21 @@ def homes(tmp_path: Path) -> tuple[Home, Home]:
     return Home(tmp_path / "one"), Home(tmp_path / "two")
 
 
-def test_setup_brings_memories_to_a_second_computer(
-    homes: tuple[Home, Home], tmp_path: Path
-) -> None:
+@pytest.fixture
+def stick(tmp_path: Path) -> Iterator[Path]:
+    """Return a directory on another disk than the homes."""
+    if not ANOTHER_DISK.is_dir() or ANOTHER_DISK.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("there is one disk")
+    with TemporaryDirectory(dir=ANOTHER_DISK) as place:
+        yield Path(place)
+
+
+def test_setup_brings_memories_to_a_second_computer(homes: tuple[Home, Home], stick: Path) -> None:
     """The repository is made, tried and remembered; servers use it, whatever client starts them."""
     one, two = homes
     one.aiaml("remember", "Max likes the sea.", "-t", "dog")
     assert "Kept on this computer only" in one.aiaml("status")
-    remote = str(tmp_path / "stick" / "memories.git")
+    remote = str(stick / "far" / "memories.git")
     said = one.aiaml("sync", "--setup", remote)
     assert f"Made the repository {remote}" in said and "1 memory pushed" in said
     assert "All is well: there is a copy, of a moment ago" in one.aiaml("status")
@@ -72,6 +82,23 @@ def test_setup_brings_memories_to_a_second_computer(
     assert "Bo likes the hills" in one.aiaml("list")
 
 
+def test_a_remote_on_the_same_disk_is_no_protection(
+    homes: tuple[Home, Home], tmp_path: Path
+) -> None:
+    """Which setup, status, and doctor say; by a `file:` address, too."""
+    one, _ = homes
+    one.aiaml("remember", "Max likes the sea.", "-t", "dog")
+    said = one.aiaml("sync", "--setup", str(tmp_path / "m.git"))
+    assert "1 memory pushed" in said
+    said += one.aiaml("sync", "--setup", (tmp_path / "m.git").as_uri())
+    told = "is on the same disk as the memories, and no protection"
+    assert said.count(told) == 2, said
+    for words in (["status"], ["doctor", "remote"]):
+        said = one.aiaml(*words)
+        assert told in said and "All is well" not in said and "docs/safe.md" in said, said
+    assert '"on_one_disk": true' in one.aiaml("status", "--json")
+
+
 def test_setup_of_what_does_not_answer_remembers_nothing(homes: tuple[Home, Home]) -> None:
     """It says why, and what to do."""
     one, _ = homes
@@ -83,14 +110,14 @@ def test_setup_of_what_does_not_answer_remembers_nothing(homes: tuple[Home, Home
 
 
 def test_setup_of_another_remote_that_refuses_says_that_there_is_no_copy(
-    homes: tuple[Home, Home], tmp_path: Path
+    homes: tuple[Home, Home], stick: Path
 ) -> None:
     """What was known of the one before says nothing of this one."""
     one, _ = homes
     one.aiaml("remember", "Max likes the sea.", "-t", "dog")
-    one.aiaml("sync", "--setup", str(tmp_path / "first.git"))
+    one.aiaml("sync", "--setup", str(stick / "first.git"))
     assert "All is well" in one.aiaml("status")
-    other = tmp_path / "other.git"
+    other = stick / "other.git"
     subprocess.run(["git", "init", "--quiet", "--bare", str(other)], check=True)
     (other / "hooks" / "pre-receive").write_text("#!/bin/sh\nexit 1\n")
     (other / "hooks" / "pre-receive").chmod(0o755)

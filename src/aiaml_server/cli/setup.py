@@ -52,6 +52,8 @@ def set_up(setting: Settings, address: str) -> Settings:
         raise Ended(f"it cannot be remembered: {error.why}", REFUSED) from error
     except OSError as error:
         raise StoreError("write", error.filename or setting.base, error) from error
+    if survey.on_one_disk(setting):
+        note(f"But {survey.ONE_DISK}.")
     note("It answers. From their next start, the servers of all your clients use it.")
     if os.environ.get(REMOTE):
         note(wrapped(f"But {REMOTE} is set here, and where it is set, it wins.", err=True))

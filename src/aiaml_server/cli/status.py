@@ -21,7 +21,7 @@ from aiaml_server.settings import Settings, without_password
 from aiaml_server.storage.chosen import chosen_remote
 from aiaml_server.storage.derived import cache_directory, key_file
 from aiaml_server.sync import Problem, Progress, Status, once, with_remote_in_use
-from aiaml_server.sync.survey import directory_of
+from aiaml_server.sync.survey import ONE_DISK, directory_of, on_one_disk
 from aiaml_server.terminal import (
     DONE,
     NOTHING,
@@ -60,6 +60,7 @@ _ONE_COPY = (
     "a copy now; `aiaml sync --setup` has one in a private repository from now on, and brings "
     "memories to your other computers (docs/safe.md)."
 )
+_ANOTHER = "`aiaml sync --setup` names another disk, or a repository elsewhere (docs/safe.md)"
 _HOSTED = "Whoever hosts that can read them"
 
 
@@ -208,8 +209,11 @@ class Standing:
         if not self.settings.remote:
             yield _ONE_COPY
         elif self.code == DONE and not (self.survey.ahead or self._not_committed()):
-            at = self.last.last_push or self.last.last_fetch
-            yield f"All is well: there is a copy, of {_since(at)}."
+            at = _since(self.last.last_push or self.last.last_fetch)
+            if on_one_disk(self.settings):
+                yield f"There is a second one, of {at}, but {ONE_DISK}. {_ANOTHER}."
+            else:
+                yield f"All is well: there is a copy, of {at}."
 
     def _place(self) -> str:
         """Say where the memories are, and who on this computer can read them."""
@@ -253,6 +257,7 @@ class Standing:
         return {
             "sync": self.settings.sync,
             "remote": without_password(remote) if remote else None,
+            "on_one_disk": on_one_disk(self.settings),
             "git": found.git or None,
             "repository": found.repository,
             "last_commit": last.last_commit,

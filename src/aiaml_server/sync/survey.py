@@ -4,18 +4,33 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from aiaml_server.errors import AiamlError, GitMissing
 from aiaml_server.files import Lock
 from aiaml_server.settings import Settings
+from aiaml_server.sync.address import path_of
 from aiaml_server.sync.place import check_base, directory_of
 from aiaml_server.sync.status import KEPT_LOCAL, Problem, Status
 
-__all__ = ["Survey", "ask_remote", "directory_of", "survey", "useless", "version"]
+__all__ = [
+    "ONE_DISK",
+    "Survey",
+    "ask_remote",
+    "directory_of",
+    "on_one_disk",
+    "survey",
+    "useless",
+    "version",
+]
 
 OLDEST_GIT = (2, 33)
+ONE_DISK = (
+    "the remote is on the same disk as the memories, and no protection: if that disk breaks, both "
+    "are gone"
+)
 
 
 @dataclass
@@ -91,6 +106,14 @@ def ask_remote(settings: Settings, seconds: float, *, make: bool = False) -> dic
         if make:
             remote.make()
         return remote.refs()
+
+
+def on_one_disk(settings: Settings) -> bool:
+    """Say whether the remote is on the disk of the memories, as far as the system tells."""
+    with suppress(OSError):
+        path = path_of(settings.remote, settings.base) if settings.remote else None
+        return path is not None and path.stat().st_dev == settings.base.stat().st_dev
+    return False
 
 
 def useless(version: str) -> Problem | None:
