@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from client import PYTHON, SECONDS, Client
+from machine import as_person, git
 from manifests import ROOT
 from printed import completed, inherited
 
@@ -168,6 +169,75 @@ def test_setup_of_what_could_be_no_copy_is_refused(
     before = sorted(one.place.iterdir())
     assert said in one.aiaml("sync", "--setup", address, code=2)
     assert sorted(one.place.iterdir()) == before
+
+
+def repository_with(path: Path, branch: str, *names: str) -> Path:
+    """Make a repository of somebody's, with files of these names."""
+    work = path.parent / "work"
+    work.mkdir()
+    git(work, "init", "--quiet", f"--initial-branch={branch}")
+    for name in names:
+        (work / name).parent.mkdir(exist_ok=True)
+        (work / name).write_text("theirs", encoding="utf-8")
+    git(work, "add", "-A")
+    as_person(work, "commit", "--quiet", "-m", "Theirs")
+    git(work, "clone", "--quiet", "--bare", ".", str(path))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("branch", "head"), [("main", ""), ("trunk", ""), ("trunk", "refs/heads/none")]
+)
+def test_setup_asks_before_it_joins_something_else_than_memories(
+    branch: str, head: str, homes: tuple[Home, Home], stick: Path
+) -> None:
+    """It says what is there; without a terminal it is refused, unless `--yes` says yes."""
+    one, two = homes
+    one.aiaml("remember", "Max likes the sea.", "-t", "dog")
+    theirs = repository_with(stick / "code.git", branch, "README.md", "src/a.py", "src/b.py")
+    if head:
+        (theirs / "HEAD").write_text(f"ref: {head}\n", encoding="utf-8")
+    refs = git(theirs, "for-each-ref")
+    said = one.aiaml("sync", "--setup", str(theirs), code=2)
+    holds = f"3 files on its branch {branch} (README.md and src)"
+    assert (f"the branches {branch}" if head else holds) in said, said
+    assert head or "newest commit is Marco's, of a moment ago" in said, said
+    assert "--yes" in said and "empty repository" in said, said
+    assert git(theirs, "for-each-ref") == refs
+    assert "Kept on this computer only" in one.aiaml("status")
+    said = one.aiaml("sync", "--setup", str(theirs), "--yes")
+    assert "something else" in said and "1 memory pushed" in said, said
+    said = two.aiaml("sync", "--setup", str(theirs))
+    assert "It has 1 memory, which is brought here" in said and "1 memory arrived" in said, said
+
+
+def test_setup_asks_before_it_joins_over_ssh(homes: tuple[Home, Home], server: Server) -> None:
+    """As on a disk."""
+    one, _ = homes
+    server.known_to(one)
+    server.let_in(one)
+    one.aiaml("remember", "Max likes the sea.", "-t", "dog")
+    theirs = repository_with(server.place / "code.git", "main", "README.md")
+    said = one.aiaml("sync", "--setup", server.address(theirs), code=2)
+    assert "1 file on its branch main (README.md)" in said, said
+
+
+def test_setup_names_clients_that_go_elsewhere(homes: tuple[Home, Home], stick: Path) -> None:
+    """Whose entry is for another directory, or names a remote itself."""
+    one, _ = homes
+    for client, variable, value in [
+        ("cursor", "AIAML_MEMORY_DIR", str(one.place / "work")),
+        ("claude-code", "AIAML_GITHUB_REMOTE", "https://example.org/m.git"),
+        ("codex", "AIAML_SYNC_INTERVAL", "30"),
+    ]:
+        one.environ[variable] = value
+        one.aiaml("install", client)
+        del one.environ[variable]
+    said = one.aiaml("sync", "--setup", str(stick / "m.git"))
+    assert f"servers that keep memories in {one.place / '.aiaml'} use it" in said, said
+    assert f"But not Cursor, whose entry aiaml is for {one.place / 'work'}." in said, said
+    assert "But not Claude Code, whose entry aiaml has AIAML_GITHUB_REMOTE" in said, said
+    assert "Codex" not in said, said
 
 
 @pytest.mark.skipif(os.name != "posix", reason="there are no such modes")

@@ -39,6 +39,7 @@ from aiaml_server.terminal import (
     passing,
     plural,
     wrapped,
+    yes,
 )
 
 if TYPE_CHECKING:
@@ -211,7 +212,7 @@ class Standing:
         elif self.code == DONE and not (self.survey.ahead or self._not_committed()):
             at = _since(self.last.last_push or self.last.last_fetch)
             if on_one_disk(self.settings):
-                yield f"There is a second one, of {at}, but {ONE_DISK}. {_ANOTHER}."
+                yield f"The remote has all, as of {at}, but {ONE_DISK}. {_ANOTHER}."
             else:
                 yield f"All is well: there is a copy, of {at}."
 
@@ -314,12 +315,18 @@ def _since(time: str | None) -> str:
     metavar="[ADDRESS]",
     is_flag=False,
     flag_value="",
-    help="Choose a private repository for all clients: try it, remember it, exchange.",
+    help="Choose a private repository for the memories: try it, remember it, exchange.",
 )
+@yes
 @click.option("--release", "ids", metavar="ID", multiple=True, help="Let it travel as it is.")
 @as_json
 def sync(
-    forget: bool, bring_back: bool, address: str | None, ids: tuple[str, ...], json: bool
+    forget: bool,
+    bring_back: bool,
+    address: str | None,
+    yes: bool,
+    ids: tuple[str, ...],
+    json: bool,
 ) -> int:
     """Commit what is new now, and exchange it with the remote.
 
@@ -344,7 +351,7 @@ def sync(
         raise Ended("--forget and --bring-back exclude each other", USAGE)
     if not setting.sync:
         raise Ended(f"{_OFF[0].lower()}{_OFF[1:]}. {_TURN_ON}", USAGE)
-    setting = _prepared(setting, address, ids)
+    setting = _prepared(setting, address, ids, yes=yes)
     usual = "" if address is not None else _another_in_use(setting)
     missing: Literal["", "forget", "bring back"] = (
         "forget" if forget else "bring back" if bring_back else ""
@@ -376,12 +383,12 @@ def sync(
     return standing.code
 
 
-def _prepared(setting: Settings, address: str | None, ids: Sequence[str]) -> Settings:
+def _prepared(setting: Settings, address: str | None, ids: Sequence[str], *, yes: bool) -> Settings:
     """Do what is wanted before a round; return the settings that it takes."""
     if address is not None:
         from aiaml_server.cli.setup import set_up  # noqa: PLC0415 (once in a life)
 
-        setting = set_up(setting, address)
+        setting = set_up(setting, address, yes=yes)
     if ids:
         from aiaml_server.cli.keep_local import release  # noqa: PLC0415 (hardly ever needed)
 

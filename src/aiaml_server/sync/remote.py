@@ -12,7 +12,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote
@@ -107,8 +107,8 @@ class Remote:
         if known and (theirs := self._fetched_main()):
             return theirs, True
         refs = self.refs()
-        branch = MAIN if MAIN in refs else refs.get("ref: HEAD", "")
-        if branch not in refs:
+        branch = joined_branch(refs)
+        if not branch:
             return "", False
         theirs = refs[branch]
         if theirs != known:
@@ -199,6 +199,21 @@ class Remote:
                 refs[name] = value
         return refs
 
+    def look(self, branch: str, seconds: float) -> tuple[list[bytes], str, int]:
+        """Return the paths in a branch; by whom its newest commit is; and when that was made.
+
+        That is in seconds since 1970. Nothing of files is fetched where the other end can do so.
+
+        Raises:
+            GitFailed: it cannot be reached, or looked into.
+        """
+        words = ("--quiet", "--no-tags", "--depth=1", "--filter=blob:none")
+        self._call("fetch", *words, "origin", f"+{branch}:{REMOTE}", seconds=seconds)
+        listed = self.git.run("ls-tree", "-r", "-z", "--name-only", "--full-tree", REMOTE)
+        said = os.fsdecode(self.git.run("log", "-1", "--format=%ct %an", REMOTE, "--"))
+        time_, _, author = said.strip().partition(" ")
+        return listed.split(b"\0")[:-1], author, int(time_)
+
     def make(self) -> None:
         """Have the other computer make a bare repository where it has nothing, by ssh.
 
@@ -243,6 +258,12 @@ class Remote:
         finally:
             with suppress(OSError):
                 trace.unlink(missing_ok=True)
+
+
+def joined_branch(refs: Mapping[str, str]) -> str:
+    """Return the branch that ours is joined with, by what `Remote.refs` says; empty for none."""
+    branch = MAIN if MAIN in refs else refs.get("ref: HEAD", "")
+    return branch if branch in refs else ""
 
 
 def _helper_waits(trace: Path) -> bool:

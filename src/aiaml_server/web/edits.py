@@ -189,7 +189,8 @@ class Edits:
 
     def _choose_remote(self, request: Request, text: str) -> Response:
         """Have `aiaml sync --setup` choose where copies are kept, and return what it says."""
-        address = json_in(text, dict).get("address")
+        asked = json_in(text, dict)
+        address = asked.get("address")
         if not isinstance(address, str):
             raise InvalidInput("address", ADDRESS)
         address = address.strip()
@@ -197,6 +198,7 @@ class Edits:
         if reason := wrong_remote(address) or ("" if whole else ADDRESS):
             raise InvalidInput("address", reason)
         words = [sys.executable, "-m", "aiaml_server", "sync", f"--setup={address}"]
+        words += ["--yes"] if asked.get("yes") is True else []
         done = subprocess.run(  # noqa: S603 (no shell, and one word)
             words,
             cwd=sys.prefix,  # where nobody has put another `aiaml_server`
@@ -208,7 +210,8 @@ class Edits:
         said = (done.stderr + done.stdout).decode("utf-8", "replace").strip()
         if done.returncode == DONE:
             return Json({"said": said})
-        return problem(409, said.rpartition("aiaml: ")[2])
+        why, asks, _ = said.rpartition("aiaml: ")[2].partition("; or `--yes`")
+        return problem(409, why, {"yes": "must be true for that"} if asks else None)
 
     def _export(self, request: Request, text: str) -> Response:
         """Return memories as lines of JSON, as `aiaml export` writes them."""

@@ -63,11 +63,15 @@ function remoteForm(choose) {
   const address = h("input", { id: "remote", required: "", autocomplete: "off", spellcheck: "false", placeholder: "git@github.com:you/memories.git" });
   const button = h("button", {}, "Keep copies there");
   const said = h("p", { class: "said", role: "status" });
+  let told = null; // the address of which it was told that it has something else
   const onsubmit = async (event) => {
     event.preventDefault();
     button.disabled = true;
     said.textContent = "Asking…";
-    said.textContent = await choose(address.value);
+    const [why, asks] = await choose(address.value, told === address.value);
+    told = asks ? address.value : null;
+    said.textContent = why;
+    button.textContent = asks ? "Put memories there too" : "Keep copies there";
     button.disabled = false;
   };
   return h("form", { class: "remote", onsubmit }, h("label", { for: "remote" }, "Its address, or a directory's whole path"), address, button, said);
