@@ -13,7 +13,6 @@ from aiaml_server.doctor.finding import Finding
 from aiaml_server.errors import AiamlError, GitMissing
 from aiaml_server.settings import Settings
 from aiaml_server.sync import Problem, Status, with_remote_in_use
-from aiaml_server.sync.status import LOCAL
 from aiaml_server.sync.survey import (
     ONE_DISK,
     Survey,
@@ -126,14 +125,15 @@ def _copy(settings: Settings, found: str, refs: Mapping[str, str]) -> Finding:
     """Say whether a remote that answers has what is here."""
     last, now = Status.read(settings.base), survey(settings)
     in_use = with_remote_in_use(settings, {}).remote in ("", settings.remote)
-    if in_use and last.trouble and last.trouble.kind not in LOCAL:
+    lacks = now.repository and (not refs or (in_use and now.ahead))
+    if in_use and last.trouble and lacks:
         since = f" of what is newer than {last.last_push}" if last.last_push else ""
         told = f"{found}, but there is no copy{since}: {last.trouble.sentence}"
         return Finding("remote", "error", told, last.trouble.remedy)
-    if now.repository and (not refs or (in_use and now.ahead)):
-        lacks = f"lacks {plural(now.ahead, 'commit')} of ours" if refs else "is empty"
+    if lacks:
+        told = f"lacks {plural(now.ahead, 'commit')} of ours: of these" if refs else "is empty:"
         todo = "a running server pushes within a minute, and `aiaml sync` at once"
-        return Finding("remote", "warning", f"{found}, and {lacks}: there is no copy yet", todo)
+        return Finding("remote", "warning", f"{found}, but {told} there is no copy", todo)
     if refs and on_one_disk(settings):
         return Finding("remote", "ok", f"{found}, but {ONE_DISK}", _ELSEWHERE)
     return Finding("remote", "ok", f"{found}, {'has memories' if refs else 'is empty'}")
