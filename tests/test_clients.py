@@ -1061,6 +1061,30 @@ def test_install_of_a_second_directory_takes_the_first_from_nobody(tmp_path: Pat
     assert path.read_text("utf-8") == '{"mcpServers": {}}'
 
 
+@pytest.mark.parametrize("client", ["cursor", "codex"])
+@pytest.mark.parametrize("toolset_first", [True, False])
+def test_uninstall_after_several_installs_leaves_no_file_that_was_not_there(
+    toolset_first: bool, client: str, tmp_path: Path
+) -> None:
+    """Whatever was installed first; a file with something else in it stays."""
+    path = tmp_path / {"cursor": ".cursor/mcp.json", "codex": ".codex/config.toml"}[client]
+    path.parent.mkdir()
+    more = [["--toolset", "citations"], ["--dir", str(tmp_path / "other")]]
+    for words in [[], *(more if toolset_first else reversed(more))]:
+        typed(tmp_path, "install", client, *words)
+    typed(tmp_path, "uninstall", client)
+    assert not path.exists()
+    assert not (toolset_first and list(path.parent.iterdir()))
+    typed(tmp_path, "install", client)
+    typed(tmp_path, "install", client, *more[0])
+    theirs = {"cursor": "{", "codex": "[tui]\nx = 1\n"}[client]
+    text = path.read_text(encoding="utf-8")
+    other = '{"theirs": 1,' + text[1:] if client == "cursor" else theirs + text
+    path.write_text(other, encoding="utf-8")
+    typed(tmp_path, "uninstall", client)
+    assert ("theirs" if client == "cursor" else "[tui]") in path.read_text(encoding="utf-8")
+
+
 def test_install_says_what_it_replaces(tmp_path: Path) -> None:
     """What stood in the entry's environment is told beside what stands there now."""
     path = tmp_path / ".cursor" / "mcp.json"

@@ -762,11 +762,33 @@ def test_a_remote_that_answers_is_well(base: Path, tmp_path: Path) -> None:
     assert not (base / ".git").exists()
     once(Settings(base, remote=str(remote)))
     report = synced(base, remote=remote)
-    assert report.all_is_well and report.having("ok", "has memories")
+    assert report.all_is_well and report.having("ok", "on the same disk as the memories")
     commit_by_hand(base, "here only")
     before = git(remote, "rev-parse", "main")
     synced(base, remote=remote)
     assert git(remote, "rev-parse", "main") == before
+
+
+def test_a_remote_that_refuses_or_was_emptied_is_no_copy(base: Path, tmp_path: Path) -> None:
+    """Since when, why, and what to do, as `aiaml status` has it; though it answers."""
+    remote = bare(tmp_path / "remote")
+    once(Settings(base, remote=str(remote)))
+    hook = remote / "hooks" / "pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\necho GH006: Protected branch >&2\nexit 1\n")
+    hook.chmod(0o755)
+    commit_by_hand(base, "here only")
+    (found,) = synced(base, "remote", remote=remote).having("warning", "lacks 1 commit of ours")
+    assert "aiaml sync" in found["remedy"]
+    pushed = once(Settings(base, remote=str(remote))).last_push
+    told = f"no copy of what is newer than {pushed}: the remote refuses"
+    (found,) = synced(base, "remote", remote=remote).having("error", told)
+    assert "Protected branch" in found["found"] and "protects `main`" in found["remedy"]
+    hook.unlink()
+    once(Settings(base, remote=str(remote)))
+    shutil.rmtree(remote)
+    bare(remote)
+    assert synced(base, "remote", remote=remote).having("warning", "is empty: there is no copy")
 
 
 def test_the_remote_that_servers_use_is_asked_without_the_variable(
@@ -775,7 +797,7 @@ def test_the_remote_that_servers_use_is_asked_without_the_variable(
     """A shell that does not know of it is not told that memories stay on this computer."""
     remote = bare(tmp_path / "remote")
     once(Settings(base, remote=str(remote)))
-    assert checked(base, "remote", AIAML_ENABLE_SYNC="true").having("ok", "has memories")
+    assert checked(base, "remote", AIAML_ENABLE_SYNC="true").having("ok", "on the same disk")
 
 
 def test_a_remote_that_is_not_there_is_an_error(base: Path, tmp_path: Path) -> None:
@@ -783,7 +805,7 @@ def test_a_remote_that_is_not_there_is_an_error(base: Path, tmp_path: Path) -> N
     missing = tmp_path / "missing"
     report = synced(base, remote=missing)
     assert report.code == 3
-    assert report.having("error", "there is no git repository at the remote address")
+    assert report.having("error", f"nothing is at {missing}")
     once(Settings(base, remote=str(missing)))
     assert synced(base, "sync", remote=missing).having("error", "failing since")
     assert synced(base, "remote", "--offline", remote=missing).having("ok", "not asked")

@@ -12,12 +12,16 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from client import PYTHON, SECONDS, Client
+from machine import as_person, git
 from manifests import ROOT
 from printed import completed, inherited
+
+ANOTHER_DISK = Path("/dev") / "shm"  # in memory, on Linux
 
 
 class Home:
@@ -48,14 +52,21 @@ def homes(tmp_path: Path) -> tuple[Home, Home]:
     return Home(tmp_path / "one"), Home(tmp_path / "two")
 
 
-def test_setup_brings_memories_to_a_second_computer(
-    homes: tuple[Home, Home], tmp_path: Path
-) -> None:
+@pytest.fixture
+def stick(tmp_path: Path) -> Iterator[Path]:
+    """Return a directory on another disk than the homes."""
+    if not ANOTHER_DISK.is_dir() or ANOTHER_DISK.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("there is one disk")
+    with TemporaryDirectory(dir=ANOTHER_DISK) as place:
+        yield Path(place)
+
+
+def test_setup_brings_memories_to_a_second_computer(homes: tuple[Home, Home], stick: Path) -> None:
     """The repository is made, tried and remembered; servers use it, whatever client starts them."""
     one, two = homes
     one.aiaml("remember", "Max likes the sea.", "-t", "dog")
     assert "Kept on this computer only" in one.aiaml("status")
-    remote = str(tmp_path / "stick" / "memories.git")
+    remote = str(stick / "far" / "memories.git")
     said = one.aiaml("sync", "--setup", remote)
     assert f"Made the repository {remote}" in said and "1 memory pushed" in said
     assert "All is well: there is a copy, of a moment ago" in one.aiaml("status")
@@ -72,6 +83,23 @@ def test_setup_brings_memories_to_a_second_computer(
     assert "Bo likes the hills" in one.aiaml("list")
 
 
+def test_a_remote_on_the_same_disk_is_no_protection(
+    homes: tuple[Home, Home], tmp_path: Path
+) -> None:
+    """Which setup, status, and doctor say; by a `file:` address, too."""
+    one, _ = homes
+    one.aiaml("remember", "Max likes the sea.", "-t", "dog")
+    said = one.aiaml("sync", "--setup", str(tmp_path / "m.git"))
+    assert "1 memory pushed" in said
+    said += one.aiaml("sync", "--setup", (tmp_path / "m.git").as_uri())
+    told = "is on the same disk as the memories, and no protection"
+    assert said.count(told) == 2, said
+    for words in (["status"], ["doctor", "remote"]):
+        said = one.aiaml(*words)
+        assert told in said and "All is well" not in said and "docs/safe.md" in said, said
+    assert '"on_one_disk": true' in one.aiaml("status", "--json")
+
+
 def test_setup_of_what_does_not_answer_remembers_nothing(homes: tuple[Home, Home]) -> None:
     """It says why, and what to do."""
     one, _ = homes
@@ -83,14 +111,14 @@ def test_setup_of_what_does_not_answer_remembers_nothing(homes: tuple[Home, Home
 
 
 def test_setup_of_another_remote_that_refuses_says_that_there_is_no_copy(
-    homes: tuple[Home, Home], tmp_path: Path
+    homes: tuple[Home, Home], stick: Path
 ) -> None:
     """What was known of the one before says nothing of this one."""
     one, _ = homes
     one.aiaml("remember", "Max likes the sea.", "-t", "dog")
-    one.aiaml("sync", "--setup", str(tmp_path / "first.git"))
+    one.aiaml("sync", "--setup", str(stick / "first.git"))
     assert "All is well" in one.aiaml("status")
-    other = tmp_path / "other.git"
+    other = stick / "other.git"
     subprocess.run(["git", "init", "--quiet", "--bare", str(other)], check=True)
     (other / "hooks" / "pre-receive").write_text("#!/bin/sh\nexit 1\n")
     (other / "hooks" / "pre-receive").chmod(0o755)
@@ -100,9 +128,37 @@ def test_setup_of_another_remote_that_refuses_says_that_there_is_no_copy(
     assert "All is well" not in said and "there is a copy" not in said, said
 
 
+def test_a_disk_that_is_away_is_told_as_that(homes: tuple[Home, Home], tmp_path: Path) -> None:
+    """No key is spoken of, nor a variable that nobody set; once it is back, it goes on."""
+    one, _ = homes
+    one.aiaml("remember", "Max likes the sea.", "-t", "dog")
+    stick = tmp_path / "stick"
+    one.aiaml("sync", "--setup", str(stick / "m.git"))
+    stick.rename(tmp_path / "pocket")
+    one.aiaml("remember", "Bo likes the hills.", "-t", "dog")
+    for words in (["sync"], ["status"], ["doctor", "sync", "remote"]):
+        said = one.aiaml(*words, code=3)
+        assert f"is not there (nothing is at {stick / 'm.git'})" in said, said
+        assert "plug" in said and "by itself" in said, said
+        assert "key" not in said and "AIAML_GITHUB_REMOTE" not in said, said
+    assert f"{stick / 'm.git'}  (chosen by `aiaml sync --setup`)" in one.aiaml("where")
+    (tmp_path / "pocket").rename(stick)
+    assert "1 memory pushed" in one.aiaml("sync")
+
+
 @pytest.mark.parametrize(
     ("address", "said"),
-    [("github.com/you/memories", "https://"), ("nonsense", "https://"), ("~/.aiaml", "itself")],
+    [
+        ("github.com/you/memories", "https://"),
+        ("nonsense", "https://"),
+        ("~nobody-of-this-name/m", "https://"),
+        ("~/.aiaml", "itself"),
+        ("./a\nb", "the address has a space or a control character"),
+        ("./a\x9bb", "the address has a space or a control character"),
+        ("./a\udcff", "the address has a space or a control character"),
+        ("./" + "a" * 5000, "the address is longer than 4,096 characters"),
+        ("ext::sh -c false", "the address is of the kind 'ext'"),
+    ],
 )
 def test_setup_of_what_could_be_no_copy_is_refused(
     address: str, said: str, homes: tuple[Home, Home]
@@ -113,6 +169,75 @@ def test_setup_of_what_could_be_no_copy_is_refused(
     before = sorted(one.place.iterdir())
     assert said in one.aiaml("sync", "--setup", address, code=2)
     assert sorted(one.place.iterdir()) == before
+
+
+def repository_with(path: Path, branch: str, *names: str) -> Path:
+    """Make a repository of somebody's, with files of these names."""
+    work = path.parent / "work"
+    work.mkdir()
+    git(work, "init", "--quiet", f"--initial-branch={branch}")
+    for name in names:
+        (work / name).parent.mkdir(exist_ok=True)
+        (work / name).write_text("theirs", encoding="utf-8")
+    git(work, "add", "-A")
+    as_person(work, "commit", "--quiet", "-m", "Theirs")
+    git(work, "clone", "--quiet", "--bare", ".", str(path))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("branch", "head"), [("main", ""), ("trunk", ""), ("trunk", "refs/heads/none")]
+)
+def test_setup_asks_before_it_joins_something_else_than_memories(
+    branch: str, head: str, homes: tuple[Home, Home], stick: Path
+) -> None:
+    """It says what is there; without a terminal it is refused, unless `--yes` says yes."""
+    one, two = homes
+    one.aiaml("remember", "Max likes the sea.", "-t", "dog")
+    theirs = repository_with(stick / "code.git", branch, "README.md", "src/a.py", "src/b.py")
+    if head:
+        (theirs / "HEAD").write_text(f"ref: {head}\n", encoding="utf-8")
+    refs = git(theirs, "for-each-ref")
+    said = one.aiaml("sync", "--setup", str(theirs), code=2)
+    holds = f"3 files on its branch {branch} (README.md and src)"
+    assert (f"the branches {branch}" if head else holds) in said, said
+    assert head or "newest commit is Marco's, of a moment ago" in said, said
+    assert "--yes" in said and "empty repository" in said, said
+    assert git(theirs, "for-each-ref") == refs
+    assert "Kept on this computer only" in one.aiaml("status")
+    said = one.aiaml("sync", "--setup", str(theirs), "--yes")
+    assert "something else" in said and "1 memory pushed" in said, said
+    said = two.aiaml("sync", "--setup", str(theirs))
+    assert "It has 1 memory, which is brought here" in said and "1 memory arrived" in said, said
+
+
+def test_setup_asks_before_it_joins_over_ssh(homes: tuple[Home, Home], server: Server) -> None:
+    """As on a disk."""
+    one, _ = homes
+    server.known_to(one)
+    server.let_in(one)
+    one.aiaml("remember", "Max likes the sea.", "-t", "dog")
+    theirs = repository_with(server.place / "code.git", "main", "README.md")
+    said = one.aiaml("sync", "--setup", server.address(theirs), code=2)
+    assert "1 file on its branch main (README.md)" in said, said
+
+
+def test_setup_names_clients_that_go_elsewhere(homes: tuple[Home, Home], stick: Path) -> None:
+    """Whose entry is for another directory, or names a remote itself."""
+    one, _ = homes
+    for client, variable, value in [
+        ("cursor", "AIAML_MEMORY_DIR", str(one.place / "work")),
+        ("claude-code", "AIAML_GITHUB_REMOTE", "https://example.org/m.git"),
+        ("codex", "AIAML_SYNC_INTERVAL", "30"),
+    ]:
+        one.environ[variable] = value
+        one.aiaml("install", client)
+        del one.environ[variable]
+    said = one.aiaml("sync", "--setup", str(stick / "m.git"))
+    assert f"servers that keep memories in {one.place / '.aiaml'} use it" in said, said
+    assert f"But not Cursor, whose entry aiaml is for {one.place / 'work'}." in said, said
+    assert "But not Claude Code, whose entry aiaml has AIAML_GITHUB_REMOTE" in said, said
+    assert "Codex" not in said, said
 
 
 @pytest.mark.skipif(os.name != "posix", reason="there are no such modes")
@@ -235,6 +360,8 @@ def test_setup_over_ssh_brings_memories_to_a_second_computer(
     assert "1 memory pushed" in two.aiaml("sync")
     assert "1 memory arrived" in one.aiaml("sync")
     assert "All is well: there is a copy" in one.aiaml("status")
+    made = [remote.parent, remote, *remote.rglob("*")]
+    assert [path for path in made if path.stat().st_mode & 0o077] == []
 
 
 def test_setup_over_ssh_leaves_what_is_there_alone(

@@ -42,6 +42,7 @@ SHOWN = {
     "offline": "test_a_remote_that_cannot_be_reached_is_named_in_plain_words",
     "unreachable": "test_a_remote_that_cannot_be_reached_is_named_in_plain_words",
     "no-repository": "test_a_remote_that_cannot_be_reached_is_named_in_plain_words",
+    "disk-away": "test_a_remote_that_cannot_be_reached_is_named_in_plain_words",
     "timeout": "test_a_call_that_takes_too_long_is_ended",
     "not-let-in": "test_a_wrong_password_is_told_and_not_asked_for",
     "helper-hangs": "test_a_credential_helper_that_hangs_is_told_within_ten_seconds",

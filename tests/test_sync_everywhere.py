@@ -569,7 +569,7 @@ def test_a_person_of_another_machine_is_told_what_of_theirs_has_it(
     bob.git("branch", "-q", "-D", "mine")
     bob.synced()
     is_gone(bob)
-    assert "All is well" in aiaml(bob, "status")
+    assert "The remote has all" in aiaml(bob, "status")
 
 
 def test_persons_repository_that_has_it_is_named_and_left(

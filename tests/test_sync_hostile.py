@@ -137,7 +137,9 @@ def test_a_new_machine_waits_longer_for_all_that_there_is(
         ("https://aiaml.invalid/memories", "offline", "cannot be resolved"),
         ("http://127.0.0.1:1/memories", "unreachable", "cannot be reached"),
         ("ssh://127.0.0.1:1/memories", "unreachable", "cannot be reached"),
-        ("/nowhere/memories", "no-repository", "no git repository"),
+        ("/nowhere/memories", "disk-away", "nothing is at /nowhere/memories"),
+        ("file:///no%20where", "disk-away", "nothing is at /no where"),
+        ("/usr", "no-repository", "no git repository"),
     ],
 )
 def test_a_remote_that_cannot_be_reached_is_named_in_plain_words(

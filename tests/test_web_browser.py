@@ -169,7 +169,7 @@ def test_sync_that_fails_is_told_and_tried_again(browser: Browser) -> None:
         subprocess.run(["git", "init", "-q", "--bare", str(remote)], check=True)
         page.get_by_role("button", name="Try again").click()
         expect(told).to_be_hidden()
-        expect(page.locator("#sync")).to_contain_text("Synced")
+        expect(page.locator("#sync")).to_contain_text("On this disk only")
         page.close()
 
 
@@ -187,8 +187,8 @@ def test_where_copies_are_kept_is_chosen(browser: Browser, tmp_path: Path) -> No
         address.fill(str(tmp_path / "stick" / "memories.git"))
         page.keyboard.press("Enter")
         expect(page.locator("#toast")).to_contain_text("pushed")
-        expect(page.locator("#sync")).to_contain_text("Synced")
-        expect(address).to_be_hidden()
+        expect(page.locator("#sync")).to_contain_text("On this disk only")
+        expect(page.get_by_text("which is no protection")).to_be_visible()
         page.close()
 
 

@@ -33,7 +33,7 @@ from aiaml_server.web.edits import ADDRESS
 from aiaml_server.web.overview import overview
 from client import NOTE
 from clock import quick
-from machine import git
+from machine import as_person, git
 from test_web import DOG, PYTHON, SAMPLES
 from web_process import HEADER, SECONDS, Answer, Web, one
 
@@ -206,6 +206,16 @@ def test_sync_that_failed_is_tried_again(base: Path, tmp_path: Path) -> None:
         assert status["last_push"]
 
 
+def somebodys(path: Path) -> Path:
+    """Make a repository with a file in it that is no memory."""
+    path.mkdir()
+    (path / "README.md").write_text("theirs")
+    git(path, "init", "--quiet", "--initial-branch=main")
+    git(path, "add", "README.md")
+    as_person(path, "commit", "--quiet", "-m", "Theirs")
+    return path
+
+
 def test_a_remote_is_chosen_on_the_page(base: Path, tmp_path: Path) -> None:
     """As `aiaml sync --setup` does it: made, asked, noted for all servers, and exchanged with."""
     copy = tmp_path / "stick" / "copy.git"
@@ -214,9 +224,18 @@ def test_a_remote_is_chosen_on_the_page(base: Path, tmp_path: Path) -> None:
         assert (wrong.status, wrong.json()["error"]) == (400, "address: " + ADDRESS)
         for option in ("--setup=/a:b", "-oProxyCommand=touch:x"):
             assert post(web, "/api/remote", {"address": option}).status == 400
+        bare = {path.name for path in tmp_path.iterdir()}
+        for unfit in (f"{copy}\nb", f"{copy}\x07", f"{copy}{'a' * 3_000_000}"):
+            answer = post(web, "/api/remote", {"address": unfit})
+            assert (answer.status, answer.json()["error"][:9]) == (400, "address: ")
+        assert {path.name for path in tmp_path.iterdir()} == bare
         away = post(web, "/api/remote", {"address": f"file://{tmp_path}/away.git"})
         assert away.status == 409
         assert "What to do: " in away.json()["error"]
+        assert not web.get("/api/status")["remote"]
+        asked = post(web, "/api/remote", {"address": str(somebodys(tmp_path / "theirs"))})
+        assert (asked.status, list(asked.json()["fields"])) == (409, ["yes"])
+        assert "something else than memories: 1 file" in asked.json()["error"]
         assert not web.get("/api/status")["remote"]
         said = post(web, "/api/remote", {"address": str(copy)}).json()["said"]
         assert "pushed" in said

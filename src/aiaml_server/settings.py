@@ -56,7 +56,7 @@ class Settings:
         A bad remote is no reason to keep memory away. A bad value of any other setting ends the
         start, since nobody could say where, or with what care, memories were to be kept.
         """
-        reason = _wrong_remote(self.remote)
+        reason = wrong_remote(self.remote)
         return InvalidSetting("AIAML_GITHUB_REMOTE", reason) if reason else None
 
     @classmethod
@@ -132,10 +132,12 @@ def _seconds(variable: str, value: str) -> float:
     return seconds
 
 
-def _wrong_remote(value: str) -> str:
+def wrong_remote(value: str) -> str:
     """Say what is wrong with an address. It is not repeated: it may hold a password."""
     scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*):(:|//)", value)
-    if re.search(r"[\x00-\x1f\x7f]", value) or value != value.strip():
+    if len(value) > _LONGEST_REMOTE:
+        return f"is longer than {_LONGEST_REMOTE:,} characters"
+    if re.search(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]", value) or value != value.strip():
         return "has a space or a control character that no address has"
     if value.startswith("-"):
         return "begins with a dash; it must be a git URL or a path"
@@ -145,6 +147,7 @@ def _wrong_remote(value: str) -> str:
     return ""
 
 
+_LONGEST_REMOTE = 4096  # the longest path that Linux takes
 _SCHEMES = ("https", "http", "ssh", "git", "file")
 
 

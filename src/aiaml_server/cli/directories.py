@@ -42,7 +42,7 @@ def known(*bases: Path) -> list[Directory]:
         InvalidSetting: nothing says where the person's files are.
     """
     served = [
-        (path, one.client.name) for one in connections(ENTRY, machine()) for path in _served(one)
+        (path, one.client.name) for one in connections(ENTRY, machine()) for path in served_by(one)
     ]
     usual = Settings.from_environ({}).base
     paths = [
@@ -82,7 +82,7 @@ def found(word: str, directories: Iterable[Directory]) -> Path:
     )
 
 
-def _served(one: Connection) -> list[Path]:
+def served_by(one: Connection) -> list[Path]:
     """Return the directory that a client's entry serves, if it serves one."""
     toolsets = one.variables.get(VARIABLE.name) or DEFAULT
     if not one.connected or DEFAULT not in toolsets.replace(" ", "").split(","):

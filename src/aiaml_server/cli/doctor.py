@@ -149,7 +149,7 @@ def _show(findings: Iterable[Finding]) -> Iterator[Finding]:
 def _summary(found: list[Finding], fixes: int) -> None:
     counts = {level: sum(each.level == level for each in found) for level in ("error", "warning")}
     if not any(counts.values()):
-        copied = any(each.check == "remote" and "answered" in each.found for each in found)
+        copied = any(each.check == "remote" and "has memories" in each.found for each in found)
         note("\nAll is well." if copied else "\nNothing is wrong.")
         return
     words = [plural(count, level) for level, count in counts.items() if count]

@@ -6,20 +6,27 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from aiaml_server.cli import directories
 from aiaml_server.cli.context import REMOTE
+from aiaml_server.clients import connections
+from aiaml_server.clients.entry import ENTRY, machine
 from aiaml_server.errors import AiamlError, GitMissing, Nowhere, StoreError
 from aiaml_server.files import make_directory
-from aiaml_server.settings import Settings, without_password
+from aiaml_server.moments import ago
+from aiaml_server.settings import Settings, without_password, wrong_remote
 from aiaml_server.storage.chosen import choose_remote
 from aiaml_server.storage.programs import find
 from aiaml_server.sync import Problem, survey
-from aiaml_server.terminal import REFUSED, USAGE, Ended, ask, note, wrapped
+from aiaml_server.terminal import REFUSED, USAGE, Ended, ask, confirm, joined, note, plural, wrapped
 
 REMOTE_SECONDS = 10.0
+LOOK_SECONDS = 60.0
+_NAMED = 4  # of what is there
 _QUESTION = "Address of an empty private repository, or a directory on another disk"
 _KEYS = {
     "github": "https://github.com/settings/keys, New SSH key",
@@ -29,22 +36,28 @@ _KEYS = {
 }
 
 
-def set_up(setting: Settings, address: str) -> Settings:
-    """Choose a remote: make it, if it is a directory; ask it; note it for all servers.
+def set_up(setting: Settings, address: str, *, yes: bool) -> Settings:
+    """Choose a remote: make it, if it is a directory; look what it has; note it for all servers.
+
+    Args:
+        setting: for which directory, in its `base`.
+        address: the remote's; empty to ask for it.
+        yes: whether it may have something else than memories.
 
     Raises:
-        Ended: there is nobody to ask, or the remote did not answer; the sentence says what to do.
-        InvalidSetting: it is no address.
+        Ended: there is nobody to ask, it is no address, or the remote did not answer; the sentence
+            says what to do.
     """
     if not address.strip():
         if not sys.stdin.isatty():
             raise Ended("there is no terminal to ask on; `--setup ADDRESS` names it", USAGE)
         address = ask(_QUESTION)
+    if reason := wrong_remote(address.strip()):
+        raise Ended(f"the address {reason}", USAGE)
     setting = replace(setting, remote=_made(address.strip(), setting.base))
-    if setting.remote_error:
-        raise setting.remote_error
     note(f"Asking {without_password(setting.remote)} …")
-    _ask(setting)
+    if refs := _ask(setting):
+        _agree(setting, refs, yes=yes)
     try:
         make_directory(setting.base)
         choose_remote(setting.base, setting.remote)
@@ -52,7 +65,11 @@ def set_up(setting: Settings, address: str) -> Settings:
         raise Ended(f"it cannot be remembered: {error.why}", REFUSED) from error
     except OSError as error:
         raise StoreError("write", error.filename or setting.base, error) from error
-    note("It answers. From their next start, the servers of all your clients use it.")
+    note(f"It answers. From their next start, servers that keep memories in {setting.base} use it.")
+    if survey.on_one_disk(setting):
+        note(f"But {survey.ONE_DISK}.")
+    for exception in _exceptions(setting.base):
+        note(f"But not {exception}.")
     if os.environ.get(REMOTE):
         note(wrapped(f"But {REMOTE} is set here, and where it is set, it wins.", err=True))
     return setting
@@ -67,7 +84,7 @@ def _made(address: str, base: Path) -> str:
     if "://" in address or re.match(r"[^/\\]{2,}:", address):
         return address
     path = Path(os.path.abspath(os.path.expanduser(address)))  # noqa: PTH100, PTH111 (no link is followed)
-    if not re.match(r"[./~\\]|[A-Za-z]:", address):
+    if not re.match(r"[./\\]|~[/\\]|[A-Za-z]:", address):
         raise Ended(f"https:// or git@ is missing; `./{address}` is a directory here", USAGE)
     if path == base or base in path.parents:
         raise Ended(f"{path} is the memories' own directory itself, and no second place", USAGE)
@@ -84,14 +101,62 @@ def _made(address: str, base: Path) -> str:
     return str(path)
 
 
-def _ask(setting: Settings) -> None:
+def _exceptions(base: Path) -> Iterator[str]:
+    """Say which entries of clients have another directory, or a remote of their own."""
+    for one in connections(ENTRY, machine()):
+        for path in directories.served_by(one):
+            if not directories.alike(path, base):
+                yield f"{one.client.title}, whose entry {one.name} is for {path}"
+            elif REMOTE in one.variables:
+                yield f"{one.client.title}, whose entry {one.name} has {REMOTE} ({one.path})"
+
+
+def _agree(setting: Settings, refs: Mapping[str, str], *, yes: bool) -> None:
+    """Say what a remote that is not empty has; where that is no memory, ask whether it is meant.
+
+    Raises:
+        Ended: it is not, or there is nobody to ask.
+    """
+    try:
+        has = survey.look(setting, refs, LOOK_SECONDS)
+    except AiamlError as error:
+        told = f"is not empty, and cannot be looked into: {Problem.of(error).sentence}"
+    else:
+        if has.memories:
+            they = "which is" if has.memories == 1 else "which are"
+            note(f"It has {plural(has.memories, 'memory')}, {they} brought here.")
+        if has.memories or (has.branch and not has.others):
+            return
+        told = f"holds something else than memories: {_told(has, refs)}"
+    told = f"{without_password(setting.remote)} {told}"
+    if yes:
+        note(f"{told}.")
+        return
+    if not sys.stdin.isatty():
+        raise Ended(f"{told}. Make an empty repository; or `--yes` puts memories there too", USAGE)
+    note(f"{told}.")
+    confirm("Put memories there too, for all to read who read that?")
+
+
+def _told(has: survey.Contents, refs: Mapping[str, str]) -> str:
+    """Name what a repository holds in which there are no memories."""
+    if not has.branch:
+        names = [ref.removeprefix("refs/heads/") for ref in refs if ref.startswith("refs/heads/")]
+        return f"the branches {joined(names[:_NAMED])}"
+    names = list(dict.fromkeys(path.partition("/")[0] for path in has.others))
+    some = joined([*names[:_NAMED], *(["others"] if len(names) > _NAMED else [])])
+    by = f"its newest commit is {has.author}'s, of {ago(has.time * 1_000_000)}"
+    return f"{plural(len(has.others), 'file')} on its branch {has.branch} ({some}); {by}"
+
+
+def _ask(setting: Settings) -> dict[str, str]:
     """Ask the remote what it has; where that is no repository yet, have it make one, by ssh.
 
     Raises:
         Ended: it does not answer, with what to do in plain words.
     """
     try:
-        survey.ask_remote(setting, REMOTE_SECONDS)
+        return survey.ask_remote(setting, REMOTE_SECONDS)
     except AiamlError as error:
         problem = Problem.of(error)
         by_ssh = re.match(r"(?i)ssh://|[^/\\]{2,}:(?!//)", setting.remote)
@@ -99,7 +164,7 @@ def _ask(setting: Settings) -> None:
             with suppress(AiamlError):
                 survey.ask_remote(setting, REMOTE_SECONDS, make=True)
                 note(f"Made the repository {without_password(setting.remote)}.")
-                return
+                return {}
         todo = _key(setting.remote) if problem.kind == "not-let-in" else problem.remedy
         raise Ended(f"{problem.sentence}.\nWhat to do: {todo}", REFUSED) from error
 

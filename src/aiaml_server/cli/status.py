@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from aiaml_server import toolsets
-from aiaml_server.cli.context import settings
+from aiaml_server.cli.context import REMOTE, settings
 from aiaml_server.errors import AiamlError, NotOurs, Nowhere, Occupied
 from aiaml_server.moments import ago, instant, now
 from aiaml_server.settings import Settings, without_password
+from aiaml_server.storage.chosen import chosen_remote
 from aiaml_server.storage.derived import cache_directory, key_file
 from aiaml_server.sync import Problem, Progress, Status, once, with_remote_in_use
-from aiaml_server.sync.survey import directory_of
+from aiaml_server.sync.survey import ONE_DISK, directory_of, on_one_disk
 from aiaml_server.terminal import (
     DONE,
     NOTHING,
@@ -38,6 +39,7 @@ from aiaml_server.terminal import (
     passing,
     plural,
     wrapped,
+    yes,
 )
 
 if TYPE_CHECKING:
@@ -51,13 +53,15 @@ _OFF = (
     "Sync is off (AIAML_ENABLE_SYNC is false): memories are plain files, and git has no part in it"
 )
 _TURN_ON = "Set AIAML_ENABLE_SYNC to true, here and where your client starts the server"
-_CHANGE_REMOTE = "To change it, set AIAML_GITHUB_REMOTE where your client starts the server"
-_ADD_REMOTE = "AIAML_GITHUB_REMOTE can name a private git repository to exchange memories with"
+_SET_REMOTE = "To change it, set AIAML_GITHUB_REMOTE where your client starts the server"
+_CHOOSE_REMOTE = "`aiaml sync --setup ADDRESS` changes it"
+_ADD_REMOTE = "`aiaml sync --setup` exchanges memories with a private git repository"
 _ONE_COPY = (
     "Kept on this computer only: if its disk breaks, they are gone. `aiaml export --to FILE` makes "
     "a copy now; `aiaml sync --setup` has one in a private repository from now on, and brings "
     "memories to your other computers (docs/safe.md)."
 )
+_ANOTHER = "`aiaml sync --setup` names another disk, or a repository elsewhere (docs/safe.md)"
 _HOSTED = "Whoever hosts that can read them"
 
 
@@ -191,7 +195,8 @@ class Standing:
         else:
             yield "Sync is on, without a remote: each version is kept, in git on this computer."
         if usual := _another_in_use(self.settings):
-            yield f"Servers here use another, {usual}, of which the following is. {_CHANGE_REMOTE}."
+            how = _change(self.settings)
+            yield f"Servers here use another, {usual}, of which the following is. {how}."
         times = {"committed": self.last.last_commit}
         if remote:
             times["fetched"] = self.last.last_fetch
@@ -205,8 +210,11 @@ class Standing:
         if not self.settings.remote:
             yield _ONE_COPY
         elif self.code == DONE and not (self.survey.ahead or self._not_committed()):
-            at = self.last.last_push or self.last.last_fetch
-            yield f"All is well: there is a copy, of {_since(at)}."
+            at = _since(self.last.last_push or self.last.last_fetch)
+            if on_one_disk(self.settings):
+                yield f"The remote has all, as of {at}, but {ONE_DISK}. {_ANOTHER}."
+            else:
+                yield f"All is well: there is a copy, of {at}."
 
     def _place(self) -> str:
         """Say where the memories are, and who on this computer can read them."""
@@ -250,6 +258,7 @@ class Standing:
         return {
             "sync": self.settings.sync,
             "remote": without_password(remote) if remote else None,
+            "on_one_disk": on_one_disk(self.settings),
             "git": found.git or None,
             "repository": found.repository,
             "last_commit": last.last_commit,
@@ -306,12 +315,18 @@ def _since(time: str | None) -> str:
     metavar="[ADDRESS]",
     is_flag=False,
     flag_value="",
-    help="Choose a private repository for all clients: try it, remember it, exchange.",
+    help="Choose a private repository for the memories: try it, remember it, exchange.",
 )
+@yes
 @click.option("--release", "ids", metavar="ID", multiple=True, help="Let it travel as it is.")
 @as_json
 def sync(
-    forget: bool, bring_back: bool, address: str | None, ids: tuple[str, ...], json: bool
+    forget: bool,
+    bring_back: bool,
+    address: str | None,
+    yes: bool,
+    ids: tuple[str, ...],
+    json: bool,
 ) -> int:
     """Commit what is new now, and exchange it with the remote.
 
@@ -336,7 +351,7 @@ def sync(
         raise Ended("--forget and --bring-back exclude each other", USAGE)
     if not setting.sync:
         raise Ended(f"{_OFF[0].lower()}{_OFF[1:]}. {_TURN_ON}", USAGE)
-    setting = _prepared(setting, address, ids)
+    setting = _prepared(setting, address, ids, yes=yes)
     usual = "" if address is not None else _another_in_use(setting)
     missing: Literal["", "forget", "bring back"] = (
         "forget" if forget else "bring back" if bring_back else ""
@@ -368,12 +383,12 @@ def sync(
     return standing.code
 
 
-def _prepared(setting: Settings, address: str | None, ids: Sequence[str]) -> Settings:
+def _prepared(setting: Settings, address: str | None, ids: Sequence[str], *, yes: bool) -> Settings:
     """Do what is wanted before a round; return the settings that it takes."""
     if address is not None:
         from aiaml_server.cli.setup import set_up  # noqa: PLC0415 (once in a life)
 
-        setting = set_up(setting, address)
+        setting = set_up(setting, address, yes=yes)
     if ids:
         from aiaml_server.cli.keep_local import release  # noqa: PLC0415 (hardly ever needed)
 
@@ -386,7 +401,7 @@ def _tell_done(told: Told, setting: Settings, usual: str) -> None:
     if not setting.remote and setting.base.is_dir():
         note(dim(f"{_ADD_REMOTE}."))
     if usual:
-        note(f"This was for once: servers here go on with {usual}. {_CHANGE_REMOTE}.")
+        note(f"This was for once: servers here go on with {usual}. {_change(setting)}.")
 
 
 def _tell_notice(before: Status, after: Status, now: Survey) -> None:
@@ -401,6 +416,11 @@ def _another_in_use(setting: Settings) -> str:
     """Return the remote that servers use, if it is not that of the settings, as it may be shown."""
     usual = with_remote_in_use(setting, {}).remote
     return without_password(usual) if setting.remote and usual not in ("", setting.remote) else ""
+
+
+def _change(setting: Settings) -> str:
+    """Say how to change the remote that servers use."""
+    return _CHOOSE_REMOTE if chosen_remote(setting.base) else _SET_REMOTE
 
 
 def _failure(problem: Problem) -> str:
@@ -575,7 +595,7 @@ def _sources(setting: Settings) -> list[dict[str, str]]:
         given = os.environ.get(each.name) or each.default or "none"
         values.setdefault(each.name, "***" if each.secret and given != "none" else given)
     return [
-        {"variable": name, "value": _shown(value), "source": _source(name, value)}
+        {"variable": name, "value": _shown(value), "source": _source(name, value, setting)}
         for name, value in values.items()
     ]
 
@@ -586,9 +606,10 @@ def _shown(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _source(name: str, value: object) -> str:
+def _source(name: str, value: object, setting: Settings) -> str:
     if os.environ.get(name):
         return "from the environment"
-    if name == "AIAML_GITHUB_REMOTE" and value != "none":
-        return "as last used here"
+    if name == REMOTE and value != "none":
+        chosen = chosen_remote(setting.base)
+        return "chosen by `aiaml sync --setup`" if chosen else "as last used here"
     return "the default"

@@ -419,8 +419,31 @@ def _without(entry: Entry, client: Client, path: Path) -> list[Change]:
         after = first
     else:
         with _told(path, text):
-            after = form.remove(text, keys).encode("utf-8")
+            left = form.remove(text, keys)
+        emptied = left == _emptied(client, entry) and not path.is_symlink()
+        gone = emptied and _is_ours(entry, client, path, first)
+        after = None if gone else left.encode("utf-8")
     return [Change(client, path, backups, before, after, new=False)]
+
+
+def _emptied(client: Client, entry: Entry) -> str:
+    """Return what is left of a file in which there was an entry and nothing else."""
+    form, keys = _FORMS[client.form], (*client.keys, entry.name)
+    text: str = form.remove(form.put("", keys, {client.program: ""}), keys)
+    return text
+
+
+def _is_ours(entry: Entry, client: Client, path: Path, first: bytes | None) -> bool:
+    """Say whether a file's first state has entries of ours and nothing else, or there was none."""
+    form = _FORMS[client.form]
+    with suppress(Refused, ConfigError):
+        text = _decoded(path, first)
+        servers = form.entry(text, client.keys)
+        for name in servers if isinstance(servers, dict) else ():
+            if f"{name}-".startswith(f"{entry.name.partition('-')[0]}-"):
+                text = form.remove(text, (*client.keys, name))
+        return first is None or (bool(servers) and text == _emptied(client, entry))
+    return False
 
 
 def _is_all_that_came(

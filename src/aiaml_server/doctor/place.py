@@ -214,11 +214,11 @@ _CLOUDS = {
 def doubts(base: Path, kind: str) -> Iterator[Finding]:
     """Say what speaks against keeping memories there, on that kind of file system."""
     if _NETWORK.fullmatch(kind):
-        remedy = "keep memories on a local disk, and exchange them by AIAML_GITHUB_REMOTE"
+        remedy = "keep memories on a local disk, and exchange them by `aiaml sync --setup`"
         found = f"{base} is on a network file system ({kind}), where locks may not work"
         yield Finding("directory", "warning", found, remedy)
     if cloud := _cloud(base):
-        remedy = "move it out, and exchange memories by AIAML_GITHUB_REMOTE (docs/sync.md)"
+        remedy = "move it out, and exchange memories by `aiaml sync --setup` (docs/sync.md)"
         found = f"{base} is in {cloud}, which may damage the index and git, and make copies"
         yield Finding("directory", "warning", found, remedy)
 

@@ -5,17 +5,28 @@ from __future__ import annotations
 import re
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from aiaml_server.doctor.context import Context
 from aiaml_server.doctor.finding import Finding
 from aiaml_server.errors import AiamlError, GitMissing
-from aiaml_server.sync import Problem, Status
-from aiaml_server.sync.survey import Survey, ask_remote, directory_of, survey, useless, version
+from aiaml_server.settings import Settings
+from aiaml_server.sync import Problem, Status, with_remote_in_use
+from aiaml_server.sync.survey import (
+    ONE_DISK,
+    Survey,
+    ask_remote,
+    directory_of,
+    on_one_disk,
+    survey,
+    useless,
+    version,
+)
 from aiaml_server.terminal import plural
 
 _REMOTE_SECONDS = 10.0
+_ELSEWHERE = "`aiaml export --to FILE` writes a copy; docs/safe.md tells how to have one always"
 _STALE_SECONDS = 600.0  # longer than any git of ours runs on this computer
 
 
@@ -84,15 +95,16 @@ def remote(context: Context) -> Iterator[Finding]:
         return
     if not settings.remote:
         found = "none set: memories are on this computer only, and gone if its disk breaks"
-        todo = "`aiaml export --to FILE` writes a copy; docs/safe.md tells how to have one always"
-        yield Finding("remote", "ok", found, todo)
+        yield Finding("remote", "ok", found, _ELSEWHERE)
         return
     if re.match(r"\w+://[^/@:]*:[^/@]+@", settings.remote):
-        found = "AIAML_GITHUB_REMOTE holds a password, which stands in your client's configuration"
+        is_set = context.environ.get("AIAML_GITHUB_REMOTE")
+        where = "AIAML_GITHUB_REMOTE, so your client's configuration," if is_set else "its address"
+        found = f"{where} holds a password"
         todo = "use an SSH key or a credential helper instead (docs/sync.md)"
         yield Finding("remote", "warning", found, todo)
     if re.match(r"(http|git)://", settings.remote):
-        found = "memories travel to AIAML_GITHUB_REMOTE unencrypted"
+        found = "memories travel to it unencrypted"
         yield Finding("remote", "warning", found, "use an https:// or ssh address")
     if context.offline:
         yield Finding("remote", "ok", "not asked (--offline)")
@@ -106,5 +118,22 @@ def remote(context: Context) -> Iterator[Finding]:
         problem = Problem.of(error)
         yield Finding("remote", "error", problem.sentence, problem.remedy)
         return
-    found = f"answered in {time.perf_counter() - start:.1f} s"
-    yield Finding("remote", "ok", f"{found}, {'has memories' if refs else 'is empty'}")
+    yield _copy(settings, f"answered in {time.perf_counter() - start:.1f} s", refs)
+
+
+def _copy(settings: Settings, found: str, refs: Mapping[str, str]) -> Finding:
+    """Say whether a remote that answers has what is here."""
+    last, now = Status.read(settings.base), survey(settings)
+    in_use = with_remote_in_use(settings, {}).remote in ("", settings.remote)
+    lacks = now.repository and (not refs or (in_use and now.ahead))
+    if in_use and last.trouble and lacks:
+        since = f" of what is newer than {last.last_push}" if last.last_push else ""
+        told = f"{found}, but there is no copy{since}: {last.trouble.sentence}"
+        return Finding("remote", "error", told, last.trouble.remedy)
+    if lacks:
+        told = f"lacks {plural(now.ahead, 'commit')} of ours: of these" if refs else "is empty:"
+        todo = "a running server pushes within a minute, and `aiaml sync` at once"
+        return Finding("remote", "warning", f"{found}, but {told} there is no copy", todo)
+    if refs and on_one_disk(settings):
+        return Finding("remote", "ok", f"{found}, but {ONE_DISK}", _ELSEWHERE)
+    return Finding("remote", "ok", f"{found}, {'has memories' if refs else 'is empty'}")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import unquote
 
 from aiaml_server.errors import Nowhere
 from aiaml_server.files import check_own, read_own, remove_own, replace_atomic
@@ -26,6 +28,15 @@ def section(url: str, tracked: str = "+refs/heads/*:refs/remotes/origin/*") -> s
     """Return the text of the file for an address, and where git notes what the remote has."""
     quoted = url.replace("\\", "\\\\").replace('"', '\\"')
     return f'[remote "origin"]\n\turl = "{quoted}"\n\tfetch = {tracked}\n'
+
+
+def path_of(url: str, base: Path) -> Path | None:
+    """Return where on this computer a remote lies, for git in `base`; None where elsewhere."""
+    if url.lower().startswith("file://"):
+        return base / unquote(url[len("file://") :])
+    if re.match(r"[A-Za-z][\w.+-]*://|[^/\\:]{2,}:", url):
+        return None
+    return base / os.path.expanduser(url)  # noqa: PTH111 (~nobody is no reason to fail)
 
 
 def remember(base: Path, url: str) -> None:

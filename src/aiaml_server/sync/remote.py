@@ -12,13 +12,13 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote
 
 from aiaml_server.files import check_own, own_directory, read_own, replace_atomic
-from aiaml_server.sync.address import remember, section
+from aiaml_server.sync.address import path_of, remember, section
 from aiaml_server.sync.command import Git, GitFailed, dying_with_us, ssh_command
 from aiaml_server.sync.pace import CALL_SECONDS, Pace
 from aiaml_server.sync.problem import problem_of
@@ -107,8 +107,8 @@ class Remote:
         if known and (theirs := self._fetched_main()):
             return theirs, True
         refs = self.refs()
-        branch = MAIN if MAIN in refs else refs.get("ref: HEAD", "")
-        if branch not in refs:
+        branch = joined_branch(refs)
+        if not branch:
             return "", False
         theirs = refs[branch]
         if theirs != known:
@@ -199,6 +199,21 @@ class Remote:
                 refs[name] = value
         return refs
 
+    def look(self, branch: str, seconds: float) -> tuple[list[bytes], str, int]:
+        """Return the paths in a branch; by whom its newest commit is; and when that was made.
+
+        That is in seconds since 1970. Nothing of files is fetched where the other end can do so.
+
+        Raises:
+            GitFailed: it cannot be reached, or looked into.
+        """
+        words = ("--quiet", "--no-tags", "--depth=1", "--filter=blob:none")
+        self._call("fetch", *words, "origin", f"+{branch}:{REMOTE}", seconds=seconds)
+        listed = self.git.run("ls-tree", "-r", "-z", "--name-only", "--full-tree", REMOTE)
+        said = os.fsdecode(self.git.run("log", "-1", "--format=%ct %an", REMOTE, "--"))
+        time_, _, author = said.strip().partition(" ")
+        return listed.split(b"\0")[:-1], author, int(time_)
+
     def make(self) -> None:
         """Have the other computer make a bare repository where it has nothing, by ssh.
 
@@ -234,9 +249,21 @@ class Remote:
                 meanwhile=meanwhile,
                 variables={"GIT_TRACE2_EVENT": str(trace)} if web else {},
             )
+        except GitFailed as error:
+            path = path_of(self._url, self._repository.base)
+            with suppress(OSError):
+                if path and not path.exists():
+                    raise GitFailed(verb, f"fatal: nothing is at {path}") from error
+            raise
         finally:
             with suppress(OSError):
                 trace.unlink(missing_ok=True)
+
+
+def joined_branch(refs: Mapping[str, str]) -> str:
+    """Return the branch that ours is joined with, by what `Remote.refs` says; empty for none."""
+    branch = MAIN if MAIN in refs else refs.get("ref: HEAD", "")
+    return branch if branch in refs else ""
 
 
 def _helper_waits(trace: Path) -> bool:
@@ -268,10 +295,11 @@ def _credentials(url: str) -> list[str]:
     return sorted(filter(None, found), key=len, reverse=True)
 
 
-# What git has the other computer run, in whatever shell that has; git puts the path behind it.
+# What git has the other computer run, in whatever shell that has; git puts the path behind it. What
+# is made there is for its owner alone, also what is pushed later, whatever the umask.
 _MADE_FIRST = """\
-sh -c 'there=${1#"~/"}; test -e "$there" || git init --quiet --bare --initial-branch=main "$there" \
->&2; exec git-upload-pack "$1"' sh"""
+sh -c 'there=${1#"~/"}; test -e "$there" || (umask 077; git init --quiet --bare --shared=0600 \
+--initial-branch=main "$there" >&2); exec git-upload-pack "$1"' sh"""
 _RECEIVE_PACK = "git -c core.hooksPath=hooks receive-pack"
 
 

@@ -4,18 +4,39 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from aiaml_server.errors import AiamlError, GitMissing
 from aiaml_server.files import Lock
 from aiaml_server.settings import Settings
+from aiaml_server.sync.address import path_of
 from aiaml_server.sync.place import check_base, directory_of
 from aiaml_server.sync.status import KEPT_LOCAL, Problem, Status
 
-__all__ = ["Survey", "ask_remote", "directory_of", "survey", "useless", "version"]
+if TYPE_CHECKING:
+    from aiaml_server.sync.remote import Remote
+
+__all__ = [
+    "ONE_DISK",
+    "Contents",
+    "Survey",
+    "ask_remote",
+    "directory_of",
+    "look",
+    "on_one_disk",
+    "survey",
+    "useless",
+    "version",
+]
 
 OLDEST_GIT = (2, 33)
+ONE_DISK = (
+    "it is on the same disk as the memories, and no protection: if that disk breaks, both are gone"
+)
 
 
 @dataclass
@@ -75,6 +96,15 @@ def ask_remote(settings: Settings, seconds: float, *, make: bool = False) -> dic
         GitMissing: there is no git.
         AiamlError: the remote cannot be reached in these seconds.
     """
+    with _asked(settings, seconds) as remote:
+        if make:
+            remote.make()
+        return remote.refs()
+
+
+@contextmanager
+def _asked(settings: Settings, seconds: float) -> Iterator[Remote]:
+    """Open the remote from a repository of its own, which is gone afterwards."""
     from tempfile import TemporaryDirectory  # noqa: PLC0415
 
     from aiaml_server.sync.pace import Pace  # noqa: PLC0415
@@ -88,9 +118,60 @@ def ask_remote(settings: Settings, seconds: float, *, make: bool = False) -> dic
         pace.call = seconds
         remote = Remote(repository, settings.remote, lambda: None, pace)
         remote.prepare()
-        if make:
-            remote.make()
-        return remote.refs()
+        yield remote
+
+
+@dataclass
+class Contents:
+    """What a remote has where memories would be joined with it.
+
+    Attributes:
+        branch: the branch's name; empty where it has others only.
+        memories: how many.
+        others: the other files' paths.
+        author: by whom the newest commit is.
+        time: when that was made, in seconds since 1970.
+    """
+
+    branch: str = ""
+    memories: int = 0
+    others: list[str] = field(default_factory=list)
+    author: str = ""
+    time: int = 0
+
+
+def look(settings: Settings, refs: Mapping[str, str], seconds: float) -> Contents:
+    """Look what the branch holds that memories would be joined with.
+
+    Args:
+        settings: with which remote.
+        refs: what `ask_remote` returned.
+        seconds: the longest that it may take.
+
+    Raises:
+        AiamlError: it cannot be looked into.
+    """
+    from aiaml_server.sync.forgetting.rewrite import FILE  # noqa: PLC0415
+    from aiaml_server.sync.remote import joined_branch  # noqa: PLC0415
+    from aiaml_server.sync.union import is_memory  # noqa: PLC0415
+
+    branch = joined_branch(refs)
+    if not branch:
+        return Contents()
+    with _asked(settings, seconds) as remote:
+        paths, author, time = remote.look(branch, seconds)
+    ours = {FILE, b".gitignore", b".gitattributes"}
+    others = [os.fsdecode(each) for each in paths if each not in ours and not is_memory(each)]
+    name = branch.removeprefix("refs/heads/")
+    return Contents(name, sum(map(is_memory, paths)), others, author, time)
+
+
+def on_one_disk(settings: Settings) -> bool:
+    """Say whether the remote is on the disk of the memories, as far as the system tells."""
+    with suppress(OSError):
+        path = path_of(settings.remote, settings.base) if settings.remote else None
+        return path is not None and path.stat().st_dev == settings.base.stat().st_dev
+    return False
 
 
 def useless(version: str) -> Problem | None:

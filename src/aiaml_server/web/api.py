@@ -17,7 +17,7 @@ from aiaml_server.errors import AiamlError, MalformedFile
 from aiaml_server.format.bm25 import Answer, explained
 from aiaml_server.format.memory import Memory, parse, usual_user
 from aiaml_server.format.scorer import Hit
-from aiaml_server.sync import Status, once, with_remote_in_use
+from aiaml_server.sync import Status, once, survey, with_remote_in_use
 from aiaml_server.web.asked import number, question
 from aiaml_server.web.changes import MOST_STREAMS, Streams
 from aiaml_server.web.choice import Choice
@@ -150,6 +150,8 @@ class Api:
         status = Status.read(base)
         held_back = {path: why.sentence for path, why in status.kept_out.items()}
         told = {**asdict(status), "held_back": held_back}
+        remote = settings if settings.remote else with_remote_in_use(settings, {})
+        told["on_one_disk"] = survey.on_one_disk(remote)
         kept = {"sync": settings.sync, "inbox": settings.inbox, "me": self._me(request)}
         return Json({**kept, "base": str(base), **told})
 

@@ -23,7 +23,7 @@ from aiaml_server.errors import ChangedMeanwhile, InvalidInput, MalformedFile, S
 from aiaml_server.exchange.shapes import line_of
 from aiaml_server.format.memory import must_be, parse
 from aiaml_server.rendering.html import safe_html
-from aiaml_server.settings import BASE
+from aiaml_server.settings import BASE, wrong_remote
 from aiaml_server.storage.operations import recorded
 from aiaml_server.storage.store import MAX_FILE, Stamp
 from aiaml_server.terminal import DONE
@@ -189,10 +189,16 @@ class Edits:
 
     def _choose_remote(self, request: Request, text: str) -> Response:
         """Have `aiaml sync --setup` choose where copies are kept, and return what it says."""
-        address = json_in(text, dict).get("address")
-        if not isinstance(address, str) or not _is_address(address.strip()):
+        asked = json_in(text, dict)
+        address = asked.get("address")
+        if not isinstance(address, str):
             raise InvalidInput("address", ADDRESS)
-        words = [sys.executable, "-m", "aiaml_server", "sync", f"--setup={address.strip()}"]
+        address = address.strip()
+        whole = ":" in address or os.path.isabs(os.path.expanduser(address))  # noqa: PTH111, PTH117
+        if reason := wrong_remote(address) or ("" if whole else ADDRESS):
+            raise InvalidInput("address", reason)
+        words = [sys.executable, "-m", "aiaml_server", "sync", f"--setup={address}"]
+        words += ["--yes"] if asked.get("yes") is True else []
         done = subprocess.run(  # noqa: S603 (no shell, and one word)
             words,
             cwd=sys.prefix,  # where nobody has put another `aiaml_server`
@@ -201,22 +207,16 @@ class Edits:
             capture_output=True,
             check=False,
         )
-        said = f"{done.stderr.decode()}{done.stdout.decode()}".strip()
+        said = (done.stderr + done.stdout).decode("utf-8", "replace").strip()
         if done.returncode == DONE:
             return Json({"said": said})
-        return problem(409, said.rpartition("aiaml: ")[2])
+        why, asks, _ = said.rpartition("aiaml: ")[2].partition("; or `--yes`")
+        return problem(409, why, {"yes": "must be true for that"} if asks else None)
 
     def _export(self, request: Request, text: str) -> Response:
         """Return memories as lines of JSON, as `aiaml export` writes them."""
         files = dict.fromkeys(self._choice.said(request, text))
         return Json({"lines": "".join(map(line_of, memories(files)))})
-
-
-def _is_address(address: str) -> bool:
-    if address.startswith("-"):  # which would be another option
-        return False
-    whole = ":" in address or os.path.isabs(os.path.expanduser(address))  # noqa: PTH111, PTH117
-    return whole and "\0" not in address
 
 
 def _present(file: File) -> str | None:

@@ -74,7 +74,7 @@ export const lately = (words) => ask("GET", `/api/lately?${words}`);
 export const forgotten = (words, signal) => ask("GET", `/api/forgotten?${words}`, { signal });
 export const status = (words) => ask("GET", `/api/status?${words}`);
 export const sync = (words) => ask("POST", `/api/sync?${words}`);
-export const chooseRemote = (words, address) => ask("POST", `/api/remote?${words}`, { json: { address } });
+export const chooseRemote = (words, address, yes) => ask("POST", `/api/remote?${words}`, { json: { address, yes } });
 export const memory = (file, signal) => ask("GET", one(file), { signal });
 export const versions = (file, signal) => ask("GET", `${one(file)}/history`, { signal });
 export const edit = (file, version, text) => ask("PUT", one(file), { version, text });

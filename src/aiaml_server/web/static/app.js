@@ -432,15 +432,15 @@ async function syncNow() {
   }
 }
 
-// Return why an address is not taken; nothing where it is.
-async function chooseRemote(address) {
+// Return why an address is not taken, and whether a yes has it taken all the same; nothing where it is.
+async function chooseRemote(address, yes) {
   try {
-    const { said } = await api.chooseRemote(within(), address);
+    const { said } = await api.chooseRemote(within(), address, yes);
     showSync(await api.status(within()), syncNow, chooseRemote);
     toast(said.split("\n").at(-1));
-    return "";
+    return ["", false];
   } catch (error) {
-    return error.message;
+    return [error.message, Boolean(error.fields.yes)];
   }
 }
 

@@ -17,7 +17,7 @@ export function showSync(status, again, choose) {
   const button = byId("sync");
   button.className = `quiet ${kind}`;
   button.lastElementChild.textContent = words;
-  if (status.remote) remote = null;
+  if (status.remote && !status.on_one_disk) remote = null;
   else remote ??= remoteForm(choose);
   byId("sync-facts").replaceChildren(...facts(status));
 }
@@ -34,6 +34,7 @@ function inShort(status) {
   if (held) return ["bad", `${held} held back`];
   if (!status.remote) return ["busy", "On this computer only"];
   if (status.ahead || status.behind) return ["busy", `${status.ahead + status.behind} to sync`];
+  if (status.on_one_disk) return ["busy", "On this disk only"];
   return status.last_fetch ? ["good", `Synced ${ago(status.last_fetch)}`] : ["off", "Not synced yet"];
 }
 
@@ -62,11 +63,15 @@ function remoteForm(choose) {
   const address = h("input", { id: "remote", required: "", autocomplete: "off", spellcheck: "false", placeholder: "git@github.com:you/memories.git" });
   const button = h("button", {}, "Keep copies there");
   const said = h("p", { class: "said", role: "status" });
+  let told = null; // the address of which it was told that it has something else
   const onsubmit = async (event) => {
     event.preventDefault();
     button.disabled = true;
     said.textContent = "Asking…";
-    said.textContent = await choose(address.value);
+    const [why, asks] = await choose(address.value, told === address.value);
+    told = asks ? address.value : null;
+    said.textContent = why;
+    button.textContent = asks ? "Put memories there too" : "Keep copies there";
     button.disabled = false;
   };
   return h("form", { class: "remote", onsubmit }, h("label", { for: "remote" }, "Its address, or a directory's whole path"), address, button, said);
@@ -76,5 +81,6 @@ function sentence(status) {
   if (!status.sync) return "Sync is off (AIAML_ENABLE_SYNC): memories are files on this computer, and nothing else.";
   if (status.problem) return `${uncopied(status)} The reason: ${status.problem}.`;
   if (!status.remote) return "Memories are kept on this computer only: if its disk breaks, they are gone. Export writes a copy now. To have one from now on, and memories on your other computers too, make an empty private repository, or plug in a disk, and say where:";
+  if (status.on_one_disk) return "Memories are exchanged with a repository on the same disk, which is no protection: if that disk breaks, both are gone. To have a copy elsewhere, make an empty private repository, or plug in a disk, and say where:";
   return "Memories are kept in git, and exchanged with the remote. Whoever hosts that can read them.";
 }
