@@ -27,6 +27,10 @@ from machine import git
 from printed import printed
 
 PROGRAM = (sys.executable, "-I", "-m", "aiaml_server.server.hooks")
+SLOW = (  # its time is for a machine with nothing else to do; tests share theirs
+    "import aiaml_server.server.hooks.__main__ as hook\n"
+    "hook.SECONDS = hook.MORE_SECONDS = 30\nhook.main()"
+)
 REHEARSAL = "The choir rehearses on Thursdays at seven in the old school."
 PROMPT = "when does the choir rehearse on thursdays?"
 
@@ -57,14 +61,9 @@ def hook(
 ) -> str:
     """Run the program as a host does, and return what its agent is told."""
     given = json.dumps({"hook_event_name": event, "session_id": "s1", "cwd": str(base), **said})
-    # Its time is for a machine with nothing else to do; tests share theirs.
-    slow = (
-        "import aiaml_server.server.hooks.__main__ as hook\n"
-        "hook.SECONDS = hook.MORE_SECONDS = 30\nhook.main()"
-    )
     options = ["--toolset", toolset] if toolset else ["--dir", str(base)]
     done = subprocess.run(
-        [sys.executable, "-c", slow, *options],
+        [sys.executable, "-c", SLOW, *options],
         input=given.encode(),
         capture_output=True,
         env={**os.environ, **(env or {})},
@@ -94,6 +93,20 @@ def test_hook_prompt_shows_memory(base: Path) -> None:
 def test_hook_prompt_of_other_things_silent(base: Path, prompt: str) -> None:
     """A prompt that is about nothing remembered is told nothing."""
     assert hook(base, "UserPromptSubmit", prompt=prompt) == ""
+
+
+def test_hook_long_prompt_read_to_its_end(base: Path) -> None:
+    """A host that writes more than is looked at finds nobody's pipe closed, and is told nothing."""
+    said = json.dumps(
+        {"hook_event_name": "UserPromptSubmit", "prompt": f"{PROMPT} {'x' * 3_000_000}"}
+    )
+    command = [sys.executable, "-c", SLOW, "--dir", str(base)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+        assert program.stdin and program.stdout
+        program.stdin.write(said.encode())
+        program.stdin.close()
+        assert program.stdout.read() == b""
+    assert program.returncode == 0
 
 
 def test_hook_off(base: Path) -> None:

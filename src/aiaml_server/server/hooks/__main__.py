@@ -88,12 +88,18 @@ def _by_toolset(name: str, said: Said) -> Told:
 
 
 def _input() -> bytes:
-    """Return what stands on the input, up to `MOST` bytes."""
+    """Return what stands on the input, up to `MOST` bytes.
+
+    What is beyond is read and dropped, until the time is over: a host that writes to a pipe which
+    nobody reads any more gets an error, or a signal that ends it.
+    """
     if os.isatty(0):
         return b""
     parts: list[bytes] = []
-    while sum(map(len, parts)) < MOST and (part := os.read(0, 65536)):
-        parts.append(part)
+    size = 0
+    while part := os.read(0, 65536):
+        parts += [part] if size < MOST else []
+        size += len(part)
     return b"".join(parts)
 
 
