@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import sqlite3
 import subprocess
 import sys
@@ -269,6 +271,46 @@ def test_install_hooks_byte_exact(name: str, before: str, tmp_path: Path) -> Non
     assert (path.read_text(encoding="utf-8") if path.exists() else "") == before
     typed(tmp_path, "uninstall", name, "--hooks", code=1)
     typed(tmp_path, "install", "zed", "--hooks", code=2)
+
+
+@pytest.mark.parametrize("name", HOSTS)
+def test_install_hooks_of_a_directory(name: str, tmp_path: Path) -> None:
+    """They are for the directory that the client's entry serves, or that is said, and go whole."""
+    work, other = (tmp_path / each / "my memory" for each in ("work", "other"))
+    typed(tmp_path, "install", name, "--dir", str(work))
+    before = kept(tmp_path)
+    typed(tmp_path, "install", name, "--hooks")
+    assert started(tmp_path / FILES[name]) == {str(work)}
+    typed(tmp_path, "install", name, "--hooks", "--dir", str(other))
+    assert started(tmp_path / FILES[name]) == {str(other)}
+    typed(tmp_path, "uninstall", name, "--hooks")
+    assert kept(tmp_path) == before
+    typed(tmp_path, "install", name, "--dir", str(other))
+    said = typed(tmp_path, "install", name, "--hooks", code=3)
+    assert f"`aiaml install {name} --hooks --dir DIR` says which" in " ".join(said.split())
+
+
+def kept(home: Path) -> dict[Path, bytes]:
+    """Return all settings in a home, without the copies of how they were."""
+    there = (each for each in home.rglob("*") if each.is_file() and "backup" not in each.name)
+    return {each: each.read_bytes() for each in there if ".local" not in each.parts}
+
+
+def started(path: Path) -> set[str]:
+    """Return the directories of which the hooks in a file, run as they stand there, tell."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".js":
+        found = re.findall("^const words = (.*)$", text, re.MULTILINE)
+        return {options(json.loads(each))["--dir"] for each in found}
+    found = [
+        json.loads(f'"{each}"') for each in re.findall(r'"command": "((?:[^"\\]|\\.)*)"', text)
+    ]
+    return {options(shlex.split(each))["--dir"] for each in found if "server.hooks" in each}
+
+
+def options(words: list[str]) -> dict[str, str]:
+    """Return the options of the program in a command."""
+    return dict(zip(words[4::2], words[5::2], strict=True))
 
 
 @pytest.mark.parametrize("name", HOSTS)
