@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pytest
 
 from aiaml_server import Memory, MemoryBank, Settings
 from aiaml_server.cli.hooks import HOSTS
+from aiaml_server.format.memory import format  # noqa: A004
 from aiaml_server.index.database import file_of
 from aiaml_server.server.hooks import telling
 from aiaml_server.server.hooks.hosts import Said, project
@@ -31,7 +33,8 @@ from printed import printed
 PROGRAM = (sys.executable, "-I", "-m", "aiaml_server.server.hooks")
 SLOW = (  # its time is for a machine with nothing else to do; tests share theirs
     "import aiaml_server.server.hooks.__main__ as hook\n"
-    "hook.SECONDS = hook.MORE_SECONDS = 30\nhook.main()"
+    "import aiaml_server.server.hooks.telling as telling\n"
+    "hook.SECONDS = hook.MORE_SECONDS = telling.NEW_SECONDS = 30\nhook.main()"
 )
 REHEARSAL = "The choir rehearses on Thursdays at seven in the old school."
 PROMPT = "when does the choir rehearse on thursdays?"
@@ -129,13 +132,82 @@ def test_said_unknown(said: bytes) -> None:
     assert Said.parsed(said) is None
 
 
-def test_hook_changed_memory_not_shown(base: Path) -> None:
-    """A memory whose file says something else than the index is not told."""
+def test_hook_changed_memory_shown_as_it_is(base: Path) -> None:
+    """A memory whose file says something else than the index is told as it is now, or not."""
     store = Store(base)
     assert telling.at_prompt(store, PROMPT).ids
     (path,) = [each for each in (base / "files").iterdir() if "choir" in each.read_text()]
     path.write_text(path.read_text().replace("Thursdays", "Fridays"), encoding="utf-8")
+    assert "Fridays" in telling.at_prompt(store, PROMPT).text
+    path.write_text(path.read_text().replace("choir", "band"), encoding="utf-8")
     assert not telling.at_prompt(store, PROMPT).text
+
+
+def aiaml(base: Path, *words: str, env: dict[str, str] | None = None) -> str:
+    """Type a line about a store."""
+    more = {"AIAML_MEMORY_DIR": str(base), "AIAML_ENABLE_SYNC": "false", **(env or {})}
+    done = printed([sys.executable, "-m", "aiaml_server", *words], env={**os.environ, **more})
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+TRUMPET = "Ann's trumpet is at the repairer's in Basel until Friday."
+ABOUT_IT = "where is ann's trumpet being repaired?"
+
+
+def test_hook_prompt_sees_what_no_server_has_indexed(base: Path) -> None:
+    """What the command line stored and an editor wrote is found, and the index left as it is."""
+    index = file_of(folder(base))
+    before = index.read_bytes()
+    aiaml(base, "remember", TRUMPET, "-u", "ann", "-t", "music")
+    (written,) = [each for each in (base / "files").iterdir() if "trumpet" in each.read_text()]
+    assert "Basel" in hook(base, "UserPromptSubmit", prompt=ABOUT_IT)
+    text = written.read_text(encoding="utf-8").replace("trumpet is at the", "tuba is at another")
+    (base / "files" / "20200101_000000_0000abcd.md").write_text(
+        text.replace(written.stem[-8:], "0000abcd"), encoding="utf-8"
+    )
+    assert "0000abcd" in hook(base, "UserPromptSubmit", prompt="is ann's tuba being repaired?")
+    assert index.read_bytes() == before
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no sed")
+def test_hook_prompt_sees_what_a_verb_changed(base: Path) -> None:
+    """So is an old memory that `aiaml edit` has changed, and many newer ones stand before."""
+    (old,) = remember(base, "The tuba is at the repairer's.", topics=["music"])
+    remember(base, *[f"Thing {each}" for each in range(70)], topics=["home"])
+    aiaml(base, "edit", old.id, env={"EDITOR": "sed -i s/tuba/trumpet/", "VISUAL": ""})
+    assert old.id in hook(base, "UserPromptSubmit", prompt="is the trumpet at the repairer's?")
+
+
+def test_hook_prompt_reads_a_few_new_files(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many that are not indexed it reads the last ones alone."""
+    store = Store(base)
+    new = Memory.new("claude", "ann", ["music"], TRUMPET)
+    for number in range(200):
+        name = f"20990101_000000_{number:08x}.md"
+        text = format(replace(new, id=f"{number:08x}"))
+        (base / "files" / name).write_text(text, encoding="utf-8")
+    read: list[str] = []
+    one = Store.read
+
+    def noted(self: Store, name: str) -> Memory:
+        read.append(name)
+        return one(self, name)
+
+    monkeypatch.setattr(Store, "read", noted)
+    monkeypatch.setattr(telling, "NEW_SECONDS", 30)
+    assert telling.at_prompt(store, ABOUT_IT).ids
+    assert len(read) <= telling.NEW + telling.SHOWN
+
+
+def test_hook_start_counts_what_no_server_has_indexed(base: Path) -> None:
+    """At a start, too: it is counted, and shown where it is of the project."""
+    aiaml(base, "remember", "Anthem is sung in D.", "-u", "bob", "-t", "anthem")
+    (base.parent / "anthem" / ".git").mkdir(parents=True)
+    text = hook(base, "SessionStart", source="startup", cwd=str(base.parent / "anthem"))
+    about, newest, *_ = map(json.loads, text.splitlines()[2:-1])
+    assert about["memories"] == 3 and about["about"]["bob"] == 1
+    assert newest["content"] == "Anthem is sung in D."
 
 
 def test_hook_hostile_memory_fenced(base: Path) -> None:
