@@ -8,6 +8,7 @@ where there is nothing to tell, or anything is wrong; that goes to stderr, which
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import threading
@@ -29,6 +30,7 @@ STORED = (b'_remember"', b'-remember"')  # how a use of the tool ends, in the wa
 
 def main() -> None:
     """Answer one event of a host."""
+    gc.disable()  # with what it finds, and what ends a Python in order, a tenth of the time
     options = dict(zip(sys.argv[1::2], sys.argv[2::2], strict=False))
     toolset = options.get("--toolset", "")
     timer = threading.Timer(MORE_SECONDS if toolset else SECONDS, os._exit, (0,))
@@ -38,7 +40,8 @@ def main() -> None:
         _answer(options, toolset)
     except Exception as error:  # noqa: BLE001 (no hook may end a person's session)
         sys.stderr.write(f"aiaml-hook: {type(error).__name__}: {error}\n")
-    sys.exit(0)
+    sys.stderr.flush()
+    os._exit(0)
 
 
 def _answer(options: Mapping[str, str], toolset: str) -> None:
