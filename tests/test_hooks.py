@@ -92,6 +92,9 @@ def test_hook_prompt_shows_memory(base: Path) -> None:
     (use,) = Uses(base).read()
     assert (use.tool, use.ids) == ("shown", (line["id"],))
     assert "choir" in use.keywords
+    said = aiaml(base, "stats", "uses")
+    assert "1 shown" in said and f"Shown by hooks\n    1  {line['id']}" in said
+    assert json.loads(aiaml(base, "stats", "uses", "--json"))["shown"] == {line["id"]: 1}
 
 
 @pytest.mark.parametrize("prompt", ["fix the failing test in the parser", "green", "", "?!"])
