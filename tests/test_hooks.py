@@ -257,8 +257,11 @@ def test_hook_compacted_asks_unless_stored(base: Path) -> None:
     transcript.write_text('{"name": "mcp__aiaml__think"}', encoding="utf-8")
     said = {"source": "compact", "transcript_path": str(transcript)}
     assert telling.STORE in hook(base, "SessionStart", **said)
+    assert telling.STORE not in hook(base, "SessionStart", **said)  # once in a session
+    transcript.write_text("x" * 60_000, encoding="utf-8")
+    assert hook(base, "Stop", transcript_path=str(transcript)) == ""
     transcript.write_text('{"name": "mcp__aiaml__remember"}', encoding="utf-8")
-    assert telling.STORE not in hook(base, "SessionStart", **said)
+    assert telling.STORE not in hook(base, "SessionStart", **said, session_id="s2")
 
 
 def test_hook_end_asks_once(base: Path) -> None:
@@ -354,6 +357,7 @@ def test_install_hooks_of_a_directory(name: str, tmp_path: Path) -> None:
     work, other = (tmp_path / each / "my memory" for each in ("work", "other"))
     typed(tmp_path, "install", name, "--dir", str(work))
     before = kept(tmp_path)
+    assert not [each for each in before.values() if b"server.hooks" in each]  # nobody asked for any
     typed(tmp_path, "install", name, "--hooks")
     assert started(tmp_path / FILES[name]) == {str(work)}
     typed(tmp_path, "install", name, "--hooks", "--dir", str(other))

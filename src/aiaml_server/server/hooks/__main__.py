@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from aiaml_server.server.hooks.hosts import Said
     from aiaml_server.server.hooks.telling import Told
+    from aiaml_server.storage.uses import Uses
 
 MOST = 1 << 20  # bytes of what a host says
 SECONDS = 0.25  # from the start of this program, after which a host is not kept waiting
@@ -60,23 +61,28 @@ def _answer(options: Mapping[str, str], toolset: str) -> None:
     store = Store(settings.base)
     uses = Uses(settings.base)
     told = telling.Told()
-    tool = "shown"
+    asks = False
     if toolset:
         told = _by_toolset(toolset, said)
     elif said.event == "prompt":
         told = telling.at_prompt(store, said.prompt)
-    elif said.event == "start":
-        compacted = said.source == "compact" and not _stored(said.transcript)
-        told = telling.at_start(store, project(said.place), compacted=compacted)
-    elif settings.log_uses and _to_ask(said.transcript, again=said.again):
-        before = [use.keywords for use in uses.read() if use.tool == "asked"]
-        if (said.session,) not in before:
-            told = telling.Told(telling.STORE, words=(said.session,))
-            tool = "asked"
+    elif said.event in ("start", "end"):
+        asks = settings.log_uses and _to_ask(said) and not _has_asked(uses, said.session)
+        if said.event == "start":
+            told = telling.at_start(store, project(said.place), compacted=asks)
+        elif asks:
+            told = telling.Told(telling.STORE)
     if told.text:
         os.write(1, said.answer(told.text))
-        if settings.log_uses:
-            uses.write(said.client, tool, told.words, told.ids)
+        if settings.log_uses and said.event != "end":
+            uses.write(said.client, "shown", told.words, told.ids)
+        if asks:
+            uses.write(said.client, "asked", (said.session,), ())
+
+
+def _has_asked(uses: Uses, session: str) -> bool:
+    """Say whether it was asked in this session to store what matters."""
+    return any(use.tool == "asked" and use.keywords == (session,) for use in uses.read())
 
 
 def _by_toolset(name: str, said: Said) -> Told:
@@ -106,12 +112,13 @@ def _input() -> bytes:
     return b"".join(parts)
 
 
-def _to_ask(transcript: str, *, again: bool) -> bool:
-    """Say whether a conversation is long and nothing was stored in it."""
-    if again or not transcript:
-        return False
-    path = Path(transcript)
-    return path.is_file() and path.stat().st_size >= LONG and not _stored(transcript)
+def _to_ask(said: Said) -> bool:
+    """Say whether nothing was stored in a conversation that was shortened, or is long and over."""
+    if said.event == "start":
+        return said.source == "compact" and not _stored(said.transcript)
+    path = Path(said.transcript)
+    is_long = path.is_file() and path.stat().st_size >= LONG
+    return is_long and not said.again and not _stored(said.transcript)
 
 
 def _stored(transcript: str) -> bool:
