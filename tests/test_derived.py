@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 
+import platformdirs
 import pytest
 
 from aiaml_server import Memory, MemoryBank, Settings
@@ -171,6 +172,31 @@ def test_key_is_not_made_in_the_directory_of_another_user(state: Path, tmp_path:
     with pytest.raises(Nowhere, match=f"{tmp_path} belongs to another user"):
         key()
     assert not state.parent.exists() and not (tmp_path / "state").exists()
+
+
+@pytest.mark.parametrize("home", ["/home/ann", "/", "relative", "", None])
+@pytest.mark.parametrize("named", ["/elsewhere/x", "relative", " ", "~/x", "", None])
+def test_state_directory_are_those_of_platformdirs(
+    monkeypatch: pytest.MonkeyPatch, home: str | None, named: str | None
+) -> None:
+    """They are found without it where they are as usual, and are the same."""
+    for name, value in {"HOME": home, "XDG_STATE_HOME": named, "XDG_CACHE_HOME": named}.items():
+        monkeypatch.delenv(name, raising=False)
+        if value is not None:
+            monkeypatch.setenv(name, value)
+    for ours, theirs in (
+        (derived.state_directory, platformdirs.user_state_path),
+        (cache_directory, platformdirs.user_cache_path),
+    ):
+        try:
+            expected = theirs("aiaml", appauthor=False)
+        except RuntimeError:
+            expected = Path()
+        if expected.is_absolute():
+            assert ours() == expected
+        else:
+            with pytest.raises(Nowhere):
+                ours()
 
 
 # --- no place -------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aiaml_server.errors import InvalidInput
-from aiaml_server.format.filters import Filter, words
+from aiaml_server.format.filters import Filter, of_shell, words
 from aiaml_server.moments import instant, present
 
 DIVIDED = {
@@ -21,6 +21,21 @@ DIVIDED = {
 def test_a_question_is_divided_as_by_a_shell(question: str) -> None:
     """At blanks; quotes make several words one, and a field in quotes a word."""
     assert words(question) == DIVIDED[question]
+
+
+TYPED = {
+    ("when is the rehearsal",): ["when", "is", "the", "rehearsal"],
+    ("when is", "it", "agent:claude"): ["when", "is", "it", "agent:claude"],
+    ('the "san francisco" trip', '"fast food"'): ["the", "san francisco", "trip", "fast food"],
+    ("topic:fast food", 'topic:"a b" c'): ["topic:fast food", "topic:a b", "c"],
+    ('"agent:claude"', " "): ['"agent:claude"'],
+}
+
+
+@pytest.mark.parametrize("arguments", TYPED)
+def test_of_shell_divides_arguments(arguments: tuple[str, ...]) -> None:
+    """Only quotes that a shell has left make a phrase; a field in one argument keeps its blanks."""
+    assert of_shell(arguments) == TYPED[arguments]
 
 
 def test_fields_are_taken_out_of_a_question() -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ import pytest
 
 from aiaml_server import Memory, MemoryBank, Settings
 from aiaml_server.cli.hooks import HOSTS
+from aiaml_server.format.memory import format  # noqa: A004
 from aiaml_server.index.database import file_of
 from aiaml_server.server.hooks import telling
 from aiaml_server.server.hooks.hosts import Said, project
@@ -27,6 +31,11 @@ from machine import git
 from printed import printed
 
 PROGRAM = (sys.executable, "-I", "-m", "aiaml_server.server.hooks")
+SLOW = (  # its time is for a machine with nothing else to do; tests share theirs
+    "import aiaml_server.server.hooks.__main__ as hook\n"
+    "import aiaml_server.server.hooks.telling as telling\n"
+    "hook.SECONDS = hook.MORE_SECONDS = telling.NEW_SECONDS = 30\nhook.main()"
+)
 REHEARSAL = "The choir rehearses on Thursdays at seven in the old school."
 PROMPT = "when does the choir rehearse on thursdays?"
 
@@ -57,14 +66,9 @@ def hook(
 ) -> str:
     """Run the program as a host does, and return what its agent is told."""
     given = json.dumps({"hook_event_name": event, "session_id": "s1", "cwd": str(base), **said})
-    # Its time is for a machine with nothing else to do; tests share theirs.
-    slow = (
-        "import aiaml_server.server.hooks.__main__ as hook\n"
-        "hook.SECONDS = hook.MORE_SECONDS = 30\nhook.main()"
-    )
     options = ["--toolset", toolset] if toolset else ["--dir", str(base)]
     done = subprocess.run(
-        [sys.executable, "-c", slow, *options],
+        [sys.executable, "-c", SLOW, *options],
         input=given.encode(),
         capture_output=True,
         env={**os.environ, **(env or {})},
@@ -88,12 +92,29 @@ def test_hook_prompt_shows_memory(base: Path) -> None:
     (use,) = Uses(base).read()
     assert (use.tool, use.ids) == ("shown", (line["id"],))
     assert "choir" in use.keywords
+    said = aiaml(base, "stats", "uses")
+    assert "1 shown" in said and f"Shown by hooks\n    1  {line['id']}" in said
+    assert json.loads(aiaml(base, "stats", "uses", "--json"))["shown"] == {line["id"]: 1}
 
 
 @pytest.mark.parametrize("prompt", ["fix the failing test in the parser", "green", "", "?!"])
 def test_hook_prompt_of_other_things_silent(base: Path, prompt: str) -> None:
     """A prompt that is about nothing remembered is told nothing."""
     assert hook(base, "UserPromptSubmit", prompt=prompt) == ""
+
+
+def test_hook_long_prompt_read_to_its_end(base: Path) -> None:
+    """A host that writes more than is looked at finds nobody's pipe closed, and is told nothing."""
+    said = json.dumps(
+        {"hook_event_name": "UserPromptSubmit", "prompt": f"{PROMPT} {'x' * 3_000_000}"}
+    )
+    command = [sys.executable, "-c", SLOW, "--dir", str(base)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+        assert program.stdin and program.stdout
+        program.stdin.write(said.encode())
+        program.stdin.close()
+        assert program.stdout.read() == b""
+    assert program.returncode == 0
 
 
 def test_hook_off(base: Path) -> None:
@@ -114,13 +135,82 @@ def test_said_unknown(said: bytes) -> None:
     assert Said.parsed(said) is None
 
 
-def test_hook_changed_memory_not_shown(base: Path) -> None:
-    """A memory whose file says something else than the index is not told."""
+def test_hook_changed_memory_shown_as_it_is(base: Path) -> None:
+    """A memory whose file says something else than the index is told as it is now, or not."""
     store = Store(base)
     assert telling.at_prompt(store, PROMPT).ids
     (path,) = [each for each in (base / "files").iterdir() if "choir" in each.read_text()]
     path.write_text(path.read_text().replace("Thursdays", "Fridays"), encoding="utf-8")
+    assert "Fridays" in telling.at_prompt(store, PROMPT).text
+    path.write_text(path.read_text().replace("choir", "band"), encoding="utf-8")
     assert not telling.at_prompt(store, PROMPT).text
+
+
+def aiaml(base: Path, *words: str, env: dict[str, str] | None = None) -> str:
+    """Type a line about a store."""
+    more = {"AIAML_MEMORY_DIR": str(base), "AIAML_ENABLE_SYNC": "false", **(env or {})}
+    done = printed([sys.executable, "-m", "aiaml_server", *words], env={**os.environ, **more})
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+TRUMPET = "Ann's trumpet is at the repairer's in Basel until Friday."
+ABOUT_IT = "where is ann's trumpet being repaired?"
+
+
+def test_hook_prompt_sees_what_no_server_has_indexed(base: Path) -> None:
+    """What the command line stored and an editor wrote is found, and the index left as it is."""
+    index = file_of(folder(base))
+    before = index.read_bytes()
+    aiaml(base, "remember", TRUMPET, "-u", "ann", "-t", "music")
+    (written,) = [each for each in (base / "files").iterdir() if "trumpet" in each.read_text()]
+    assert "Basel" in hook(base, "UserPromptSubmit", prompt=ABOUT_IT)
+    text = written.read_text(encoding="utf-8").replace("trumpet is at the", "tuba is at another")
+    (base / "files" / "20200101_000000_0000abcd.md").write_text(
+        text.replace(written.stem[-8:], "0000abcd"), encoding="utf-8"
+    )
+    assert "0000abcd" in hook(base, "UserPromptSubmit", prompt="is ann's tuba being repaired?")
+    assert index.read_bytes() == before
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no sed")
+def test_hook_prompt_sees_what_a_verb_changed(base: Path) -> None:
+    """So is an old memory that `aiaml edit` has changed, and many newer ones stand before."""
+    (old,) = remember(base, "The tuba is at the repairer's.", topics=["music"])
+    remember(base, *[f"Thing {each}" for each in range(70)], topics=["home"])
+    aiaml(base, "edit", old.id, env={"EDITOR": "sed -i s/tuba/trumpet/", "VISUAL": ""})
+    assert old.id in hook(base, "UserPromptSubmit", prompt="is the trumpet at the repairer's?")
+
+
+def test_hook_prompt_reads_a_few_new_files(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many that are not indexed it reads the last ones alone."""
+    store = Store(base)
+    new = Memory.new("claude", "ann", ["music"], TRUMPET)
+    for number in range(200):
+        name = f"20990101_000000_{number:08x}.md"
+        text = format(replace(new, id=f"{number:08x}"))
+        (base / "files" / name).write_text(text, encoding="utf-8")
+    read: list[str] = []
+    one = Store.read
+
+    def noted(self: Store, name: str) -> Memory:
+        read.append(name)
+        return one(self, name)
+
+    monkeypatch.setattr(Store, "read", noted)
+    monkeypatch.setattr(telling, "NEW_SECONDS", 30)
+    assert telling.at_prompt(store, ABOUT_IT).ids
+    assert len(read) <= telling.NEW + telling.SHOWN
+
+
+def test_hook_start_counts_what_no_server_has_indexed(base: Path) -> None:
+    """At a start, too: it is counted, and shown where it is of the project."""
+    aiaml(base, "remember", "Anthem is sung in D.", "-u", "bob", "-t", "anthem")
+    (base.parent / "anthem" / ".git").mkdir(parents=True)
+    text = hook(base, "SessionStart", source="startup", cwd=str(base.parent / "anthem"))
+    about, newest, *_ = map(json.loads, text.splitlines()[2:-1])
+    assert about["memories"] == 3 and about["about"]["bob"] == 1
+    assert newest["content"] == "Anthem is sung in D."
 
 
 def test_hook_hostile_memory_fenced(base: Path) -> None:
@@ -167,8 +257,11 @@ def test_hook_compacted_asks_unless_stored(base: Path) -> None:
     transcript.write_text('{"name": "mcp__aiaml__think"}', encoding="utf-8")
     said = {"source": "compact", "transcript_path": str(transcript)}
     assert telling.STORE in hook(base, "SessionStart", **said)
+    assert telling.STORE not in hook(base, "SessionStart", **said)  # once in a session
+    transcript.write_text("x" * 60_000, encoding="utf-8")
+    assert hook(base, "Stop", transcript_path=str(transcript)) == ""
     transcript.write_text('{"name": "mcp__aiaml__remember"}', encoding="utf-8")
-    assert telling.STORE not in hook(base, "SessionStart", **said)
+    assert telling.STORE not in hook(base, "SessionStart", **said, session_id="s2")
 
 
 def test_hook_end_asks_once(base: Path) -> None:
@@ -256,6 +349,47 @@ def test_install_hooks_byte_exact(name: str, before: str, tmp_path: Path) -> Non
     assert (path.read_text(encoding="utf-8") if path.exists() else "") == before
     typed(tmp_path, "uninstall", name, "--hooks", code=1)
     typed(tmp_path, "install", "zed", "--hooks", code=2)
+
+
+@pytest.mark.parametrize("name", HOSTS)
+def test_install_hooks_of_a_directory(name: str, tmp_path: Path) -> None:
+    """They are for the directory that the client's entry serves, or that is said, and go whole."""
+    work, other = (tmp_path / each / "my memory" for each in ("work", "other"))
+    typed(tmp_path, "install", name, "--dir", str(work))
+    before = kept(tmp_path)
+    assert not [each for each in before.values() if b"server.hooks" in each]  # nobody asked for any
+    typed(tmp_path, "install", name, "--hooks")
+    assert started(tmp_path / FILES[name]) == {str(work)}
+    typed(tmp_path, "install", name, "--hooks", "--dir", str(other))
+    assert started(tmp_path / FILES[name]) == {str(other)}
+    typed(tmp_path, "uninstall", name, "--hooks")
+    assert kept(tmp_path) == before
+    typed(tmp_path, "install", name, "--dir", str(other))
+    said = typed(tmp_path, "install", name, "--hooks", code=3)
+    assert f"`aiaml install {name} --hooks --dir DIR` says which" in " ".join(said.split())
+
+
+def kept(home: Path) -> dict[Path, bytes]:
+    """Return all settings in a home, without the copies of how they were."""
+    there = (each for each in home.rglob("*") if each.is_file() and "backup" not in each.name)
+    return {each: each.read_bytes() for each in there if ".local" not in each.parts}
+
+
+def started(path: Path) -> set[str]:
+    """Return the directories of which the hooks in a file, run as they stand there, tell."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".js":
+        found = re.findall("^const words = (.*)$", text, re.MULTILINE)
+        return {options(json.loads(each))["--dir"] for each in found}
+    found = [
+        json.loads(f'"{each}"') for each in re.findall(r'"command": "((?:[^"\\]|\\.)*)"', text)
+    ]
+    return {options(shlex.split(each))["--dir"] for each in found if "server.hooks" in each}
+
+
+def options(words: list[str]) -> dict[str, str]:
+    """Return the options of the program in a command."""
+    return dict(zip(words[4::2], words[5::2], strict=True))
 
 
 @pytest.mark.parametrize("name", HOSTS)

@@ -13,7 +13,6 @@ from typing import Any, Literal, NamedTuple
 
 from aiaml_server import clients, toolsets
 from aiaml_server.clients import Change, Client, ConfigError, Machine, launch
-from aiaml_server.settings import BASE
 
 _NAME = "aiaml-hooks"  # of the copies of the files
 _PROGRAM = "aiaml_server.server.hooks"
@@ -73,8 +72,14 @@ HOSTS = {
 _BESIDES: dict[str, dict[str, int]] = {"groups": {}, "plain": {"version": 1}}
 
 
-def hooked(client: Client, machine: Machine, environ: Mapping[str, str], toolset: str) -> Change:
+def hooked(client: Client, machine: Machine, base: str, toolset: str) -> Change:
     """Work out a client's settings with the hooks of a toolset.
+
+    Args:
+        client: the client.
+        machine: where its settings are.
+        base: the memory directory that they are for; empty for the usual one.
+        toolset: what tells something.
 
     Raises:
         ConfigError: the file cannot be edited safely; the program is not installed to stay; or the
@@ -82,7 +87,7 @@ def hooked(client: Client, machine: Machine, environ: Mapping[str, str], toolset
     """
     host = HOSTS[client.name]
     path = _file(host, machine, toolset)
-    words = _words(path, environ, client.name, toolset)
+    words = _words(path, base, client.name, toolset)
     default = toolset == toolsets.DEFAULT
     told = ("start", "prompt", "end") if default else toolsets.manifest(toolset).hooks
     events = {name: host.events[name] for name in told if name in host.events}
@@ -116,7 +121,16 @@ def unhooked(client: Client, machine: Machine) -> list[Change]:
         return [made._replace(client=client)]
     paths = [_file(host, machine, name) for name in toolsets.OWN]
     changes = [clients.whole(_NAME, path, None)._replace(client=client) for path in paths]
-    return [each for each in changes if each.before and _PROGRAM.encode() in each.before]
+    return [
+        each._replace(after=None) if _is_all_ours(each.after) else each
+        for each in changes
+        if _is_all_ours(each.before)
+    ]
+
+
+def _is_all_ours(text: bytes | None) -> bool:
+    """Say whether a file that is written whole is of these hooks, or of earlier ones."""
+    return text is not None and _PROGRAM.encode() in text
 
 
 def _file(host: Host, machine: Machine, toolset: str) -> Path:
@@ -132,7 +146,7 @@ def _group(host: Host, event: str, tools: str, line: str) -> tuple[str, Mapping[
     return event, {**({"matcher": tools} if tools else {}), "hooks": [hook]}
 
 
-def _words(path: Path, environ: Mapping[str, str], name: str, toolset: str) -> list[str]:
+def _words(path: Path, base: str, name: str, toolset: str) -> list[str]:
     """Return what starts the program: this Python, so that a prompt does not wait for a launcher.
 
     Raises:
@@ -145,7 +159,7 @@ def _words(path: Path, environ: Mapping[str, str], name: str, toolset: str) -> l
             "`uv tool install aiaml-server`, then `aiaml install CLIENT --hooks`",
         )
     words = [sys.executable, "-I", "-m", _PROGRAM]
-    if base := environ.get(BASE):
+    if base:
         words += ["--dir", os.path.abspath(os.path.expanduser(base))]  # noqa: PTH100, PTH111
     if HOSTS[name].form in ("ours", "module"):
         words += ["--host", name]

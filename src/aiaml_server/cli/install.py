@@ -85,7 +85,8 @@ in_project = click.option(
     "--dir",
     "directory",
     metavar="DIR",
-    help="Have the entry serve the memories of this directory: a path, or a name in `aiaml dirs`.",
+    help="Have the entry, or the hooks, serve the memories of this directory: a path, or a name in "
+    "`aiaml dirs`.",
 )
 @in_project
 @with_hooks
@@ -136,15 +137,17 @@ def install(
       aiaml install codex --required
       aiaml install claude-code --hooks
       aiaml install claude-code --hooks --toolset citations
+      aiaml install cursor --hooks --dir ~/work/memory
     """
     _check_usage(locals())
-    if listing or hooks:
-        more = project or directory
-        return _list(json) if listing else _hooks(names, more, dry_run, served or [DEFAULT])
+    if listing:
+        return _list(json)
     if directory is not None:
         from aiaml_server.cli.dirs import choose  # noqa: PLC0415 (reads the files of all clients)
 
         choose(directory)
+    if hooks:
+        return _hooks(names, project, dry_run, served or [DEFAULT])
     variables = _variables(os.environ, served)
     if printed:
         return _print(printed, variables)
@@ -344,7 +347,7 @@ def _hooks(names: Sequence[str], more: object, dry_run: bool, served: Sequence[s
     Raises:
         UsageError: a client starts none that we serve, a toolset has none, or more was asked for.
     """
-    from aiaml_server.cli.hooks import HOSTS, hooked, unhooked  # noqa: PLC0415 (a verb's rare half)
+    from aiaml_server.cli.hooks import HOSTS, unhooked  # noqa: PLC0415 (a verb's rare half)
 
     if more or not names or any(name not in HOSTS for name in names):
         raise click.UsageError(
@@ -356,27 +359,58 @@ def _hooks(names: Sequence[str], more: object, dry_run: bool, served: Sequence[s
     here = machine()
 
     def one(client: Client) -> int:
-        if not served:
-            changes = [each for each in unhooked(client, here) if each.before != each.after]
-            codes = [
-                _hooks_done(each, "has no hooks of AIAML any more", dry_run) for each in changes
-            ]
-            if not codes:
-                note(f"{client.title} has no hooks of AIAML.")
-            return max(codes, default=NOTHING)
-        worst = DONE
-        for each in toolsets.known(toolsets.OPTION, ",".join(served)):
-            change = hooked(client, here, os.environ, each)
-            if change.before == change.after:
-                note(wrapped(f"{client.title} has its hooks already: {change.path}", 2))
-                continue
-            worst = max(worst, _hooks_done(change, "has hooks", dry_run))
-        if not dry_run:
-            said = "A new session is told what is remembered; AIAML_HOOKS=false turns it off"
-            out(wrapped(f"  {said}"))
-        return worst
+        if served:
+            return _hook(client, here, toolsets.known(toolsets.OPTION, ",".join(served)), dry_run)
+        changes = [each for each in unhooked(client, here) if each.before != each.after]
+        codes = [_hooks_done(each, "has no hooks of AIAML any more", dry_run) for each in changes]
+        if not codes:
+            note(f"{client.title} has no hooks of AIAML.")
+        return max(codes, default=NOTHING)
 
     return _each(_named(names, None), one)
+
+
+def _hook(client: Client, here: clients.Machine, served: Sequence[str], dry_run: bool) -> int:
+    """Put hooks of toolsets into a client's settings, for the directory that is chosen or served.
+
+    Raises:
+        ConfigError: see `hooked` and `_base_of`.
+    """
+    from aiaml_server.cli.dirs import shown  # noqa: PLC0415 (reads the files of all clients)
+    from aiaml_server.cli.hooks import hooked  # noqa: PLC0415 (a verb's rare half)
+
+    worst, base = DONE, os.environ.get(BASE) or _base_of(client)
+    for each in served:
+        change = hooked(client, here, base, each)
+        if change.before == change.after:
+            note(wrapped(f"{client.title} has its hooks already: {change.path}", 2))
+            continue
+        worst = max(worst, _hooks_done(change, "has hooks", dry_run))
+    if not dry_run:
+        where = f" in {shown(Path(base))}" if base else ""
+        said = f"A new session is told what is remembered{where}; AIAML_HOOKS=false turns it off"
+        out(wrapped(f"  {said}"))
+    return worst
+
+
+def _base_of(client: Client) -> str:
+    """Return the directory that a client's entry serves; empty for the usual one.
+
+    Raises:
+        ConfigError: its entries serve several.
+    """
+    from aiaml_server.cli.dirs import known, shown  # noqa: PLC0415 (reads the files of all clients)
+
+    usual, *others = known()
+    theirs = [each for each in (usual, *others) if client.name in each.clients]
+    if len(theirs) > 1:
+        served = joined([shown(each.path) for each in theirs])
+        raise ConfigError(
+            clients.located(ENTRY, client, machine())[0],
+            f"it has entries for {served}, and hooks are for one directory",
+            f"`aiaml install {client.name} --hooks --dir DIR` says which",
+        )
+    return str(theirs[0].path) if theirs and theirs[0] != usual else ""
 
 
 def _hooks_done(change: Change, done: str, dry_run: bool) -> int:

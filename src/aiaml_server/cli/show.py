@@ -17,8 +17,7 @@ from aiaml_server.cli.rows import NARROW, Layout, csv_of, filled, print_lines
 from aiaml_server.errors import AiamlError, InvalidInput
 from aiaml_server.format import bm25
 from aiaml_server.format.bm25 import Answer, Question
-from aiaml_server.format.filters import Filter
-from aiaml_server.format.filters import words as divided
+from aiaml_server.format.filters import Filter, of_shell
 from aiaml_server.format.invisible import marked_line
 from aiaml_server.format.memory import SHORTEST_ID, Memory
 from aiaml_server.format.scorer import Found, Hit, Points, clean, explained
@@ -306,21 +305,21 @@ def search(
     """Find what answers a question in your own words, the best first.
 
     Rare words count more than frequent ones, several of the question more than one said often, and
-    a word is found in its forms. What stands in quotes must stand so. A word such as agent:claude,
-    user:ann, topic:food, since:7d or until:2026-01-01 says which memories are meant, as the options
-    do.
+    a word is found in its forms. What stands in quotes inside of the shell's must stand so; the
+    shell's own make no difference. A word such as agent:claude, user:ann, topic:food, since:7d or
+    until:2026-01-01 says which memories are meant, as the options do.
 
     \b
     Examples:
       aiaml search when is the choir rehearsal
-      aiaml search "san francisco" agent:claude since:30d
+      aiaml search "what did we decide about caching?" since:30d
+      aiaml search '"san francisco"' agent:claude
       aiaml search dinner restaurant --as-agent
       aiaml search dinner --all --csv > dinners.csv
     """
     _check_one_form(json, csv, template is not None)
-    if not as_agent:  # what a shell has left of quotes inside of quotes
-        words = [each for said in words for each in (divided(said) if '"' in said else [said])]
-    wanted, rest = Filter.of(**options).and_said(words)
+    said = words if as_agent else of_shell(words)
+    wanted, rest = Filter.of(**options).and_said(said)
     if not clean(rest):
         hint = "; `aiaml list` lists without one" if wanted else ""
         raise InvalidInput("WORD", f"must be a word to look for{hint}")

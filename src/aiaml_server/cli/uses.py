@@ -48,9 +48,9 @@ def uses(time: str | None, each: bool, clear: bool, yes: bool, json: bool) -> No
     """Tell what agents asked for: which memories help, and which never come up.
 
     Servers note when a client used `think` or `recall`, with which keywords, and the ids of what
-    it got; your own `aiaml search` is not noted. That stays on this computer, in a folder in .index
-    that is yours alone, is never in git, and goes back some 10,000 questions. AIAML_LOG_USES=false
-    turns it off.
+    it got, and hooks what they showed; your own `aiaml search` is not noted. That stays on this
+    computer, in a folder in .index that is yours alone, is never in git, and goes back some 10,000
+    questions. AIAML_LOG_USES=false turns it off.
 
     \b
     Examples:
@@ -112,13 +112,14 @@ def _tell(total: Summary, bank: MemoryBank, *, json: bool) -> None:
     )
     out(wrapped(f"{bold(tools)} since {minute(total.since)}, by {clients}"))
     words = {each.id: title(visible(each).content) for each in memories}
-    _table(
-        "Recalled most",
-        [
-            (count, f"{each}  {words.get(each, '(forgotten)')}")
-            for each, count in total.recalled.most_common()
-        ],
-    )
+    for heading, counted in (("Recalled most", total.recalled), ("Shown by hooks", total.shown)):
+        _table(
+            heading,
+            [
+                (count, f"{each}  {words.get(each, '(forgotten)')}")
+                for each, count in counted.most_common()
+            ],
+        )
     _table(
         "Found nothing",
         [(count, " ".join(keywords)) for keywords, count in total.nothing.most_common()],
@@ -150,6 +151,7 @@ def _as_json(total: Summary, memories: Sequence[Memory], never: Sequence[Memory]
             {"id": each, **total.uses_of(each), "forgotten": each not in kept}
             for each, _ in total.recalled.most_common()
         ],
+        "shown": dict(total.shown),
         "never": [{"id": each.id, "timestamp": each.timestamp} for each in never],
         "nothing": [
             {"keywords": list(keywords), "times": count}

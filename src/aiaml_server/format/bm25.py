@@ -37,9 +37,6 @@ _STEPS = 8  # of a length, from one to the double
 
 _WORD = re.compile(r"\w+")
 _ENDED = re.compile(r"[.!?:\n]\W*$")
-_UNSPACED = re.compile(  # what is written without spaces: words stand inside runs of letters
-    "[\u0e00-\u0edf\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]"
-)
 
 Counts = tuple[int, ...]
 """How often each word of a question stands in a memory, in quarters."""
@@ -85,7 +82,7 @@ class Question(NamedTuple):
             if not any(word.is_form(each) for word in words):
                 bends = spelled[each] or language == "german"
                 words.append(Word(each, bending if bends else None))
-        inside = tuple(_UNSPACED.search(each.text) is not None for each in words)
+        inside = tuple(_is_unspaced(each.text) for each in words)
         return cls(tuple(words), inside, tuple(dict.fromkeys(phrases)))
 
     def with_fragments(self, numbers: Iterable[int]) -> Question:
@@ -127,6 +124,17 @@ class Question(NamedTuple):
             for _, number in self.terms(text):
                 counted[number] += weight
         return tuple(counted)
+
+
+def _is_unspaced(word: str) -> bool:
+    """Say whether it is written without spaces: then words stand inside runs of letters."""
+    return not word.isascii() and bool(  # compiled where one is asked for: 3 ms
+        re.search(
+            r"[\u0e00-\u0edf\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf"
+            r"\u4e00-\u9fff\uf900-\ufaff]",
+            word,
+        )
+    )
 
 
 def _spelled(text: str) -> dict[str, bool]:

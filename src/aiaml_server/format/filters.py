@@ -46,6 +46,18 @@ def _unquoted(found: re.Match[str]) -> str:
     return f'"{quoted}"' if not field and _SAID.fullmatch(quoted) else f"{field or ''}{quoted}"
 
 
+def of_shell(arguments: Iterable[str]) -> list[str]:
+    """Divide the arguments of a command line, whose own quotes a shell has taken away.
+
+    So a question in one argument has words, as has one in many, and a phrase stands in quotes of
+    its own: `'"fast food"'`. One that is a field keeps its blanks: `'topic:fast food'`.
+    """
+    divided = (
+        [said] if _SAID.fullmatch(said) and '"' not in said else words(said) for said in arguments
+    )
+    return [each for some in divided for each in some]
+
+
 def as_word(text: str) -> str:
     """Return what says this very text in a command line where fields can be said as well."""
     return f'"{text}"' if _SAID.fullmatch(text) else text

@@ -80,16 +80,16 @@ def blob(text: str | None) -> str:
     return hashlib.sha1(b"blob %d\0%b" % (len(data), data), usedforsecurity=False).hexdigest()
 
 
-def operations(base: Path) -> list[Operation]:
+def operations(base: Path, most: int = MOST) -> list[Operation]:
     """Return what was done, the last first; what cannot be understood is not among it.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: it cannot be read, or has more than `most` bytes.
     """
     import json  # noqa: PLC0415 (see `blob`)
 
     try:
-        lines = read_own(folder(base) / _FILE, MOST).splitlines()
+        lines = read_own(folder(base) / _FILE, most).splitlines()
     except FileNotFoundError:
         return []
     found = []

@@ -1,27 +1,32 @@
 """What an agent is told by itself: memories that a prompt is about, and what is known at a start.
 
-Only the index that is there is read; it is neither brought up to date nor waited for. A memory that
-has changed since is left out, so that nothing old is told.
+Only the index that is there is read; it is neither brought up to date nor waited for. What it does
+not have yet is read beside it, so that a few new memories are told, and nothing old.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain, islice
 from typing import NamedTuple
 
-from aiaml_server.errors import InvalidInput, MalformedFile
+from aiaml_server.errors import AiamlError, InvalidInput, MalformedFile
+from aiaml_server.format import bm25
 from aiaml_server.format.bm25 import Question
 from aiaml_server.format.filters import Filter
 from aiaml_server.format.invisible import marked_line
 from aiaml_server.format.memory import Memory
-from aiaml_server.format.scorer import fields
+from aiaml_server.format.scorer import fields, newest_first, ordered
 from aiaml_server.index.database import Database, file_of
 from aiaml_server.index.ranking import Ranked, ranked
 from aiaml_server.index.view import View
 from aiaml_server.moments import present
 from aiaml_server.storage.derived import folder
+from aiaml_server.storage.operations import operations
 from aiaml_server.storage.store import Store
 
 SHOWN = 3  # memories at a prompt
@@ -29,6 +34,9 @@ CHARACTERS = 200  # of each
 START = 1_200  # characters at a start
 LOOKED_AT = 4_000  # characters of a prompt
 WORDS = 16  # of it that are looked for
+NEW = 50  # files that the index does not have, and that are read
+NEW_SECONDS = 0.03  # in which they are looked for: a listing of 10,000 takes 6 ms
+OPERATIONS = 256 * 1024  # bytes of what the person's verbs noted, beyond which that takes longer
 ENOUGH = (2, 0.3)
 """Words of a prompt that a memory must have, and the share of the prompt's rarity: of fifteen such
 pairs, the one with which most is found while 95 % of other prompts find nothing (RESULTS.md)."""
@@ -54,7 +62,7 @@ class Told(NamedTuple):
 
 
 @contextmanager
-def indexed(store: Store) -> Iterator[View | None]:
+def indexed(store: Store) -> Iterator[tuple[Database, View] | None]:
     """Read the index that is there; None where there is none.
 
     Raises:
@@ -69,9 +77,37 @@ def indexed(store: Store) -> Iterator[View | None]:
     database = Database(file, hurried=lambda: True)
     try:
         with database.view() as view:
-            yield view
+            yield database, view
     finally:
         database.sql.close()
+
+
+def unrecorded(store: Store, database: Database) -> dict[str, Memory]:
+    """Return memories that the index does not have, or not as they are now, by their files' names.
+
+    Where the directory has changed, looked at are the files that the person's verbs wrote last, and
+    those with the last names: at most `NEW`, as far as `NEW_SECONDS` go.
+    """
+    end = time.perf_counter() + NEW_SECONDS
+    directory = store.stamp()
+    if directory is None or directory == database.directory():
+        return {}
+    names: dict[str, None] = {}
+    with suppress(OSError, AiamlError):
+        done = chain.from_iterable(each.files for each in operations(store.base, OPERATIONS))
+        names.update(dict.fromkeys(islice(filter(store.may_hold, done), NEW)))
+    with suppress(OSError):
+        names.update(dict.fromkeys(store.last_names(NEW, end)))
+    known = database.find(names)
+    found: dict[str, Memory] = {}
+    for name in names:
+        stamp = known[name].stamp if name in known else None
+        if len(found) == NEW or time.perf_counter() > end:
+            break
+        if stamp is None or stamp != store.stamp(name):
+            with suppress(FileNotFoundError, MalformedFile):
+                found[name] = store.read(name)
+    return found
 
 
 def at_prompt(store: Store, prompt: str) -> Told:
@@ -82,46 +118,56 @@ def at_prompt(store: Store, prompt: str) -> Told:
         return Told()
     words = question.words[:WORDS]
     question = Question(words, question.inside[:WORDS], ())
-    with indexed(store) as view:
-        if view is None or not words:
+    with indexed(store) as found:
+        if found is None or not words:
             return Told()
+        database, view = found
+        now = unrecorded(store, database)
         without = view.facets.expired(present())
-        best = ranked(view, question, None, SHOWN + min(len(without), SHOWN))
-        some = [number for number in _enough(best) if number not in without][:SHOWN]
-        found = list(_current(store, view, some))
-    if not found:
+        best = ranked(view, question, None, SHOWN + min(len(without) + len(now), SHOWN))
+        enough = _threshold(best)
+        some = [each for each in best.scores if each not in without and enough(best.words[each])]
+        memories, hits = {}, []
+        for row in view.rows(some):
+            memory = now.get(row.name) or _read(store, row.name)
+            if memory and memory.id == row.memory_id and fields(memory) == row.searched:
+                memories[row.name] = now[row.name] = memory
+                hits.append(best.hit(row))
+            elif memory:
+                now[row.name] = memory
+    for name in now.keys() - memories.keys():
+        memory = now[name]
+        named = (name, memory.id, memory.timestamp)
+        hit = bm25.hit(question, best.collection, fields(memory), named)
+        if hit and enough(hit.matching_keywords) and not memory.expired(present()):
+            memories[name] = memory
+            hits.append(hit)
+    top = ordered(hits)[:SHOWN]
+    if not top:
         return Told()
-    used = dict.fromkeys(word for number in some for word in best.words[number])
+    used = dict.fromkeys(word for hit in top for word in hit.matching_keywords)
     heading = "Memories that may matter here, kept by AIAML."
     return Told(
-        f"{heading} {FRAME}\n{fenced(map(shown, found))}",
-        tuple(memory.id for memory in found),
+        f"{heading} {FRAME}\n{fenced(shown(memories[hit.file_name]) for hit in top)}",
+        tuple(hit.id for hit in top),
         tuple(used),
     )
 
 
-def _enough(best: Ranked) -> Iterator[int]:
-    """Yield those memories that have enough of a prompt."""
-    rarity = {
-        word.text: best.collection.rarity(number) for number, word in enumerate(best.question.words)
-    }
-    words, share = ENOUGH
-    for number in best.scores:
-        held = best.words[number]
-        if len(held) >= words and sum(rarity[each] for each in held) >= share * sum(
-            rarity.values()
-        ):
-            yield number
+def _threshold(best: Ranked) -> Callable[[Collection[str]], bool]:
+    """Return what says of the words that a memory has whether they are enough of the prompt."""
+    words = best.question.words
+    rarity = {word.text: best.collection.rarity(number) for number, word in enumerate(words)}
+    least, share = ENOUGH
+    needed = share * sum(rarity.values())
+    return lambda held: len(held) >= least and sum(rarity[each] for each in held) >= needed
 
 
-def _current(store: Store, view: View, numbers: Iterable[int]) -> Iterator[Memory]:
-    """Read memories, in this order, if their files say what was indexed."""
-    rows = {row.id: row for row in view.rows(numbers)}
-    for row in map(rows.__getitem__, numbers):
-        with suppress(FileNotFoundError, MalformedFile):
-            memory = store.read(row.name)
-            if memory.id == row.memory_id and fields(memory) == row.searched:
-                yield memory
+def _read(store: Store, name: str) -> Memory | None:
+    """Return the memory in a file; None where there is none."""
+    with suppress(FileNotFoundError, MalformedFile):
+        return store.read(name)
+    return None
 
 
 def at_start(store: Store, project: str, *, compacted: bool) -> Told:
@@ -132,25 +178,29 @@ def at_start(store: Store, project: str, *, compacted: bool) -> Told:
         project: the repository's name; empty for none.
         compacted: whether the conversation was just shortened, and nothing stored in it.
     """
-    with indexed(store) as view:
-        if view is None:
+    wanted = Filter(topics=(project.casefold(),))
+    with indexed(store) as found:
+        if found is None:
             return Told()
-        users = view.facets.names("user")
-        topics = view.facets.names("topic")
-        newest: list[Memory] = []
-        if project:
-            wanted = Filter(topics=(project.casefold(),))
-            names = [name for _, name in view.dated(wanted)[:SHOWN]] if topics else []
-            for name in names:
-                with suppress(FileNotFoundError, MalformedFile):
-                    newest.append(store.read(name))
-    count = sum(number for _, number in users)
+        database, view = found
+        users, topics = (Counter(dict(view.facets.names(each))) for each in ("user", "topic"))
+        now = unrecorded(store, database)
+        known = database.find(now)
+        dated = view.dated(wanted)[:SHOWN] if project and topics else []
+    for name in now.keys() - known.keys():
+        users[now[name].user] += 1
+        topics.update(set(now[name].topics))
+    names = [name for name, memory in now.items() if project and wanted.matches(memory)]
+    names += [name for _, name in dated]
+    read = [now.get(name) or _read(store, name) for name in dict.fromkeys(names)]
+    newest = sorted(filter(None, read), key=lambda each: newest_first(each.timestamp))[:SHOWN]
+    count = users.total()
     if not count:
         return Told()
     about = {
         "memories": count,
-        "about": dict(_short(users)[:5]),
-        "topics": dict(_short(topics)[:10]),
+        "about": dict(_short(users.most_common())[:5]),
+        "topics": dict(_short(topics.most_common())[:10]),
     }
     heading = (
         "AIAML remembers things of earlier conversations; `think` with words of the task finds"
