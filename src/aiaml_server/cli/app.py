@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -311,7 +312,8 @@ def aiaml(
     if not no_pager and is_seen():
         from aiaml_server.cli.paging import PAGED, paged  # noqa: PLC0415 (a pipe needs none)
 
-        if context.invoked_subcommand in PAGED:
+        picks = any(re.fullmatch("-[a-z]*i|--pick", each) for each in context.meta[_WORDS])
+        if context.invoked_subcommand in PAGED and not picks:
             context.with_resource(paged())
 
 

@@ -27,6 +27,7 @@ from aiaml_server.terminal import (
     USAGE,
     Ended,
     as_json,
+    as_rows,
     bold,
     broken,
     columns,
@@ -37,6 +38,7 @@ from aiaml_server.terminal import (
     one_line,
     out,
     out_json,
+    out_rows,
     padded,
     plural,
     styled,
@@ -64,8 +66,8 @@ _WORDS = 20  # columns that a change's words have at least
 @click.command("history")
 @click.argument("memory_id", metavar="ID")
 @click.option("--diff", "-d", "differences", is_flag=True, help="Show what each change was.")
-@as_json
-def history(memory_id: str, differences: bool, json: bool) -> None:
+@as_rows
+def history(memory_id: str, differences: bool, data: str) -> None:
     """Show every version that a memory has had, newest first.
 
     It works for a forgotten memory too. What stands first in a line is the revision, for
@@ -79,8 +81,8 @@ def history(memory_id: str, differences: bool, json: bool) -> None:
     with opened() as bank:
         past = Past.of(memory_id, bank, git_history(settings()))
         present = {name: _present(bank, name) for name in past.names}
-    if json:
-        out_json([_version(past, change, present) for change in past.changes])
+    if data:
+        out_rows([_version(past, change, present) for change in past.changes], data)
         return
     who = max(columns(_who(change)) for change in past.changes)
     for change in past.changes:
@@ -375,8 +377,8 @@ def _show(memory: Memory, before: str | None, text: str, of: str) -> None:
     help="How many; 25 if not said.",
 )
 @click.option("--since", metavar="TIME", help="Only from then on: a date, or 90m, 12h, 7d, 2w ago.")
-@as_json
-def log(limit: int, since: str | None, json: bool) -> int:
+@as_rows
+def log(limit: int, since: str | None, data: str) -> int:
     """Show what came, changed and went lately, and from where.
 
     "here" is what was committed on this computer; what came from another one bears the name that
@@ -389,11 +391,11 @@ def log(limit: int, since: str | None, json: bool) -> int:
     """
     start = _start(since)
     known = git_history(settings())
-    rows = list(islice(known.rows(start, many=_MANY, together=not json), limit + 1))
+    rows = list(islice(known.rows(start, many=_MANY, together=not data), limit + 1))
     shown = rows[:limit]
     texts = _texts_of(known, shown)
-    if json:
-        out_json([_row_fields(row, texts) for row in shown])
+    if data:
+        out_rows([_row_fields(row, texts) for row in shown], data)
     else:
         _print_rows(shown, texts)
         if len(rows) > limit:
