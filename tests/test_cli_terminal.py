@@ -446,9 +446,9 @@ def test_sync_shows_what_it_does_and_wipes_it_away(home: Path) -> None:
     terminal = Terminal(home, "sync", AIAML_ENABLE_SYNC="true")
     assert terminal.code() == 0
     before, _, after = terminal.seen.rpartition("\r\x1b[K")
-    assert "committing …" in before
-    assert after.startswith("5 memories committed.")
-    assert "committing" not in after
+    assert "saving …" in before
+    assert after.startswith("5 memories saved.")
+    assert "saving" not in after
 
 
 def test_a_text_outlives_a_disk_that_refuses_it(home: Path, tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ def test_a_new_machine_waits_longer_for_all_that_there_is(
         ("https://aiaml.invalid/memories", "offline", "cannot be resolved"),
         ("http://127.0.0.1:1/memories", "unreachable", "cannot be reached"),
         ("ssh://127.0.0.1:1/memories", "unreachable", "cannot be reached"),
-        ("/nowhere/memories", "no-repository", "no git repository"),
+        ("/nowhere/memories", "no-repository", "/nowhere/memories is not there"),
     ],
 )
 def test_a_remote_that_cannot_be_reached_is_named_in_plain_words(

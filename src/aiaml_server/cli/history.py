@@ -94,7 +94,9 @@ def history(memory_id: str, differences: bool, data: str) -> None:
                 out(f"    {line}".rstrip())
     for name, text in present.items():
         if text is not None and text not in past.texts.values():
-            note(dim(f"files/{name} has changed since then; git does not know its version yet."))
+            note(
+                dim(f"files/{name} has changed since then; its version is not in the history yet.")
+            )
 
 
 def _version(past: Past, change: Change, present: dict[str, str | None]) -> dict[str, Any]:
@@ -162,7 +164,7 @@ def restore(ids: Sequence[str], at: str | None, since: str | None, yes: bool, js
     else:
         out(f"Restored memory {memory.id} as it was {of}.")
     if why := (held_back or {}).get(name):
-        note(f"It is kept out of git, because {why.sentence}.")
+        note(f"It is kept here, because {why.sentence}.")
 
 
 def _print_restored(texts: Mapping[str, str]) -> None:
@@ -314,7 +316,7 @@ class Version(NamedTuple):
 def _version_at(past: Past, known: History, revision: str) -> Version:
     commit = known.commit(revision)
     if not commit:
-        raise InvalidInput("--at", f"git knows no revision {revision!r}; `history` lists them")
+        raise InvalidInput("--at", f"there is no revision {revision!r}; `history` lists them")
     changed = [change.name for change in past.changes if change.commit.oid == commit]
     unread: Version | None = None
     for name in dict.fromkeys([*changed, *past.names]):
@@ -338,7 +340,7 @@ def _version_before(past: Past, present: str | None) -> Version:
     for change, text in zip(past.changes[start:], texts[start:], strict=True):
         if text is not None and text != present:
             return Version(change.name, text, _moment(change))
-    raise Ended(f"git has no other version of memory {past.id}")
+    raise Ended(f"there is no other version of memory {past.id}")
 
 
 def _moment(change: Change) -> str:
@@ -401,7 +403,7 @@ def log(limit: int, since: str | None, data: str) -> int:
         if len(rows) > limit:
             note(dim(f"There is more: `-n {limit * 4}` shows more of it."))
         if not rows:
-            note("Nothing has come or gone since then." if since else "Git knows of no memory yet.")
+            note("Nothing has come or gone since then." if since else "Nothing was stored yet.")
     return DONE if rows else NOTHING
 
 
@@ -632,14 +634,14 @@ def _one_id(said: str, ids: Sequence[str]) -> str:
 
 def _unknown(memory_id: str, known: History, *, there: bool) -> str:
     if there:
-        how = "`aiaml sync` commits it" if settings().sync else "AIAML_ENABLE_SYNC is false"
-        return f"memory {memory_id} is there, but git does not know it yet: {how}"
+        how = "`aiaml sync` puts it there" if settings().sync else "AIAML_ENABLE_SYNC is false"
+        return f"memory {memory_id} is there, but not in the history yet: {how}"
     from aiaml_server.cli.show import told_elsewhere  # noqa: PLC0415 (hardly ever needed)
 
     if said := told_elsewhere(memory_id):
         return said
     if not known.head:
-        return f"no memory has the id {memory_id}, and git has no history here"
+        return f"no memory has the id {memory_id}, and there is no history here"
     return f"no memory has or had the id {memory_id}"
 
 

@@ -116,7 +116,7 @@ def _undone(bank: MemoryBank, done: Operation) -> Mapping[str, str]:
         if blob(present) != after:
             problems[name] = f"it has changed since; `aiaml history {id_in(name)}` has what it was"
         elif before and before not in texts:
-            problems[name] = "git does not have what it held"
+            problems[name] = "the history does not have what it held"
         elif not before and present is not None:
             gone[name] = present
         elif before:
