@@ -286,7 +286,7 @@ def still(holders: Sequence[str]) -> str:
 def _compared(found: Survey, *, asked: bool) -> str:
     if not asked:
         waiting = f"; {plural(found.ahead, 'change')} to send" if found.ahead else ""
-        return f"The copy was not asked for yet{waiting}."
+        return f"The copy was not looked at yet{waiting}."
     ahead = f"lacks {plural(found.ahead, 'change')} of ours" if found.ahead else "has all of ours"
     behind = f", and {plural(found.behind, 'change')} more" if found.behind else ""
     return f"The copy, as it was last seen, {ahead}{behind}."
