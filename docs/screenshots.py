@@ -222,7 +222,7 @@ def _one_memory(page: Page) -> Iterator[str]:
     page.locator("pre.file").wait_for()
     yield "file"
     page.keyboard.press("h")
-    page.get_by_text("Git knows no earlier version").wait_for()
+    page.get_by_text("There is no earlier version").wait_for()
     yield "history"
     page.keyboard.press("h")
     page.keyboard.press("e")
@@ -276,7 +276,7 @@ def _many_memories(page: Page) -> Iterator[str]:
     page.locator("#count", has_text="2 of 44 memories").wait_for()
     yield "new-to-you"
     page.get_by_role("button", name="Forgotten ones").click()
-    page.get_by_text("Git knows of no forgotten memory").wait_for()
+    page.get_by_text("Nothing was forgotten so far").wait_for()
     yield "forgotten"
     page.locator("#search").fill("xyzzy")
     page.get_by_text("No memory holds any of these words").wait_for()

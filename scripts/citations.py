@@ -16,7 +16,13 @@ from shutil import copyfile
 SOURCE = Path(__file__).resolve().parent.parent / "src"
 PARTS = (
     *("__init__.py", "errors.py", "files.py", "settings.py", "toolset.py"),
-    *("format/__init__.py", "format/invisible.py", "storage/__init__.py", "storage/programs.py"),
+    *(
+        "format/__init__.py",
+        "format/invisible.py",
+        "format/spreadsheet.py",
+        "storage/__init__.py",
+        "storage/programs.py",
+    ),
 )
 ROOMS = ("format/leaks", "toolsets", "toolsets/citations")
 SERVED = {"answering.py", "demo.py", "descriptions.py", "hooks.py", "tools.py", "verbs.py"}

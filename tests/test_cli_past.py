@@ -722,7 +722,7 @@ def test_a_revision_that_is_none_is_refused(ada: Machine, revision: str) -> None
     ada.path(memory).unlink()
     done = aiaml(ada, "restore", memory.id, f"--at={revision}", "--yes")
     assert (done.returncode, ada.files) == (2, {})
-    assert "--at: git knows no revision" in done.stderr
+    assert "--at: there is no revision" in done.stderr
 
 
 # --- sync and status ------------------------------------------------------------------------------
@@ -745,7 +745,7 @@ def fails(machine: Machine, problem: str, what_to_do: str) -> None:
     [
         ("https://me:hunter2@aiaml.invalid/x", "cannot be resolved", "check the network"),
         ("http://me:hunter2@127.0.0.1:1/x", "cannot be reached", "the port"),
-        ("/nowhere/hunter/2", "no git repository", "make the repository"),
+        ("/nowhere/hunter/2", "/nowhere/hunter/2 is not there", "connect the disk"),
     ],
 )
 def test_a_remote_that_is_not_there(
@@ -913,28 +913,28 @@ def test_sync_tells_what_came_and_went(ada: Machine, bob: Machine) -> None:
     bob.synced()
     ada.remember("from ada")
     done = aiaml(ada, "sync")
-    assert (done.stdout, done.stderr) == ("1 memory committed, 2 arrived and 1 pushed.\n", "")
+    assert (done.stdout, done.stderr) == ("1 memory saved, 2 arrived and 1 sent.\n", "")
     assert len(ada.files) == 3
     done = aiaml(ada, "sync")
-    assert done.stdout == "Nothing new, here or at the remote.\n"
+    assert done.stdout == "Nothing new, here or there.\n"
 
 
 def test_sync_says_of_what_was_forgotten_that_it_was(ada: Machine, bob: Machine) -> None:
-    """Not "2 memories committed", nor that they arrived where they went."""
+    """Not "2 memories saved", nor that they arrived where they went."""
     first, second, *_ = [ada.remember(f"text {number}") for number in range(30)]
     ada.synced()
     bob.synced()
     for memory in (first, second):
         ada.path(memory).unlink()
-    assert "2 memories not committed yet (2 forgotten): " in aiaml(ada, "status").stdout
-    assert aiaml(ada, "sync").stdout == "2 memories forgotten and 2 pushed.\n"
+    assert "2 memories not in the history yet (2 forgotten): " in aiaml(ada, "status").stdout
+    assert aiaml(ada, "sync").stdout == "2 memories forgotten and 2 sent.\n"
     ada.remember("more")
     ada.synced()
     assert aiaml(bob, "sync").stdout == "1 memory arrived and 2 forgotten elsewhere.\n"
     next((ada.base / "files").glob("*.md")).unlink()
     ada.remember("even more")
-    assert "2 memories not committed yet (1 forgotten): " in aiaml(ada, "status").stdout
-    assert aiaml(ada, "sync").stdout == "1 memory committed, 1 forgotten and 2 pushed.\n"
+    assert "2 memories not in the history yet (1 forgotten): " in aiaml(ada, "status").stdout
+    assert aiaml(ada, "sync").stdout == "1 memory saved, 1 forgotten and 2 sent.\n"
 
 
 def test_sync_waits_for_another_process_and_says_so(ada: Machine) -> None:
@@ -955,7 +955,7 @@ def test_sync_waits_for_another_process_and_says_so(ada: Machine) -> None:
         assert "at this moment" in status.stdout
     stdout, stderr = process.communicate(timeout=60)
     assert (process.returncode, stderr) == (0, "")
-    assert stdout == "1 memory committed and 1 pushed.\n"
+    assert stdout == "1 memory saved and 1 sent.\n"
 
 
 @posix_only

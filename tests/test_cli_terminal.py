@@ -15,6 +15,7 @@ import pytest
 
 from aiaml_server.files import Lock
 from model_hub import serving
+from printed import completed
 from semantic_model import model_folder
 from test_transcripts import HERE, environment
 
@@ -34,6 +35,11 @@ def home(tmp_path: Path) -> Path:
     """A home with five memories in its store."""
     shutil.copytree(HERE / "store", tmp_path / "store")
     return tmp_path
+
+
+def plain(text: str) -> str:
+    """Return what was printed without its styles."""
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b[=>]", "", text).replace("\r", "")
 
 
 class Terminal:
@@ -101,6 +107,52 @@ def test_forgetting_asks_and_obeys(home: Path, answer: str, code: int, left: int
     terminal.type(answer)
     assert terminal.code() == code
     assert len(names(home)) == left
+
+
+@pytest.mark.parametrize(("columns", "term"), [("80", "xterm"), ("40", "dumb")])
+def test_picking_shows_narrows_and_forgets_by_number(home: Path, columns: str, term: str) -> None:
+    """A number stays a memory's, whatever is narrowed or forgotten; no key needs a raw terminal."""
+    terminal = Terminal(home, "list", "-i", "-n", "3", COLUMNS=columns, TERM=term)
+    steps = [
+        ("1 to 3 of 5.", ""),
+        ("4 to 5 of 5.", "VEGETARIAN marco"),
+        ("1 to 1 of 1.", "4"),
+        ("There is no 4 on this page.", "5"),
+        ("Enter: the list", ""),
+        ("1 to 1 of 1.", "f5"),
+        ("Forget 1 memory? [y/N]", "y"),
+        ("Forgot 1 memory.", "no such words"),
+        ("None of these has all", ""),
+        ("1 to 3 of 5.", "q"),
+    ]
+    for text, said in steps:
+        terminal.read_until(text)
+        if "Forget" not in text:
+            terminal.read_until("Which:")
+        shown, terminal.seen = terminal.seen, ""
+        assert max(map(len, plain(shown).splitlines())) <= int(columns)
+        terminal.type(f"{said}\n")
+    assert terminal.code() == 0
+    assert len(names(home)) == 4
+
+
+@pytest.mark.parametrize("key", ["\x1b\n", "q\n", "\x04"])
+def test_picking_from_a_search_edits_and_is_left(home: Path, key: str) -> None:
+    """Escape, q and Ctrl-D leave; what was edited stands in the list at once."""
+    script = """python "$TOOLS/change.py" chicken beef "$1" """
+    terminal = Terminal(home, "search", "-i", "dog", EDITOR=editor(home, script))
+    terminal.read_until("Which:")
+    terminal.type("e 1\n")
+    terminal.read_until("allergic to beef")
+    terminal.type(key)
+    assert terminal.code() == 0
+
+
+def test_picking_without_a_terminal_is_a_sentence(home: Path) -> None:
+    """Where nobody can be asked, nothing is listed either."""
+    done = completed([*AIAML, "list", "-i"], env=environment(home))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "aiaml: -i asks on a terminal, and there is none here\n"
 
 
 def test_tidying_asks_for_each_and_obeys(home: Path) -> None:
@@ -394,9 +446,9 @@ def test_sync_shows_what_it_does_and_wipes_it_away(home: Path) -> None:
     terminal = Terminal(home, "sync", AIAML_ENABLE_SYNC="true")
     assert terminal.code() == 0
     before, _, after = terminal.seen.rpartition("\r\x1b[K")
-    assert "committing …" in before
-    assert after.startswith("5 memories committed.")
-    assert "committing" not in after
+    assert "saving …" in before
+    assert after.startswith("5 memories saved.")
+    assert "saving" not in after
 
 
 def test_a_text_outlives_a_disk_that_refuses_it(home: Path, tmp_path: Path) -> None:

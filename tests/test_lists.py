@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -141,3 +145,46 @@ def test_what_a_filter_forgot_comes_back_as_a_whole(tmp_path: Path) -> None:
     assert run("import", str(target), "--yes", **elsewhere).returncode == 0
     for path in (tmp_path / "other" / "files").glob("*.md"):
         assert before[path.name] == path.read_bytes()
+
+
+ROWS = (
+    "list", "search =cmd", "show {id}", "topics", "stats topics", "log", "history {id}",
+    "undo --list", "tidy", "dirs", "toolsets", "install --list", "doctor files",
+)  # fmt: skip
+"""Verbs whose JSON is a list of objects."""
+
+
+def test_csv_has_a_line_for_each_row_that_json_has(tmp_path: Path) -> None:
+    """With the same fields, in UTF-8 in any locale; what a spreadsheet would calculate is text."""
+    env = at(tmp_path / "m", AIAML_ENABLE_SYNC="true", GIT_CONFIG_GLOBAL=os.devnull, LC_ALL="C")
+    evil = '=cmd|"/C calc"!A0\n- "x", 東京'
+    for content in (evil, "+1\u202e", evil):
+        done = run("remember", content, "-t", "a", "-t", "b", "-u", "@ann", "--json", **env)
+    memory_id = json.loads(done.stdout)["memory_id"]
+    for verb in ROWS:
+        words = verb.format(id=memory_id).split()
+        said, table = (run(*words, form, **env) for form in ("--json", "--csv"))
+        objects = json.loads(said.stdout)
+        rows = list(csv.DictReader(io.StringIO(table.stdout, newline="")))
+        assert (len(rows), len(rows) > 0) == (len(objects), True), (verb, table.stderr)
+        assert set(rows[0]) == {name for each in objects for name in each}, verb
+        assert not [text for row in rows for text in row.values() if text[:1] in "=+@" and text]
+    words = [sys.executable, "-m", "aiaml_server", "list", "--csv"]
+    table = subprocess.run(words, env=env, capture_output=True, check=True).stdout
+    assert table.count(b"\r\n") == 4  # RFC 4180
+    rows = list(csv.DictReader(io.StringIO(table.decode(), newline="")))
+    assert [row["content"] for row in rows] == [f"'{evil}", "'+1‹U+202E›", f"'{evil}"]
+    assert (rows[0]["topics"], rows[0]["user"]) == ("a, b", "'@ann")
+
+
+def test_csv_of_what_is_more_than_rows_is_its_table(tmp_path: Path) -> None:
+    """Counts of all kinds stand in one; an undo that was done has none."""
+    env = at(tmp_path / "m")
+    run("remember", "Max", "-t", "dog", "-u", "ann", **env)
+    rows = list(csv.DictReader(io.StringIO(run("stats", "--csv", **env).stdout)))
+    assert [(row["of"], row["name"], row["memories"]) for row in rows][:3] == [
+        ("agent", "human", "1"), ("user", "ann", "1"), ("topic", "dog", "1"),
+    ]  # fmt: skip
+    assert rows[3]["of"] == "month"
+    assert run("stats", "uses", "--csv", **env).returncode == 1
+    assert "--csv goes with --list" in run("undo", "--csv", **env).stderr

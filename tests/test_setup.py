@@ -68,7 +68,7 @@ def test_setup_brings_memories_to_a_second_computer(homes: tuple[Home, Home], st
     assert "Kept on this computer only" in one.aiaml("status")
     remote = str(stick / "far" / "memories.git")
     said = one.aiaml("sync", "--setup", remote)
-    assert f"Made the repository {remote}" in said and "1 memory pushed" in said
+    assert f"Made {remote}" in said and "1 memory sent" in said
     assert "All is well: there is a copy, of a moment ago" in one.aiaml("status")
     assert "1 memory arrived" in two.aiaml("sync", "--setup", remote)
     assert "Max likes the sea" in two.aiaml("list")
@@ -124,7 +124,7 @@ def test_setup_of_another_remote_that_refuses_says_that_there_is_no_copy(
     (other / "hooks" / "pre-receive").chmod(0o755)
     one.aiaml("sync", "--setup", str(other), code=3)
     said = one.aiaml("status", code=3)
-    assert "never pushed" in said and "lacks 2 commits of ours" in said, said
+    assert "nothing sent yet" in said and "lacks 2 changes of ours" in said, said
     assert "All is well" not in said and "there is a copy" not in said, said
 
 
@@ -353,11 +353,11 @@ def test_setup_over_ssh_brings_memories_to_a_second_computer(
     server.known_to(two)
     server.let_in(two)
     said = one.aiaml("sync", "--setup", server.address(remote))
-    assert "Made the repository ssh://" in said and "1 memory pushed" in said
+    assert "Made ssh://" in said and "1 memory sent" in said
     said = two.aiaml("sync", "--setup", server.address(remote))
     assert "Made" not in said and "1 memory arrived" in said
     two.aiaml("remember", "Bo likes the hills.", "-t", "dog")
-    assert "1 memory pushed" in two.aiaml("sync")
+    assert "1 memory sent" in two.aiaml("sync")
     assert "1 memory arrived" in one.aiaml("sync")
     assert "All is well: there is a copy" in one.aiaml("status")
     made = [remote.parent, remote, *remote.rglob("*")]

@@ -494,7 +494,7 @@ def test_forgetting_asks_first(page: Page, files: Path) -> None:
     page.get_by_role("button", name="Forget…").click()
     asked = page.get_by_role("dialog", name="Forget this memory?")
     expect(asked).to_contain_text("allergic to chicken")
-    expect(asked).to_contain_text("what git does not have from before is gone for good")
+    expect(asked).to_contain_text("what the history does not have from before is gone for good")
     expect(asked.get_by_role("button", name="Cancel")).to_be_focused()
     page.keyboard.press("Escape")
     assert (files / DOG).exists()

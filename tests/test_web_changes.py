@@ -272,6 +272,18 @@ def test_a_selection_is_exported_as_aiaml_export_writes_it(base: Path, tmp_path:
     assert lines in (tmp_path / "all.jsonl").read_text(encoding="utf-8")
 
 
+def test_a_selection_without_what_went_meanwhile(base: Path) -> None:
+    """What is left is exported or forgotten, and how much is gone is said; nothing left is 404."""
+    cat = next(path.name for path in (base / "files").glob("*.md") if path.name != DOG)
+    with Web(base) as web:
+        (base / "files" / DOG).unlink()
+        said = post(web, "/api/export", [DOG, cat]).json()
+        assert (said["lines"].count("\n"), said["gone"]) == (1, 1)
+        assert post(web, "/api/export", [DOG]).json() == {"lines": "", "gone": 1}
+        assert post(web, "/api/forget", [DOG, cat]).json()["count"] == 1
+        assert post(web, "/api/forget", [DOG, cat]).status == 404
+
+
 # --- what agents asked for, and what is new to the person -----------------------------------------
 
 

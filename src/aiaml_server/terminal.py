@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import IO, Any, TextIO, TypeVar
@@ -33,6 +33,7 @@ __all__ = [
     "USAGE",
     "Ended",
     "as_json",
+    "as_rows",
     "ask",
     "bold",
     "confirm",
@@ -41,6 +42,7 @@ __all__ = [
     "one_line",
     "out",
     "out_json",
+    "out_rows",
     "plural",
     "progress",
     "styled",
@@ -62,6 +64,7 @@ MANY = 2000  # files that are worth showing progress for
 _SHOWN_SECONDS = 0.2  # between two numbers on a terminal
 _TOLD_SECONDS = 10.0  # and where there is none
 Item = TypeVar("Item")
+Verb = TypeVar("Verb", bound=Callable[..., Any])
 
 
 class Ended(AiamlError):  # noqa: N818 (it need not be an error)
@@ -78,6 +81,26 @@ class Ended(AiamlError):  # noqa: N818 (it need not be an error)
 
 as_json = click.option("--json", "json", is_flag=True, help="Print JSON, for programs.")
 """The option `--json` of a verb."""
+
+
+def _form(context: click.Context, option: click.Parameter, value: bool) -> None:
+    """Note which one of two flags was given."""
+    said = context.params.setdefault("data", "")
+    if value and said:
+        raise Ended("--json and --csv exclude each other", USAGE)
+    context.params["data"] = option.name if value else said
+
+
+def as_rows(verb: Verb) -> Verb:
+    """Give a verb that answers in rows `--json` and `--csv`: `data` is "json", "csv" or empty."""
+    for name, told in (
+        ("--csv", "Print CSV, for a spreadsheet."),
+        ("--json", "Print JSON, for programs."),
+    ):
+        verb = click.option(name, is_flag=True, expose_value=False, callback=_form, help=told)(verb)
+    return verb
+
+
 yes = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 """The option `--yes` of a verb."""
 
@@ -108,6 +131,16 @@ def out_json(value: Any) -> None:
     encoding = (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "")
     text = json.dumps(value, ensure_ascii=encoding != "utf8", indent=2)
     click.echo(_INVISIBLE.sub(lambda found: json.dumps(found[0])[1:-1], text), sys.stdout)
+
+
+def out_rows(rows: Iterable[Mapping[str, Any]], data: str, whole: Any = None) -> None:
+    """Print rows as `as_rows` says: as one JSON document, of more than them, or as CSV in UTF-8."""
+    if data == "json":
+        out_json([*rows] if whole is None else whole)
+        return
+    from aiaml_server.format.spreadsheet import as_csv  # noqa: PLC0415 (most answers are none)
+
+    out_bytes([as_csv(rows).encode()])
 
 
 def out_bytes(data: Iterable[bytes]) -> None:
@@ -141,9 +174,10 @@ def choice(question: str, letters: str, usual: str) -> str:
     return answer
 
 
-def ask(question: str) -> str:
-    """Ask on the terminal for some words."""
-    answer: str = click.prompt(_asked(question), err=True)
+def ask(question: str, usual: str | None = None) -> str:
+    """Ask on the terminal for some words; Enter alone is the usual ones, where there are some."""
+    asked = _asked(question)
+    answer: str = click.prompt(asked, default=usual, show_default=bool(usual), err=True)
     return answer
 
 

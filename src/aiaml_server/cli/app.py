@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -95,10 +96,10 @@ VERBS = {
     "restore": ("history:restore", "Bring back an earlier version, or a forgotten memory."),
     "log": ("history:log", "Show what came, changed and went lately, and from where."),
     "status": ("status:status", "Show how sync stands, and what to do where it fails."),
-    "sync": ("status:sync", "Commit what is new now, and exchange it with the remote."),
+    "sync": ("status:sync", "Save what is new now, and exchange it with your other computers."),
     "keep-local": (
         "keep_local:keep_local",
-        "Keep memories on this computer: in no commit from now on.",
+        "Keep memories on this computer: they travel no more.",
     ),
     "doctor": ("doctor:doctor", "Check everything, and say what to do."),
     "where": ("status:where", "Show every place and every setting in use."),
@@ -311,7 +312,8 @@ def aiaml(
     if not no_pager and is_seen():
         from aiaml_server.cli.paging import PAGED, paged  # noqa: PLC0415 (a pipe needs none)
 
-        if context.invoked_subcommand in PAGED:
+        picks = any(re.fullmatch("-[a-z]*i|--pick", each) for each in context.meta[_WORDS])
+        if context.invoked_subcommand in PAGED and not picks:
             context.with_resource(paged())
 
 

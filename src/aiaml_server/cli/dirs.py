@@ -14,14 +14,24 @@ from aiaml_server.errors import StoreError
 from aiaml_server.format.invisible import marked_line
 from aiaml_server.settings import BASE, Settings
 from aiaml_server.storage.store import Store
-from aiaml_server.terminal import as_json, bold, columns, dim, note, out, out_json, padded, plural
+from aiaml_server.terminal import (
+    as_rows,
+    bold,
+    columns,
+    dim,
+    note,
+    out,
+    out_rows,
+    padded,
+    plural,
+)
 
 _USUAL = "aiaml.usual"  # the environment's directory, where another one is chosen
 
 
 @click.command("dirs")
-@as_json
-def dirs(json: bool) -> None:
+@as_rows
+def dirs(data: str) -> None:
     """List your memory directories, and which clients use them.
 
     They are those that the entries of your clients name (`aiaml install CLIENT --dir DIR` makes
@@ -34,8 +44,8 @@ def dirs(json: bool) -> None:
       aiaml --dir work list
       aiaml --dir work search dinner
     """
-    if json:
-        out_json(described())
+    if data:
+        out_rows(described(), data)
     else:
         tell_all()
 

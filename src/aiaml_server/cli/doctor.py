@@ -16,12 +16,12 @@ from aiaml_server.terminal import (
     DONE,
     NOTHING,
     REFUSED,
-    as_json,
+    as_rows,
     confirm,
     dim,
     note,
     out,
-    out_json,
+    out_rows,
     passing,
     plural,
     styled,
@@ -61,8 +61,8 @@ _HANG = 20  # columns of level and check
 @click.option("--fix", "mend", is_flag=True, help="Mend what is safe to mend, after asking.")
 @click.option("--offline", is_flag=True, help="Do not ask the remote.")
 @yes
-@as_json
-def doctor(only: tuple[str, ...], mend: bool, offline: bool, yes: bool, json: bool) -> int:
+@as_rows
+def doctor(only: tuple[str, ...], mend: bool, offline: bool, yes: bool, data: str) -> int:
     """Check everything, and say what to do.
 
     The program, the directory, the files, the index, git, clients and a real server: each line is
@@ -81,9 +81,9 @@ def doctor(only: tuple[str, ...], mend: bool, offline: bool, yes: bool, json: bo
     """
     logging.getLogger("aiaml_server").addHandler(logging.NullHandler())  # what matters is found
     context = Context(os.environ, offline)
-    found = list(_findings(context, only or tuple(CHECKS), shown=not json))
+    found = list(_findings(context, only or tuple(CHECKS), shown=not data))
     fixes = [each.fix for each in found if each.fix]
-    if not json:
+    if not data:
         _summary(found, len(fixes) if not mend else 0)
     if mend and not fixes:
         note("There is nothing that --fix may mend.")
@@ -95,8 +95,8 @@ def doctor(only: tuple[str, ...], mend: bool, offline: bool, yes: bool, json: bo
             else each
             for each in found
         ]
-    if json:
-        out_json([each.fields() for each in found])
+    if data:
+        out_rows([each.fields() for each in found], data)
     return max((_CODES[each.level] for each in found), default=DONE)
 
 

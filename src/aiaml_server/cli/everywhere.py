@@ -29,6 +29,7 @@ from aiaml_server.terminal import (
     passing,
     plural,
     width,
+    wrapped,
 )
 
 if TYPE_CHECKING:
@@ -105,6 +106,11 @@ def _meant(ids: Sequence[str], setting: Settings) -> Meant:
         pasts = list(
             {past.id: past for past in (_past(each, bank, known) for each in ids)}.values()
         )
+        there = [bank.find(past.id) for past in pasts]
+    words = [
+        memories[0][1].content if memories else past.words()
+        for memories, past in zip(there, pasts, strict=True)
+    ]
     names = list(dict.fromkeys(name for past in pasts for name in past.names))
     found = [past.id for past in pasts]
 
@@ -115,7 +121,7 @@ def _meant(ids: Sequence[str], setting: Settings) -> Meant:
 
     takes = plan(setting.base, names, is_one)
     passing()
-    return Meant(found, [past.words() for past in pasts], names, takes)
+    return Meant(found, words, names, takes)
 
 
 def _past(memory_id: str, bank: MemoryBank, known: History) -> Past:
@@ -124,7 +130,7 @@ def _past(memory_id: str, bank: MemoryBank, known: History) -> Past:
     except Ended as error:
         if not bank.find(memory_id):
             raise
-        said = f"git has no version of it, so `aiaml forget {memory_id}` is enough"
+        said = f"the history has no version of it, so `aiaml forget {memory_id}` is enough"
         raise Ended(f"memory {memory_id} is on this computer alone: {said}") from error
 
 
@@ -153,8 +159,8 @@ def _preview(meant: Meant, setting: Settings) -> None:
         out(f"{bold(one_line(identity, 20))}  {one_line(words, max(width() - 24, 20))}")
     out()
     for line in _takes(meant, setting):
-        out(line)
-    out("It cannot be undone. " + _BEYOND)
+        out(wrapped(line))
+    out(wrapped("It cannot be undone. " + _BEYOND))
 
 
 def _takes(meant: Meant, setting: Settings) -> list[str]:
@@ -162,14 +168,14 @@ def _takes(meant: Meant, setting: Settings) -> list[str]:
     lines = [
         (
             f"{plural(plan.versions, 'version')} in {plural(len(plan.names), 'file')} will be "
-            f"removed from git's history, for which {plural(plan.commits, 'commit')} will be "
+            f"removed from the history, for which {plural(plan.commits, 'change')} in it will be "
             "rewritten."
         )
     ]
     if copies := sorted(set(plan.names) - set(meant.names)):
         lines.append(f"Among them are copies, or earlier names: {joined(copies)}.")
     if setting.remote:
-        who = f" (commits are by {joined([*plan.authors[:5]])})" if plan.authors else ""
+        who = f" (changes are by {joined([*plan.authors[:5]])})" if plan.authors else ""
         where = without_password(setting.remote)
         lines.append(
             f"{where} will be given the new history; every machine that uses it{who} follows at "
@@ -190,16 +196,19 @@ def _answer(
         _preview(meant, setting)
         out("Nothing was changed.")
         return
-    out(f"Forgot {plural(len(meant.ids), 'memory')} everywhere: "
-        f"{plural(meant.plan.versions, 'version')}, {plural(meant.plan.commits, 'commit')} "
-        "rewritten.")  # fmt: skip
+    counts = f"{plural(meant.plan.versions, 'version')}, {plural(meant.plan.commits, 'change')}"
+    out(wrapped(f"Forgot {plural(len(meant.ids), 'memory')} everywhere: {counts} rewritten."))
     if after.trouble:
-        out(f"The remote still has them: {after.trouble.sentence}. The next server or `aiaml sync` "
-            f"that reaches it removes them there. What to do: {after.trouble.remedy}")  # fmt: skip
+        how = "The next server or `aiaml sync` that reaches it removes them there. What to do:"
+        out(
+            wrapped(
+                f"The copy still has them: {after.trouble.sentence}. {how} {after.trouble.remedy}"
+            )
+        )
     elif setting.remote:
-        out("The remote has the new history, and other machines follow at their next round.")
+        out(wrapped("The copy has the new history; other machines follow at their next round."))
     if held:
-        out(still(held))
+        out(wrapped(still(held)))
     note(_BEYOND)
 
 

@@ -52,7 +52,7 @@ _NAMED = 8  # ids, or files, in one sentence
 @click.option(
     "--export", "target", metavar="FILE", help="First write them to FILE: .jsonl or .zip."
 )
-@click.option("--everywhere", is_flag=True, help="Out of git's history too, on all machines.")
+@click.option("--everywhere", is_flag=True, help="Out of the history too, on all machines.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be forgotten.")
 @yes
 @as_json
@@ -67,11 +67,11 @@ def forget(
 ) -> int | None:
     """Delete memories, after showing them and asking: by their ids, or all that a filter means.
 
-    The files are gone at once, and no agent finds them any more, on none of your machines. Git's
-    history, here and in your remote, still has them: `aiaml undo` or `aiaml restore` brings them
+    The files are gone at once, and no agent finds them any more, on none of your machines. The
+    history, here and in your copy, still has them: `aiaml undo` or `aiaml restore` brings them
     back.
 
-    With --everywhere the history is rewritten without them, here, in the remote and, when they next
+    With --everywhere the history is rewritten without them, here, in the copy and, when they next
     hear of it, on your other machines; also those that were forgotten before. That cannot be
     undone. docs/sync.md ("Removing something for good") says how far it reaches.
 
@@ -204,17 +204,17 @@ def _answer(done: Forgotten, *, json: bool) -> None:
     out(f"Forgot {plural(len(done.memories), 'memory')}.")
     if done.target:
         again = f"aiaml import {_words([done.target])}"
-        out(f"{done.target} has what they were: `{again}` adds it again.")
+        out(wrapped(f"{done.target} has what they were: `{again}` adds it again."))
     if done.undo:
         one = len(done.memories) - len(missing) == 1
-        command, back = (done.undo, "that") if one else ("aiaml undo", "them")
-        out(f"Git's history still has what it had: `{command}` brings {back} back.")
+        command, back = (done.undo, "it") if one else ("aiaml undo", "them")
+        out(wrapped(f"`{command}` brings {back} back."))
     gone = "" if done.target else ": gone for good"
     if missing and done.kept is not None:
         names = joined(missing[:_NAMED]) + (" and others" if len(missing) > _NAMED else "")
-        out(f"Git's history does not have the last version of {names}{gone}.")
+        out(wrapped(f"The history does not have the last version of {names}{gone}."))
     elif missing and not done.target:
-        out("What git does not have from before is gone for good.")
+        out(wrapped("What the history does not have from before is gone for good."))
 
 
 def _words(values: Iterable[str]) -> str:

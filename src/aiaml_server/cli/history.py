@@ -27,6 +27,7 @@ from aiaml_server.terminal import (
     USAGE,
     Ended,
     as_json,
+    as_rows,
     bold,
     broken,
     columns,
@@ -37,6 +38,7 @@ from aiaml_server.terminal import (
     one_line,
     out,
     out_json,
+    out_rows,
     padded,
     plural,
     styled,
@@ -64,8 +66,8 @@ _WORDS = 20  # columns that a change's words have at least
 @click.command("history")
 @click.argument("memory_id", metavar="ID")
 @click.option("--diff", "-d", "differences", is_flag=True, help="Show what each change was.")
-@as_json
-def history(memory_id: str, differences: bool, json: bool) -> None:
+@as_rows
+def history(memory_id: str, differences: bool, data: str) -> None:
     """Show every version that a memory has had, newest first.
 
     It works for a forgotten memory too. What stands first in a line is the revision, for
@@ -79,8 +81,8 @@ def history(memory_id: str, differences: bool, json: bool) -> None:
     with opened() as bank:
         past = Past.of(memory_id, bank, git_history(settings()))
         present = {name: _present(bank, name) for name in past.names}
-    if json:
-        out_json([_version(past, change, present) for change in past.changes])
+    if data:
+        out_rows([_version(past, change, present) for change in past.changes], data)
         return
     who = max(columns(_who(change)) for change in past.changes)
     for change in past.changes:
@@ -92,7 +94,9 @@ def history(memory_id: str, differences: bool, json: bool) -> None:
                 out(f"    {line}".rstrip())
     for name, text in present.items():
         if text is not None and text not in past.texts.values():
-            note(dim(f"files/{name} has changed since then; git does not know its version yet."))
+            note(
+                dim(f"files/{name} has changed since then; its version is not in the history yet.")
+            )
 
 
 def _version(past: Past, change: Change, present: dict[str, str | None]) -> dict[str, Any]:
@@ -160,7 +164,7 @@ def restore(ids: Sequence[str], at: str | None, since: str | None, yes: bool, js
     else:
         out(f"Restored memory {memory.id} as it was {of}.")
     if why := (held_back or {}).get(name):
-        note(f"It is kept out of git, because {why.sentence}.")
+        note(f"It is kept here, because {why.sentence}.")
 
 
 def _print_restored(texts: Mapping[str, str]) -> None:
@@ -312,7 +316,7 @@ class Version(NamedTuple):
 def _version_at(past: Past, known: History, revision: str) -> Version:
     commit = known.commit(revision)
     if not commit:
-        raise InvalidInput("--at", f"git knows no revision {revision!r}; `history` lists them")
+        raise InvalidInput("--at", f"there is no revision {revision!r}; `history` lists them")
     changed = [change.name for change in past.changes if change.commit.oid == commit]
     unread: Version | None = None
     for name in dict.fromkeys([*changed, *past.names]):
@@ -336,7 +340,7 @@ def _version_before(past: Past, present: str | None) -> Version:
     for change, text in zip(past.changes[start:], texts[start:], strict=True):
         if text is not None and text != present:
             return Version(change.name, text, _moment(change))
-    raise Ended(f"git has no other version of memory {past.id}")
+    raise Ended(f"there is no other version of memory {past.id}")
 
 
 def _moment(change: Change) -> str:
@@ -375,8 +379,8 @@ def _show(memory: Memory, before: str | None, text: str, of: str) -> None:
     help="How many; 25 if not said.",
 )
 @click.option("--since", metavar="TIME", help="Only from then on: a date, or 90m, 12h, 7d, 2w ago.")
-@as_json
-def log(limit: int, since: str | None, json: bool) -> int:
+@as_rows
+def log(limit: int, since: str | None, data: str) -> int:
     """Show what came, changed and went lately, and from where.
 
     "here" is what was committed on this computer; what came from another one bears the name that
@@ -389,17 +393,17 @@ def log(limit: int, since: str | None, json: bool) -> int:
     """
     start = _start(since)
     known = git_history(settings())
-    rows = list(islice(known.rows(start, many=_MANY, together=not json), limit + 1))
+    rows = list(islice(known.rows(start, many=_MANY, together=not data), limit + 1))
     shown = rows[:limit]
     texts = _texts_of(known, shown)
-    if json:
-        out_json([_row_fields(row, texts) for row in shown])
+    if data:
+        out_rows([_row_fields(row, texts) for row in shown], data)
     else:
         _print_rows(shown, texts)
         if len(rows) > limit:
             note(dim(f"There is more: `-n {limit * 4}` shows more of it."))
         if not rows:
-            note("Nothing has come or gone since then." if since else "Git knows of no memory yet.")
+            note("Nothing has come or gone since then." if since else "Nothing was stored yet.")
     return DONE if rows else NOTHING
 
 
@@ -630,14 +634,14 @@ def _one_id(said: str, ids: Sequence[str]) -> str:
 
 def _unknown(memory_id: str, known: History, *, there: bool) -> str:
     if there:
-        how = "`aiaml sync` commits it" if settings().sync else "AIAML_ENABLE_SYNC is false"
-        return f"memory {memory_id} is there, but git does not know it yet: {how}"
+        how = "`aiaml sync` puts it there" if settings().sync else "AIAML_ENABLE_SYNC is false"
+        return f"memory {memory_id} is there, but not in the history yet: {how}"
     from aiaml_server.cli.show import told_elsewhere  # noqa: PLC0415 (hardly ever needed)
 
     if said := told_elsewhere(memory_id):
         return said
     if not known.head:
-        return f"no memory has the id {memory_id}, and git has no history here"
+        return f"no memory has the id {memory_id}, and there is no history here"
     return f"no memory has or had the id {memory_id}"
 
 

@@ -25,13 +25,13 @@ from aiaml_server.terminal import (
     DONE,
     NOTHING,
     REFUSED,
-    as_json,
+    as_rows,
     bold,
     dim,
     joined,
     note,
     out,
-    out_json,
+    out_rows,
     styled,
     wrapped,
 )
@@ -91,7 +91,7 @@ in_project = click.option(
 @in_project
 @with_hooks
 @dry_run
-@as_json
+@as_rows
 def install(
     names: Sequence[str],
     everything: bool,
@@ -104,7 +104,7 @@ def install(
     project: Path | None,
     hooks: bool,
     dry_run: bool,
-    json: bool,
+    data: str,
 ) -> int:
     """Connect AI clients, by an entry in their configuration files.
 
@@ -141,7 +141,7 @@ def install(
     """
     _check_usage(locals())
     if listing:
-        return _list(json)
+        return _list(data)
     if directory is not None:
         from aiaml_server.cli.dirs import choose  # noqa: PLC0415 (reads the files of all clients)
 
@@ -176,8 +176,8 @@ def _check_usage(given: Mapping[str, Any]) -> None:
     Raises:
         UsageError: it does not.
     """
-    if given["json"] and not given["listing"]:
-        raise click.UsageError("--json goes with --list")
+    if given["data"] and not given["listing"]:
+        raise click.UsageError(f"--{given['data']} goes with --list")
     if sum(bool(given[each]) for each in ("names", "everything", "listing", "printed")) != 1:
         raise click.UsageError("name clients, or say --all, --list or --print CLIENT")
     if given["project"] and not given["names"]:
@@ -291,7 +291,7 @@ def _get_ready(variables: Mapping[str, str]) -> None:
 @in_project
 @with_hooks
 @dry_run
-@as_json
+@as_rows
 def uninstall(
     names: Sequence[str],
     everything: bool,
@@ -299,7 +299,7 @@ def uninstall(
     project: Path | None,
     hooks: bool,
     dry_run: bool,
-    json: bool,
+    data: str,
 ) -> int:
     """Take the entry out of AI clients' files again.
 
@@ -313,14 +313,14 @@ def uninstall(
       aiaml uninstall --list
       aiaml uninstall claude-code --hooks
     """
-    if json and not listing:
-        raise click.UsageError("--json goes with --list")
+    if data and not listing:
+        raise click.UsageError(f"--{data} goes with --list")
     if sum(map(bool, (names, everything, listing))) != 1:
         raise click.UsageError("name clients, or say --all or --list")
     if project and not names:
         raise click.UsageError("--project goes with clients that are named")
     if listing or hooks:
-        return _list(json) if listing else _hooks(names, project, dry_run)
+        return _list(data) if listing else _hooks(names, project, dry_run)
     here = machine()
     if everything:
         names = [one.client.name for one in clients.connections(ENTRY, here) if one.connected]
@@ -540,10 +540,10 @@ def _print(name: str, variables: Mapping[str, str]) -> int:
     return DONE
 
 
-def _list(json: bool) -> int:
+def _list(data: str) -> int:
     found = clients.connections(ENTRY, machine())
-    if json:
-        out_json([_fields(one) for one in found])
+    if data:
+        out_rows([_fields(one) for one in found], data)
         return DONE
     for one in found:
         state = "connected" if one.connected else "not connected" if one.installed else "not found"

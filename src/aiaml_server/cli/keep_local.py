@@ -16,7 +16,7 @@ from aiaml_server.terminal import REFUSED, Ended, as_json, note, out, out_json, 
 
 @click.command("keep-local")
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
-@click.option("--undo", is_flag=True, help="Let them into git again.")
+@click.option("--undo", is_flag=True, help="Let them travel again.")
 @as_json
 def keep_local(ids: Sequence[str], undo: bool, json: bool) -> None:
     """Keep memories on this computer: in no commit from now on.
@@ -51,7 +51,7 @@ def keep_local(ids: Sequence[str], undo: bool, json: bool) -> None:
             let_in = [name for name, done in zip(names, undone, strict=True) if done]
             out_json({"kept_local": [], "let_in": let_in})
             return
-        out(f"{plural(sum(undone), 'memory')} let into git again.")
+        out(f"{plural(sum(undone), 'memory')} let travel again.")
         return
     if json:
         out_json({"kept_local": names, "let_in": []})
@@ -60,7 +60,7 @@ def keep_local(ids: Sequence[str], undo: bool, json: bool) -> None:
     if known := _in_history(setting, names):
         what = "what it had" if known == len(names) == 1 else f"what {plural(known, 'memory')} had"
         note(
-            f"Git's history keeps {what} until now, here and wherever it was pushed. `aiaml forget "
+            f"The history keeps {what} until now, here and wherever it was sent. `aiaml forget "
             "--everywhere` would remove that, and the memory."
         )
 

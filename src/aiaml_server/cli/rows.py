@@ -71,6 +71,7 @@ class Layout:
         score: str = "",
         *,
         titled: bool = True,
+        name: str = "",
     ) -> Iterator[str]:
         """Return a memory's row.
 
@@ -79,14 +80,16 @@ class Layout:
             mark: makes what was looked for stand out.
             score: what it was found with.
             titled: whether to say what it begins with.
+            name: what it goes by instead of its id.
         """
         if not is_terminal():
             yield "\t".join(fields_of(memory, score))
             return
         over = "(expired) " if memory.expired(present()) else ""
         memory = visible(replace(memory, content=over + title(memory.content)))
-        head = f"{bold(f'{memory.id:8}')}  {dim(f'{age(memory.timestamp):>10}')}  {score}"
-        room = max(width() - max(columns(memory.id), 8) - 14 - columns(score), 12)
+        name = f"{name:>4}" if name else f"{memory.id:8}"
+        head = f"{bold(name)}  {dim(f'{age(memory.timestamp):>10}')}  {score}"
+        room = max(width() - columns(name) - 14 - columns(score), 12)
         topics = ("" if titled else over) + ", ".join(memory.topics)
         if width() < NARROW:
             people = one_line(f"{memory.agent}, {memory.user} · {topics}", room)
@@ -125,23 +128,6 @@ def filled(template: str, memory: Memory, name: str) -> str:
         return fields[found[1]]
 
     return re.sub(r"\{(\w*)\}", value, template)
-
-
-def csv_of(memories: Iterable[tuple[str, Memory]]) -> Iterator[str]:
-    """Yield a line of CSV with the names of the fields, then the memories (RFC 4180)."""
-    import csv  # noqa: PLC0415 (who asks for it alone pays for it)
-    from io import StringIO  # noqa: PLC0415
-
-    buffer = StringIO()
-    writer = csv.writer(buffer, lineterminator="")
-    names = [each for each in FIELDS if each != "title"]
-    writer.writerow(names)
-    yield buffer.getvalue()
-    for name, memory in memories:
-        buffer = StringIO()
-        values = [filled(f"{{{each}}}", memory, name) for each in names]
-        csv.writer(buffer, lineterminator="").writerow(values)
-        yield buffer.getvalue()
 
 
 def fields_of(memory: Memory, score: str = "") -> list[str]:

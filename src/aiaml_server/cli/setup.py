@@ -97,7 +97,7 @@ def _made(address: str, base: Path) -> str:
         done = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603
         if done.returncode:
             raise Ended(f"{path} cannot be made: {done.stderr.strip()}", REFUSED)
-        note(f"Made the repository {path}.")
+        note(f"Made {path}.")
     return str(path)
 
 
@@ -163,7 +163,7 @@ def _ask(setting: Settings) -> dict[str, str]:
         if by_ssh and problem.kind == "no-repository":
             with suppress(AiamlError):
                 survey.ask_remote(setting, REMOTE_SECONDS, make=True)
-                note(f"Made the repository {without_password(setting.remote)}.")
+                note(f"Made {without_password(setting.remote)}.")
                 return {}
         todo = _key(setting.remote) if problem.kind == "not-let-in" else problem.remedy
         raise Ended(f"{problem.sentence}.\nWhat to do: {todo}", REFUSED) from error

@@ -13,7 +13,8 @@ import click
 
 from aiaml_server.cli.context import opened, reading
 from aiaml_server.cli.filtering import Part, filtered, paged
-from aiaml_server.cli.rows import NARROW, Layout, csv_of, filled, print_lines
+from aiaml_server.cli.picking import check_terminal, choose
+from aiaml_server.cli.rows import NARROW, Layout, filled, print_lines
 from aiaml_server.errors import AiamlError, InvalidInput
 from aiaml_server.format import bm25
 from aiaml_server.format.bm25 import Answer, Question
@@ -26,7 +27,7 @@ from aiaml_server.rendering import visible
 from aiaml_server.terminal import (
     USAGE,
     Ended,
-    as_json,
+    as_rows,
     bold,
     broken,
     dim,
@@ -35,7 +36,7 @@ from aiaml_server.terminal import (
     one_line,
     out,
     out_bytes,
-    out_json,
+    out_rows,
     plural,
     progress,
     styled,
@@ -51,9 +52,12 @@ if TYPE_CHECKING:
 def formed(verb: Callable[..., Any]) -> Callable[..., Any]:
     """Give a verb that prints memories the options that say in which form."""
     told = "Print TEXT of each, with {id}, {title} and others in it filled in."
-    option = click.option("--format", "template", metavar="TEXT", help=told)
-    csv = click.option("--csv", is_flag=True, help="Print CSV, for a spreadsheet.")
-    return csv(option(as_json(verb)))
+    return click.option("--format", "template", metavar="TEXT", help=told)(as_rows(verb))
+
+
+picked = click.option(
+    "--pick", "-i", "pick", is_flag=True, help="Show, edit or forget them by their numbers."
+)
 
 
 @click.command("list")
@@ -61,15 +65,16 @@ def formed(verb: Callable[..., Any]) -> Callable[..., Any]:
 @filtered
 @click.option("--new", is_flag=True, help="Only what you have not marked as `aiaml seen`.")
 @paged
+@picked
 @formed
 def list_(
     said: Sequence[str],
     limit: int,
     page: int,
     everything: bool,
-    csv: bool,
+    pick: bool,
     template: str | None,
-    json: bool,
+    data: str,
     new: bool,
     **options: Any,
 ) -> None:
@@ -84,6 +89,7 @@ def list_(
       aiaml list --agent claude --topic food --since 7d
       aiaml list agent:claude topic:food since:7d
       aiaml list --all | grep allergic
+      aiaml list -i
       aiaml list --all --json
       aiaml list --all --csv > memories.csv
       aiaml list --format "{id} {user}: {title}"
@@ -91,30 +97,29 @@ def list_(
     wanted, words = Filter.of(**options).and_said(said)
     if words:
         raise InvalidInput(words[0], "is no field; `aiaml search` looks for words")
-    _check_one_form(json, csv, template is not None)
+    _check_form(data, template, pick=pick)
     part = Part(limit, page, everything)
     unseen: set[str] = set()
+    if pick:
+        with opened(record=False) as bank:
+            names = _named(bank, wanted, new=new)
+            why = "" if names else nothing(bank, wanted)
+        if why:
+            raise Ended(why)
+        choose(names, part)
+        return
     with opened() as bank:
-        names = [name for _, name in bank.dated(wanted)]
-        if new:
-            there = bool(names)
-            names = [
-                name
-                for name, memory in bank.read(progress(names, "Reading"))
-                if bank.inbox.is_new(memory)
-            ]
-            if there and not names:
-                raise Ended("none of these is new to you")
+        names = _named(bank, wanted, new=new)
         total = len(names)
         shown: Iterable[tuple[str, Memory]] = bank.read(names[part.first : part.last])
         if telling := _tells_new(bank):
             shown = _noting_new(bank, shown, unseen)
-        if json:
+        if data:
             found = [_listed(*each, unseen if telling else None) for each in shown]
-            out_json(found)
+            out_rows(found, data)
             count = len(found)
         else:
-            count = _printed(shown, template, csv=csv)
+            count = _printed(shown, template)
         if not count:
             raise Ended(nothing(bank, wanted, beyond=total > 0))
     if told := part.told(count, total):
@@ -123,22 +128,37 @@ def list_(
         note(dim(f"New to you: {len(unseen):,} of these; `aiaml list --new` shows what is."))
 
 
-def _check_one_form(*forms: bool) -> None:
-    if sum(forms) > 1:
-        raise Ended("--json, --csv and --format exclude each other", USAGE)
+def _named(bank: MemoryBank, wanted: Filter, *, new: bool) -> list[str]:
+    """Return the files of what is to be listed.
+
+    Raises:
+        Ended: there is nothing.
+    """
+    names = [name for _, name in bank.dated(wanted)]
+    if not new:
+        return names
+    read = bank.read(progress(names, "Reading"))
+    found = [name for name, memory in read if bank.inbox.is_new(memory)]
+    if names and not found:
+        raise Ended("none of these is new to you")
+    return found
 
 
-def _printed(shown: Iterable[tuple[str, Memory]], template: str | None, *, csv: bool) -> int:
-    """Print memories as CSV, through a template, or in rows; return how many there were."""
-    if not csv and template is None:
+def _check_form(data: str, template: str | None, *, pick: bool = False) -> None:
+    """Check that at most one form is asked for, and that it can be had here."""
+    if sum((bool(data), template is not None, pick)) > 1:
+        raise Ended("--json, --csv, --format and -i exclude each other", USAGE)
+    if pick:
+        check_terminal()
+
+
+def _printed(shown: Iterable[tuple[str, Memory]], template: str | None) -> int:
+    """Print memories through a template, or in rows; return how many there were."""
+    if template is None:
         return print_lines(memory for _, memory in shown)
     found = list(shown)
-    if template is not None:
-        for name, memory in found:
-            out(filled(template, memory, name))
-    else:
-        for line in csv_of(found):
-            out(line)
+    for name, memory in found:
+        out(filled(template, memory, name))
     return len(found)
 
 
@@ -192,8 +212,8 @@ def nothing(bank: MemoryBank, wanted: Filter, *, beyond: bool = False) -> str:
 @click.command("show")
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
 @click.option("--raw", is_flag=True, help="Print the file exactly as it stands.")
-@as_json
-def show(ids: Sequence[str], raw: bool, json: bool) -> None:
+@formed
+def show(ids: Sequence[str], raw: bool, template: str | None, data: str) -> None:
     """Show memories whole, their markdown rendered.
 
     The first four characters of an id do, where no other begins so. Every word of a memory is
@@ -204,11 +224,15 @@ def show(ids: Sequence[str], raw: bool, json: bool) -> None:
     Examples:
       aiaml show 1b2c3d4e 4e5f
       aiaml show 1b2c --raw > memory.md
+      aiaml show 1b2c --format "{user}: {content}"
     """
+    _check_form(data, template)
     with opened() as bank:
         found = [each for memory_id in ids for each in found_by(bank, memory_id)]
-        if json:
-            out_json([fields(memory, name) for name, memory in found])
+        if data:
+            out_rows([fields(memory, name) for name, memory in found], data)
+        elif template is not None:
+            _printed(found, template)
         elif raw:
             out_bytes(bank.text(name).encode() for name, _ in found)
         else:
@@ -288,6 +312,7 @@ def _end(memory: Memory) -> str:
 @click.option("--explain", "-e", is_flag=True, help="Say of what each score is the sum.")
 @click.option("--as-agent", is_flag=True,
               help="The very answer of `think`: words as they are written.")  # fmt: skip
+@picked
 @formed
 def search(
     words: Sequence[str],
@@ -297,9 +322,9 @@ def search(
     lines: int,
     explain: bool,
     as_agent: bool,
-    csv: bool,
+    pick: bool,
     template: str | None,
-    json: bool,
+    data: str,
     **options: Any,
 ) -> None:
     """Find what answers a question in your own words, the best first.
@@ -317,29 +342,33 @@ def search(
       aiaml search dinner restaurant --as-agent
       aiaml search dinner --all --csv > dinners.csv
     """
-    _check_one_form(json, csv, template is not None)
+    _check_form(data, template, pick=pick)
     said = words if as_agent else of_shell(words)
     wanted, rest = Filter.of(**options).and_said(said)
     if not clean(rest):
         hint = "; `aiaml list` lists without one" if wanted else ""
         raise InvalidInput("WORD", f"must be a word to look for{hint}")
     part = Part(limit, page, everything)
+    first, last = (0, None) if pick else (part.first, part.last)
     answer: Answer | None = None
     with opened() as bank:
         if as_agent:
-            found = bank.search(clean(rest), wanted, part.first, part.last)
+            found = bank.search(clean(rest), wanted, first, last)
         else:
-            answer = bank.ask(Question.of(rest), wanted, part.first, part.last)
+            answer = bank.ask(Question.of(rest), wanted, first, last)
             found = answer.found
         hits = [
             Shown(hit, memory, answer)
-            for hit in found.hits
+            for hit in (() if pick else found.hits)
             for _, memory in bank.read([hit.file_name])
         ]
-    if json:
-        out_json([each.fields(explain=explain) for each in hits])
-    elif csv or template is not None:
-        _printed([(each.hit.file_name, each.memory) for each in hits], template, csv=csv)
+    if pick and found.hits:
+        choose([hit.file_name for hit in found.hits], part)
+        return
+    if data:
+        out_rows([each.fields(explain=explain) for each in hits], data)
+    elif template is not None:
+        _printed([(each.hit.file_name, each.memory) for each in hits], template)
     else:
         _print_hits(hits, lines, explain=explain)
     if not hits:

@@ -19,13 +19,13 @@ from aiaml_server.moments import in_local, instant, minute
 from aiaml_server.rendering import visible
 from aiaml_server.terminal import (
     Ended,
-    as_json,
+    as_rows,
     bold,
     columns,
     dim,
     in_bytes,
     out,
-    out_json,
+    out_rows,
     padded,
     plural,
     progress,
@@ -43,8 +43,8 @@ _BLOCKS = " ▏▎▍▌▋▊▉█"
 
 @click.command("topics")
 @filtered
-@as_json
-def topics(json: bool, **options: Any) -> None:
+@as_rows
+def topics(data: str, **options: Any) -> None:
     """List the topics, the most frequent first.
 
     \b
@@ -59,8 +59,8 @@ def topics(json: bool, **options: Any) -> None:
         )
         why = "" if found else nothing(bank, wanted)
     rows = ranked(found)
-    if json:
-        out_json([{"topic": topic, "memories": count} for topic, count in rows])
+    if data:
+        out_rows([{"topic": topic, "memories": count} for topic, count in rows], data)
     else:
         _print_table(rows, _widest(rows))
     if why:
@@ -69,9 +69,9 @@ def topics(json: bool, **options: Any) -> None:
 
 @click.group("stats", invoke_without_command=True, commands=[topics, uses])
 @filtered
-@as_json
+@as_rows
 @click.pass_context
-def stats(context: click.Context, /, json: bool, **options: Any) -> None:
+def stats(context: click.Context, /, data: str, **options: Any) -> None:
     """Count memories by agent, user, topic and month.
 
     `stats topics` counts all topics, `stats uses` tells what agents asked for.
@@ -85,7 +85,7 @@ def stats(context: click.Context, /, json: bool, **options: Any) -> None:
     """
     wanted = Filter.of(**options)
     if below := context.invoked_subcommand:
-        if wanted or json:
+        if wanted or data:
             raise click.UsageError(f"options stand behind {below}: `aiaml stats {below} …`")
         return
     counts = Counts()
@@ -93,11 +93,11 @@ def stats(context: click.Context, /, json: bool, **options: Any) -> None:
         for name, size, memory in _all(bank, wanted):
             counts.add(name, size, memory)
         why = "" if counts.memories else nothing(bank, wanted)
-    if json:
-        out_json(counts.as_json())
+    if data:
+        out_rows(counts.rows(), data, counts.as_json())
     if why:
         raise Ended(why)
-    if not json:
+    if not data:
         _print_stats(counts)
 
 
@@ -144,6 +144,14 @@ class Counts:
             "topics": dict(ranked(self.topics)),
             "months": dict(sorted(self.months.items())),
         }
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the tables as one."""
+        counted = {"agent": self.agents, "user": self.users, "topic": self.topics}
+        tables = {of: ranked(each) for of, each in counted.items()}
+        tables["month"] = sorted(self.months.items())
+        rows = [(of, *row) for of, table in tables.items() for row in table]
+        return [{"of": of, "name": name, "memories": count} for of, name, count in rows]
 
 
 def ranked(counted: Counter[str]) -> list[tuple[str, int]]:

@@ -173,7 +173,7 @@ class Standing:
             yield "A process synchronises it at this moment."
         yield from self._waiting()
         for name, why in sorted(self.survey.kept_out.items()):
-            yield f"{bold('Kept out of git:')} {name}, because {why.sentence}."
+            yield f"{bold('Kept here:')} {name}, because {why.sentence}."
             yield f"  What to do: {why.remedy}"
         if kept := self.survey.kept_local:
             names = [*sorted(kept)[:_NAMED], *(["others"] if len(kept) > _NAMED else [])]
@@ -193,16 +193,18 @@ class Standing:
         if remote:
             yield f"Sync is on, with {without_password(remote)}. {_HOSTED}."
         else:
-            yield "Sync is on, without a remote: each version is kept, in git on this computer."
+            yield "Every version of each is kept, on this computer."
         if usual := _another_in_use(self.settings):
             how = _change(self.settings)
             yield f"Servers here use another, {usual}, of which the following is. {how}."
-        times = {"committed": self.last.last_commit}
+        times = {"saved": self.last.last_commit}
         if remote:
-            times["fetched"] = self.last.last_fetch
+            times["received"] = self.last.last_fetch
         if remote and (self.last.last_push or self.survey.ahead or not self.last.last_fetch):
-            times["pushed"] = self.last.last_push  # else there was nothing to push yet
-        told = [f"{what} {_since(at)}" if at else f"never {what}" for what, at in times.items()]
+            times["sent"] = self.last.last_push  # else there was nothing to send yet
+        told = [
+            f"{what} {_since(at)}" if at else f"nothing {what} yet" for what, at in times.items()
+        ]
         yield f"{joined(told).capitalize()}."
 
     def _copy(self) -> Iterator[str]:
@@ -236,14 +238,14 @@ class Standing:
     def _waiting(self) -> Iterator[str]:
         found = self.survey
         if number := self._not_committed():
-            how = "a server does it while it runs, or `aiaml sync` now"
+            how = "a server sees to it while it runs, or `aiaml sync` now"
             gone = f" ({self.survey.forgotten:,} forgotten)" if self.survey.forgotten else ""
-            yield f"{plural(number, 'memory')} not committed yet{gone}: {how}."
+            yield f"{plural(number, 'memory')} not in the history yet{gone}: {how}."
         if self.settings.remote and found.repository:
             yield _compared(found, asked=bool(self.last.last_fetch))
             if self.waits_long:
                 since = (found.ahead_since or 0) * 1_000_000
-                yield f"The oldest is of {ago(since)}: no server ran since, or the remote was away."
+                yield f"The oldest is of {ago(since)}: no server ran since, or the copy was away."
                 yield "  What to do: `aiaml sync` tries it now."
 
     def _not_committed(self) -> int:
@@ -292,11 +294,11 @@ def still(holders: Sequence[str]) -> str:
 
 def _compared(found: Survey, *, asked: bool) -> str:
     if not asked:
-        waiting = f"; {plural(found.ahead, 'commit')} to push" if found.ahead else ""
-        return f"The remote was not asked yet{waiting}."
-    ahead = f"lacks {plural(found.ahead, 'commit')} of ours" if found.ahead else "has all of ours"
-    behind = f", and {plural(found.behind, 'commit')} more" if found.behind else ""
-    return f"The remote, as it was last seen, {ahead}{behind}."
+        waiting = f"; {plural(found.ahead, 'change')} to send" if found.ahead else ""
+        return f"The copy was not looked at yet{waiting}."
+    ahead = f"lacks {plural(found.ahead, 'change')} of ours" if found.ahead else "has all of ours"
+    behind = f", and {plural(found.behind, 'change')} more" if found.behind else ""
+    return f"The copy, as it was last seen, {ahead}{behind}."
 
 
 def _since(time: str | None) -> str:
@@ -308,7 +310,7 @@ def _since(time: str | None) -> str:
 
 @click.command("sync")
 @click.option("--forget", is_flag=True, help="Forget what was deleted, however much it is.")
-@click.option("--bring-back", is_flag=True, help="Bring back what was deleted, from git.")
+@click.option("--bring-back", is_flag=True, help="Bring back what was deleted.")
 @click.option(
     "--setup",
     "address",
@@ -328,12 +330,12 @@ def sync(
     ids: tuple[str, ...],
     json: bool,
 ) -> int:
-    """Commit what is new now, and exchange it with the remote.
+    """Save what is new now, and exchange it with your other computers.
 
     A running server does this by itself. The exit code, and --json, are those of `status`. Where
     more than 20 and a fifth of all memories were deleted at once, other than by `aiaml forget`, one
-    of the two options says what is meant; until then nothing of it is committed. A memory that is
-    kept out of git for a secret that is none, `--release` lets into it, in all its later versions
+    of the two options says what is meant; until then nothing of it is saved. A memory that is
+    kept here for a secret that is none, `--release` lets into it, in all its later versions
     too.
 
     \b
@@ -368,7 +370,7 @@ def sync(
     finally:
         told.clear()
     for name, why in sorted(after.kept_out.items()):
-        note(f"Kept out of git: {name}, because {why.sentence}. What to do: {why.remedy}")
+        note(f"Kept here: {name}, because {why.sentence}. What to do: {why.remedy}")
     standing = Standing.now(setting)
     _tell_notice(before, after, standing.survey)
     # What servers achieve with a remote of theirs is another matter.
@@ -455,12 +457,12 @@ class Told(Progress):
     def summary(self) -> str:
         """Return what was done, in words."""
         counts = {
-            "committed": self.committed - self.forgotten,
+            "saved": self.committed - self.forgotten,
             "forgotten": self.forgotten,
             "brought back": self.brought_back,
             "arrived": self.arrived - self.forgotten_elsewhere,
             "forgotten elsewhere": self.forgotten_elsewhere,
-            "pushed": self.pushed,
+            "sent": self.pushed,
         }
         parts = [(number, what) for what, number in counts.items() if number]
         first, *rest = parts
@@ -471,7 +473,7 @@ class Told(Progress):
 def _nothing_new(setting: Settings) -> str:
     if not setting.remote and not setting.base.is_dir():
         return "There are no memories yet."
-    return "Nothing new, here or at the remote." if setting.remote else "Nothing new."
+    return "Nothing new, here or there." if setting.remote else "Nothing new."
 
 
 # --- where --------------------------------------------------------------------------------------

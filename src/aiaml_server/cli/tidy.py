@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from aiaml_server.cli.app import aiaml
 from aiaml_server.cli.context import opened
-from aiaml_server.format.filters import as_word
+from aiaml_server.cli.picking import do, words_of
 from aiaml_server.format.memory import Memory
 from aiaml_server.format.tidying import KINDS, Proposal, expired, proposals, unused
 from aiaml_server.moments import age, instant, present
@@ -22,14 +21,14 @@ from aiaml_server.storage.inbox import Apart
 from aiaml_server.storage.uses import Summary
 from aiaml_server.terminal import (
     Ended,
-    as_json,
+    as_rows,
     bold,
     choice,
     dim,
     is_terminal,
     note,
     out,
-    out_json,
+    out_rows,
     plural,
     progress,
     styled,
@@ -49,8 +48,8 @@ _LINES = 10  # of a memory that is not compared with another
 )
 @click.option("--all", "everything", is_flag=True, help="All kinds, not only duplicates.")
 @click.option("--again", is_flag=True, help="Also what was never to be proposed again.")
-@as_json
-def tidy(kinds: Sequence[str], everything: bool, again: bool, json: bool) -> None:
+@as_rows
+def tidy(kinds: Sequence[str], everything: bool, again: bool, data: str) -> None:
     """Propose what could be tidied, and do it where you say so.
 
     By itself it shows duplicates: memories of one person with the same text and topics. With --all,
@@ -85,8 +84,8 @@ def tidy(kinds: Sequence[str], everything: bool, again: bool, json: bool) -> Non
     others = Counter(each.kind for each in every if each.kind not in chosen)
     told = ", ".join(f"{kind} ({count:,})" for kind, count in others.items())
     rest = f"{told}: `aiaml tidy --all` shows them" if told and not kinds else ""
-    if json:
-        out_json([{**asdict(each), "command": _line(*each.command)} for each in found])
+    if data:
+        out_rows([{**asdict(each), "command": _line(*each.command)} for each in found], data)
     elif found and is_terminal() and sys.stdin.isatty():
         _ask(found, memories)
     else:
@@ -129,13 +128,7 @@ def _by_id(found: Iterable[tuple[str, Memory]]) -> dict[str, Memory]:
 
 def _line(verb: str, *ids: str) -> str:
     """Return a command as a shell takes it; in a file that others wrote an id may be any text."""
-    return shlex.join(["aiaml", *_words(verb, *ids)])
-
-
-def _words(verb: str, *ids: str) -> list[str]:
-    """Return the words of a command that means these memories and no other."""
-    dashes = ["--"] if any(each.startswith("-") for each in ids) else []
-    return [verb, *dashes, *(map(as_word, ids) if verb == "forget" else ids)]
+    return shlex.join(["aiaml", *words_of(verb, *ids)])
 
 
 def _show(proposal: Proposal, memories: Mapping[str, Memory]) -> None:
@@ -205,17 +198,5 @@ def _ask(found: Sequence[Proposal], memories: Mapping[str, Memory]) -> None:
             left = [each for each in found[number:] if gone.isdisjoint(each.ids)]
             same += [each for each in left if each.kind == proposal.kind]
         ids = [each.ids[-1] for each in same]
-        if _apply(proposal.command[0], ids) and forgets:
+        if do(proposal.command[0], *ids, yes=forgets) and forgets:
             gone.update(ids)
-
-
-def _apply(verb: str, ids: Sequence[str]) -> bool:
-    """Run a command on memories; say whether it was done."""
-    verb, *words = _words(verb, *ids)
-    words = [verb, *(["--yes"] if verb == "forget" else []), *words]
-    try:
-        aiaml.main(words, prog_name="aiaml", standalone_mode=False)
-    except Ended as ended:
-        note(str(ended))
-        return False
-    return True

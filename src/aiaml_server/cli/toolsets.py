@@ -8,13 +8,21 @@ from typing import Any
 import click
 
 from aiaml_server import toolsets as known
-from aiaml_server.terminal import as_json, bold, dim, note, out, out_json, wrapped
+from aiaml_server.terminal import (
+    as_rows,
+    bold,
+    dim,
+    note,
+    out,
+    out_rows,
+    wrapped,
+)
 from aiaml_server.toolset import Manifest
 
 
 @click.command("toolsets")
-@as_json
-def toolsets(json: bool) -> None:
+@as_rows
+def toolsets(data: str) -> None:
     """List the toolsets that can be served, each with its tools.
 
     `aiaml-server` serves the first one, unless `--toolset NAME` (several times for several) or
@@ -31,8 +39,8 @@ def toolsets(json: bool) -> None:
     manifests = [*map(known.manifest, known.OWN), *others.manifests]
     for sentence in others.unusable:
         note(wrapped(sentence, 2, err=True))
-    if json:
-        out_json([_fields(manifest, served) for manifest in manifests])
+    if data:
+        out_rows([_fields(manifest, served) for manifest in manifests], data)
         return
     for manifest in manifests:
         mark = "  (served when nothing else is asked for)" if manifest.name in served else ""

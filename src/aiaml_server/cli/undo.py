@@ -16,13 +16,14 @@ from aiaml_server.terminal import (
     NOTHING,
     REFUSED,
     Ended,
-    as_json,
+    as_rows,
     bold,
     confirm,
     dim,
     note,
     out,
     out_json,
+    out_rows,
     plural,
     wrapped,
     yes,
@@ -37,8 +38,8 @@ _NAMED = 6  # ids on one line
 @click.command("undo")
 @click.option("--list", "listed", is_flag=True, help="Only show what can be taken back.")
 @yes
-@as_json
-def undo(listed: bool, yes: bool, json: bool) -> int | None:
+@as_rows
+def undo(listed: bool, yes: bool, data: str) -> int | None:
     """Take back your last change; again, the one before.
 
     That is a remember, edit, forget, restore or import, or what you did on the page. A memory that
@@ -53,7 +54,9 @@ def undo(listed: bool, yes: bool, json: bool) -> int | None:
     base = settings().base
     done = operations(base)
     if listed:
-        return _list(done, json=json)
+        return _list(done, data)
+    if data == "csv":
+        raise click.UsageError("--csv goes with --list")
     if not done:
         raise Ended("there is nothing to undo")
     last = done[0]
@@ -64,7 +67,7 @@ def undo(listed: bool, yes: bool, json: bool) -> int | None:
         problems = _undone(bank, last)
         drop(base, last)
     count = len(last.files) - len(problems)
-    if json:
+    if data:
         out_json({**_fields(last), "undone": count, "problems": problems})
     else:
         if count:
@@ -76,10 +79,10 @@ def undo(listed: bool, yes: bool, json: bool) -> int | None:
     return None if count else REFUSED
 
 
-def _list(done: Sequence[Operation], *, json: bool) -> int | None:
-    if json:
-        out_json([_fields(each) for each in done])
-    for each in () if json else done:
+def _list(done: Sequence[Operation], data: str) -> int | None:
+    if data:
+        out_rows([_fields(each) for each in done], data)
+    for each in () if data else done:
         out(wrapped(f"{age(each.at):>10}  {bold(f'{each.verb:8}')}  {_told(each)}", 22))
     if not done:
         note("There is nothing to undo.")
@@ -113,7 +116,7 @@ def _undone(bank: MemoryBank, done: Operation) -> Mapping[str, str]:
         if blob(present) != after:
             problems[name] = f"it has changed since; `aiaml history {id_in(name)}` has what it was"
         elif before and before not in texts:
-            problems[name] = "git does not have what it held"
+            problems[name] = "the history does not have what it held"
         elif not before and present is not None:
             gone[name] = present
         elif before:

@@ -18,7 +18,7 @@ from aiaml_server.rendering import title, visible
 from aiaml_server.storage.uses import Summary, Use, since
 from aiaml_server.terminal import (
     Ended,
-    as_json,
+    as_rows,
     bold,
     confirm,
     dim,
@@ -26,7 +26,7 @@ from aiaml_server.terminal import (
     note,
     one_line,
     out,
-    out_json,
+    out_rows,
     width,
     wrapped,
     yes,
@@ -43,8 +43,8 @@ _MOST = 10  # rows of a table
 @click.option("--log", "each", is_flag=True, help="Each question by itself, oldest first.")
 @click.option("--clear", is_flag=True, help="Delete what is noted, after asking.")
 @yes
-@as_json
-def uses(time: str | None, each: bool, clear: bool, yes: bool, json: bool) -> None:
+@as_rows
+def uses(time: str | None, each: bool, clear: bool, yes: bool, data: str) -> None:
     """Tell what agents asked for: which memories help, and which never come up.
 
     Servers note when a client used `think` or `recall`, with which keywords, and the ids of what
@@ -66,16 +66,16 @@ def uses(time: str | None, each: bool, clear: bool, yes: bool, json: bool) -> No
             if not yes:
                 confirm("Delete what is noted of the questions of agents?")
             bank.uses.clear()
-            if json:
-                out_json({"cleared": True})
+            if data:
+                out_rows([{"cleared": True}], data, {"cleared": True})
             else:
                 out("Deleted.")
             return
         noted = list(since(bank.uses.read(), moment))
         if each:
-            _tell_each(noted, json=json)
+            _tell_each(noted, data)
         else:
-            _tell(Summary.of(noted), bank, json=json)
+            _tell(Summary.of(noted), bank, data)
     if not settings().log_uses:
         note("AIAML_LOG_USES is false here: servers that are told so note nothing.")
     if not noted:
@@ -84,9 +84,9 @@ def uses(time: str | None, each: bool, clear: bool, yes: bool, json: bool) -> No
         raise Ended(f"nothing is noted {when}: {why}")
 
 
-def _tell_each(noted: Iterable[Use], *, json: bool) -> None:
-    if json:
-        out_json([vars(use) for use in noted])
+def _tell_each(noted: Iterable[Use], data: str) -> None:
+    if data:
+        out_rows([vars(use) for use in noted], data)
         return
     for use in noted:
         got = ", ".join(use.ids) or "nothing"
@@ -95,11 +95,12 @@ def _tell_each(noted: Iterable[Use], *, json: bool) -> None:
         out(f"{dim(minute(use.at))}  {one_line(line, max(width() - 18, 20))}")
 
 
-def _tell(total: Summary, bank: MemoryBank, *, json: bool) -> None:
+def _tell(total: Summary, bank: MemoryBank, data: str) -> None:
     memories = [memory for _, memory in bank.newest()]
     never = [each for each in memories if each.id not in total.last]
-    if json:
-        out_json(_as_json(total, memories, never))
+    if data:
+        said = _as_json(total, memories, never)
+        out_rows(said["recalled"], data, said)
         return
     if not total.tools:
         return

@@ -184,7 +184,7 @@ class Rounds:
     # --- committing -----------------------------------------------------------------------------
 
     def _commit(self) -> None:
-        self.progress.begin("committing")
+        self.progress.begin("saving")
         guard = self._new_guard()
         if guard != self._guard:  # which remembers what it has looked into
             self._guard = guard
@@ -255,7 +255,7 @@ class Rounds:
         refused, seen = None, ""
         for attempt in range(_ATTEMPTS + 1):
             started = time.monotonic()
-            self.progress.begin("fetching")
+            self.progress.begin("receiving")
             theirs, on_main = remote.fetch()
             self._status.last_fetch = now()
             if refused and theirs == seen:  # no other machine was faster: it is a refusal
@@ -273,7 +273,7 @@ class Rounds:
                     raise refused
                 self.pace.gave_up(time.monotonic() - started, attempt)
                 raise Outrun from refused
-            self.progress.begin("pushing")
+            self.progress.begin("sending")
             try:
                 remote.push(ours, theirs if clean != theirs and on_main else "")
             except GitFailed as error:
@@ -343,7 +343,7 @@ class Rounds:
     # --- telling --------------------------------------------------------------------------------
 
     def _failed(self, error: Exception) -> None:
-        from aiaml_server.sync.problem import OUTRUN, problem_of  # noqa: PLC0415 (regular expressions by the dozen)
+        from aiaml_server.sync.problem import OUTRUN, away, problem_of  # noqa: PLC0415 (regular expressions by the dozen)
 
         if isinstance(error, Outrun):
             if self.pace.outrun < _TOLD_AFTER:
@@ -353,7 +353,7 @@ class Rounds:
         elif isinstance(error, InvalidSetting):
             self.problem = Problem("address", str(error), _CORRECT)
         else:
-            self.problem = problem_of(error)
+            self.problem = away(problem_of(error), self._settings.remote)
         told = not self._another_succeeds()
         self._failed_at = now(exactly=True)
         if told:

@@ -193,7 +193,7 @@ class Progress:
         self.arrived = self.forgotten_elsewhere = self.pushed = 0
 
     def begin(self, doing: str) -> None:
-        """Hear what is done now: "committing", "fetching", "joining", "pushing" or "tidying"."""
+        """Hear what is done now: "saving", "receiving", "joining", "sending" or "tidying"."""
 
 
 def now(*, exactly: bool = False) -> str:

@@ -114,10 +114,9 @@ class Edits:
     def _forget_all(self, request: Request, text: str) -> Response:
         """Delete the files that are listed, or meant; what they held is kept for an undo."""
         files = self._choice.said(request, text)
-        if text:
-            texts = {file: file.text for file in files}
-        else:
-            texts = {file: each for file in files if (each := _present(file)) is not None}
+        texts = {file: each for file in files if (each := _present(file)) is not None}
+        if text and not texts:
+            raise FileNotFoundError
         problem = ""
         kept: set[File] = set()
         try:
@@ -214,9 +213,10 @@ class Edits:
         return problem(409, why, {"yes": "must be true for that"} if asks else None)
 
     def _export(self, request: Request, text: str) -> Response:
-        """Return memories as lines of JSON, as `aiaml export` writes them."""
+        """Return memories as lines of JSON, as `aiaml export` does, and how many are gone."""
         files = dict.fromkeys(self._choice.said(request, text))
-        return Json({"lines": "".join(map(line_of, memories(files)))})
+        lines = [*map(line_of, memories(files))]
+        return Json({"lines": "".join(lines), "gone": len(files) - len(lines)})
 
 
 def _present(file: File) -> str | None:

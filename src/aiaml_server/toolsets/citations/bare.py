@@ -11,10 +11,11 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aiaml_server.format.invisible import marked, marked_line
+from aiaml_server.format.spreadsheet import as_csv
 from aiaml_server.toolsets.citations.command import (
     COULD_NOT,
     VERBS,
@@ -56,6 +57,11 @@ class BareScreen(Screen):
     def out_json(self, value: Any) -> None:
         """Show an answer for programs, in ASCII."""
         sys.stdout.write(f"{json.dumps(value, indent=2)}\n")
+
+    def out_csv(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Show rows for a spreadsheet, in UTF-8."""
+        sys.stdout.flush()
+        sys.stdout.buffer.write(as_csv(rows).encode())
 
     def confirm(self, question: str) -> None:
         """Ask; whoever says no, or is not there, ends the verb."""

@@ -60,6 +60,9 @@ class Screen(Protocol):
     def out_json(self, value: Any) -> None:
         """Show an answer for programs."""
 
+    def out_csv(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Show rows for a spreadsheet."""
+
     def read(self) -> str:
         """Return what is typed or piped in."""
         return sys.stdin.read(MAX_FILE + 1)
@@ -144,6 +147,17 @@ def _memories(given: Mapping[str, Any]) -> Memories:
     )
 
 
+def _as_data(screen: Screen, given: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Show rows for programs, where that was asked for; say whether it was."""
+    if given["json"] and given["csv"]:
+        raise InvalidInput("--json and --csv exclude each other")
+    if given["json"]:
+        screen.out_json(rows)
+    elif given["csv"]:
+        screen.out_csv(rows)
+    return bool(given["json"] or given["csv"])
+
+
 # --- the verbs ------------------------------------------------------------------------------------
 
 
@@ -151,9 +165,8 @@ def _search(screen: Screen, given: Mapping[str, Any]) -> int:
     memories = _memories(given)
     query = " ".join(given["query"])
     found = memories.search(query, given["limit"], given["verify"], given["tag"])
-    if given["json"]:
-        screen.out_json(answers.found(memories, found))
-    for hit in () if given["json"] else found.hits:
+    is_data = _as_data(screen, given, answers.found(memories, found))
+    for hit in () if is_data else found.hits:
         screen.out(f"{hit.memory.id}  {hit.memory.subject}  ({hit.score:.2f})")
         for by in hit.superseded_by:
             screen.out(f"    superseded by {by}")
@@ -238,9 +251,8 @@ def _get(screen: Screen, given: Mapping[str, Any]) -> int:
 def _list(screen: Screen, given: Mapping[str, Any]) -> int:
     memories = _memories(given)
     scan = memories.list(given["tag"])
-    if given["json"]:
-        screen.out_json([answers.summary(memories, each) for each in scan.memories.values()])
-    for memory in () if given["json"] else scan.memories.values():
+    rows = [answers.summary(memories, each) for each in scan.memories.values()]
+    for memory in () if _as_data(screen, given, rows) else scan.memories.values():
         late = "  (not verified lately)" if memories.is_overdue(memory) else ""
         screen.out(f"{memory.id}  {memory.subject}{late}")
     for sentence in scan.broken.values():
@@ -257,9 +269,8 @@ def _about(screen: Screen, given: Mapping[str, Any]) -> int:
     results, left = memories.verify_all([each.memory.id for each in found.hits])
     checked = {each.memory.id: each for each in results}
     found = found._replace(checked=checked, broken={**found.broken, **left})
-    if given["json"]:
-        screen.out_json(answers.found(memories, found))
-    for hit in () if given["json"] else found.hits:
+    is_data = _as_data(screen, given, answers.found(memories, found))
+    for hit in () if is_data else found.hits:
         screen.out(f"{hit.memory.id}  {hit.memory.subject}")
         screen.out(f"    {fact(hit.memory)}")
         for each in checked[hit.memory.id].checked if hit.memory.id in checked else ():
@@ -532,6 +543,7 @@ def _install_skill(screen: Screen, given: Mapping[str, Any]) -> int:
 
 REPO = Option("--repo", "The repository; else the one around the working directory.", "PATH")
 JSON = Option("--json", "Print JSON, for programs.")
+CSV = Option("--csv", "Print CSV, for a spreadsheet.")
 TAG = Option("--tag", "Only memories with this tag; can be given several times.", "TAG", many=True)
 ID = Option("id", "The memory's id.", "ID", needed=True)
 
@@ -544,7 +556,7 @@ VERBS = (
             Option("query", "Words.", "WORD", many=True, needed=True),
             Option("--limit", "At most so many.", "N", number=True),
             Option("--verify", "Leave out memories with stale citations."),
-            *(TAG, JSON, REPO),
+            *(TAG, CSV, JSON, REPO),
         ),
         _search,
     ),
@@ -601,7 +613,7 @@ VERBS = (
         "Show what is known about files.\n\nThe memories that cite them, with their facts and"
         " verdicts. Exit codes: 0 found, 1 nothing.",
         ("about shop/prices.py", "about shop"),
-        (Option("file", "A file or a directory.", "FILE", many=True, needed=True), JSON, REPO),
+        (Option("file", "A file or a directory.", "FILE", many=True, needed=True), CSV, JSON, REPO),
         _about,
     ),
     Verb("get", "Show a memory.", ("get mem-prices-1a2b3c4d",), (ID, JSON, REPO), _get),
@@ -609,7 +621,7 @@ VERBS = (
         "list",
         "List the memories.\n\nThose that cannot be read are named.",
         ("list", "list --tag billing --json"),
-        (TAG, JSON, REPO),
+        (TAG, CSV, JSON, REPO),
         _list,
     ),
     Verb(

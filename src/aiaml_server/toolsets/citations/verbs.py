@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
 
 from aiaml_server.format.invisible import marked_line
-from aiaml_server.terminal import confirm, note, out, out_json, plural, wrapped
+from aiaml_server.terminal import confirm, note, out, out_json, out_rows, plural, wrapped
 from aiaml_server.toolset import Finding, Note
 from aiaml_server.toolsets.citations import MANIFEST, REPOSITORY
 from aiaml_server.toolsets.citations.command import VERBS, Option, Screen, Verb, run
@@ -45,6 +45,10 @@ class _Screen(Screen):
     def out_json(self, value: Any) -> None:
         """Show an answer for programs."""
         out_json(value)
+
+    def out_csv(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Show rows for a spreadsheet."""
+        out_rows(rows, "csv")
 
     def confirm(self, question: str) -> None:
         """Ask; whoever says no, or is not there, ends the verb."""

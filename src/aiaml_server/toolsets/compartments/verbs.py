@@ -19,14 +19,14 @@ from aiaml_server.terminal import (
     NOTHING,
     USAGE,
     Ended,
-    as_json,
+    as_rows,
     bold,
     confirm,
     dim,
     in_bytes,
     note,
     out,
-    out_json,
+    out_rows,
     plural,
     wrapped,
     yes,
@@ -98,14 +98,14 @@ def compartments(context: click.Context, file: str | None) -> None:
 @id_option
 @category_option
 @tag_option
-@as_json
+@as_rows
 @click.pass_obj
 def show(
     environ: Mapping[str, str],
     /,
     compartment: str | None,
     session: str | None,
-    json: bool,
+    data: str,
     **filters: Any,
 ) -> int:
     """Show entries: of all runs, sessions and plans, or of one compartment.
@@ -121,8 +121,8 @@ def show(
         for place, entries in _places(_opened(environ), compartment, session)
         for entry in fitting(entries, **filters)
     ]
-    if json:
-        out_json([_fields(place, entry) for place, entry in found])
+    if data:
+        out_rows([_fields(place, entry) for place, entry in found], data)
         return DONE
     before = None
     for place, entry in found:
@@ -284,9 +284,9 @@ def clear(
 
 
 @compartments.command("stats")
-@as_json
+@as_rows
 @click.pass_obj
-def stats(environ: Mapping[str, str], json: bool) -> None:
+def stats(environ: Mapping[str, str], data: str) -> None:
     """Count entries, their sizes against the limits, and how often they were read.
 
     \b
@@ -295,8 +295,8 @@ def stats(environ: Mapping[str, str], json: bool) -> None:
       aiaml compartments stats --json
     """
     rows = list(_counted(_opened(environ), MANIFEST.values(environ)))
-    if json:
-        out_json([{**_owner(place), **figures} for place, figures in rows])
+    if data:
+        out_rows([{**_owner(place), **figures} for place, figures in rows], data)
         return
     wide = max((len(_name(place)) for place, _ in rows), default=0)
     for place, figures in rows:

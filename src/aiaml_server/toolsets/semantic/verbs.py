@@ -26,6 +26,7 @@ from aiaml_server.terminal import (
     USAGE,
     Ended,
     as_json,
+    as_rows,
     bold,
     confirm,
     dim,
@@ -34,6 +35,7 @@ from aiaml_server.terminal import (
     out,
     out_bytes,
     out_json,
+    out_rows,
     passing,
     plural,
     progress,
@@ -434,8 +436,8 @@ def filtered(verb: Callable[..., int]) -> Callable[..., int]:
 @click.argument("words", nargs=-1, required=True)
 @click.option("--limit", metavar="N", type=click.IntRange(1, 50), help="At most so many.")
 @filtered
-@as_json
-def search(words: Sequence[str], limit: int | None, json: bool, **wanted: Any) -> int:
+@as_rows
+def search(words: Sequence[str], limit: int | None, data: str, **wanted: Any) -> int:
     """Find memories by meaning and words.
 
     By words alone as long as the model is not on this machine.
@@ -455,9 +457,10 @@ def search(words: Sequence[str], limit: int | None, json: bool, **wanted: Any) -
             _awaited(memories.reranker)
         found = memories.search(" ".join(words), limit, Filters(**wanted))
         found.warnings += [lacking] if lacking else []
-        if json:
+        if data:
             hits = [{**asdict(each.memory), "score": each.score} for each in found.hits]
-            out_json({"memories": hits, "meaning": found.meaning, "warnings": found.warnings})
+            whole = {"memories": hits, "meaning": found.meaning, "warnings": found.warnings}
+            out_rows(hits, data, whole)
         else:
             for each in found.hits:
                 _shown(each.memory, f"  {each.score:.2f}{'  weak' if each.weak else ''}")
@@ -471,8 +474,8 @@ def search(words: Sequence[str], limit: int | None, json: bool, **wanted: Any) -
 @semantic.command("list")
 @click.option("--limit", metavar="N", type=click.IntRange(1, 200), default=20, show_default=True)
 @filtered
-@as_json
-def list_(limit: int, json: bool, **wanted: Any) -> int:
+@as_rows
+def list_(limit: int, data: str, **wanted: Any) -> int:
     """List memories, the newest first.
 
     \b
@@ -483,9 +486,10 @@ def list_(limit: int, json: bool, **wanted: Any) -> int:
     with _opened() as memories:
         filters = Filters(**wanted)
         page = memories.list(filters, limit=limit)
-        if json:
+        if data:
             memories_ = list(map(asdict, page.memories))
-            out_json({"memories": memories_, "total": page.total, "warnings": page.warnings})
+            whole = {"memories": memories_, "total": page.total, "warnings": page.warnings}
+            out_rows(memories_, data, whole)
             return DONE
         for each in page.memories:
             _shown(each)
@@ -633,8 +637,8 @@ def forget(ids: Sequence[str], yes: bool, json: bool) -> int:
 
 @semantic.command("history")
 @click.argument("id", required=False)
-@as_json
-def history(id: str | None, json: bool) -> int:
+@as_rows
+def history(id: str | None, data: str) -> int:
     """List what was changed, merged and deleted in the last 30 days, the newest first.
 
     \b
@@ -644,8 +648,8 @@ def history(id: str | None, json: bool) -> int:
     """
     with _opened() as memories:
         found = memories.history(id)
-    if json:
-        out_json([each._asdict() for each in found])
+    if data:
+        out_rows([each._asdict() for each in found], data)
         return DONE if found else NOTHING
     for each in found:
         out(f"{bold(each.id)}  {each.at[:16].replace('T', ' ')}  {each.act}  {each.memory_id}")
@@ -681,8 +685,8 @@ def undo(change: str | None, json: bool) -> int:
 
 @semantic.command("backup")
 @click.option("--list", "listed", is_flag=True, help="List those that there are; make none.")
-@as_json
-def backup(listed: bool, json: bool) -> int:
+@as_rows
+def backup(listed: bool, data: str) -> int:
     """Copy the databases into `backups` beside each; a server does so once a day.
 
     Those of the last three days on which something was changed are kept.
@@ -698,8 +702,8 @@ def backup(listed: bool, json: bool) -> int:
             for each in there:
                 backups.make(each)
         found = [(each.name, path) for each in there for path in backups.made(each)]
-    if json:
-        out_json([{"scope": name, "file": str(path)} for name, path in found])
+    if data:
+        out_rows([{"scope": name, "file": str(path)} for name, path in found], data)
         return DONE if found else NOTHING
     for name, path in found:
         out(f"{name:8}  {path.name.removeprefix('db-')}  {path}")
@@ -911,8 +915,8 @@ def _told(found: Sequence[importing.Candidate]) -> Iterator[importing.Candidate]
 
 
 @semantic.command("doctor")
-@as_json
-def doctor(json: bool) -> int:
+@as_rows
+def doctor(data: str) -> int:
     """Examine the databases, the settings and the model.
 
     \b
@@ -927,8 +931,8 @@ def doctor(json: bool) -> int:
     """
     found = list(checks(os.environ))
     worst = {"ok": DONE, "warning": NOTHING, "error": REFUSED}
-    if json:
-        out_json([each.fields() for each in found])
+    if data:
+        out_rows([each.fields() for each in found], data)
     else:
         colours = {"ok": "green", "warning": "yellow", "error": "red"}
         for each in found:

@@ -19,12 +19,14 @@ from aiaml_server.terminal import (
     USAGE,
     Ended,
     as_json,
+    as_rows,
     bold,
     confirm,
     dim,
     note,
     out,
     out_json,
+    out_rows,
     plural,
     styled,
     wrapped,
@@ -52,8 +54,8 @@ def sessions() -> None:
 
 @sessions.command("list")
 @PATHS
-@as_json
-def list_(paths: Sequence[str], json: bool) -> int:
+@as_rows
+def list_(paths: Sequence[str], data: str) -> int:
     """List the session logs of repositories, newest first.
 
     PATH is a repository, or anything in it; without one it is the repository around the working
@@ -70,8 +72,8 @@ def list_(paths: Sequence[str], json: bool) -> int:
     for refusal in refusals:
         note(wrapped(marked_line(refusal), 4, err=True))
     code = USAGE if refusals else DONE
-    if json:
-        out_json(found)
+    if data:
+        out_rows(found, data)
         return code
     wide = max((len(each["agent"]) for each in found), default=0)
     for each in found:
@@ -147,8 +149,8 @@ def show(agent: str, date: str | None, path: str, json: bool) -> None:
     type=click.Choice(["text", "github", "json"]),
     help="How problems are shown: github is for its annotations.",
 )
-@as_json
-def check_(paths: Sequence[str], against: str | None, form: str | None, json: bool) -> int:
+@as_rows
+def check_(paths: Sequence[str], against: str | None, form: str | None, data: str) -> int:
     """Check every log, summary and schema; a line for each problem.
 
     PATH is a repository, a folder or a file, as pre-commit passes them; without one it is the
@@ -184,8 +186,9 @@ def check_(paths: Sequence[str], against: str | None, form: str | None, json: bo
         for file, remark in found:
             out(_annotation(file, remark))
         return NOTHING if problems else DONE
-    if json or form == "json":
-        out_json([{"path": str(file), **remark._asdict()} for file, remark in found])
+    if data or form == "json":
+        rows = [{"path": str(file), **remark._asdict()} for file, remark in found]
+        out_rows(rows, data or "json")
         return NOTHING if problems else DONE
     for file, remark in found:
         mark = "" if remark.level == "error" else styled(f"{remark.level}: ", "yellow")

@@ -113,7 +113,7 @@ function wayOn(apart = 0) {
   const button = (words, act) => h("button", { type: "button", onclick: act }, words);
   const words = state.words.trim();
   const clear = (text) => { byId("search").value = text; search(); byId("search").focus(); };
-  if (state.forgotten) return [h("p", {}, "Git knows of no forgotten memory."), button("All memories", () => only({ forgotten: false }))];
+  if (state.forgotten) return [h("p", {}, "Nothing was forgotten so far."), button("All memories", () => only({ forgotten: false }))];
   if (state.unread) return [h("p", {}, "None of these is new to you."), button("All memories", () => only({ unread: false }))];
   if (!words && !state.chips.length && shelf()) return h("p", {}, "Nothing is kept here.");
   if (!words && !state.chips.length) return [h("p", {}, "No memories yet. Agents store them here; connect those on this computer once, in a terminal:"),
@@ -594,7 +594,11 @@ async function see() {
 }
 
 async function exported() {
-  await guarded(async () => download("memories.jsonl", (await api.exported(await some())).lines), new AbortController());
+  await guarded(async () => {
+    const { lines, gone } = await api.exported(await some());
+    if (lines) download("memories.jsonl", lines);
+    if (gone) toast(lines ? `Exported, but for ${plural(gone, "memory")} that ${gone === 1 ? "is" : "are"} gone meanwhile` : "Nothing exported: what was selected is gone meanwhile");
+  }, new AbortController());
 }
 
 function typedKey(event) {

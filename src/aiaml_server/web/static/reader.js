@@ -79,7 +79,7 @@ async function showHistory() {
     const versions = await api.versions(file);
     if (open?.file !== file || view !== "history") return;
     byId("view")?.replaceChildren(versions.length ? h("ol", { class: "versions" }, versions.map((each) => version(each, each.text === text)))
-      : h("p", { class: "hint" }, "Git knows no earlier version of it."));
+      : h("p", { class: "hint" }, "There is no earlier version of it."));
   } catch (error) {
     calls.fail(error);
   }
@@ -172,8 +172,8 @@ export async function forget({ count, titles, ...some }) {
     h("blockquote", {}, shown.map((each) => h("p", { dir: "auto" }, each || "(empty)")), count > shown.length ? h("p", {}, `… and ${(count - shown.length).toLocaleString()} more`) : null),
     h("p", {}, `No agent finds ${count === 1 ? "it" : "them"} any more, on none of your machines.`),
     h("p", {}, standing?.sync
-      ? "Git's history, here and in your remote, still has it, and whoever has the repository can read it."
-      : "Sync is off: what git does not have from before is gone for good once this page is closed."),
+      ? "The history, here and in your copy, still has it, and whoever has that copy can read it."
+      : "Sync is off: what the history does not have from before is gone for good once this page is closed."),
   ], "Forget");
   if (!sure) return;
   try {

@@ -42,9 +42,9 @@ function facts(status) {
   const held = Object.entries(status.held_back);
   const rows = [
     ["Memories lie in", status.base],
-    ["Committed", status.last_commit && moment(status.last_commit)],
-    ["Remote asked", status.last_fetch && moment(status.last_fetch)],
-    ["Remote took ours", status.last_push && moment(status.last_push)],
+    ["Saved with its history", status.last_commit && moment(status.last_commit)],
+    ["Copy looked at", status.last_fetch && moment(status.last_fetch)],
+    ["Sent to the copy", status.last_push && moment(status.last_push)],
     ["Wait to be sent", status.remote && plural(status.ahead, "change")],
     ["Wait to be taken in", status.remote && plural(status.behind, "change")],
     ["Fails since", status.failing_since && moment(status.failing_since)],
@@ -81,6 +81,6 @@ function sentence(status) {
   if (!status.sync) return "Sync is off (AIAML_ENABLE_SYNC): memories are files on this computer, and nothing else.";
   if (status.problem) return `${uncopied(status)} The reason: ${status.problem}.`;
   if (!status.remote) return "Memories are kept on this computer only: if its disk breaks, they are gone. Export writes a copy now. To have one from now on, and memories on your other computers too, make an empty private repository, or plug in a disk, and say where:";
-  if (status.on_one_disk) return "Memories are exchanged with a repository on the same disk, which is no protection: if that disk breaks, both are gone. To have a copy elsewhere, make an empty private repository, or plug in a disk, and say where:";
-  return "Memories are kept in git, and exchanged with the remote. Whoever hosts that can read them.";
+  if (status.on_one_disk) return "Memories are exchanged with a copy on the same disk, which is no protection: if that disk breaks, both are gone. To have a copy elsewhere, make an empty private repository, or plug in a disk, and say where:";
+  return "Every version is kept here, and exchanged with the copy. Whoever hosts that can read them.";
 }
