@@ -435,6 +435,7 @@ def test_arguments_are_taken_as_clients_send_them(tmp_path: Path) -> None:
 TEXTS = [
     "null", "true", "5", "1e5", '"x"', '{"a": 1}', "[1, 2]", '["a"]', "[[]]", "NaN", "{}", "''",
 ]  # fmt: skip
+AROUND = ["{}", "\n\t {}", "{} \r\n\n", "\u3000{}\r", "  {}\r\n{}\n  "]
 
 
 def test_text_is_stored_as_sent(tmp_path: Path) -> None:
@@ -452,6 +453,14 @@ def test_text_is_stored_as_sent(tmp_path: Path) -> None:
             client.call("update_memory", memory_id=name, updated_content=text, context=text)
             (read,) = client.call("list_memories", ids=[name])["memories"]
             assert (read["content"], read["usage_contexts"]) == (text, [text])
+            for around in AROUND:
+                sent = around.format(text, text)
+                stored = client.call("store_memory", content=sent)
+                (read,) = client.call("list_memories", ids=[stored["memory_id"]])["memories"]
+                assert read["content"] == sent
+                assert (stored["memory_id"] == name) == (sent.strip() == text)
+                if stored["memory_id"] != name:
+                    client.call("delete_memory", memory_id=stored["memory_id"])
             found = client.call("search_memory", query=text, filters={"category": text})
             assert found["success"]
             client.call("delete_memory", memory_id=name)

@@ -250,22 +250,21 @@ class Draft(NamedTuple):
 
 
 def check_content(content: str) -> str:
-    """Return a text without the blanks around it.
+    """Return a text as it was given, with the blanks around it.
 
     Raises:
         InvalidInput: it is empty or too long.
     """
-    text = content.strip()
-    if not any(each.isprintable() and each != " " for each in text):
+    if not any(each.isprintable() and each != " " for each in content):
         raise InvalidInput("content: must not be empty")
-    if len(text) > MOST_CONTENT:
+    if len(content) > MOST_CONTENT:
         raise InvalidInput(
-            f"content: has {len(text):,} characters; at most {MOST_CONTENT:,} are kept",
+            f"content: has {len(content):,} characters; at most {MOST_CONTENT:,} are kept",
             "Store small pieces, one fact each.",
         )
-    if "\0" in text or any("\ud800" <= each <= "\udfff" for each in text):
+    if "\0" in content or any("\ud800" <= each <= "\udfff" for each in content):
         raise InvalidInput("content: holds a character that is no text (U+0000 or half a pair)")
-    return text
+    return content
 
 
 def repaired(*texts: str) -> list[str]:

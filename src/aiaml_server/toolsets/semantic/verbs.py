@@ -573,13 +573,13 @@ def edit(id: str, content: str | None, tags: Sequence[str], json: bool, **given:
 
 
 def _piped() -> str:
-    """Return the text that comes from standard input.
+    """Return the text that comes from standard input, without the end of its last line.
 
     Raises:
         InvalidInput: it is no text.
     """
     try:
-        return sys.stdin.buffer.read(_MOST_INPUT).decode("utf-8")
+        return sys.stdin.buffer.read(_MOST_INPUT).decode("utf-8").removesuffix("\n")
     except UnicodeDecodeError as error:
         raise InvalidInput("content: standard input is no text in UTF-8") from error
 
