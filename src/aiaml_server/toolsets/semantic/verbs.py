@@ -649,7 +649,9 @@ def history(id: str | None, json: bool) -> int:
         return DONE if found else NOTHING
     for each in found:
         out(f"{bold(each.id)}  {each.at[:16].replace('T', ' ')}  {each.act}  {each.memory_id}")
-        for before in filter(None, (each.was if each.act == "update" else None, *each.removed)):
+        for before in filter(
+            None, (each.was if each.act in ("update", "undo") else None, *each.removed)
+        ):
             out(dim(f"    {one_line(str(before.get('content')), width() - 4)}"))
     if not found:
         note("Nothing was changed in the last 30 days.")
@@ -661,6 +663,8 @@ def history(id: str | None, json: bool) -> int:
 @as_json
 def undo(change: str | None, json: bool) -> int:
     """Take a change back: the last one, a memory's last one, or the one that `history` names.
+
+    An update that was undone is in `history` as well, and comes again by its id.
 
     \b
     Examples:
