@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -271,6 +272,30 @@ def test_backup_of_each_day_and_restored(two: tuple[Machine, Machine]) -> None:
     if os.name == "posix":
         assert made.parent.stat().st_mode & 0o777 == 0o700
         assert taken.stat().st_mode & 0o777 == 0o600
+
+
+def test_backup_of_a_database_that_is_empty_is_named(two: tuple[Machine, Machine]) -> None:
+    """A file of 0 bytes is no database without memories where there is a backup of one."""
+    memories = two[0].memories
+    database = memories.databases["global"]
+    memories.close()
+    database.path.parent.mkdir()
+    database.path.touch()
+    memories.store("Tea at four.")  # nothing was lost: there was never more
+    made = backups.make(database)
+    assert made
+    memories.close()
+    database.path.write_bytes(b"")
+    day = made.name.removeprefix("db-")
+    said = f"is empty; `aiaml semantic restore global {day}` puts {made} in its place"
+    for call in (memories.list, lambda: memories.store("Coffee.")):
+        with pytest.raises(failures.Damaged, match=re.escape(said)):
+            call()
+    assert backups.made(database) == [made] and database.path.read_bytes() == b""
+    backups.restore(database, day)
+    assert set(two[0].contents()) == {"Tea at four."}
+    database.path.unlink()
+    memories.store("Begun anew.")
 
 
 def test_backups_hold_nothing_that_was_forgotten(two: tuple[Machine, Machine]) -> None:
