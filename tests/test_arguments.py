@@ -105,7 +105,7 @@ def valid(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
     kinds: dict[str, st.SearchStrategy[Any]] = {
         "string": texts,
         "integer": st.integers(schema.get("minimum", 1), schema.get("maximum", 9)),
-        "number": st.floats(0, 1),
+        "number": st.floats(schema.get("exclusiveMinimum", 0), 1, exclude_min=True),
         "boolean": st.booleans(),
     }
     if schema["type"] == "array":

@@ -466,6 +466,23 @@ def test_text_is_stored_as_sent(tmp_path: Path) -> None:
             client.call("delete_memory", memory_id=name)
 
 
+def test_schemas_say_what_is_allowed(tmp_path: Path) -> None:
+    """The smallest and largest of each number; each word of a closed list, in filters as well."""
+    with serving(tmp_path) as client:
+        listed = client.answer(client.request("tools/list", {}))["result"]["tools"]
+    asked = {each["name"]: each["inputSchema"]["properties"] for each in listed}
+    for name, properties in asked.items():
+        numbers = [each for each in properties.values() if each["type"] in ("integer", "number")]
+        assert all({"minimum", "exclusiveMinimum"} & set(each) for each in numbers), name
+    for name in ("search_memory", "list_memories"):
+        filters = asked[name]["filters"]["properties"]
+        assert filters["scope"]["enum"] == ["project", "global"]
+        for field in ("priority", "source"):
+            assert filters[field]["enum"] == asked["store_memory"][field]["enum"]
+    threshold = asked["deduplicate_memories"]["similarity_threshold"]
+    assert (threshold["exclusiveMinimum"], threshold["maximum"]) == (0, 1)
+
+
 def test_definitions_are_short(tmp_path: Path) -> None:
     """At most 12,000 characters of all tools, as they are listed."""
     with serving(tmp_path) as client:
