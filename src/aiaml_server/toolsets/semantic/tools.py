@@ -347,9 +347,10 @@ class SemanticTools:
                   settings.reranker)  # fmt: skip
         if self._models is None or self._models[0] != wanted:
             home = place.home()
-            noted = partial(logs.record, home, "model")
-            made = model.Model(settings, home / model.CACHE, noted=noted)
-            self._models = (wanted, made, reranking.of(settings, home / model.CACHE, noted))
+            cache = home / model.CACHE
+            made = model.Model(settings, cache, noted=partial(logs.record, home, "model"))
+            noted = partial(logs.record, home, "reranker")
+            self._models = (wanted, made, reranking.of(settings, cache, noted))
         return self._models[1:]
 
     def _gone(self, memories: Memories) -> str:
