@@ -266,7 +266,9 @@ def test_changes_are_listed_undone_and_forgotten(person: Person) -> None:
     assert any(f"there already, as {name}" in each for each in again["warnings"])
     edited = person.asks("edit", name, "--content", "Prices are in euros.")
     assert person.asks("history", name)[0]["was"]["content"] == "prices are in CENTS."
-    person.asks("undo", edited["undo"])
+    redo = person.asks("undo", edited["undo"])["undo"]
+    assert f"`aiaml semantic undo {redo}` brings" not in person.runs("undo", redo)
+    assert person.runs("undo").count("brings back what that took away") == 1
     assert person.asks("show", name)["content"] == "prices are in CENTS."
     assert "must be an id such as project#5" in person.runs("undo", "5", code=2)
     person.asks("edit", name, "--content", "Prices are in dollars.")

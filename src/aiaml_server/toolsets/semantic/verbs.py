@@ -693,12 +693,16 @@ def undo(change: str | None, json: bool) -> int:
     """
     with _opened() as memories:
         again = memories.undo(change)
+        newest = next(iter(memories.history(again[0].id)), None) if again else None
+    redo = newest.id if newest and newest.act == "undo" else None
     if json:
-        out_json({"memories": list(map(asdict, again))})
+        out_json({"memories": list(map(asdict, again)), "undo": redo})
         return DONE
     out(f"Undone; {plural(len(again), 'memory', 'memories')} as before:")
     for each in again:
         _shown(each)
+    if redo:
+        note(f"`aiaml semantic undo {redo}` brings back what that took away")
     return DONE
 
 
