@@ -199,6 +199,21 @@ def test_exchange_of_the_same_text_before_the_first_one(two: tuple[Machine, Mach
     third.memories.close()
 
 
+def test_exchange_of_a_file_that_became_the_text_of_another(two: tuple[Machine, Machine]) -> None:
+    """Whose memory was deleted here meanwhile: it is named, and the rest goes on."""
+    one, _ = two
+    one.memories.store("First.")
+    one.memories.store("Second.")
+    one.sync()
+    one.memories.delete("global:1")
+    for path in one.store.directory.iterdir():
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.replace("First.", "Second."), encoding="utf-8")
+    result = exchange(one.memories, one.store)
+    assert [each.partition(": ")[2] for each in result.skipped] == ["global:2 has that text"]
+    assert set(one.contents()) == {"Second."}
+
+
 def test_exchange_by_git_of_two_machines(tmp_path: Path) -> None:
     """With `aiaml semantic sync` and `aiaml sync` over a remote, both changed while apart."""
     remote = tmp_path / "remote.git"

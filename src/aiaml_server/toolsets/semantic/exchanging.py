@@ -258,9 +258,10 @@ class _Pair:
         with self.database.writing() as sql:
             same = rows(sql, "SELECT id FROM memories WHERE content_hash = ?", (digest,))
             if same and same[0][0] != number:
-                if number:
+                if number or self.digest:
                     self.result.skipped.append(f"{self.uid}: global:{same[0][0]} has that text")
-                self.result.again |= not number
+                else:
+                    self.result.again = True
                 return 0
             if number:
                 was = journal.fields_of(sql, number)
