@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from functools import wraps
 from typing import Any, NamedTuple
 from unittest import mock
@@ -12,10 +13,11 @@ import anyio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mcp import Client
 
 from aiaml_server import toolsets
 from aiaml_server.errors import AiamlError
-from aiaml_server.server.protocol import Served
+from aiaml_server.server.protocol import Served, Server
 from aiaml_server.toolset import Tool, at
 from aiaml_server.toolsets import OWN
 
@@ -103,7 +105,7 @@ def valid(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
     kinds: dict[str, st.SearchStrategy[Any]] = {
         "string": texts,
         "integer": st.integers(schema.get("minimum", 1), schema.get("maximum", 9)),
-        "number": st.floats(0, 1),
+        "number": st.floats(schema.get("exclusiveMinimum", 0), 1, exclude_min=True),
         "boolean": st.booleans(),
     }
     if schema["type"] == "array":
@@ -122,6 +124,59 @@ def test_arguments_text_is_given_as_it_was_sent(
     """What looks like JSON is text where text is asked for, by itself, in lists and in objects."""
     sent = data.draw(valid(tools[name].served.listed.input_schema))
     assert tools[name].call(**sent) == sent
+
+
+READ_BACK: dict[str, tuple[str, dict[str, Any], str, dict[str, Any]]] = {
+    "aiaml": (
+        "remember", {"agent": "a", "user": "u", "topics": ["x"]}, "recall", {"memory_ids": [...]},
+    ),
+    "compartments": (
+        "save_memory", {"compartment": "run"}, "get_memory", {"id": ...},
+    ),
+    "semantic": ("store_memory", {}, "list_memories", {"ids": [...]}),
+    "citations": ("memory_save", {"subject": "S"}, "memory_get", {"memory_id": ...}),
+}  # fmt: skip
+"""What stores a content in each toolset, and what reads it where its id stands for the dots."""
+AROUND = ("", " ", "\n", "\r\n", "\t", " \n\n", "\u3000", "\r")
+
+
+@pytest.mark.parametrize("name", READ_BACK)
+@settings(deadline=None, max_examples=20)
+@given(
+    before=st.sampled_from(AROUND),
+    text=st.text(st.characters(categories=["L", "N", "P"]), min_size=1),
+    between=st.sampled_from(AROUND),
+    behind=st.sampled_from(AROUND),
+)
+def test_arguments_content_is_stored_as_it_was_sent(
+    tmp_path_factory: pytest.TempPathFactory,
+    name: str, before: str, text: str, between: str, behind: str,
+) -> None:  # fmt: skip
+    """With the blanks and line ends at its edges; `citations` keeps text files, with theirs."""
+    sent = f"{before}{text}{between}1{behind}"
+    place = tmp_path_factory.mktemp("place")
+    (place / ".git").mkdir()
+    places = {
+        "HOME": str(place), "USERPROFILE": str(place), "AIAML_MEMORY_DIR": str(place / "base"),
+        "AIAML_COMPARTMENTS_FILE": str(place / "file.json"), "AIAML_CITATIONS_REPO": str(place),
+    }  # fmt: skip
+    environ = {**os.environ, **places}
+    one = toolsets.manifest(name)
+    storing, more, reading, by = READ_BACK[name]
+    where = {key: value for key, value in more.items() if key == "compartment"}
+
+    async def play() -> Any:
+        async with Client(Server([at(one.build)(one.values(environ))])) as client:
+            stored = await client.call_tool(storing, {**more, "content": sent})
+            told = stored.structured_content or {}
+            made = told.get("id") or told["memory_id"]
+            asked = {key: made if dots is ... else [made] for key, dots in by.items()}
+            return await client.call_tool(reading, {**asked, **where})
+
+    with mock.patch.dict(os.environ, places):
+        read = json.dumps(anyio.run(play).structured_content)
+    expected = re.sub(r"\r\n?", "\n", sent).strip("\n") if name == "citations" else sent
+    assert f'"content": {json.dumps(expected)}' in read
 
 
 # --- as clients send them -------------------------------------------------------------------------

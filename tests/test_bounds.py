@@ -27,6 +27,7 @@ from aiaml_server.format.memory import MAX_CONTENT
 from aiaml_server.frontmatter import MAX_HEAD
 from aiaml_server.storage import store as files_of_memories
 from aiaml_server.storage.store import Store
+from aiaml_server.toolsets.semantic import importing
 from clock import TooSlow, quick
 from growth import FLOOR, STEEP, seconds
 
@@ -302,7 +303,6 @@ def of_semantic(place: Path, data: bytes) -> Call:
 
 def a_note_for_semantic(place: Path, data: bytes) -> Call:
     """A file of a project that could be imported."""
-    from aiaml_server.toolsets.semantic import importing
     from aiaml_server.toolsets.semantic.config import Config
     from aiaml_server.toolsets.semantic.memories import Memories
 
@@ -923,6 +923,7 @@ def test_citations_write_no_longer_head_than_they_read(tmp_path: Path) -> None:
 
 IN_PARTS = {
     "a note that is imported": walk.MAX_TEXT,
+    "a memory's file that `semantic` imports": importing.MOST_FILE,
     "a JSON document that is imported": records.MAX_DOCUMENT,
     "a line of JSON Lines that is imported": jsonl.MAX_LINE,
     "a zip that is imported, unpacked": archives.MAX_TOTAL,

@@ -702,6 +702,21 @@ def test_subject_of_another_memory_is_asked_about(repo: Path) -> None:
     newer = memories.save("Prices are in cents", "new", links=[Link("supersedes", first.id)])
     assert newer.id != first.id
     assert memories.save("Prices are in cents", FACT).created is False
+    newest = memories.save("Prices are in cents", "newest", links=[Link("supersedes", newer.id)])
+    with pytest.raises(Refused, match=rf"{newest.id} has it already, with another text"):
+        memories.save("Prices are in cents", "one more")  # the superseded ones are none to update
+
+
+def test_subject_of_a_memory_with_an_id_of_its_own_is_asked_about(repo: Path) -> None:
+    """Its id does not begin with the subject's words."""
+    memories = Memories(repo)
+    memories.save("Prices are in cents", FACT, id="mem-billing")
+    memories.save("Prices", FACT)
+    with pytest.raises(Refused, match="mem-billing has it already, with another text"):
+        memories.save("Prices are in cents", "another text")
+    renamed = memories.save("Orders", FACT).id
+    memories.save("Orders are kept", id=renamed)
+    assert memories.save("Orders", "another text").created
 
 
 def test_answer_has_a_bound(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:

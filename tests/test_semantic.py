@@ -117,10 +117,10 @@ def test_equal_texts_are_one_memory(memories: Memories) -> None:
     again = memories.store(" the  FLAG is\non", ["b"], "LOW", "state")
     assert not again.created and again.memory.id == "project:1"
     assert again.memory.tags == ("a", "b") and again.memory.priority == "HIGH"
-    assert again.memory.content == "the  FLAG is\non" and again.memory.category == "state"
+    assert again.memory.content == " the  FLAG is\non" and again.memory.category == "state"
     assert memories.list().total == 1
     back = memories.undo()
-    assert [each.content for each in back] == ["The flag is on", "the  FLAG is\non"]
+    assert [each.content for each in back] == ["The flag is on", " the  FLAG is\non"]
     assert back[0].tags == ("a",) and back[1].tags == ("b",) and back[1].priority == "LOW"
     with pytest.raises(failures.NothingToUndo):
         memories.undo()
@@ -665,10 +665,44 @@ def test_undo_of_a_deletion(memories: Memories) -> None:
     (again,) = memories.undo(deleted[before.id])
     assert (again.id, again.content, again.tags) == (before.id, "tea is green", ("a",))
     assert found(memories, "green") == ["tea is green"]
-    memories.delete(before.id)
-    memories.store("tea is green")
-    with pytest.raises(failures.AlreadyThere, match="project:2 has exactly that text"):
+
+
+def test_undo_of_an_undo(memories: Memories) -> None:
+    """The newer text is kept for 30 days too; without its id, undoing goes further back."""
+    memories.store("one")
+    for content in ("two", "three"):
+        memories.update("project:1", content)
+    assert [memories.undo()[0].content for _ in range(2)] == ["two", "one"]
+    with pytest.raises(failures.NothingToUndo):
         memories.undo()
+    told = [(each.id, each.act, each.was["content"]) for each in memories.history()]
+    assert told == [("project#4", "undo", "two"), ("project#3", "undo", "three")]
+    with pytest.raises(failures.NothingToUndo, match="changed or deleted again"):
+        memories.undo("project#3")
+    assert [memories.undo(each)[0].content for each in ("project#4", "project#3")] == [
+        "two",
+        "three",
+    ]
+    assert [memories.undo()[0].content for _ in range(2)] == ["two", "one"]
+    memories.forget("project:1")
+    assert memories.history() == []
+
+
+def test_undo_where_the_text_was_stored_anew(memories: Memories) -> None:
+    """Both become one, with the tags of both; that can be undone as well."""
+    memories.store("tea is green", ["a"])
+    memories.delete("project:1")
+    memories.store("tea is green", ["b"], "HIGH")
+    (again,) = memories.undo()
+    assert (again.id, again.tags, again.priority) == ("project:2", ("b", "a"), "HIGH")
+    assert memories.undo()[0].tags == ("b",)
+    memories.update("project:2", "coffee")
+    memories.store("tea is green", ["c"])
+    (again,) = memories.undo("project:2")
+    assert (again.id, again.content, again.tags) == ("project:2", "tea is green", ("b", "c"))
+    assert memories.list().total == 1 and found(memories, "green") == ["tea is green"]
+    first, second = memories.undo()
+    assert (first.content, second.content, second.tags) == ("coffee", "tea is green", ("c",))
 
 
 def test_undo_of_an_earlier_change_names_the_later_one(memories: Memories) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -147,16 +148,70 @@ def test_exchange_brings_nothing_back_that_was_forgotten(two: tuple[Machine, Mac
     assert two_.sync() == {"deleted": 1} and two_.contents() == {}
 
 
-def test_exchange_of_the_same_text_is_one_memory(two: tuple[Machine, Machine]) -> None:
-    """Stored on both machines before they met."""
+def test_exchange_of_the_same_text_unites_it(two: tuple[Machine, Machine]) -> None:
+    """Stored on each machine before they met: one memory and one file, the same on both."""
+    one, two_ = two
+    one.memories.store("The same.", ["a", "b"], "HIGH")
+    two_.memories.store("The same.", ["b", "c"], category="fact")
+    two_.memories.update("global:1", used=True)
+    one.sync()
+    two_.sync()
+    for source, target in (two, two[::-1]):  # as git merges what both have added
+        for path in source.store.directory.iterdir():
+            shutil.copy(path, target.store.directory)
     for each in two:
-        each.memories.store("The same.")
-        each.sync()
-    for path in two[0].store.directory.iterdir():
-        shutil.copy(path, two[1].store.directory)
-    result = exchange(two[1].memories, two[1].store)
-    assert two[1].contents() == {"The same.": ()}
-    assert all("has that text" in each for each in result.skipped)
+        assert each.sync()["joined"] == 1 and each.sync() == {}
+    files = [{path.name: path.read_bytes() for path in each.store.directory.iterdir()}
+             for each in two]  # fmt: skip
+    assert len(files[0]) == 1 and files[0] == files[1]
+    ((held,), (other,)) = (list(each.memories.every()) for each in two)
+    assert held.tags == other.tags and {*held.tags} == {"a", "b", "c"}
+    assert (held.priority, held.category) == (other.priority, other.category) == ("HIGH", "fact")
+    assert held.created_at == other.created_at and other.access_count == 1
+    (again,) = one.memories.undo()
+    assert again.tags == ("a", "b")
+
+
+def test_exchange_of_the_same_text_before_the_first_one(two: tuple[Machine, Machine]) -> None:
+    """A file that comes before the memory was ever written; a third machine has both."""
+    one, two_ = two
+    one.memories.store("The same.", ["a"])
+    one.sync()
+    carried(one, two_)
+    two_.memories.store("The same.", ["b"])
+    assert two_.sync()["joined"] == 1 and two_.sync() == {}
+    (path,) = two_.store.directory.iterdir()
+    carried(two_, one)
+    one.sync()
+    assert one.sync() == {} and one.contents() == two_.contents()
+    text = path.read_text(encoding="utf-8").replace("topics: [", "topics: [z, ")
+    for before, now in ((parse(text).id, "ffffffff"), (parse(text).timestamp, "2024-01-05")):
+        text = text.replace(before, now)
+    path.with_name("20240105_000000_ffffffff.md").write_text(text, encoding="utf-8")
+    for each in two:
+        shutil.rmtree(each.memories.home)
+    third = Machine(two_.home.parent / "third")
+    carried(two_, third)
+    third.sync()
+    assert third.sync() == {} and len(list(third.store.directory.iterdir())) == 1
+    ((_, tags),) = third.contents().items()
+    assert {*tags} == {"a", "b", "z"}
+    third.memories.close()
+
+
+def test_exchange_of_a_file_that_became_the_text_of_another(two: tuple[Machine, Machine]) -> None:
+    """Whose memory was deleted here meanwhile: it is named, and the rest goes on."""
+    one, _ = two
+    one.memories.store("First.")
+    one.memories.store("Second.")
+    one.sync()
+    one.memories.delete("global:1")
+    for path in one.store.directory.iterdir():
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.replace("First.", "Second."), encoding="utf-8")
+    result = exchange(one.memories, one.store)
+    assert [each.partition(": ")[2] for each in result.skipped] == ["global:2 has that text"]
+    assert set(one.contents()) == {"Second."}
 
 
 def test_exchange_by_git_of_two_machines(tmp_path: Path) -> None:
@@ -232,6 +287,30 @@ def test_backup_of_each_day_and_restored(two: tuple[Machine, Machine]) -> None:
     if os.name == "posix":
         assert made.parent.stat().st_mode & 0o777 == 0o700
         assert taken.stat().st_mode & 0o777 == 0o600
+
+
+def test_backup_of_a_database_that_is_empty_is_named(two: tuple[Machine, Machine]) -> None:
+    """A file of 0 bytes is no database without memories where there is a backup of one."""
+    memories = two[0].memories
+    database = memories.databases["global"]
+    memories.close()
+    database.path.parent.mkdir()
+    database.path.touch()
+    memories.store("Tea at four.")  # nothing was lost: there was never more
+    made = backups.make(database)
+    assert made
+    memories.close()
+    database.path.write_bytes(b"")
+    day = made.name.removeprefix("db-")
+    said = f"is empty; `aiaml semantic restore global {day}` puts {made} in its place"
+    for call in (memories.list, lambda: memories.store("Coffee.")):
+        with pytest.raises(failures.Damaged, match=re.escape(said)):
+            call()
+    assert backups.made(database) == [made] and database.path.read_bytes() == b""
+    backups.restore(database, day)
+    assert set(two[0].contents()) == {"Tea at four."}
+    database.path.unlink()
+    memories.store("Begun anew.")
 
 
 def test_backups_hold_nothing_that_was_forgotten(two: tuple[Machine, Machine]) -> None:

@@ -252,7 +252,7 @@ def test_what_is_no_file_is_not_read(memories: Memories) -> None:
     skipped = dict(importing.preview(memories).skipped)
     assert skipped == {
         "MEMORY.md": "it is a pipe",
-        "ADR-1.md": "it is larger than 64 KiB: 1,073,741,824 bytes",
+        "ADR-1.md": "it is larger than 320 KiB: 1,073,741,824 bytes",
         "ADR-2.md": "it is no text in UTF-8",
         "ADR-3.md": "it has nothing that could be a memory",
         "ADR-4.md": "it has nothing that could be a memory",
@@ -489,8 +489,10 @@ def test_a_memory_as_a_file_and_back(
         "2025-06-05T10:00:00.000000Z" if used else None, tuple(contexts), None,
     )  # fmt: skip
     portable = as_file(one, "abcdef12")
-    for read in (files.parse(files.format(portable)), _of_line(portable)):
-        draft = draft_of(read).checked()
+    (piece,) = pieces(files.format(portable), Path("a.md"))
+    for made in (piece.draft, draft_of(_of_line(portable))):
+        assert made is not None
+        draft = made.checked()
         assert (draft.content, draft.tags, draft.category) == (content, one.tags, category)
         assert (draft.priority, draft.source, draft.scope) == (priority, source, "global")
         assert memory_rules.shown(draft.created) == one.created_at
@@ -524,13 +526,15 @@ def test_export_and_import_lose_nothing(
             memories.store("Prices are in cents.", ["a b", "c,d"], "HIGH", "decision")
             memories.store("Ada likes tea.", scope="global")
             memories.update("global:1", "Ada likes green tea.", used=True, context="a, b")
+            memories.store("\r\n  Lines of Windows,\r\nof Unix\nand blanks behind. \r\n")
+            memories.store("茶" * memory_rules.MOST_CONTENT)
             verbs.semantic(["export", target], standalone_mode=False)
         else:
             for _ in range(2):
                 verbs.semantic(["import", "--yes", target], standalone_mode=False)
         told.append([[getattr(each, name) for name in NAMES] for each in memories.every()])
         memories.close()
-    assert len(told[0]) == 2 and sorted(map(repr, told[0])) == sorted(map(repr, told[1]))
+    assert len(told[0]) == 4 and sorted(map(repr, told[0])) == sorted(map(repr, told[1]))
 
 
 # --- other programs -------------------------------------------------------------------------------

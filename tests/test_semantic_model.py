@@ -188,6 +188,34 @@ def test_a_wrong_setting_is_named(
     assert said in under_test.state().sentence
 
 
+def test_a_folder_that_failed_is_loaded_again_once_it_was_mended(
+    folder: Path, tmp_path: Path
+) -> None:
+    """And not at every question: it takes a second each time."""
+    weights = next(folder.glob("*.onnx"))
+    whole = weights.read_bytes()
+    _cut(folder)
+    under_test = Model(Config(model=NAME, path=str(folder)), tmp_path)
+    assert under_test.ready(LONG) is None
+    thread = under_test._thread
+    assert under_test.ready() is None and under_test._thread is thread
+    weights.write_bytes(whole)
+    assert under_test.ready(LONG)
+
+
+def test_a_name_is_looked_up_before_it_is_fetched(tmp_path: Path) -> None:
+    """Where fastembed is not imported yet, nothing is said to be downloaded."""
+    then = (
+        "said = []\n"
+        "while model.ready(0.01) is None and model.state().kind != 'failed':\n"
+        "    said.append(model.state().sentence)\n"
+        "print(json.dumps([*dict.fromkeys(said), model.state().sentence]))"
+    )
+    said = json.loads(run(tmp_path, {"model": "BAAI/bge-smal-en-v1.5"}, then))
+    assert said[0] == "words only for now: the model BAAI/bge-smal-en-v1.5 is being looked up"
+    assert "did you mean BAAI/bge-small-en-v1.5?" in said[-1] and len(said) == 2
+
+
 def test_without_fastembed_there_are_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where it has no wheel, the sentence says what would bring it."""
     monkeypatch.setattr(model, "find_spec", lambda _: None)

@@ -435,6 +435,7 @@ def test_arguments_are_taken_as_clients_send_them(tmp_path: Path) -> None:
 TEXTS = [
     "null", "true", "5", "1e5", '"x"', '{"a": 1}', "[1, 2]", '["a"]', "[[]]", "NaN", "{}", "''",
 ]  # fmt: skip
+AROUND = ["{}", "\n\t {}", "{} \r\n\n", "\u3000{}\r", "  {}\r\n{}\n  "]
 
 
 def test_text_is_stored_as_sent(tmp_path: Path) -> None:
@@ -452,9 +453,34 @@ def test_text_is_stored_as_sent(tmp_path: Path) -> None:
             client.call("update_memory", memory_id=name, updated_content=text, context=text)
             (read,) = client.call("list_memories", ids=[name])["memories"]
             assert (read["content"], read["usage_contexts"]) == (text, [text])
+            for around in AROUND:
+                sent = around.format(text, text)
+                stored = client.call("store_memory", content=sent)
+                (read,) = client.call("list_memories", ids=[stored["memory_id"]])["memories"]
+                assert read["content"] == sent
+                assert (stored["memory_id"] == name) == (sent.strip() == text)
+                if stored["memory_id"] != name:
+                    client.call("delete_memory", memory_id=stored["memory_id"])
             found = client.call("search_memory", query=text, filters={"category": text})
             assert found["success"]
             client.call("delete_memory", memory_id=name)
+
+
+def test_schemas_say_what_is_allowed(tmp_path: Path) -> None:
+    """The smallest and largest of each number; each word of a closed list, in filters as well."""
+    with serving(tmp_path) as client:
+        listed = client.answer(client.request("tools/list", {}))["result"]["tools"]
+    asked = {each["name"]: each["inputSchema"]["properties"] for each in listed}
+    for name, properties in asked.items():
+        numbers = [each for each in properties.values() if each["type"] in ("integer", "number")]
+        assert all({"minimum", "exclusiveMinimum"} & set(each) for each in numbers), name
+    for name in ("search_memory", "list_memories"):
+        filters = asked[name]["filters"]["properties"]
+        assert filters["scope"]["enum"] == ["project", "global"]
+        for field in ("priority", "source"):
+            assert filters[field]["enum"] == asked["store_memory"][field]["enum"]
+    threshold = asked["deduplicate_memories"]["similarity_threshold"]
+    assert (threshold["exclusiveMinimum"], threshold["maximum"]) == (0, 1)
 
 
 def test_definitions_are_short(tmp_path: Path) -> None:

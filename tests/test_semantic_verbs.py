@@ -128,6 +128,40 @@ def test_a_fetch_that_fails_is_said_in_a_sentence(person: Person) -> None:
     )
 
 
+@needs_fastembed
+@pytest.mark.parametrize("section", ["embedding", "retrieval"])
+def test_a_name_that_no_model_has_is_never_fetched(person: Person, section: str) -> None:
+    """`status`, `doctor` and a search say what is wrong with it, and what would be right."""
+    person.stores("A fact.")
+    wrong = {"embedding": {"model": "BAAI/bge-smal-en-v1.5"},
+             "retrieval": {"reranker": "Xenova/ms-marco-MiniLM-L-6"}}  # fmt: skip
+    right = {"embedding": BGE, "retrieval": "Xenova/ms-marco-MiniLM-L-6-v2"}
+    (person.home / ".memory").mkdir()
+    settings = json.dumps({section: wrong[section]})
+    (person.home / ".memory" / "config.json").write_text(settings, encoding="utf-8")
+    for words, code in ((("status",), 0), (("doctor",), 1), (("search", "fact"), 0)):
+        said = " ".join(person.runs(*words, code=code).split())
+        (name,) = wrong[section].values()
+        assert f"is {name}, which fastembed does not know" in said, words
+        assert f"did you mean {right[section]}?" in said
+        assert f"{name} is being" not in said and f"{name} is not on this machine" not in said
+
+
+@needs_fastembed
+def test_a_search_fetches_no_reranker(person: Person) -> None:
+    """It would end with the process; `fetch` does, and `status` and `doctor` say how that ended."""
+    person.stores("A fact.")
+    (person.home / ".memory").mkdir()
+    named = {"retrieval": {"reranker": "Xenova/ms-marco-MiniLM-L-6-v2"}}
+    (person.home / ".memory" / "config.json").write_text(json.dumps(named), encoding="utf-8")
+    said = person.runs("search", "fact")
+    assert "not reranked: the model Xenova/ms-marco-MiniLM-L-6-v2 is not on this machine" in said
+    assert not (person.home / ".memory" / "logs").exists()
+    person.runs("fetch", code=3)
+    for verb, code in (("status", 0), ("doctor", 1)):
+        assert person.runs(verb, code=code).count("the last try failed: ") == 2
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no Ctrl-C for a process there")
 def test_ctrl_c_loses_nothing_of_what_has_come(person: Person, hub: Hub) -> None:
     """The next try asks for the rest."""
@@ -232,7 +266,9 @@ def test_changes_are_listed_undone_and_forgotten(person: Person) -> None:
     assert any(f"there already, as {name}" in each for each in again["warnings"])
     edited = person.asks("edit", name, "--content", "Prices are in euros.")
     assert person.asks("history", name)[0]["was"]["content"] == "prices are in CENTS."
-    person.asks("undo", edited["undo"])
+    redo = person.asks("undo", edited["undo"])["undo"]
+    assert f"`aiaml semantic undo {redo}` brings" not in person.runs("undo", redo)
+    assert person.runs("undo").count("brings back what that took away") == 1
     assert person.asks("show", name)["content"] == "prices are in CENTS."
     assert "must be an id such as project#5" in person.runs("undo", "5", code=2)
     person.asks("edit", name, "--content", "Prices are in dollars.")

@@ -35,6 +35,7 @@ from aiaml_server.toolsets.citations.model import (
     Memory,
     cites,
     instant,
+    is_drawn,
     is_id,
     midnight,
     new_id,
@@ -443,15 +444,17 @@ class Memories:
         raise InvalidInput("id: all that this subject and content have are taken; give one")
 
     def _refuse_double(self, memory_id: str, subject: str, links: Sequence[Link]) -> None:
-        """Raise where another memory has the subject of a new one, which it does not supersede.
+        """Raise where another memory has the subject of a new one, which nothing supersedes.
 
-        Ids begin with their subject's words, so few files are read.
+        Ids that are not a person's own begin with their subject's words, so few files are read.
         """
         topic = memory_id.rpartition("-")[0]
-        superseded = {each.target for each in links if each.type == "supersedes"}
-        near = [each for each in self.store.ids() if each.startswith(topic)]
+        near = [each for each in self.store.ids() if each.startswith(topic) or not is_drawn(each)]
         with suppress(NotFound):  # deleted meanwhile
-            for other in self.store.scan(near).memories.values():
+            others = self.store.scan(near).memories.values()
+            linked = [*links, *(link for each in others for link in each.links)]
+            superseded = {each.target for each in linked if each.type == "supersedes"}
+            for other in others:
                 is_same = other.subject.casefold() == subject.casefold()
                 if is_same and other.id not in superseded:
                     raise InvalidInput(

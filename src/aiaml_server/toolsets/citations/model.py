@@ -23,6 +23,7 @@ KEYS = ("id", "subject", "created", "verified", "confidence", "citations", "link
 PREFIX = "mem-"
 LONGEST_SUBJECT = 79  # characters
 _ID = re.compile(r"mem-[A-Za-z0-9](?:[A-Za-z0-9._-]{0,113}[A-Za-z0-9_-])?")
+_DRAWN = re.compile(r"mem-[a-z0-9-]+-(?:[0-9a-f]{8}){1,8}")
 _SLUG = 48  # characters
 MOST_COUNT = 999_999_999  # of lines, or of a snippet in a file
 
@@ -138,6 +139,11 @@ def new_id(subject: str, content: str, digits: int = 8) -> str:
     slug = slug or f"{''.join(words)[:_SLUG] or 'memory'}-"
     digest = hashlib.sha256(f"{subject}\n{content}".encode("utf-8", "surrogatepass")).hexdigest()
     return f"{PREFIX}{slug}{digest[:digits]}"
+
+
+def is_drawn(memory_id: str) -> bool:
+    """Say whether an id looks like one of `new_id`, and not like a person's own."""
+    return _DRAWN.fullmatch(memory_id) is not None
 
 
 def now() -> str:

@@ -7,33 +7,28 @@ and by a person. What is forgotten is in none of them: they are made anew then.
 from __future__ import annotations
 
 import os
-import re
-from contextlib import closing, suppress
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
 from aiaml_server.files import open_own, own_directory, remove_own, take_name
+from aiaml_server.toolsets.semantic import place
 from aiaml_server.toolsets.semantic.database import Database, rows
 from aiaml_server.toolsets.semantic.failures import Damaged, DiskError, NotFound
 
-NAME = "backups"
 GENERATIONS = 3
 MOST_UNASKED = 256 * 1024 * 1024  # bytes of a database that a server backs up by itself
-_FILE = re.compile(r"db-(\d{4}-\d\d-\d\d)")
 _UNFINISHED = "db-unfinished"
 
 
 def directory(database: Database) -> Path:
     """Return where a database's backups are."""
-    return database.path.parent / NAME
+    return database.path.parent / place.BACKUPS
 
 
 def made(database: Database) -> list[Path]:
     """Return a database's backups, the newest first."""
-    with suppress(OSError):
-        names = sorted(filter(_FILE.fullmatch, os.listdir(directory(database))), reverse=True)  # noqa: PTH208
-        return [directory(database) / name for name in names]
-    return []
+    return place.backups(directory(database))
 
 
 def make(database: Database, *, anew: bool = False) -> Path | None:

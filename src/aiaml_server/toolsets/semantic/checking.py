@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from aiaml_server.terminal import plural
 from aiaml_server.toolset import Finding, Fix, Level
-from aiaml_server.toolsets.semantic import MANIFEST, PROJECT, config, place, reranking
+from aiaml_server.toolsets.semantic import MANIFEST, PROJECT, config, logs, place, reranking
 from aiaml_server.toolsets.semantic.database import Database, rows
 from aiaml_server.toolsets.semantic.failures import Damaged, DiskError, Refused, Unavailable
 from aiaml_server.toolsets.semantic.memory import COLUMNS, Memory, of_row
@@ -52,15 +52,24 @@ def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
             yield Finding(CHECK, "ok", f"{each.path}: no memories yet")
     if any(each.there for each in databases):
         model = Model(settings, home / CACHE)
-        state = model.state()
-        if state.kind == "loading":
-            yield Finding(CHECK, "ok", f"the model is in {model.folder}")
-        else:
-            told = f"search is by words only: {state.reason}"
-            yield Finding(CHECK, "warning", told, state.remedy)
+        lacks = _missing(home, "model", model, "search is by words only")
+        yield lacks or Finding(CHECK, "ok", f"the model is in {model.folder}")
         reranker = reranking.of(settings, home / CACHE)
-        if reranker and (stands := reranker.state()).kind != "loading":
-            yield Finding(CHECK, "warning", f"nothing is reranked: {stands.reason}", stands.remedy)
+        if reranker and (lacks := _missing(home, "reranker", reranker, "nothing is reranked")):
+            yield lacks
+
+
+def _missing(
+    home: Path, kind: str, model: Model | reranking.Reranker, so_that: str
+) -> Finding | None:
+    """Say why a model is not here, and how the last try to have it ended; None where it is."""
+    model.look_up()
+    state = model.state()
+    if state.kind == "loading":
+        return None
+    last = logs.last(home, kind)
+    told = f"{so_that}: {state.reason}" + (f"; the last try failed: {last}" if last else "")
+    return Finding(CHECK, "warning", told, state.remedy)
 
 
 def _seen_by_others(database: Path) -> Iterator[Finding]:

@@ -262,7 +262,8 @@ class Database:
             place.make(self.path.parent, ignored=self.project is not None)
         else:
             check_own(self.path.parent, directory=True)
-        check_own(self.path)  # SQLite follows links
+        if check_own(self.path):  # SQLite follows links
+            self._check_filled()
         flags = apsw.SQLITE_OPEN_READWRITE
         try:
             os.close(open_own(self.path, os.O_RDWR | (os.O_CREAT if create else 0)))
@@ -279,6 +280,21 @@ class Database:
             sql.close()
             raise
         return sql
+
+    def _check_filled(self) -> None:
+        """See that the file is not empty, as a disk that failed may leave one, and was backed up.
+
+        Raises:
+            Damaged: it is and was: SQLite would begin a new database, and take it for all.
+        """
+        if self.path.stat().st_size:
+            return
+        for backup in place.backups(self.path.parent / place.BACKUPS):
+            restore = f"aiaml semantic restore {self.name} {backup.name.removeprefix('db-')}"
+            raise Damaged(
+                f"{self.path} is empty; `{restore}` puts {backup} in its place",
+                f"`{restore}`; or delete the empty file, to begin anew.",
+            )
 
     def _prepare(self, sql: apsw.Connection) -> None:
         import apsw  # noqa: PLC0415 (an extra)

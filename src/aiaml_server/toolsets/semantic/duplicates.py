@@ -172,16 +172,12 @@ def merged(memories: Sequence[Memory]) -> Memory:
     The highest priority wins, tags are united, uses are added up, and of the rest the newest has
     the say.
     """
-    tags: dict[str, str] = {}
-    for each in memories:
-        for tag in each.tags:
-            tags.setdefault(memory.tag_key(tag), tag)
     contexts = [one for each in reversed(memories) for one in each.usage_contexts]
     return replace(
         memories[0],
         priority=memory.highest([each.priority for each in memories]),
         category=next((each.category for each in memories if each.category), None),
-        tags=tuple(tags.values())[: memory.MOST_TAGS],
+        tags=memory.united(*(each.tags for each in memories)),
         access_count=sum(each.access_count for each in memories),
         usage_contexts=tuple(contexts[-memory.MOST_CONTEXTS :]),
     )

@@ -25,10 +25,15 @@ from aiaml_server.toolsets.semantic.portable import AGENT, as_file, draft_of
 
 @dataclass
 class Exchanged:
-    """What an exchange has done: how many memories, by what became of them, and what was not."""
+    """What an exchange has done: how many memories, by what became of them, and what was not.
+
+    Attributes:
+        again: whether two files were new that have the same text, which become one the next time.
+    """
 
     done: Counter[str] = field(default_factory=Counter)
     skipped: list[str] = field(default_factory=list)
+    again: bool = False
 
 
 def exchange(memories: Memories, store: Store) -> Exchanged:
@@ -50,27 +55,74 @@ def exchange(memories: Memories, store: Store) -> Exchanged:
             for row in rows(sql, f"SELECT {COLUMNS} FROM memories ORDER BY id"):
                 held[row[0]] = of_row("global", row)
     _forget(there, {digest for _, digest in known.values()}, store, result)
-    named = {number: uid for uid, (number, _) in known.items()}
-    made = {one.created_at: number for number, one in held.items() if named.get(number) in there}
-    for uid in [uid for uid in there if uid not in known]:
-        name, text = there[uid]
-        number = made.get(_created(text), 0)
-        if number:  # another version of one, which git kept as a file of its own
-            if _updated(text) > held[number].updated_at:
-                _Pair(database, store, result, uid, "", there[uid]).put(text, number)
-                held[number] = memories.get(f"global:{number}")
-            known[named[number]] = (number, "")  # either may be the later one now
-            store.replace(name, text, None)
-            del there[uid]
-            result.done["joined"] += 1
+    named = {number for number, _ in known.values()}
     for number, one in held.items():
         if number not in named:
-            uid = _uid(one, {*known, *there})
-            named[number], known[uid] = uid, (number, "")
+            known[_uid(one, {*known, *there})] = (number, "")
+    _join(memories, store, result, there, known, held)
     for uid in sorted({*known, *there}):
         number, digest = known.get(uid, (0, ""))
         _Pair(database, store, result, uid, digest, there.get(uid)).settle(held.get(number), number)
+    if result.again:
+        more = exchange(memories, store)
+        result.done += more.done
+        result.skipped += more.skipped
     return result
+
+
+def _join(
+    memories: Memories,
+    store: Store,
+    result: Exchanged,
+    there: dict[str, tuple[str, str]],
+    known: dict[str, tuple[int, str]],
+    held: dict[int, Memory],
+) -> None:
+    """Make one of each memory and a file that is not known, and yet of that memory."""
+    database = memories.databases["global"]
+    named = {number: uid for uid, (number, _) in known.items()}
+    made = {one.created_at: number for number, one in held.items() if named[number] in there}
+    texts = {one.content_hash: number for number, one in held.items()}
+    for uid in [uid for uid in there if uid not in known]:
+        name, text = there[uid]
+        if number := made.get(_created(text), 0):
+            # Another version of one, which git kept as a file of its own: the later one stays.
+            if _updated(text) > held[number].updated_at:
+                _Pair(database, store, result, uid, "", there[uid]).put(text, number)
+            kept = named[number]
+        elif number := texts.get(_digest(files.parse(text).content), 0):
+            # Stored on two machines before they met: each keeps the same of the two ids.
+            kept, gone = sorted((named[number], uid))
+            _unite(database, number, text, is_first=kept == named[number])
+            del known[named[number]]
+            name, text = there.pop(gone, ("", ""))
+        else:
+            continue
+        held[number] = memories.get(f"global:{number}")
+        named[number], known[kept] = kept, (number, "")  # either may be the later one now
+        if kept != uid:
+            there.pop(uid, None)
+        if name:
+            store.replace(name, text, None)
+        result.done["joined"] += 1
+
+
+def _unite(database: Database, number: int, text: str, *, is_first: bool) -> None:
+    """Have a memory say what a file of the same text says besides, whichever of them is first."""
+    draft = draft_of(files.parse(text)).checked()
+    now = memory.now()
+    file = {"tags": journal.as_text(draft.tags), "priority": draft.priority or "NORMAL",
+            "category": draft.category, "source": draft.source, "path": draft.path,
+            "created_at": draft.created or now, "updated_at": draft.updated or now}  # fmt: skip
+    with database.writing() as sql:
+        was = journal.fields_of(sql, number)
+        first, second = (was, file) if is_first else (file, was)
+        values = {**first, **journal.joined(first, second)}
+        values |= {"created_at": min(was["created_at"], file["created_at"]),
+                   "updated_at": max(was["updated_at"], file["updated_at"])}  # fmt: skip
+        database.change(sql, number, {name: values[name] for name in file})
+        journal.note(sql, "global", "update", number, was)
+        sql.execute("DELETE FROM exchanged WHERE memory_id = ?", (number,))
 
 
 def _files(store: Store, result: Exchanged) -> Mapping[str, tuple[str, str]]:
@@ -206,12 +258,11 @@ class _Pair:
         with self.database.writing() as sql:
             same = rows(sql, "SELECT id FROM memories WHERE content_hash = ?", (digest,))
             if same and same[0][0] != number:
-                if number or rows(
-                    sql, "SELECT 1 FROM exchanged WHERE memory_id = ?", (same[0][0],)
-                ):
+                if number or self.digest:
                     self.result.skipped.append(f"{self.uid}: global:{same[0][0]} has that text")
-                    return 0
-                number = same[0][0]
+                else:
+                    self.result.again = True
+                return 0
             if number:
                 was = journal.fields_of(sql, number)
                 if was["content_hash"] == digest:

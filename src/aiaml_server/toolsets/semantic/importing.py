@@ -36,7 +36,7 @@ from aiaml_server.toolsets.semantic.priority import suggest
 NAMES = ("memory.md", "notes.md", "adr-*.md", "claude.md", "agents.md")
 """Files that are looked for in a project, whatever their case; besides them `.claude/*.md`."""
 _OWN = ".claude"
-_MOST_BYTES = 64 * 1024  # of a file; a parser takes half a second for it
+MOST_FILE = 320 * 1024  # bytes: `MOST_CONTENT` of four each, with a frontmatter
 _MOST_FILES = 500
 _MOST_DIRECTORIES = 5000
 _MOST_TOPICS = 8  # that become tags, of a note of another program
@@ -307,7 +307,7 @@ def _read(whole: Path) -> list[Piece]:
     if os.path.realpath(path) != path:
         raise ValueError("it lies behind a link")
     try:
-        text = read_regular(path, _MOST_BYTES).decode("utf-8")
+        text = read_regular(path, MOST_FILE).decode("utf-8")
     except UnicodeDecodeError as error:
         raise ValueError("it is no text in UTF-8") from error
     return pieces(text, whole)

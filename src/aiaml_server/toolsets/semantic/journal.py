@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from aiaml_server.moments import present
 from aiaml_server.toolsets.semantic import memory
 from aiaml_server.toolsets.semantic.database import LAST, MOST_VALUE, Database, rows
-from aiaml_server.toolsets.semantic.failures import AlreadyThere, InvalidInput, NothingToUndo
+from aiaml_server.toolsets.semantic.failures import InvalidInput, NothingToUndo
 
 if TYPE_CHECKING:
     import apsw
@@ -31,6 +31,7 @@ FIELDS = (
 """The columns of a memory but for its vectors' author, in the order of `Database.add`."""
 _SAID = ("content", "priority", "category", "tags", "source")
 """Those that a change was about; that a memory was used since does not count."""
+_UPDATES = ("update", "undo")
 _COUNTS = ("access_count", "last_accessed_at", "usage_contexts")
 _NEWEST = ", ".join(
     (
@@ -49,7 +50,7 @@ class Change(NamedTuple):
     Attributes:
         id: its database and number there, `project#5`.
         at: when it was made, in UTC, as ISO 8601.
-        act: `update`, `merge` or `delete`.
+        act: `update`, `merge`, `delete`, or the `undo` of an update, which undoing it takes back.
         memory_id: what was changed or deleted, or is left of what was merged.
         was: its columns before; None where the table is damaged.
         removed: the columns of each memory that is gone.
@@ -98,7 +99,7 @@ def note(
     Args:
         sql: a connection that is writing.
         name: the database's.
-        act: `update`, `merge` or `delete`.
+        act: see `Change`.
         kept: the number of the memory.
         was: its columns before.
         removed: those of each memory that is gone.
@@ -142,7 +143,7 @@ def _change(name: str, number: int, held: list[Any]) -> Change | None:
     """Return the change that a row holds; None where it is not as this program makes them."""
     kept = held.pop(2)
     at, act, *texts = (memory.decoded(each) or "" for each in held)
-    if not isinstance(kept, int) or act not in ("update", "merge", "delete"):
+    if not isinstance(kept, int) or act not in (*_UPDATES, "merge", "delete"):
         return None
     with suppress(ValueError, TypeError, KeyError, AttributeError, RecursionError, InvalidInput):
         now, was, removed = [json.loads(each) for each in texts]
@@ -188,7 +189,8 @@ def numbered(change: str) -> tuple[str, int]:
 def undo(sql: apsw.Connection, database: Database, change: Change) -> list[int]:
     """Take a change back; return the numbers of the memories that are there again.
 
-    Of a merge what was kept becomes what it was, unless it was changed since.
+    Of a merge what was kept becomes what it was, unless it was changed since. A memory whose text
+    was stored anew meanwhile becomes one with that, which is a change of its own.
 
     Args:
         sql: a connection that is writing.
@@ -197,36 +199,58 @@ def undo(sql: apsw.Connection, database: Database, change: Change) -> list[int]:
 
     Raises:
         NothingToUndo: the memory was changed again since.
-        AlreadyThere: another memory has that text now.
     """
     now, kept = fields_of(sql, change.kept), change.kept
     same = all(now.get(name) == change.now.get(name) for name in _SAID)
-    if change.act == "update" and not same:
+    is_update = change.act in _UPDATES
+    if is_update and not same:
         raise NothingToUndo(
             f"{change.memory_id} was changed or deleted again since {change.id}",
             "Undo the later change first: `aiaml semantic history` tells them.",
         )
     if now and same:
-        _check_free(sql, database.name, change.was, kept)
-        left_out = {"id", *(_COUNTS if change.act == "update" else ())}
+        left_out = {"id", *(_COUNTS if is_update else ())}
         if change.was["content"] == now["content"]:
             left_out.add("content")  # its vectors stay
         values = {name: change.was[name] for name in FIELDS if name not in left_out}
+        if anew := _other(sql, change.was, kept):
+            values |= joined(change.was, anew)
+            sql.execute("UPDATE imports SET memory_id = ? WHERE memory_id = ?", (kept, anew["id"]))
+            database.remove(sql, anew["id"])
         database.change(sql, kept, values)
+        if anew:
+            note(sql, database.name, "merge", kept, now, [anew])
+        elif is_update:
+            note(sql, database.name, "undo" if change.act == "update" else "update", kept, now)
     numbers = [kept] if now else []
     for each in change.removed:
-        if change.act == "delete":
-            _check_free(sql, database.name, each, 0)
-        if not rows(sql, "SELECT 1 FROM memories WHERE content_hash = ?", (each["content_hash"],)):
+        anew = _other(sql, each, 0)
+        if not anew:
             numbers.append(database.add(sql, [each[name] for name in FIELDS]))
+        elif change.act == "delete":
+            numbers.append(anew["id"])
+            database.change(sql, anew["id"], {**joined(anew, each), "updated_at": memory.now()})
+            note(sql, database.name, "update", anew["id"], anew)
     sql.execute("DELETE FROM merges WHERE id = ?", (change.number,))
     return numbers
 
 
-def _check_free(sql: apsw.Connection, name: str, fields: Mapping[str, Any], but: int) -> None:
-    taken = "SELECT id FROM memories WHERE content_hash = ? AND id != ?"
-    for (number,) in rows(sql, taken, (fields["content_hash"], but)):
-        raise AlreadyThere(f"{name}:{number} has exactly that text by now")
+def _other(sql: apsw.Connection, fields: Mapping[str, Any], but: int) -> dict[str, Any]:
+    """Return the row of another memory that has a text; nothing where there is none."""
+    same = "SELECT id FROM memories WHERE content_hash = ? AND id != ?"
+    found = rows(sql, same, (fields["content_hash"], but))
+    return fields_of(sql, found[0][0]) if found else {}
+
+
+def joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of one memory that another of the same text adds to."""
+    priorities = [each["priority"] for each in (one, other)]
+    known = [each for each in priorities if each in memory.PRIORITIES]
+    return {
+        "tags": as_text(memory.united(memory.texts(one["tags"]), memory.texts(other["tags"]))),
+        "priority": memory.highest(known or ["NORMAL"]),
+        "category": one["category"] or other["category"],
+    }
 
 
 def purge(sql: apsw.Connection, number: int) -> None:

@@ -20,6 +20,7 @@ from aiaml_server.frontmatter import check_written_out, divide, load_yaml
 from aiaml_server.toolsets.semantic.memory import Draft, instant_of, kept
 from aiaml_server.toolsets.semantic.portable import draft_of
 
+MOST_CUT = 64 * 1024  # bytes of a file; a parser takes half a second for it
 _MOST_HEAD = 16 * 1024  # characters of a frontmatter; YAML takes long
 _MOST_RECORD = 4000  # characters; a longer ADR is cut into its sections
 _RECORD = re.compile(r"adr[-_ ]?\d*", re.IGNORECASE)
@@ -67,11 +68,19 @@ def pieces(text: str, path: Path) -> list[Piece]:
     Args:
         text: what it says.
         path: where it is; it need not be there, and then says no time.
+
+    Raises:
+        MalformedFile: it is too large to be cut, or a memory of this product's own with a fault.
     """
-    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-    fields, body, above = _fields(text)
-    if {"id", "timestamp", "agent"} <= set(fields):  # a memory of this product's own
-        draft = draft_of(files.parse(text))
+    is_as_written = text.startswith("---\n")  # else an editor, or git, has set other line ends
+    text, given = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n"), text
+    own = files.parsed(given if is_as_written else text)
+    size = len(text.encode("utf-8", "replace"))
+    if own is None and size > MOST_CUT:
+        raise MalformedFile([f"it is larger than {MOST_CUT >> 10} KiB: {size:,} bytes"])
+    fields, body, above = ({}, "", 0) if own else _fields(text)
+    if own or {"id", "timestamp", "agent"} <= set(fields):  # a memory of this product's own
+        draft = draft_of(own or files.parse(text))
         return [Piece(draft.content, 1, tuple(draft.tags), draft.category, draft.created, draft)]
     created = _time(fields, path)
     tags = _tags_of(fields)

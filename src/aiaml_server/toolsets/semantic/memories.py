@@ -293,12 +293,10 @@ class Memories:
     ) -> None:
         """Merge what is to be stored into the memory that is equal to it."""
         content, tags, priority, category, source = draft[:5]
-        known = {memory.tag_key(each) for each in there.tags}
-        more = tuple(each for each in tags if memory.tag_key(each) not in known)
         values: dict[str, Any] = {
             "content": content,
             "content_hash": memory.digest(content),
-            "tags": as_text((*there.tags, *more)[: memory.MOST_TAGS]),
+            "tags": as_text(memory.united(there.tags, tags)),
             "priority": memory.highest([there.priority, priority or "LOW"]),
             "category": category or there.category,
         }

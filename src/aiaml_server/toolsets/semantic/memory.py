@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -130,14 +130,14 @@ def of_row(scope: str, row: Sequence[Any]) -> Memory:
     held["id"] = f"{scope}:{row[0]}"
     held |= {
         "priority": held["priority"] if held["priority"] in PRIORITIES else "NORMAL",
-        "tags": _texts(held["tags"]),
+        "tags": texts(held["tags"]),
         "source": held["source"] if held["source"] in SOURCES else "manual",
         "created_at": shown(held["created_at"]) or "",
         "updated_at": shown(held["updated_at"]) or "",
         "embedding_model": held["embedding_model"] or None,
         "access_count": held["access_count"] or 0,
         "last_accessed_at": shown(held["last_accessed_at"]),
-        "usage_contexts": _texts(held["usage_contexts"]),
+        "usage_contexts": texts(held["usage_contexts"]),
     }
     return Memory(**held)
 
@@ -149,7 +149,8 @@ def decoded(value: object) -> str | None:
     return None
 
 
-def _texts(value: str | None) -> tuple[str, ...]:
+def texts(value: str | None) -> tuple[str, ...]:
+    """Return the texts of a JSON list, as a column has it; none where it is no list."""
     try:
         found = json.loads(value or "[]")
     except (ValueError, RecursionError):
@@ -250,22 +251,21 @@ class Draft(NamedTuple):
 
 
 def check_content(content: str) -> str:
-    """Return a text without the blanks around it.
+    """Return a text as it was given, with the blanks around it.
 
     Raises:
         InvalidInput: it is empty or too long.
     """
-    text = content.strip()
-    if not any(each.isprintable() and each != " " for each in text):
+    if not any(each.isprintable() and each != " " for each in content):
         raise InvalidInput("content: must not be empty")
-    if len(text) > MOST_CONTENT:
+    if len(content) > MOST_CONTENT:
         raise InvalidInput(
-            f"content: has {len(text):,} characters; at most {MOST_CONTENT:,} are kept",
+            f"content: has {len(content):,} characters; at most {MOST_CONTENT:,} are kept",
             "Store small pieces, one fact each.",
         )
-    if "\0" in text or any("\ud800" <= each <= "\udfff" for each in text):
+    if "\0" in content or any("\ud800" <= each <= "\udfff" for each in content):
         raise InvalidInput("content: holds a character that is no text (U+0000 or half a pair)")
-    return text
+    return content
 
 
 def repaired(*texts: str) -> list[str]:
@@ -293,14 +293,22 @@ def check_tags(tags: Sequence[str]) -> tuple[str, ...]:
     Raises:
         InvalidInput: one of them is no tag, or there are too many.
     """
-    first: dict[str, str] = {}
-    for each in tags:
-        tag = check_line("tags", each)
-        first.setdefault(tag_key(tag), tag)
-    found = tuple(first.values())
+    found = _once(check_line("tags", each) for each in tags)
     if len(found) > MOST_TAGS:
         raise InvalidInput(f"tags: are {len(found)}; at most {MOST_TAGS} are kept")
     return found
+
+
+def united(*tags: Sequence[str]) -> tuple[str, ...]:
+    """Return the tags of several memories, each once, as many as one may have."""
+    return _once(each for several in tags for each in several)[:MOST_TAGS]
+
+
+def _once(tags: Iterable[str]) -> tuple[str, ...]:
+    first: dict[str, str] = {}
+    for each in tags:
+        first.setdefault(tag_key(each), each)
+    return tuple(first.values())
 
 
 def tag_key(tag: object) -> str:

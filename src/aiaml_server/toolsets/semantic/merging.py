@@ -152,14 +152,14 @@ class Merging:
 
         Args:
             change: its id, such as project#5, or a memory's, of which the last one is meant;
-                without, the last one of all.
+                without, the last one of all. What was undone comes again by its id alone.
         """
         of_memory = change if change and ":" in change else None
         wanted = None if change in (None, of_memory) else journal.numbered(str(change))
         found = [
             each
             for each in self.history(of_memory)
-            if wanted is None or wanted == (each.id.partition("#")[0], each.number)
+            if (each.act != "undo" if wanted is None else wanted == journal.numbered(each.id))
         ]
         if not found:
             if change:

@@ -14,6 +14,7 @@ import logging
 import os
 import re
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -155,6 +156,7 @@ class Kept(Generic[Loaded]):
         self._loaded: Loaded | None = None
         self._state: State | None = None
         self._failed_at: float | None = None
+        self._failed_with: object = None  # of the folder, when it could not be loaded
         self._by_person = False
         self._leaving = False  # whether the process is about to end
         self._lock = threading.Lock()
@@ -186,7 +188,7 @@ class Kept(Generic[Loaded]):
         """Return what is loaded, or None while there is nothing.
 
         The first call begins to load, and to fetch where that is allowed; one that comes five
-        minutes after a failure tries again.
+        minutes after a failed transfer tries again, and so does one after a folder has changed.
 
         Args:
             wait: seconds to wait for it.
@@ -208,6 +210,15 @@ class Kept(Generic[Loaded]):
         self._failed_at = None
         self._by_person = True  # who sees that it failed, and decides when to try again
         self._begin(True)
+
+    def look_up(self) -> None:
+        """Import fastembed where only that can say whether there is such a model to be fetched.
+
+        It takes a second, which who asks for `state` only waits for where that is told to a person.
+        """
+        if self._fetched and self.name not in _SIZES and not _is_whole(self.folder):
+            with suppress(Exception):  # it is not installed, or broken, as loading says
+                fastembed()
 
     def state(self) -> State:
         """Say how it stands; nothing begins by that."""
@@ -245,8 +256,8 @@ class Kept(Generic[Loaded]):
     def _due(self) -> bool:
         if self._state is None or self._state.kind != "failed":
             return True
-        if self._failed_at is None:  # a folder may be mended meanwhile, a name is known or not
-            return self._by_person or not self._fetched or _is_whole(self.folder)
+        if self._failed_at is None:
+            return self._by_person or self._failed_with != _stamp(self.folder)
         return self._clock() >= self._failed_at + AGAIN_SECONDS
 
     def _before(self, download: bool, *, has_begun: bool = True) -> State:
@@ -256,7 +267,7 @@ class Kept(Generic[Loaded]):
             install = "pip install 'aiaml-server[semantic]' (not on Python 3.15 yet)"
             return State("off", "fastembed is not installed", install)
         if wrong := self._wrong():
-            return State("failed", wrong)
+            return State("failed", wrong.reason, wrong.remedy)
         if not self._fetched or _is_whole(self.folder):
             return _loading(name)
         total = _SIZES.get(name, 0)
@@ -271,18 +282,27 @@ class Kept(Generic[Loaded]):
             return State("missing", what, remedy, done, total)
         return State("downloading", self._downloading(done, total), "", done, total)
 
-    def _wrong(self) -> str:
+    def _wrong(self) -> Unusable | None:
+        """Return what is wrong with the folder or the name, as far as that is known by now."""
         name = self.name
-        if not self._fetched and not self.folder.is_dir():
-            return f"{self._key_of_path} is {self.folder}, and there is no such folder"
-        if not self._fetched or (_NAME.fullmatch(name) and ".." not in name):
-            return ""
-        return f"{self._key_of_name} is {name!r}, which is no model's name"
+        if not self._fetched:
+            if self.folder.is_dir():
+                return None
+            return Unusable(f"{self._key_of_path} is {self.folder}, and there is no such folder")
+        if not _NAME.fullmatch(name) or ".." in name:
+            return Unusable(f"{self._key_of_name} is {name!r}, which is no model's name")
+        if not _is_whole(self.folder) and hasattr(sys.modules.get("fastembed"), "TextEmbedding"):
+            try:
+                self._described()
+            except Unusable as error:
+                return error
+        return None
 
     def _downloading(self, done: int, total: int) -> str:
         name = self.name
-        far = f": {_megabytes(done)} of {_megabytes(total)} MB" if total else ""
-        return f"the model {name} is being downloaded{far}"
+        if not total:  # it begins with whether there is such a model
+            return f"the model {name} is being looked up"
+        return f"the model {name} is being downloaded: {_megabytes(done)} of {_megabytes(total)} MB"
 
     def _work(self, download: bool) -> None:
         try:
@@ -298,7 +318,7 @@ class Kept(Generic[Loaded]):
             loaded = self._load()
             self._state, self._loaded = State("ready"), loaded
         except Unusable as error:
-            self._failed_at = None
+            self._failed_at, self._failed_with = None, _stamp(self.folder)
             self._state = State("failed", error.reason, error.remedy)
             self._noted(error)
         except Exception as error:  # noqa: BLE001 (fastembed, onnxruntime and the hub raise anything)
@@ -429,6 +449,17 @@ def _size(folder: Path) -> int:
             with suppress(OSError):
                 size += Path(directory, name).stat().st_size
     return size
+
+
+def _stamp(folder: Path) -> tuple[tuple[str, int, int], ...]:
+    """Return what tells a folder from itself after its files were changed."""
+    found = []
+    for directory, _, names in os.walk(folder):
+        for path in (Path(directory, name) for name in names):
+            with suppress(OSError):
+                status = path.stat()
+                found.append((os.fspath(path), status.st_size, status.st_mtime_ns))
+    return tuple(sorted(found))
 
 
 def _megabytes(size: int) -> str:

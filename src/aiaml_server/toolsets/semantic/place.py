@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+from contextlib import suppress
 from pathlib import Path
 
 from aiaml_server.errors import NotOurs
@@ -12,7 +14,9 @@ from aiaml_server.toolsets.owners import SAFE, foreign
 from aiaml_server.toolsets.semantic.failures import DiskError, InvalidProject
 
 NAME = ".memory"
+BACKUPS = "backups"  # beside a database
 DATABASE = "db"
+_BACKUP = re.compile(r"db-(\d{4}-\d\d-\d\d)")
 _MOVE = "Move it away, or look at who put it there."
 
 
@@ -97,6 +101,14 @@ def find_project(start: Path, given: str = "", by: str = "the project") -> Path 
 
 def _real(path: Path) -> Path:
     return Path(os.path.realpath(path))
+
+
+def backups(directory: Path) -> list[Path]:
+    """Return the backups in a directory of them, the newest first; none where it is not there."""
+    with suppress(OSError):
+        names = sorted(filter(_BACKUP.fullmatch, os.listdir(directory)), reverse=True)  # noqa: PTH208
+        return [directory / name for name in names]
+    return []
 
 
 def make(directory: Path, *, ignored: bool) -> None:

@@ -73,7 +73,7 @@ def draft_of(one: files.Memory) -> Draft:
     created = instant_of(one.timestamp)
     scope, category = text("scope"), text("category")
     return Draft(
-        one.content.strip(),
+        one.content,
         tuple(filter(None, map(_line, tags)))[:MOST_TAGS],
         text("priority") if text("priority") in PRIORITIES else None,
         _line(category) or None,

@@ -49,13 +49,13 @@ def _one_of(choices: Sequence[str]) -> dict[str, Any]:
 class Wanted(TypedDict, total=False):
     """What memories must be like."""
 
-    tags: Annotated[list[str], Field(description="They have all of these.")]
-    priority: str
+    tags: Annotated[list[str], Field(description="All of these.")]
+    priority: Annotated[str, Field(**_one_of(memory.PRIORITIES))]
     date_range: Annotated[DateRange, Field(description="ISO 8601; `to` is meant whole.")]
     category: str
-    source: str
+    source: Annotated[str, Field(**_one_of(memory.SOURCES))]
     project_id: str
-    scope: str
+    scope: Annotated[str, Field(**_one_of(memory.SCOPES))]
 
 
 class StoreResult(Failure, total=False):
@@ -166,13 +166,13 @@ Matching = Annotated[
     Wanted | None,
     Field(
         description="Only memories like this.",
-        examples=[{"tags": ["api"], "date_range": {"from": "2026-01"}}],
+        examples=[{"date_range": {"from": "2026-01"}}],
     ),
     Rule(f"{_FILTERS}, or nothing; date_range is {{from, to}} in ISO 8601"),
 ]
 Cursor = Annotated[
     str | None,
-    Field(description="The next_cursor of the page before.", examples=["WyJjcmVhdGVk"]),
+    Field(description="The next_cursor before.", examples=["WyJj"]),
     Rule("the next_cursor of an earlier answer, or nothing"),
 ]
 Explain = Annotated[
@@ -347,9 +347,10 @@ class SemanticTools:
                   settings.reranker)  # fmt: skip
         if self._models is None or self._models[0] != wanted:
             home = place.home()
-            noted = partial(logs.record, home, "model")
-            made = model.Model(settings, home / model.CACHE, noted=noted)
-            self._models = (wanted, made, reranking.of(settings, home / model.CACHE, noted))
+            cache = home / model.CACHE
+            made = model.Model(settings, cache, noted=partial(logs.record, home, "model"))
+            noted = partial(logs.record, home, "reranker")
+            self._models = (wanted, made, reranking.of(settings, cache, noted))
         return self._models[1:]
 
     def _gone(self, memories: Memories) -> str:
@@ -543,7 +544,11 @@ class SemanticTools:
         similarity_threshold: Annotated[
             float,
             Field(
-                strict=True, description="The cosine from which on two resemble.", examples=[0.9]
+                strict=True,
+                gt=0,
+                le=1,
+                description="The cosine from which on two resemble.",
+                examples=[0.9],
             ),
             Rule("a number above 0, at most 1"),
         ] = 0.95,

@@ -137,7 +137,7 @@ def _model(home: Path, settings: Config) -> Model:
 
 
 def _reranker(home: Path, settings: Config) -> Reranker | None:
-    return reranking.of(settings, home / CACHE, partial(logs.record, home, "model"))
+    return reranking.of(settings, home / CACHE, partial(logs.record, home, "reranker"))
 
 
 @click.group("semantic")
@@ -172,7 +172,7 @@ def status(json: bool) -> int:
     with _opened() as memories:
         model = Model(memories.config, memories.home / CACHE)
         reranker = _reranker(memories.home, memories.config)
-        state = model.state()
+        state, stands = _looked_up(model), reranker and _looked_up(reranker)
         held, wrong = _counted(memories)
         code = REFUSED if any(wrong.values()) else DONE
         lacking = sum(left for _, left in held.values())
@@ -198,7 +198,7 @@ def status(json: bool) -> int:
                     "bytes_of": state.total,
                     "download": memories.config.download,
                 },
-                "reranker": reranker and {"name": reranker.name, "state": _here(reranker.state())},
+                "reranker": reranker and stands and {"name": reranker.name, "state": _here(stands)},
             })  # fmt: skip
             return code
         for name, database in memories.databases.items():
@@ -210,18 +210,28 @@ def status(json: bool) -> int:
             out(dim("no project: there is no directory .memory from here upwards"))
         if lacking:
             out(f"{plural(lacking, 'memory', 'memories')} without a vector yet")
-        here = state.kind == "loading"
-        what = f"{memories.config.model}  in {model.folder}" if here else state.sentence
-        out(f"model     {what}")
-        if reranker:
-            stands = reranker.state()
-            found = _here(stands) == "here"
-            out(f"reranker  {reranker.name if found else f'none: {stands.why}'}")
-        if (failed := logs.last(memories.home, "model")) and not here:
-            out(f"          the last try failed: {failed}")
+        what = f"{memories.config.model}  in {model.folder}"
+        _told_of("model", what, state, state.sentence, memories.home)
+        if reranker and stands:
+            _told_of("reranker", reranker.name, stands, f"none: {stands.why}", memories.home)
         if code:
             note("`aiaml semantic doctor` says more")
     return code
+
+
+def _looked_up(model: Model | Reranker) -> State:
+    model.look_up()
+    return model.state()
+
+
+def _told_of(kind: str, what: str, state: State, lacking: str, home: Path) -> None:
+    """Say which model there is; else what is the matter, and how the last try to have it ended."""
+    if state.kind == "loading":
+        out(f"{kind:8}  {what}")
+        return
+    out(f"{kind:8}  {lacking}")
+    if failed := logs.last(home, kind):
+        out(f"{'':8}  the last try failed: {failed}")
 
 
 def _here(state: State) -> str:
@@ -285,6 +295,12 @@ def _awaited(model: Model | Reranker) -> State:
     finally:
         passing()
     return model.state()
+
+
+def _loaded(model: Model | Reranker) -> State:
+    """Wait for what is on this machine to be loaded; nothing is fetched for a search."""
+    state = _looked_up(model)
+    return _awaited(model) if state.kind == "loading" else state
 
 
 def _bar(state: State) -> str:
@@ -448,15 +464,18 @@ def search(words: Sequence[str], limit: int | None, data: str, **wanted: Any) ->
       aiaml semantic search deployment --tag shop --limit 3
     """
     with _opened(with_model=True) as memories:
-        model = memories.model
-        lacking = ""
+        model, reranker = memories.model, memories.reranker
+        lacking = []
         if isinstance(model, Model):  # what is to be fetched first is not waited for
-            state = _awaited(model) if model.state().kind == "loading" else model.state()
-            lacking, memories.model = state.sentence, model if state.kind == "ready" else None
-        if isinstance(memories.reranker, Reranker) and memories.reranker.state().kind == "loading":
-            _awaited(memories.reranker)
+            state = _loaded(model)
+            lacking.append(state.sentence)
+            memories.model = model if state.kind == "ready" else None
+        if isinstance(reranker, Reranker):
+            state = _loaded(reranker)
+            lacking.append(f"not reranked: {state.why}" if state.kind != "ready" else "")
+            memories.reranker = reranker if state.kind == "ready" else None
         found = memories.search(" ".join(words), limit, Filters(**wanted))
-        found.warnings += [lacking] if lacking else []
+        found.warnings += filter(None, lacking)
         if data:
             hits = [{**asdict(each.memory), "score": each.score} for each in found.hits]
             whole = {"memories": hits, "meaning": found.meaning, "warnings": found.warnings}
@@ -577,13 +596,13 @@ def edit(id: str, content: str | None, tags: Sequence[str], json: bool, **given:
 
 
 def _piped() -> str:
-    """Return the text that comes from standard input.
+    """Return the text that comes from standard input, without the end of its last line.
 
     Raises:
         InvalidInput: it is no text.
     """
     try:
-        return sys.stdin.buffer.read(_MOST_INPUT).decode("utf-8")
+        return sys.stdin.buffer.read(_MOST_INPUT).decode("utf-8").removesuffix("\n")
     except UnicodeDecodeError as error:
         raise InvalidInput("content: standard input is no text in UTF-8") from error
 
@@ -653,7 +672,9 @@ def history(id: str | None, data: str) -> int:
         return DONE if found else NOTHING
     for each in found:
         out(f"{bold(each.id)}  {each.at[:16].replace('T', ' ')}  {each.act}  {each.memory_id}")
-        for before in filter(None, (each.was if each.act == "update" else None, *each.removed)):
+        for before in filter(
+            None, (each.was if each.act in ("update", "undo") else None, *each.removed)
+        ):
             out(dim(f"    {one_line(str(before.get('content')), width() - 4)}"))
     if not found:
         note("Nothing was changed in the last 30 days.")
@@ -666,6 +687,8 @@ def history(id: str | None, data: str) -> int:
 def undo(change: str | None, json: bool) -> int:
     """Take a change back: the last one, a memory's last one, or the one that `history` names.
 
+    An update that was undone is in `history` as well, and comes again by its id.
+
     \b
     Examples:
       aiaml semantic undo
@@ -674,12 +697,16 @@ def undo(change: str | None, json: bool) -> int:
     """
     with _opened() as memories:
         again = memories.undo(change)
+        newest = next(iter(memories.history(again[0].id)), None) if again else None
+    redo = newest.id if newest and newest.act == "undo" else None
     if json:
-        out_json({"memories": list(map(asdict, again))})
+        out_json({"memories": list(map(asdict, again)), "undo": redo})
         return DONE
     out(f"Undone; {plural(len(again), 'memory', 'memories')} as before:")
     for each in again:
         _shown(each)
+    if redo:
+        note(f"`aiaml semantic undo {redo}` brings back what that took away")
     return DONE
 
 

@@ -65,9 +65,9 @@ has helped, and with `context` what for. `undo` in the answer is for `aiaml sema
 DEDUPLICATE = """\
 Lists groups of memories that resemble each other, with what they would become.
 
-`auto_merge` merges only what is equal but for case and white space: what is near by meaning may \
-say the contrary ("on" and "off"). Name those that say the same in `merge`: the newest stays, tags \
-are united, the highest priority wins."""
+With `auto_merge`, what is equal but for case and white space is merged first, and can be undone; \
+never what is near by meaning, which may say the contrary ("on" and "off"). Name those that say \
+the same in `merge`: the newest stays, tags are united, the highest priority wins."""
 
 IMPORT = """\
 Shows which memories the project's markdown files would become, with suggested priority and tags. \
