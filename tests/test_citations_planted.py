@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from aiaml_server.toolsets.citations import repository
 from aiaml_server.toolsets.citations.effort import TooMuch
 from aiaml_server.toolsets.citations.failures import InvalidInput
 from aiaml_server.toolsets.citations.memories import Memories
@@ -200,3 +204,153 @@ def test_planted_walk_is_refused_with_what_helps(tmp_path: Path) -> None:
         Memories(root).traverse("mem-b-1", 1)
     assert issubclass(TooMuch, InvalidInput)
     assert list(Memories(root).traverse("mem-b-1", 0).nodes) == ["mem-b-1"]
+
+
+# --- what git would run ---------------------------------------------------------------------------
+
+
+def git(place: Path, *words: str) -> str:
+    """Return what git prints, as somebody who plants a repository runs it."""
+    who = (
+        "-c",
+        "user.name=x",
+        "-c",
+        "user.email=x@example.org",
+        "-c",
+        "protocol.file.allow=always",
+    )
+    done = completed(["git", "-C", place, *who, *words])
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def fetched_lazily(place: Path, program: Path) -> None:
+    """Make a repository of which a tree is missing, which a program is to bring."""
+    for name in ("keep/a.py", "other/b.py", "memories/x.txt"):
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_text("x = 1\ny = 2\n")
+    git(place, "init", "-q")
+    git(place, "add", ".")
+    git(place, "commit", "-q", "-m", "x")
+    missing = git(place, "rev-parse", "HEAD:other")
+    git(place, "sparse-checkout", "set", "--cone", "--sparse-index", "keep")
+    (place / ".git" / "objects" / missing[:2] / missing[2:]).unlink()
+    settings = {
+        "core.repositoryformatversion": "1", "extensions.partialClone": "origin",
+        "remote.origin.url": ".", "remote.origin.promisor": "true",
+        "remote.origin.uploadpack": str(program),
+    }  # fmt: skip
+    for name, value in settings.items():
+        git(place, "config", name, value)
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    """A program that leaves a mark where it is run."""
+    path = tmp_path / "program.sh"
+    path.write_text(f"#!/bin/sh\necho ran >> '{tmp_path}/ran'\n")
+    path.chmod(0o755)
+    return path
+
+
+def used(root: Path) -> None:
+    """Do all that asks git."""
+    memories = Memories(root)
+    memories.save("s", "**Fact**: x is 1.", [Citation("keep/a.py", 1)])
+    memories.save("t", "**Fact**: y is 2.", [Citation("keep/a.py", 2)])
+    (root / "keep" / "a.py").unlink()
+    memories.verify_all(update_timestamp=False)
+    with suppress(InvalidInput):
+        memories.changed("HEAD")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the program is a script of a shell")
+@pytest.mark.parametrize("bare", [False, True])
+def test_git_fetches_nothing_by_a_planted_program(
+    tmp_path: Path, program: Path, bare: bool
+) -> None:
+    """Neither in a repository that was unpacked nor where a clone has a bare one in it."""
+    root = tmp_path / "root"
+    root.mkdir()
+    if bare:
+        git(root, "init", "-q")
+        root = root / "inner"
+        root.mkdir()
+        (root / ".memory-config.yaml").write_text("{}\n")
+    fetched_lazily(root, program)
+    if bare:
+        for each in (root / ".git").iterdir():
+            each.rename(root / each.name)
+        (root / ".git").rmdir()
+        git(root, "config", "--file", "config", "core.worktree", ".")
+    used(root)
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the program is a script of a shell")
+def test_changed_runs_no_filter(tmp_path: Path, program: Path) -> None:
+    """Files are compared with a commit by us; one that was only touched is the same."""
+    root = tmp_path / "root"
+    root.mkdir()
+    for name in ("a.py", "b.py", "c.py"):
+        (root / name).write_text("x = 1\n")
+    git(root, "init", "-q")
+    git(root, "add", ".")
+    git(root, "commit", "-q", "-m", "x")
+    (root / ".gitattributes").write_text("*.py filter=x\n")
+    git(root, "config", "filter.x.clean", str(program))
+    git(root, "config", "filter.x.process", str(program))
+    memories = Memories(root)
+    memories.save("s", "**Fact**: x.", [Citation(f"{each}.py", 1) for each in "abc"])
+    os.utime(root / "a.py", (1, 1))
+    (root / "b.py").write_text("x = 2\n")
+    (root / "c.py").unlink()
+    with pytest.raises(InvalidInput, match="git knows no commit 'nothing'"):
+        memories.changed("nothing")
+    assert sorted(memories.changed("HEAD")[0]) == ["b.py", "c.py"]
+    assert not (tmp_path / "ran").exists()
+
+
+def test_no_line_is_copied_that_a_submodule_ignores(tmp_path: Path) -> None:
+    """Nor one whose path means another file to git."""
+    inner, root = tmp_path / "inner", tmp_path / "root"
+    for place in (inner, root):
+        place.mkdir()
+        git(place, "init", "-q")
+        (place / "a.py").write_text("x = 1\n")
+    (inner / ".gitignore").write_text("local.py\n")
+    (root / ".gitignore").write_text("/:/\n")
+    for place in (inner, root):
+        git(place, "add", ".")
+        git(place, "commit", "-q", "-m", "x")
+    git(root, "submodule", "--quiet", "add", str(inner), "sub")
+    (root / "sub" / "local.py").write_text("key = 'value of the key'\n")
+    (root / "conf.py").write_text("z = 1\n")
+    places = [Citation("sub/local.py", 1), Citation("sub/a.py", 1)]
+    if os.name != "nt":  # where no name has a colon
+        (root / ":").mkdir()
+        (root / ":" / "conf.py").write_text("key = 'value of the key'\n")
+        places.append(Citation(":/conf.py", 1))
+    memories = Memories(root)
+    saved = memories.save("s", "**Fact**: x.", places)
+    kept = {each.path: each.snippet for each in memories.get(saved.id).citations}
+    assert kept["sub/a.py"] == "x = 1"
+    assert [path for path, snippet in kept.items() if snippet] == ["sub/a.py"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no such pipes")
+def test_git_that_does_not_end_is_asked_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And where it does not say whether a file is ignored, no line of it is copied."""
+    monkeypatch.setattr(repository, "_AT_ONCE", 0.3)
+    (tmp_path / "a.py").write_text("x = 1\n")
+    git(tmp_path, "init", "-q")
+    os.mkfifo(tmp_path / ".git" / "pipe")
+    git(tmp_path, "config", "include.path", "pipe")
+    start = time.monotonic()
+    for number in range(3):
+        saved = Memories(tmp_path).save(f"s{number}", "**Fact**: x.", [Citation("a.py", 1)])
+        assert "git does not say whether it ignores it" in " ".join(saved.warnings)
+        assert not Memories(tmp_path).get(saved.id).citations[0].snippet
+    assert time.monotonic() - start < 3

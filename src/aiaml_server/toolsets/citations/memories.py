@@ -291,12 +291,13 @@ class Memories:
             return (), [f"Found by words alone: {error}"]
 
     def changed(self, revision: str) -> tuple[Sequence[str], Sources]:
-        """Return the files that differ from a commit, and the files as they were then.
+        """Return the cited files that differ from a commit, and the files as they were then.
 
         Raises:
             InvalidInput: there is no git, or no such commit.
         """
-        paths = changed_since(os.fspath(self.root), revision)
+        cited = {one.path for each in self.list().memories.values() for one in each.citations}
+        paths = changed_since(os.fspath(self.root), revision, sorted(cited))
         if paths is None:
             raise InvalidInput(f"--changed: git knows no commit {revision[:200]!r} here")
         return paths, Past(self.root, revision, BY_A_PERSON)

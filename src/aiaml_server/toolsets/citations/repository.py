@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from fnmatch import fnmatchcase
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import read_regular
-from aiaml_server.storage.programs import find
+from aiaml_server.toolsets.git import ask
 
-_SECONDS = 30
+_AT_ONCE = 5.0  # seconds for a question about one file
 _MOST_FILES = 500_000
+_MOST_COMPARED = 8 * 1024 * 1024  # bytes of a file
 _MOST_RULES = 64 * 1024  # bytes of one file of them
 _NO_SOURCES = {".git", "node_modules", "__pycache__", ".venv", "venv", ".tox", ".mypy_cache"}
 SUBMODULE = "160000"  # git-ls-files(1): the mode of another repository's commit
@@ -27,33 +29,41 @@ class Tracked(NamedTuple):
     mode: str
 
 
-def ask(root: str, *words: str) -> subprocess.CompletedProcess[bytes] | None:
-    """Ask git in a directory; None where there is no git, or it does not answer."""
-    program = find("git")
-    if not program or Path(program).is_relative_to(root):
-        return None
-    # Variables such as GIT_DIR, which a hook is given, would lead to another repository.
-    environ = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith("GIT_") or name.startswith("GIT_CONFIG_")
-    }
-    command = [program, "-C", root, "-c", "core.fsmonitor=false", *words]
-    try:
-        return subprocess.run(  # noqa: S603
-            command, env=environ, capture_output=True, timeout=_SECONDS, check=False
-        )
-    except (OSError, ValueError, subprocess.SubprocessError):
-        return None
-
-
 def ignores(root: str, path: str) -> bool | None:
     """Say whether git ignores a file; None where nobody can say.
 
-    A file that git keeps is not ignored, whatever a line says (git-check-ignore(1)).
+    A file that git keeps is not ignored, whatever a line says (git-check-ignore(1)). Of what lies
+    in a submodule or another repository, that one is asked as well.
     """
-    done = ask(root, "check-ignore", "--quiet", "--", path)
+    said = {_ignores(top, path.removeprefix(within)) for top, within in _repositories(root, path)}
+    return True if True in said else None if said == {None} else False
+
+
+def _ignores(top: str, path: str) -> bool | None:
+    done = ask(top, "check-ignore", "--quiet", "--", f"./{path}", seconds=_AT_ONCE)
     return {0: True, 1: False}.get(done.returncode) if done else None
+
+
+def _repositories(root: str, path: str) -> Iterator[tuple[str, str]]:
+    """Yield a directory, and those above a file in it that are a repository; with their paths."""
+    yield root, ""
+    *above, _ = path.split("/")
+    for count in range(1, len(above) + 1):
+        within = "/".join(above[:count])
+        top = os.path.join(root, within)  # noqa: PTH118
+        if os.path.lexists(os.path.join(top, ".git")):  # noqa: PTH118
+            yield top, f"{within}/"
+
+
+def keeps_silent(root: str) -> bool:
+    """Say whether a directory is in a repository of which git tells nothing, or not in time.
+
+    Where it belongs to another user, git says what to do, and the person may have chosen not to.
+    """
+    if not any(os.path.lexists(each / ".git") for each in (Path(root), *Path(root).parents)):
+        return False
+    done = ask(root, "rev-parse", "--git-dir", seconds=_AT_ONCE)
+    return not done or (done.returncode != 0 and b"safe.directory" not in done.stderr)
 
 
 def tracked(root: str) -> dict[str, Tracked] | None:
@@ -70,13 +80,40 @@ def tracked(root: str) -> dict[str, Tracked] | None:
     return found or None
 
 
-def changed_since(root: str, revision: str) -> list[str] | None:
-    """Return the files below a directory that differ from a commit; None where git cannot say."""
-    words = ("diff", "--name-only", "--no-renames", "--relative", "-z", "--end-of-options")
-    done = ask(root, *words, revision, "--")
+def changed_since(root: str, revision: str, paths: Iterable[str]) -> list[str] | None:
+    """Return those of some files that differ from a commit; None where git cannot say.
+
+    What lies in a submodule is left out. Comparing is left to us, since whatever of git does it
+    runs the filters that the repository names.
+    """
+    commit = ask(root, "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")
+    if not commit or commit.returncode:
+        return None
+    done = ask(root, "ls-tree", "-r", "-z", commit.stdout.decode().strip())
     if not done or done.returncode:
         return None
-    return [each for each in done.stdout.decode("utf-8", "surrogateescape").split("\0") if each]
+    entries = done.stdout.decode("utf-8", "surrogateescape").split("\0")
+    rows = (each.partition("\t") for each in filter(None, entries))
+    blobs = {path: tuple(about.split(" ")) for about, _, path in rows}
+    links = {path for path, (mode, *_) in blobs.items() if mode == SUBMODULE}
+    return [
+        each
+        for each in paths
+        if not links.intersection(map(str, PurePosixPath(each).parents))
+        and not _is_blob(blobs[each][2] if each in blobs else "", os.path.join(root, each))  # noqa: PTH118
+    ]
+
+
+def _is_blob(name: str, path: str) -> bool:
+    """Say whether a file is what git has under a name, but for line ends; no file has none."""
+    with suppress(OSError, MalformedFile):
+        data = read_regular(path, _MOST_COMPARED)
+        kind = "sha256" if len(name) == 64 else "sha1"
+        texts = (data, data.replace(b"\r\n", b"\n"))
+        return name in (
+            hashlib.new(kind, b"blob %d\0" % len(each) + each).hexdigest() for each in texts
+        )
+    return not name
 
 
 def as_it_was(root: str, revision: str, path: str, most: int) -> bytes | None:

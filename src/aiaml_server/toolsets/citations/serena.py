@@ -24,10 +24,10 @@ from aiaml_server.toolsets.citations.model import (
     instant,
     is_id,
 )
-from aiaml_server.toolsets.citations.repository import ask
 from aiaml_server.toolsets.citations.sources import Sources
 from aiaml_server.toolsets.citations.store import MAX_FILE
 from aiaml_server.toolsets.citations.writing import block
+from aiaml_server.toolsets.git import ask
 
 DIRECTORY = ".serena/memories"
 _REFERENCE = re.compile(r"\bmem:([A-Za-z0-9_-]+(?:/[A-Za-z0-9_-]+)*)")

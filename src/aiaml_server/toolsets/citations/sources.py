@@ -20,6 +20,7 @@ from aiaml_server.toolsets.citations.repository import (
     Tracked,
     as_it_was,
     ignores,
+    keeps_silent,
     tracked,
     walked,
 )
@@ -266,6 +267,8 @@ class Sources:
             ignored = ignores(self.root, real)
             names = (path.rpartition("/")[2], real.rpartition("/")[2])
             why = "git ignores it" if ignored else ""
+            if ignored is None and keeps_silent(self.root):
+                why = "git does not say whether it ignores it"
             if ignored is None and any(_PRIVATE.fullmatch(each) for each in names):
                 why = "files of this name hold secrets"
             self._private[path] = why

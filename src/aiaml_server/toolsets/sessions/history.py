@@ -7,16 +7,14 @@ repository's own here: no hook, no filter and no file system monitor, and nothin
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from aiaml_server.storage.programs import find
+from aiaml_server.toolsets.git import ask
 from aiaml_server.toolsets.sessions.failures import DiskError, NotARepository
 from aiaml_server.toolsets.sessions.place import DIRECTORY, LOGS, MAX_FILE
 from aiaml_server.toolsets.sessions.remarks import Remark
 
-_SECONDS = 60
 _MOST_SHOWN = 80  # characters of a line that is gone
 
 
@@ -79,25 +77,7 @@ def ask_git(root: Path, *words: str) -> bytes | None:
     Raises:
         DiskError: there is no git, or it cannot be started, or does not end.
     """
-    program = find("git")
-    if not program or Path(program).is_relative_to(root):
-        raise DiskError("there is no git on this machine, which is needed here")
-    # Variables such as GIT_DIR, which a hook is given, would lead to another repository.
-    environ = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith("GIT_") or name.startswith("GIT_CONFIG_")
-    }
-    environ |= {"GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0"}
-    try:
-        done = subprocess.run(  # noqa: S603
-            [program, "-C", str(root), "-c", "core.fsmonitor=false", *words],
-            env=environ,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_SECONDS,
-            check=False,
-        )
-    except (OSError, ValueError, subprocess.SubprocessError) as error:
-        raise DiskError(f"git {words[0]}: {error}") from error
+    done = ask(str(root), *words)
+    if done is None:
+        raise DiskError("git is needed here, and is not on this machine or does not answer")
     return None if done.returncode else done.stdout

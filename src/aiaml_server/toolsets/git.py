@@ -1,0 +1,62 @@
+"""Asks git about a repository that anybody may have made: it runs nothing of it, and ends."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+from aiaml_server.storage.programs import find
+
+_SECONDS = 30.0
+_SILENT = 60.0  # seconds in which a directory is not asked again where git did not end
+_SAFELY = (
+    *("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}"),
+    *(
+        "-c",
+        "safe.bareRepository=explicit",
+    ),  # else a directory of the repository's is taken for one
+)
+_ENVIRON = {
+    # What is missing would be fetched by a program that the repository names.
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "",  # the same for git before 2.44
+    "GIT_OPTIONAL_LOCKS": "0",
+}
+_silent: dict[str, float] = {}  # when git did not end in a directory
+
+
+def ask(
+    root: str, *words: str, seconds: float = _SECONDS
+) -> subprocess.CompletedProcess[bytes] | None:
+    """Return how git ended in a directory; None where there is no git, or it does not end in time.
+
+    Filters of the repository would be run by what compares files with commits, such as `git diff`
+    and `git status`: these are not to be asked for.
+    """
+    program = find("git")
+    if not program or Path(program).is_relative_to(root):
+        return None
+    if time.monotonic() < _silent.get(root, 0.0):
+        return None
+    # Variables such as GIT_DIR, which a hook is given, would lead to another repository.
+    environ = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("GIT_") or name.startswith("GIT_CONFIG_")
+    }
+    try:
+        return subprocess.run(  # noqa: S603
+            [program, "-C", root, *_SAFELY, *words],
+            env=environ | _ENVIRON,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        _silent[root] = time.monotonic() + _SILENT
+        return None
+    except (OSError, ValueError):
+        return None
