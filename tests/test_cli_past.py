@@ -745,7 +745,7 @@ def fails(machine: Machine, problem: str, what_to_do: str) -> None:
     [
         ("https://me:hunter2@aiaml.invalid/x", "cannot be resolved", "check the network"),
         ("http://me:hunter2@127.0.0.1:1/x", "cannot be reached", "the port"),
-        ("/nowhere/hunter/2", "no git repository", "make the repository"),
+        ("/nowhere/hunter/2", "is not there", "plug the disk in"),
     ],
 )
 def test_a_remote_that_is_not_there(

@@ -306,7 +306,7 @@ def test_offline_it_is_gone_here_and_later_elsewhere(
     memory = shared(ada, bob)
     away = remote.rename(remote.with_name("away"))
     said = forget(ada, memory.id, code=3)
-    assert "The remote still has them: there is no git repository at the remote address" in said
+    assert "The remote still has them: the disk or folder of the remote is not there" in said
     is_gone(ada)
     away.rename(remote)
     bob.remember("meanwhile")
