@@ -745,7 +745,7 @@ def fails(machine: Machine, problem: str, what_to_do: str) -> None:
     [
         ("https://me:hunter2@aiaml.invalid/x", "cannot be resolved", "check the network"),
         ("http://me:hunter2@127.0.0.1:1/x", "cannot be reached", "the port"),
-        ("/nowhere/hunter/2", "/nowhere/hunter/2 is not there", "connect the disk"),
+        ("/nowhere/hunter/2", "nothing is at /nowhere/hunter/2", ""),
     ],
 )
 def test_a_remote_that_is_not_there(

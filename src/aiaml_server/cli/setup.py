@@ -27,6 +27,7 @@ from aiaml_server.terminal import REFUSED, USAGE, Ended, ask, confirm, joined, n
 REMOTE_SECONDS = 10.0
 LOOK_SECONDS = 60.0
 _NAMED = 4  # of what is there
+_BY_ITSELF = r" (It is tried again|A server tries it again)[^.\n]*\."
 _QUESTION = "Address of an empty private repository, or a directory on another disk"
 _KEYS = {
     "github": "https://github.com/settings/keys, New SSH key",
@@ -123,8 +124,7 @@ def _agree(setting: Settings, refs: Mapping[str, str], *, yes: bool) -> None:
         told = f"is not empty, and cannot be looked into: {Problem.of(error).sentence}"
     else:
         if has.memories:
-            they = "which is" if has.memories == 1 else "which are"
-            note(f"It has {plural(has.memories, 'memory')}, {they} brought here.")
+            note(f"It has {plural(has.memories, 'memory')}.")
         if has.memories or (has.branch and not has.others):
             return
         told = f"holds something else than memories: {_told(has, refs)}"
@@ -166,6 +166,7 @@ def _ask(setting: Settings) -> dict[str, str]:
                 note(f"Made {without_password(setting.remote)}.")
                 return {}
         todo = _key(setting.remote) if problem.kind == "not-let-in" else problem.remedy
+        todo = re.sub(_BY_ITSELF, "", todo)  # which holds of a remote that is in use
         raise Ended(f"{problem.sentence}.\nWhat to do: {todo}", REFUSED) from error
 
 
