@@ -5,18 +5,20 @@ DATA is a directory as in `keywords.py`. *Precision*: 500 prompts of ordinary co
 more: how many are silent.
 *Recall*: each question of a set as a prompt in its own store: for how many is a right memory among
 the three that are shown. *Time*: a process for each of 20 prompts, beside stores of 10,000 and
-100,000 memories (`corpus.py`), by the clock and by its processor.
+100,000 memories (`corpus.py`), by the clock and by its processor, and by turns an empty Python.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import resource
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from statistics import median
@@ -70,29 +72,42 @@ def shown(stores: Sequence[Mapping[str, Any]], base: Path) -> float:
     return right / asked
 
 
-def times(base: Path, count: int) -> tuple[float, float]:
-    """Return the medians of seconds by the clock and of a processor, beside so many memories."""
-    import os  # noqa: PLC0415 (the environment of a process)
-    import resource  # noqa: PLC0415 (not on Windows)
+def times(
+    base: Path, count: int, first: Sequence[str]
+) -> Iterator[tuple[str, float, float, float]]:
+    """Yield for what, and the medians of seconds by the clock, of a processor, and of no program.
 
+    Beside so many memories: as the index has them, and once one is there that it does not have.
+    """
     corpus.generate(base, count)
     with closing(MemoryBank(Settings(base, sync=False), lasting=False)) as bank:
         bank.think(["x"])
-    clock, processor = [], []
-    for prompt in (
-        *prompts(10),
-        *(" ".join(corpus.ENGLISH[at : at + 12]) for at in range(90, 210, 12)),
-    ):
+    time.sleep(0.5)  # the directory's stamp is believed from then on
+    with closing(MemoryBank(Settings(base, sync=False), lasting=False)) as bank:
+        bank.think(["x"])
+    yield f"{count:,}", *asked(base, first)
+    Store(base).add(Memory.new("claude", "ann", ["music"], "The tuba is at the repairer's."))
+    yield f"{count:,} and one that is not indexed", *asked(base, first)
+
+
+def asked(base: Path, first: Sequence[str]) -> tuple[float, float, float]:
+    """Return the medians of 20 prompts; `first` are the words that start each process."""
+    clock, processor, nothing = [], [], []
+    others = (" ".join(corpus.ENGLISH[at : at + 12]) for at in range(90, 210, 12))
+    for prompt in (*prompts(10), *others):
         said = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": prompt}
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         started = time.perf_counter()
-        command = [sys.executable, "-I", "-m", "aiaml_server.server.hooks", "--dir", str(base)]
-        subprocess.run(command, input=json.dumps(said).encode(), env=os.environ, check=True,
-                       stdout=subprocess.DEVNULL)  # fmt: skip
+        words = [sys.executable, "-I", "-m", "aiaml_server.server.hooks", "--dir", str(base)]
+        subprocess.run([*first, *words], input=json.dumps(said).encode(), env=os.environ,
+                       check=True, stdout=subprocess.DEVNULL)  # fmt: skip
         clock.append(time.perf_counter() - started)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         processor.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    return median(clock), median(processor)
+        started = time.perf_counter()
+        subprocess.run([*first, sys.executable, "-I", "-c", "pass"], check=True)
+        nothing.append(time.perf_counter() - started)
+    return median(clock), median(processor), median(nothing)
 
 
 def main() -> None:
@@ -100,17 +115,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("data", type=Path)
     parser.add_argument("--no-times", action="store_true")
+    parser.add_argument("--only-times", action="store_true")
+    parser.add_argument("--first", default="", help="what starts each process: `chrt -f 1`, say")
     given = parser.parse_args()
-    found = sets(given.data)
-    of_sets = [[each for one in stores for each in one["memories"]] for stores in found.values()]
+    data = sets(given.data)
+    of_sets = [[each for one in stores for each in one["memories"]] for stores in data.values()]
     everything = [each for some in of_sets if len(some) >= 1_000 for each in some]
     with tempfile.TemporaryDirectory() as made:
-        print(f"silent at other prompts: {silent(everything, Path(made) / 'others'):.1%}")
-        for name, stores in found.items():
+        if not given.only_times:
+            print(f"silent at other prompts: {silent(everything, Path(made) / 'others'):.1%}")
+        for name, stores in () if given.only_times else data.items():
             print(f"{name}: right among the three: {shown(stores, Path(made) / name):.1%}")
         for size in () if given.no_times else SIZES:
-            clock, processor = times(Path(made) / str(size), size)
-            print(f"{size:,}: {1000 * clock:.0f} ms, {1000 * processor:.0f} ms of a processor")
+            for what, *found in times(Path(made) / str(size), size, given.first.split()):
+                clock, processor, nothing = (f"{1000 * each:.0f}" for each in found)
+                load = f"an empty Python {nothing} ms, load {os.getloadavg()[0]:.0f}"
+                print(f"{what}: {clock} ms, {processor} ms of a processor; {load}", flush=True)
 
 
 if __name__ == "__main__":

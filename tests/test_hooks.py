@@ -182,6 +182,19 @@ def test_hook_prompt_sees_what_a_verb_changed(base: Path) -> None:
     assert old.id in hook(base, "UserPromptSubmit", prompt="is the trumpet at the repairer's?")
 
 
+def test_hook_prompt_looks_for_the_rarest_words(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a prompt's words stand in too many places for its time, the frequent ones are left."""
+    remember(base, *[f"Notes of meeting {each}" for each in range(80)], topics=["work"])
+    remember(base, TRUMPET, topics=["music"])
+    remember(base, *[f"Thing {each}" for each in range(80)], topics=["home"])
+    prompt = "are there notes of the meeting about ann's trumpet and the repairer?"
+    assert "ann" in telling.at_prompt(Store(base), prompt).words  # as in all others
+    monkeypatch.setattr(telling, "PLACES", 1)
+    assert set(telling.at_prompt(Store(base), prompt).words) == {"trumpet", "repairer"}
+
+
 def test_hook_prompt_reads_a_few_new_files(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of many that are not indexed it reads the last ones alone."""
     store = Store(base)

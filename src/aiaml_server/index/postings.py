@@ -80,6 +80,11 @@ class Postings:
             raise Damaged
         self._file.verified.terms.update(terms)
 
+    def some(self, terms: Iterable[int]) -> list[Posting]:
+        """Return the postings of some terms in the middle segment alone, for an estimate."""
+        ((last,),) = self._file.read(_LAST_SEGMENT)
+        return list(self._in_segments(terms, last // 2, last // 2))
+
     def _found(self, terms: AbstractSet[int] | Mapping[int, int]) -> Iterator[list[Posting]]:
         if len(terms) < tuning.ALL_TERMS:
             ((last,),) = self._file.read(_LAST_SEGMENT)

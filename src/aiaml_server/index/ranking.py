@@ -112,6 +112,32 @@ def ranked(view: View, question: Question, marks: bytes | None, most: int | None
     return Ranked(total, best, asked, collection, apart, words)
 
 
+def rarest(view: View, question: Question, room: int) -> Question:
+    """Return a question with the rarest of its words, two at least, as many as there is room for.
+
+    Args:
+        view: where it is to be asked.
+        question: what is asked.
+        room: in how many places the words stand together, as one segment lets expect.
+    """
+    segments = view.end // SEGMENT + 1
+    if segments * SEGMENT * len(question.words) <= room:
+        return question
+    places = []
+    for number in range(len(question.words)):
+        packed = [totals for _, _, totals, _ in view.some_postings(_terms(view, question, number))]
+        places.append(segments * sum([min(len(each) // 2, SEGMENT) for each in packed]))
+    kept: list[int] = []
+    for number in sorted(range(len(places)), key=places.__getitem__):
+        room -= places[number]
+        if room >= 0 or len(kept) < 2:
+            kept.append(number)
+    words = [(question.words[each], question.inside[each]) for each in sorted(kept)]
+    return question._replace(
+        words=tuple(word for word, _ in words), inside=tuple(inside for _, inside in words)
+    )
+
+
 def answering(view: View, question: Question) -> set[int]:
     """Return all memories that answer a question, as `ranked` finds them, in no order."""
     _, found, texts = _found(view, question)
@@ -147,20 +173,25 @@ def _found(view: View, question: Question) -> tuple[Question, list[_Times], Text
 # --- reading the postings -------------------------------------------------------------------------
 
 
-def _times(view: View, question: Question, number: int) -> _Times:
-    """Return where a word of the question stands, and how often."""
+def _terms(view: View, question: Question, number: int) -> dict[int, bytes]:
+    """Return the terms that are a word of the question, or a form of it, by their numbers."""
     vocabulary = view.vocabulary
     word = question.words[number]
     if question.inside[number]:
-        terms = dict(matching(vocabulary, word.text))
-    else:
-        terms = {}
-        if word.bends:
-            starting = matching(vocabulary, word.start, begins=True)
-            terms.update((term, text) for term, text in starting if word.is_form(text.decode()))
-        for other in word.others:
-            if not (word.bends and other.startswith(word.start)):
-                terms.update(matching(vocabulary, other, begins=True, ends=True))
+        return dict(matching(vocabulary, word.text))
+    terms: dict[int, bytes] = {}
+    if word.bends:
+        starting = matching(vocabulary, word.start, begins=True)
+        terms.update((term, text) for term, text in starting if word.is_form(text.decode()))
+    for other in word.others:
+        if not (word.bends and other.startswith(word.start)):
+            terms.update(matching(vocabulary, other, begins=True, ends=True))
+    return terms
+
+
+def _times(view: View, question: Question, number: int) -> _Times:
+    """Return where a word of the question stands, and how often."""
+    terms = _terms(view, question, number)
     names = [each for text in terms.values() for each in _known(view, name_of(text))]
     return _Times(_added_up(view, terms), _added_up(view, names))
 

@@ -125,6 +125,10 @@ class View:
         """Return the postings of some terms, in all segments."""
         return self._postings.find(terms)
 
+    def some_postings(self, terms: Iterable[int]) -> list[Posting]:
+        """Return the postings of some terms in one segment alone, unchecked, for an estimate."""
+        return self._postings.some(terms)
+
     def rows(self, docs: Iterable[int]) -> list[Row]:
         """Return memories that the answer is made of, in no order."""
         wanted = list(docs)

@@ -22,7 +22,7 @@ from aiaml_server.format.invisible import marked_line
 from aiaml_server.format.memory import Memory
 from aiaml_server.format.scorer import fields, newest_first, ordered
 from aiaml_server.index.database import Database, file_of
-from aiaml_server.index.ranking import Ranked, ranked
+from aiaml_server.index.ranking import Ranked, ranked, rarest
 from aiaml_server.index.view import View
 from aiaml_server.moments import present
 from aiaml_server.storage.derived import folder
@@ -34,6 +34,7 @@ CHARACTERS = 200  # of each
 START = 1_200  # characters at a start
 LOOKED_AT = 4_000  # characters of a prompt
 WORDS = 16  # of it that are looked for
+PLACES = 50_000  # where these stand in all memories: 50 ms; beyond, the rarest of them
 NEW = 50  # files that the index does not have, and that are read
 NEW_SECONDS = 0.03  # in which they are looked for: a listing of 10,000 takes 6 ms
 OPERATIONS = 256 * 1024  # bytes of what the person's verbs noted, beyond which that takes longer
@@ -123,6 +124,7 @@ def at_prompt(store: Store, prompt: str) -> Told:
             return Told()
         database, view = found
         now = unrecorded(store, database)
+        question = rarest(view, question, PLACES)
         without = view.facets.expired(present())
         best = ranked(view, question, None, SHOWN + min(len(without) + len(now), SHOWN))
         enough = _threshold(best)
