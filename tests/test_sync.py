@@ -480,7 +480,7 @@ def test_the_status_says_how_things_stand(ada: Machine, remote: Path) -> None:
     status = ada.sync()
     assert status.last_commit
     assert (status.last_push, status.last_fetch, status.ahead) == (None, None, 2)
-    assert "no git repository at the remote address" in str(status.problem)
+    assert f"{remote} is not there" in str(status.problem)
     away.rename(remote)
     status = ada.synced()
     assert status.last_push
