@@ -46,7 +46,7 @@ def choose(names: Sequence[str], part: Part) -> None:
         except click.Abort:  # Ctrl-D, Ctrl-C
             note("")
             return
-        if said in ("q", "\x1b"):
+        if said in ("q", chr(27)):  # Escape
             return
         one = re.fullmatch(r"([ef]?)\s*(\d+)", said)
         if not said:

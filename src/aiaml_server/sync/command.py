@@ -43,6 +43,13 @@ _OPTIONS = {
     "diff.orderFile": os.devnull,
     "commit.gpgSign": "false",
     "push.gpgSign": "false",
+    "log.showSignature": "false",
+    "gpg.program": "false",  # the program of this name, which does nothing
+    "gpg.openpgp.program": "false",
+    "gpg.x509.program": "false",
+    "gpg.ssh.program": "false",
+    "mailmap.file": os.devnull,
+    "mailmap.blob": "",
     "submodule.recurse": "false",
     "fetch.recurseSubmodules": "false",
     "fastimport.unpackLimit": "1",

@@ -13,7 +13,7 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-from aiaml_server.errors import MalformedFile, StoreError
+from aiaml_server.errors import MalformedFile, NotOurs, StoreError
 from aiaml_server.files import check_end, check_own, read_regular
 
 BESIDE = ".aiaml.git"
@@ -25,6 +25,7 @@ _READ = (
     *("info/attributes", "info/exclude", "info/grafts", "logs/HEAD"),
     *("objects/info/alternates", "objects/info/commit-graph", "objects/pack/multi-pack-index"),
 )
+_SMALL = ("HEAD", "config", "packed-refs", "shallow")  # which git reads whole
 _MOST = 1024 * 1024  # bytes of a file of git's
 _INCLUDED = "aiaml/remote"  # what the configuration of every repository that we made includes
 
@@ -93,6 +94,36 @@ def check_files(directory: Path) -> None:
     for found, _, refs in os.walk(directory / "refs"):
         for name in refs:
             check_end(Path(found, name))
+
+
+def check_ours(directory: Path) -> None:
+    """See that our repository holds nothing by which git would act or wait elsewhere.
+
+    A base directory that was unpacked or cloned brings one that anybody may have made.
+
+    Raises:
+        NotOurs: it is not made by us, has a link, a pipe or objects that lie elsewhere, includes
+            another configuration, or a name in it is too long to be one.
+    """
+    if not is_made_by_us(directory):
+        raise NotOurs(directory, "a repository that this program did not make")
+    for name in ("commondir", "objects/info/alternates", "objects/info/http-alternates"):
+        if os.path.lexists(directory / name):
+            raise NotOurs(directory / name, "what makes git use another repository")
+    said = config_of(directory)
+    included = re.findall(r"(?im)(?:^|\])[ \t]*path[ \t]*=[ \t]*(.*?)[ \t]*\r?$", said)
+    if any(each.strip('"') != _INCLUDED for each in included):
+        raise NotOurs(directory / "config", "one that includes another file")
+    places = [directory]
+    while places:
+        for entry in os.scandir(places.pop()):
+            if entry.is_dir(follow_symlinks=False):
+                places += [] if entry.path == str(directory / "hooks") else [Path(entry.path)]
+            elif not entry.is_file(follow_symlinks=False):
+                raise NotOurs(entry.path, "a link, a pipe or a device")
+    for path in (*(directory / each for each in _SMALL), *(directory / "refs").rglob("*")):
+        if path.is_file() and path.stat().st_size > _MOST:
+            raise NotOurs(path, f"larger than {_MOST // 1024:,} KiB")
 
 
 def config_of(directory: Path) -> str:

@@ -42,6 +42,7 @@ class Reading:
         """Name the repository, so that git looks for no other; say whether there is one."""
         directory = place.directory_of(self.base)
         if directory.is_dir():
+            place.check_ours(directory)
             self._use(directory, MAIN)
             return True
         found = place.earlier(self.base)

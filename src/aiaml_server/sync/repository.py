@@ -131,6 +131,8 @@ class Repository(Reading):
             (self.directory / "aiaml", (), ".lock", None),
             (self.directory / "objects" / "pack", "tmp_", (), None),
         ):
+            if directory.is_symlink():
+                continue
             for found, _, names in islice(os.walk(directory), depth):
                 for name in names:
                     if name.startswith(starts) or name.endswith(ends):

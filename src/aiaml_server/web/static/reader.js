@@ -97,7 +97,7 @@ function version({ what, time, machine, text, file, fields, words }, present) {
   };
   return h("li", {},
     h("p", {}, h("b", {}, what), " ", time ? h("time", { title: exact(time) }, ago(time)) : null, machine ? `, from ${machine}` : "",
-      present ? " — as it is now" : text ? h("button", { type: "button", class: "link", onclick: again }, "Bring back") : null),
+      present ? " — the present version" : text ? h("button", { type: "button", class: "link", onclick: again }, "Bring back") : null),
     fields.length ? h("dl", { class: "facts" }, fields.map(([name, before, after]) =>
       h("div", {}, h("dt", {}, FIELDS[name]), h("dd", { dir: "auto" }, ...change(before, after))))) : null,
     h("div", { class: "words", dir: "auto" }, words.flatMap(([before, after], at) => {
@@ -168,11 +168,12 @@ export const forgetOpen = () => forget({ files: [open.file], titles: [open.conte
 // Ask, and forget memories, of which the first are shown by their titles.
 export async function forget({ count, titles, ...some }) {
   const shown = titles.slice(0, MOST_TITLES);
+  const it = count === 1 ? "it" : "them";
   const sure = await confirm(count === 1 ? "Forget this memory?" : `Forget ${plural(count, "memory")}?`, [
     h("blockquote", {}, shown.map((each) => h("p", { dir: "auto" }, each || "(empty)")), count > shown.length ? h("p", {}, `… and ${(count - shown.length).toLocaleString()} more`) : null),
-    h("p", {}, `No agent finds ${count === 1 ? "it" : "them"} any more, on none of your machines.`),
+    h("p", {}, `No agent finds ${it} any more, on none of your machines.`),
     h("p", {}, standing?.sync
-      ? "The history, here and in your copy, still has it, and whoever has that copy can read it."
+      ? `Undo brings ${it} back: the history still has ${it}${standing.remote ? ", here and in your copy, for whoever can read that" : ""}.`
       : "Sync is off: what the history does not have from before is gone for good once this page is closed."),
   ], "Forget");
   if (!sure) return;

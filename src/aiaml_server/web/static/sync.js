@@ -42,9 +42,9 @@ function facts(status) {
   const held = Object.entries(status.held_back);
   const rows = [
     ["Memories lie in", status.base],
-    ["Saved with its history", status.last_commit && moment(status.last_commit)],
-    ["Copy looked at", status.last_fetch && moment(status.last_fetch)],
-    ["Sent to the copy", status.last_push && moment(status.last_push)],
+    ["Last kept", status.last_commit && moment(status.last_commit)],
+    ["Last asked", status.last_fetch && moment(status.last_fetch)],
+    ["Last sent", status.last_push && moment(status.last_push)],
     ["Wait to be sent", status.remote && plural(status.ahead, "change")],
     ["Wait to be taken in", status.remote && plural(status.behind, "change")],
     ["Fails since", status.failing_since && moment(status.failing_since)],
